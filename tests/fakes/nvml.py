@@ -1,0 +1,49 @@
+"""A fake NVIDIA driver: builds `nvml.c` into a libnvidia-ml.so.1 and switches its faults through a small file."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class FakeNvml:
+    """The library's folder and the file that it reads on every call."""
+
+    folder: Path
+    switches: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a process that shall see the fake driver."""
+        return {**os.environ, "LD_LIBRARY_PATH": str(self.folder), "TUILAB_FAKE_NVML": str(self.switches)}
+
+    def set(self, *lines: str) -> None:
+        """Exchange the switches at once, for processes that run too."""
+        new = self.switches.with_suffix(".new")
+        new.write_text("".join(f"{line}\n" for line in lines))
+        new.replace(self.switches)
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the library once; return its folder."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no gcc: the fake NVIDIA driver cannot be built")
+    folder = tmp_path_factory.mktemp("nvml")
+    source = Path(__file__).with_name("nvml.c")
+    library = str(folder / "libnvidia-ml.so.1")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library, str(source)], check=True)
+    return folder
+
+
+@pytest.fixture
+def nvml(nvml_library: Path, tmp_path: Path) -> FakeNvml:
+    """A fake driver with one healthy GPU."""
+    fake = FakeNvml(nvml_library, tmp_path / "nvml.txt")
+    fake.set("gpus=1")
+    return fake

@@ -1,0 +1,115 @@
+"""The command line: one file per verb, loaded when it is asked for, and the one place where errors are caught."""
+
+import os
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from tuilab import __version__
+from tuilab.errors import ExitCode, TuilabError
+
+# Verb -> its line in `tuilab --help`; a verb's file is loaded only when it is used.
+VERBS = {
+    "list": "The scenarios by topic, with the last verdict on this box.",
+    "show": "A scenario's lesson, parameters, claims and source.",
+    "run": "Run a scenario, a topic or all.",
+    "runs": "The runs on this box, newest first.",
+    "attach": "Follow a run to its end and print its result.",
+    "stop": "Stop a run.",
+    "rm": "Delete runs.",
+    "verify": "Check that a run's record is whole.",
+    "check": "Tell a scenario's author what is missing.",
+    "new": "Write a new scenario from a template.",
+}
+
+
+class _Verbs(click.Group):
+    """A group that knows its verbs' names and loads their files late."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"tuilab.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+    epilog="Exit codes: 0 done, 1 a claim was refuted or invalid, 2 usage, 3 the box lacks what is needed, 4 the scenario failed, "
+    "5 the run cannot be recorded, 130 interrupted.",
+)
+@click.version_option(__version__, message="tuilab %(version)s")
+@click.pass_context
+def tuilab(ctx: click.Context) -> None:
+    """A lab in the terminal: checks the folklore of PyTorch training on your own box.
+
+    Start with: tuilab run stability --headless
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main() -> NoReturn:
+    """Run the command line; every error that a sentence explains ends here."""
+    _open_standard_streams()
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        code = tuilab.main(prog_name="tuilab", standalone_mode=False)
+        _flush()
+    except TuilabError as problem:
+        _say(f"tuilab: {problem}")
+        code = problem.exit_code
+    except click.ClickException as problem:
+        problem.show()
+        code = ExitCode.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        code = ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        code = ExitCode.DONE
+    except OSError as problem:
+        if problem.filename is not None or problem.errno is None:
+            raise
+        _say(f"tuilab: cannot write the result: {problem.strerror}")
+        code = ExitCode.CANNOT_RECORD
+    _leave(int(code or 0))
+
+
+def _open_standard_streams() -> None:
+    """Fill closed descriptors 0-2, so that no file of ours gets their number."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        stream = {1: "stdout", 2: "stderr"}.get(fd)
+        if stream and getattr(sys, stream) is None:
+            setattr(sys, stream, os.fdopen(fd, "w", closefd=False))
+    os.close(fd)
+
+
+def _say(sentence: str) -> None:
+    try:
+        print(sentence, file=sys.stderr, flush=True)
+    except OSError:
+        return  # nobody listens
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+
+
+def _leave(code: int) -> NoReturn:
+    """Exit without another complaint about a pipe that was closed early."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)

@@ -1,0 +1,28 @@
+"""`tuilab attach [RUN]`: follow a run to its end and print its result; of one that is over, print it again."""
+
+import sys
+
+import click
+
+from tuilab import store
+from tuilab.cli import options
+from tuilab.cli.follow import Outcome, follow_one
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Argument(["run"], default="last", shell_complete=options.complete_run),
+        click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
+        click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, from the first."),
+        click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
+        click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
+        click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+        options.ROOT,
+    ],
+)
+def command(run: str, as_json: bool, as_jsonl: bool, strict: bool, plot: bool, quiet: bool, root: str | None) -> int:
+    has_chart = (plot or sys.stdout.isatty()) and not quiet
+    outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
+    follow_one(store.find(run, options.root(root)), outcome)
+    return outcome.finish()

@@ -1,0 +1,114 @@
+"""What `run` and `attach` share: follow runs one after another, and print what came of them once, at the end."""
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tuilab import headless, launch
+from tuilab.errors import ExitCode
+from tuilab.glyphs import Style
+from tuilab.journal import Item
+from tuilab.orders import RunOrder
+from tuilab.reports.document import document
+from tuilab.reports.plain import render
+from tuilab.summary import RunSummary
+from tuilab.text import is_utf8_terminal, plural, show
+from tuilab.watch import Watch
+
+
+@dataclass
+class Outcome:
+    """How results are wanted, and those that came."""
+
+    as_json: bool = False
+    as_jsonl: bool = False
+    is_strict: bool = False
+    is_quiet: bool = False
+    has_chart: bool = False
+    runs: list[tuple[RunSummary, str, Path]] = field(default_factory=list)
+    codes: list[ExitCode] = field(default_factory=list)
+
+    def talk_of_screens(self) -> None:
+        """Say why no screens open."""
+        why = "there is no terminal" if not sys.stdout.isatty() else "the screens are still to come"
+        _say(f"tuilab: {why}; running as with --headless")
+
+    def take(self, watch: Watch, state: str) -> None:
+        """Keep the result of a run that is over, and print it if each is printed by itself."""
+        code = headless.exit_code(watch.summary, state, is_strict=self.is_strict)
+        self.codes.append(ExitCode.INTERRUPTED if watch.was_interrupted else code)
+        self.runs.append((watch.summary, state, watch.run_dir))
+        if not (self.as_json or self.as_jsonl):
+            width = shutil.get_terminal_size((100, 24)).columns
+            _print(render(watch.summary, state, watch.run_dir, style_of(sys.stdout), width, has_chart=self.has_chart))
+
+    def finish(self) -> ExitCode:
+        """Print what is printed once, at the end, and return the exit code."""
+        code = headless.worst(self.codes)
+        if self.as_json:
+            _print(json.dumps(document(self.runs, code), indent=2))
+        elif len(self.runs) > 1 and not self.as_jsonl:
+            _print(_overview(self.runs, style_of(sys.stdout)))
+        return code
+
+
+def run_all(orders: list[RunOrder], outcome: Outcome) -> ExitCode:
+    """Run orders one after another; an interrupt ends the line."""
+    for order in orders:
+        run_dir, supervisor = launch.start(order)
+        follow_one(run_dir, outcome)
+        with contextlib.suppress(Exception):
+            supervisor.wait(10)
+        if outcome.codes[-1] == ExitCode.INTERRUPTED:
+            break
+    return outcome.finish()
+
+
+def follow_one(run_dir: Path, outcome: Outcome) -> None:
+    """Follow a run to its end and keep its result."""
+    watch = Watch(run_dir)
+    talk: headless.Talk = headless.Quiet()
+    if not outcome.is_quiet:
+        is_live = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
+        talk = headless.Live(style_of(sys.stderr)) if is_live else headless.Plain(style_of(sys.stderr))
+
+    def pass_on(items: list[tuple[str, Item]]) -> None:
+        if outcome.as_jsonl:
+            _print("\n".join(headless.json_line(run_dir, stream, item) for stream, item in items))
+
+    outcome.take(watch, headless.follow(watch, talk, pass_on))
+    watch.close()
+
+
+def style_of(stream: object) -> Style:
+    """Return what a stream's terminal can show."""
+    is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"  # type: ignore[attr-defined]
+    return Style(is_utf8=is_utf8_terminal(), has_colour=is_terminal and not os.environ.get("NO_COLOR"))
+
+
+def _overview(runs: list[tuple[RunSummary, str, Path]], style: Style) -> str:
+    """Return one line a run: its verdicts as marks."""
+    lines = []
+    for summary, state, _ in runs:
+        marks = "".join(style.mark(claim.verdict.verdict if claim.verdict else "") for claim in summary.claims.values())
+        name = f"{show(summary.run.topic)}/{show(summary.run.scenario)}" if summary.run else "?"
+        lines.append(f"{name:34} {state:10} {summary.elapsed_s:6.1f} s  {marks}")
+    supported = sum(c.verdict is not None and c.verdict.verdict == "SUPPORTED" for s, _, _ in runs for c in s.claims.values())
+    total = sum(len(summary.claims) for summary, _, _ in runs)
+    return "\n".join([*lines, f"{plural(len(runs), 'run')}, {supported} of {plural(total, 'claim')} supported"])
+
+
+def _print(text: str) -> None:
+    """Print a result; a reader that has gone (`| head`) never ends a run."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr)

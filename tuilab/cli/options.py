@@ -1,0 +1,39 @@
+"""Options that several verbs share."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tuilab import store
+
+SCENARIOS = click.Option(
+    ["--scenarios"], multiple=True, type=click.Path(), metavar="DIR", help="A folder with scenarios of your own; may be repeated."
+)
+ROOT = click.Option(["--root"], type=click.Path(), metavar="DIR", help="The folder of runs (else TUILAB_ROOT, else your state folder).")
+FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
+
+
+def root(given: str | None) -> Path:
+    """Return the folder of runs that was asked for."""
+    return Path(given) if given else store.root()
+
+
+def complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer topics and scenarios to the shell."""
+    from click.shell_completion import CompletionItem
+
+    from tuilab import catalog
+
+    listed = catalog.load([])
+    names = {"all": "every scenario", **{s.topic: "a topic" for s in listed}, **{s.id: s.title for s in listed}}
+    return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
+
+
+def complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer the newest runs to the shell."""
+    from click.shell_completion import CompletionItem
+
+    runs = store.list_runs(root(ctx.params.get("root")))[:50]
+    names = ["last", *(store.short_id(run.name) for run in runs)]
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]

@@ -1,0 +1,18 @@
+"""`tuilab stop RUN`: stop a run in order, or end what a lost one left behind."""
+
+import click
+
+from tuilab import launch, store
+from tuilab.cli import options
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Argument(["run"], shell_complete=options.complete_run),
+        click.Option(["--now"], is_flag=True, help="At once: no grace for the scenario to save anything."),
+        options.ROOT,
+    ],
+)
+def command(run: str, now: bool, root: str | None) -> None:
+    click.echo(launch.stop(store.find(run, options.root(root)), at_once=now))

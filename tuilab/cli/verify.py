@@ -1,0 +1,22 @@
+"""`tuilab verify RUN`: check that a run's record is whole, and that its verdicts follow from what was measured."""
+
+import click
+
+from tuilab import store
+from tuilab.cli import options
+from tuilab.errors import ExitCode
+from tuilab.integrity import examine
+from tuilab.text import plural
+
+
+@click.command(help=__doc__, params=[click.Argument(["run"], default="last", shell_complete=options.complete_run), options.ROOT])
+def command(run: str, root: str | None) -> int:
+    run_dir = store.find(run, options.root(root))
+    found = examine(run_dir)
+    counts = [plural(found.records, "record"), plural(found.streams, "stream"), plural(found.artifacts, "artifact")]
+    rule = f" by rule {', '.join(sorted(found.rules))}" if found.rules else ""
+    click.echo(f"{run_dir}\n{', '.join(counts)}, {plural(found.verdicts, 'verdict')}{rule}")
+    for sentence in found.wrong:
+        click.echo(f"wrong: {sentence}")
+    click.echo("whole" if not found.wrong else plural(len(found.wrong), "finding"))
+    return ExitCode.REFUTED if found.wrong else ExitCode.DONE

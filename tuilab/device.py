@@ -1,0 +1,31 @@
+"""The device a scenario runs on: the only file that asks torch.cuda anything but time and memory."""
+
+import torch
+
+from tuilab.errors import BoxLacks
+
+
+def choose(wanted: str) -> torch.device:
+    """Return the device for `auto`, `cpu` or `cuda`; BoxLacks when it is not there."""
+    if wanted == "cpu" or (wanted == "auto" and not torch.cuda.is_available()):
+        return torch.device("cpu")
+    if wanted in ("auto", "cuda"):
+        if reason := why_no_cuda():
+            raise BoxLacks(f"a CUDA device is needed and {reason}; --device cpu runs without one")
+        return torch.device("cuda")
+    raise BoxLacks(f"{wanted} is no device that tuilab knows; it takes auto, cpu or cuda")
+
+
+def why_no_cuda() -> str:
+    """Return why CUDA cannot be used here, or nothing when it can."""
+    if torch.cuda.is_available():
+        return ""
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} is a build without CUDA"
+    return "torch sees no CUDA device (driver missing, too old, or CUDA_VISIBLE_DEVICES hides it)"
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

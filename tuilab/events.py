@@ -1,0 +1,298 @@
+"""The records of a journal: one struct per kind, named in the past tense.
+
+`n` (sequence number in its stream) and `t` (CLOCK_MONOTONIC nanoseconds) are filled in by `journal.Writer`. Fields may be
+added with a default; a field never changes its meaning, a kind is never reused. Readers pass over kinds they do not know.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+FORMAT = 1  # major version of the journal; a reader refuses a newer one
+
+Scalar = bool | int | float | str
+Operator = Literal["equals", "at_most", "at_least", "between"]
+
+
+def _snake(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in name)[1:]
+
+
+class Event(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="k", tag=_snake):
+    """What every record has."""
+
+    n: int = -1
+    t: int = 0
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """A process that cannot be mistaken for another one, not even after a reboot or when its pid is used again."""
+
+    host: str
+    boot: str
+    pid: int
+    start: int  # clock ticks after boot, from /proc/PID/stat
+    pid_namespace: int = 0
+
+
+# ---- written by the supervisor
+
+
+class RunStarted(Event):
+    format: int
+    run: str
+    scenario: str
+    topic: str
+    title: str
+    source_sha256: str
+    params: dict[str, Scalar]
+    supervisor: Identity
+    tuilab: str
+    wall_ns: int  # wall clock, for people only
+    changed: list[str] = []  # the params that differ from the scenario's defaults
+    claims: list[str] = []  # read from the source before anything ran
+    repeats: int = 1
+    quick: bool = False
+    timeout_s: float | None = None
+    argv: list[str] = []
+
+
+class StateChanged(Event):
+    state: str
+    reason: str = ""
+
+
+class WorkerStarted(Event):
+    writer: str
+    pid: int
+    start: int
+    repeat: int = 0
+    arm: str = ""
+    env: dict[str, str] = {}
+    prefix: list[str] = []
+    was_warm: bool = False
+
+
+class WorkerExited(Event):
+    writer: str
+    code: int | None = None
+    signal: int | None = None
+    reason: str = ""
+
+
+class OutputCaptured(Event):
+    stream: str
+    bytes_total: int
+    bytes_head: int
+    bytes_tail: int
+
+
+class StopRequested(Event):
+    how: str
+
+
+class LeftoversEnded(Event):
+    processes: list[str]
+
+
+class SamplerEnded(Event):
+    reason: str
+    restarts: int
+
+
+# ---- written by a worker
+
+
+class EnvironmentRecorded(Event):
+    part: str  # "torch", "box", "source"
+    facts: dict[str, Any]
+
+
+class StageEntered(Event):
+    name: str
+
+
+class Logged(Event):
+    """The hot record: scalars of one step. Short keys, because there may be a million of them."""
+
+    s: int
+    v: dict[str, float]
+    a: str = ""  # arm
+
+
+class Progressed(Event):
+    done: int
+    total: int
+    unit: str = "steps"
+
+
+class Measured(msgspec.Struct, omit_defaults=True):
+    """What an exact claim compares: numbers, or words where there are no numbers."""
+
+    numbers: list[float] = []
+    words: str = ""
+
+
+class ClaimMeasured(Event):
+    """An exact claim: judged from this one record."""
+
+    text: str
+    got: Measured
+    op: Operator
+    want: Measured
+    tolerance: float = 0.0
+    unit: str = ""
+
+
+class ClaimDeclared(Event):
+    """A claim about the ratio of two arms of a race, declared before the race is run."""
+
+    text: str
+    over: str  # the arm above the line of the ratio
+    under: str
+    op: Operator
+    bound: float
+    margin: float = 0.03
+    confidence: float = 0.95
+
+
+class ClaimNotTestable(Event):
+    text: str
+    needs: str
+
+
+class TextShown(Event):
+    text: str
+    title: str = ""
+
+
+class ImageShown(Event):
+    """A small array as a picture: base64 of one byte a cell, 0..254 from `low` to `high`, 255 where it is not finite."""
+
+    title: str
+    rows: int
+    cols: int
+    cells: str
+    low: float
+    high: float
+    arm: str = ""
+    step: int = 0
+
+
+class ArtifactSaved(Event):
+    name: str
+    bytes_total: int
+    sha256: str
+
+
+class MemoryMeasured(Event):
+    name: str
+    values: dict[str, float]  # e.g. peak_bytes, saved_bytes
+    arm: str = ""
+
+
+class ArmFinished(Event):
+    """An arm that ran in a process of its own came back."""
+
+    arm: str
+    writer: str
+    elapsed_s: float
+    error: str = ""
+
+
+class RaceStarted(Event):
+    arms: list[str]
+    threads: int
+    device: str
+    loops: dict[str, int]  # calls of each arm in one of its blocks
+
+
+class BlockTimed(Event):
+    """Calls of one arm, timed together; each round has one block of every arm, in alternating order."""
+
+    arm: str
+    round: int
+    slot: int
+    loops: int
+    wall_ns: int
+    cpu_ns: int
+    device_ns: int | None = None  # from CUDA events
+    is_warmup: bool = False
+
+
+class RaceFinished(Event):
+    arms: list[str]
+    is_same: bool | None = None  # did the arms compute the same thing; None: not asked
+    difference: str = ""
+
+
+class ScenarioFailed(Event):
+    type: str
+    message: str
+    traceback: str
+    hint: str = ""
+
+
+class BoxLacked(Event):
+    """The scenario ended early: this box lacks what it needs."""
+
+    needs: str
+
+
+class ScenarioFinished(Event):
+    lost: int = 0  # records that could not be written
+    trouble: str = ""
+
+
+# ---- written by the sampler
+
+
+class Sampled(Event):
+    processes: int
+    threads: int
+    cpu_percent: float
+    rss_bytes: int
+    uss_bytes: int | None = None
+    gpus: dict[str, dict[str, float]] = {}  # uuid -> metric -> value; what is unknown is left out
+
+
+class GpuFound(Event):
+    uuid: str
+    index: int
+    name: str
+    bytes_total: int | None = None
+
+
+class Unavailable(Event):
+    what: str
+    reason: str
+
+
+# ---- written by the judge
+
+
+class VerdictReached(Event):
+    text: str
+    verdict: str
+    rule: str
+    why: str = ""
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class Unknown(msgspec.Struct):
+    """A record of a kind, or of a shape, that this version does not know: kept and passed over."""
+
+    n: int
+    t: int
+    k: str
+    fields: dict[str, Any]
+
+
+Record = (
+    RunStarted | StateChanged | WorkerStarted | WorkerExited | OutputCaptured | StopRequested | LeftoversEnded | SamplerEnded
+    | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared | ClaimNotTestable | TextShown
+    | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed
+    | BoxLacked | ScenarioFinished | Sampled | GpuFound | Unavailable | VerdictReached
+)  # fmt: skip

@@ -1,0 +1,45 @@
+"""The marks of verdicts and states, and how they look in a terminal with UTF-8 and colour, or without."""
+
+from dataclasses import dataclass
+
+_VERDICTS = {  # verdict -> (mark, plain mark, colour)
+    "SUPPORTED": ("✓", "+", 32),
+    "WEAKER THAN CLAIMED": ("≈", "~", 33),
+    "NO MEANINGFUL DIFFERENCE": ("≈", "=", 33),
+    "REFUTED": ("✗", "x", 31),
+    "INCONCLUSIVE": ("?", "?", 33),
+    "INVALID": ("!", "!", 31),
+    "NOT TESTABLE HERE": ("–", "-", 2),
+}
+_PENDING = ("…", ".", 2)
+
+
+@dataclass(frozen=True)
+class Style:
+    """What the terminal can show."""
+
+    is_utf8: bool = True
+    has_colour: bool = False
+
+    def mark(self, verdict: str) -> str:
+        """Return the mark of a verdict; colour never carries it alone."""
+        rich, plain, colour = _VERDICTS.get(verdict, _PENDING)
+        return self.paint(rich if self.is_utf8 else plain, colour)
+
+    def verdict(self, verdict: str, width: int = 0) -> str:
+        """Return a verdict's name, padded and coloured."""
+        return self.paint(verdict.ljust(width), _VERDICTS.get(verdict, _PENDING)[2])
+
+    def paint(self, text: str, colour: int) -> str:
+        """Return `text` in an ANSI colour, where there is colour."""
+        return f"\x1b[{colour}m{text}\x1b[0m" if self.has_colour and text else text
+
+    def bold(self, text: str) -> str:
+        return self.paint(text, 1)
+
+    def dim(self, text: str) -> str:
+        return self.paint(text, 2)
+
+    @property
+    def dot(self) -> str:
+        return "·" if self.is_utf8 else "-"

@@ -1,0 +1,185 @@
+"""Follows a run without a screen: talk on stderr while it goes on, and the code that it ends in."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from tuilab import launch
+from tuilab.errors import ExitCode
+from tuilab.glyphs import Style
+from tuilab.journal import Item, spell_out
+from tuilab.summary import RunSummary
+from tuilab.text import show
+from tuilab.verdict import judge_claim
+from tuilab.watch import Watch
+
+_POLL_S = 0.1
+_PLAIN_PERIOD_S = 10.0
+
+
+class Talk(Protocol):
+    """Somebody who says what goes on."""
+
+    def update(self, watch: Watch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def follow(watch: Watch, talk: Talk, on_items: Callable[[list[tuple[str, Item]]], None] = lambda items: None) -> str:
+    """Follow a run to its end and return its state; Ctrl-C stops the run in order, a second one at once."""
+    interrupts = 0
+    while True:
+        try:
+            while items := watch.refresh():
+                on_items(items)
+                talk.update(watch)
+            talk.update(watch)
+            state = watch.state()
+            if watch.summary.is_over or state == "lost":
+                talk.close()
+                return state
+            time.sleep(_POLL_S)
+        except KeyboardInterrupt:
+            interrupts += 1
+            launch.stop(watch.run_dir, at_once=interrupts > 1)
+            watch.was_interrupted = True
+            print("\nstopping; Ctrl-C again stops at once" if interrupts == 1 else "\nstopping at once", file=sys.stderr)
+
+
+def exit_code(summary: RunSummary, state: str, *, is_strict: bool = False) -> ExitCode:
+    """Return the exit code that a run amounts to."""
+    if state != "succeeded":
+        return ExitCode.FAILED
+    verdicts = {claim.verdict.verdict if claim.verdict else "" for claim in summary.claims.values()}
+    if verdicts & {"REFUTED", "INVALID"} or (is_strict and verdicts & {"INCONCLUSIVE", ""}):
+        return ExitCode.REFUTED
+    if summary.box_lacks or verdicts == {"NOT TESTABLE HERE"}:
+        return ExitCode.BOX_LACKS
+    return ExitCode.DONE
+
+
+def worst(codes: list[ExitCode]) -> ExitCode:
+    """Return the one code for several runs: lacking something counts only when every run lacks it."""
+    for code in (ExitCode.INTERRUPTED, ExitCode.CANNOT_RECORD, ExitCode.FAILED, ExitCode.REFUTED, ExitCode.USAGE):
+        if code in codes:
+            return code
+    return ExitCode.BOX_LACKS if codes and set(codes) == {ExitCode.BOX_LACKS} else ExitCode.DONE
+
+
+def json_line(run_dir: Path, stream: str, item: Item) -> str:
+    """Return a record as one line of JSON for `--jsonl`."""
+    fields: dict[str, Any] = (
+        {"k": type(item).__name__.lower(), **item._asdict()} if isinstance(item, tuple) else msgspec.to_builtins(item)
+    )
+    return json.dumps(spell_out({"run": run_dir.name, **fields, "stream": stream}))
+
+
+class Quiet:
+    """Says nothing."""
+
+    def update(self, watch: Watch) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Plain:
+    """One line for each stage, claim and change of state, and now and then how far it is: for pipes and logs."""
+
+    def __init__(self, style: Style) -> None:
+        self._style = style
+        self._said: set[tuple[str, str]] = set()
+        self._last = time.monotonic()
+
+    def update(self, watch: Watch) -> None:
+        name = show(watch.summary.run.scenario) if watch.summary.run else watch.run_dir.name
+        for kind, line in news(watch.summary, self._style):
+            if (kind, line) not in self._said:
+                self._said.add((kind, line))
+                self._say(f"{name}: {line}")
+        if time.monotonic() - self._last > _PLAIN_PERIOD_S and watch.summary.progress:
+            self._say(f"{name}: {progress_words(watch.summary)}")
+
+    def close(self) -> None:
+        pass
+
+    def _say(self, line: str) -> None:
+        self._last = time.monotonic()
+        print(line, file=sys.stderr, flush=True)
+
+
+class Live:
+    """A live line with stage, step, rate, time left and last values; claims scroll by as they come."""
+
+    def __init__(self, style: Style) -> None:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+        from rich.text import Text
+
+        self._text = Text
+        self._style = style
+        self._said: set[tuple[str, str]] = set()
+        self._console = Console(stderr=True, highlight=False)
+        self._live = RichLive(console=self._console, refresh_per_second=4, transient=True)
+        self._live.start()
+
+    def update(self, watch: Watch) -> None:
+        for kind, line in news(watch.summary, self._style):
+            if (kind, line) not in self._said:
+                self._said.add((kind, line))
+                if kind != "state":
+                    self._live.console.print(self._text.from_ansi(line))
+        self._live.update(self._text(live_line(watch), overflow="ellipsis", no_wrap=True))
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
+    """Return everything worth a line so far, as (kind, line)."""
+    lines = [("state", show(f"{event.state} {event.reason}".strip())) for event in summary.states]
+    lines += [("stage", f"{style.dot} {show(stage.name)}") for stage in summary.stages]
+    for claim in summary.claims.values():
+        if claim.measured or claim.needs:
+            found = judge_claim(claim, summary)
+            if found is not None:
+                lines.append(("claim", f"{style.mark(found.verdict)} {show(claim.text)}  {style.dim(show(found.why))}"))
+    return lines
+
+
+def live_line(watch: Watch) -> str:
+    """Return the one line that says where a run is."""
+    summary = watch.summary
+    run = summary.run
+    parts = [f"{show(run.topic)}/{show(run.scenario)}" if run else watch.run_dir.name, watch.summary.state]
+    if summary.stages:
+        parts.append(show(summary.stages[-1].name, 40))
+    if summary.progress:
+        parts.append(progress_words(summary))
+    parts += last_values(summary)
+    parts.append(f"{max(time.monotonic_ns() - summary.first_t, 0) / 1e9:.0f} s" if summary.first_t else "")
+    return "  ".join(part for part in parts if part)
+
+
+def progress_words(summary: RunSummary) -> str:
+    """Return `212/500 steps  35/s  eta 8 s`; no rate until two points are known."""
+    now, first = summary.progress, summary.first_progress
+    if now is None:
+        return ""
+    words = f"{now.done}/{now.total} {show(now.unit, 20)}"
+    if first is not None and now.t > first.t and now.done > first.done:
+        rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
+        words += f"  {rate:.3g}/s  eta {(now.total - now.done) / rate:.0f} s"
+    return words
+
+
+def last_values(summary: RunSummary) -> list[str]:
+    """Return the last value of the few series that were written last."""
+    latest = sorted(summary.series.values(), key=lambda series: series.last_t)[-3:]
+    return [f"{show(series.name, 20)}{' ' + show(series.arm, 12) if series.arm else ''} {series.last:.4g}" for series in latest]

@@ -1,0 +1,98 @@
+"""Checks that a run's record is whole: every line, every number in its sequence, every artifact, every verdict."""
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tuilab import events
+from tuilab.journal import Corrupt, Follower, Gap
+from tuilab.summary import RunSummary, fold
+from tuilab.text import plural, show
+from tuilab.verdict import judge
+
+
+@dataclass
+class Findings:
+    """What the check found: counts, and a sentence for each thing that is wrong."""
+
+    records: int = 0
+    streams: int = 0
+    artifacts: int = 0
+    verdicts: int = 0
+    rules: set[str] = field(default_factory=set)
+    wrong: list[str] = field(default_factory=list)
+
+
+def examine(run_dir: Path) -> Findings:
+    """Examine a run's folder."""
+    findings = Findings()
+    summary = _examine_journal(run_dir, findings)
+    _examine_source(run_dir, summary, findings)
+    _examine_artifacts(run_dir, summary, findings)
+    _examine_verdicts(summary, findings)
+    return findings
+
+
+def _examine_journal(run_dir: Path, findings: Findings) -> RunSummary:
+    follower = Follower(run_dir)
+    summary = RunSummary()
+    streams = set()
+    while items := follower.read():
+        fold(items, summary)
+        for stream, item in items:
+            streams.add(stream)
+            if isinstance(item, Corrupt):
+                findings.wrong.append(f"{show(stream)}: {item.reason} at byte {item.offset}")
+            elif isinstance(item, Gap):
+                findings.wrong.append(f"{show(stream)}: {plural(item.missing, 'record')} missing")
+    if follower.pending_bytes and summary.is_over:
+        findings.wrong.append(f"{follower.pending_bytes} bytes after the last whole line: a record cut short")
+    findings.wrong += [f"{show(stream)}: cannot be read: {why}" for stream, why in follower.unreadable.items()]
+    if summary.damage.lost_count:
+        findings.wrong.append(f"{plural(summary.damage.lost_count, 'record')} could not be written")
+    follower.close()
+    findings.records, findings.streams = summary.records, len(streams)
+    return summary
+
+
+def _examine_source(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
+    if summary.run is None:
+        findings.wrong.append("there is no record of its start")
+    elif _digest(run_dir / "scenario.py") != summary.run.source_sha256:
+        findings.wrong.append("scenario.py is not the source that ran")
+
+
+def _examine_artifacts(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
+    for saved in summary.artifacts:
+        findings.artifacts += 1
+        if saved.name != Path(saved.name).name or _digest(run_dir / "artifacts" / saved.name) != saved.sha256:
+            findings.wrong.append(f"artifact {show(saved.name)} is missing or not what was saved")
+
+
+def _examine_verdicts(summary: RunSummary, findings: Findings) -> None:
+    """Reach every verdict again from the raw measurements and compare."""
+    recorded = {claim.text: claim.verdict for claim in summary.claims.values() if claim.verdict}
+    findings.verdicts = len(recorded)
+    findings.rules = {verdict.rule for verdict in recorded.values()}
+    again = {verdict.text: verdict for verdict in judge(summary)}
+    for text, verdict in recorded.items():
+        if text not in again or _essence(again[text]) != _essence(verdict):
+            findings.wrong.append(f"the verdict on “{show(text)}” does not follow from the measurements")
+
+
+def _essence(verdict: events.VerdictReached) -> tuple[object, ...]:
+    return verdict.verdict, verdict.rule, verdict.why, repr(verdict.estimate), repr(verdict.low), repr(verdict.high)
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a regular file; of anything else nothing."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,267 @@
+"""The journal: what a run leaves on disk, and the only thing that views know of it.
+
+One append-only stream per writing process. One record = one line = one `write(2)` on an O_APPEND descriptor:
+
+    crc32-hex SP compact-JSON LF
+
+A kill of anything at any time loses nothing that was written. A line cut short is repaired by the next one, which begins
+with a line feed. Non-finite floats travel as "nan", "inf", "-inf" and come back as floats.
+"""
+
+import errno
+import math
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic_ns
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from tuilab.events import Event, Record, Unknown
+
+LINE_LIMIT = 64 * 1024
+_CHUNK = 1024 * 1024
+
+_decode_record = msgspec.json.Decoder(Record, strict=False).decode
+_decode_any = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Writer:
+    """Appends records to one stream; safe for threads, useless after a fork (a stream has one writing process)."""
+
+    def __init__(self, path: Path) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._fd = os.open(path, flags, 0o600)
+        self._lock = threading.Lock()
+        self._next = 0
+        self._is_torn = False
+        self.lost = 0
+        self.trouble = ""
+        os.register_at_fork(after_in_child=self.disown)
+
+    def append(self, event: Event) -> bool:
+        """Write one record; return whether it is on its way to the disk."""
+        return self.append_fields(_encode(event)[1:-1])
+
+    def append_fields(self, fields: bytes) -> bool:
+        """Write one record whose JSON (without braces, n and t) the caller has made: the hot path of `Lab.log`."""
+        with self._lock:
+            body = b'{"n":%d,"t":%d,%b}' % (self._next, monotonic_ns(), fields)
+            line = b"%08x %b\n" % (crc32(body), body)
+            self._next += 1
+            if self._is_torn:
+                line = b"\n" + line
+            try:
+                if len(line) > LINE_LIMIT:
+                    raise OSError(errno.EMSGSIZE, f"a record of {len(line)} bytes is longer than {LINE_LIMIT}")
+                written = os.write(self._fd, line)
+            except OSError as problem:
+                self._lose(problem)
+                return False
+            self._is_torn = written != len(line)
+            if self._is_torn:
+                self._lose(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+            return not self._is_torn
+
+    def sync(self) -> None:
+        """Ask the disk to keep what was written; a disk that cannot says so in `trouble`."""
+        try:
+            os.fdatasync(self._fd)
+        except OSError as problem:
+            self.trouble = self.trouble or str(problem.strerror)
+
+    def disown(self) -> None:
+        """Forget the stream: the child of a fork must not write into its parent's."""
+        self._fd = -1
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _lose(self, problem: OSError) -> None:
+        if self._fd < 0:
+            raise RuntimeError("the lab can only be used by the process that runs the scenario, and not after it ended")
+        self.lost += 1
+        self.trouble = problem.strerror or str(problem)
+
+
+def _encode(event: Event) -> bytes:
+    return msgspec.json.encode(spell_out(msgspec.to_builtins(event)))
+
+
+def spell_out(value: Any) -> Any:
+    """Return plain data with non-finite floats spelled as strings: JSON has no word for them."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else spell(value)
+    if isinstance(value, dict):
+        return {key: spell_out(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [spell_out(inner) for inner in value]
+    return value
+
+
+def spell(value: float) -> str:
+    """Return how a journal spells a non-finite float."""
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+class Corrupt(NamedTuple):
+    """A line that is not a record; it was skipped."""
+
+    stream: str
+    offset: int
+    reason: str
+
+
+class Gap(NamedTuple):
+    """Records that were written (or tried) and are not here."""
+
+    stream: str
+    missing: int
+
+
+Item = Record | Unknown | Corrupt | Gap
+
+
+class Reader:
+    """Follows one stream: each `read` returns what is new, in order."""
+
+    def __init__(self, path: Path) -> None:
+        self.stream = path.stem
+        self._fd = _open_regular(path)
+        self._offset = 0  # of the first byte not yet turned into items
+        self._tail = b""
+        self._is_skipping = False  # inside a line too long to be a record
+        self._next = 0
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes after the last line feed: a record being written, or one cut short by a kill."""
+        return len(self._tail)
+
+    def read(self, limit: int = _CHUNK) -> list[Item]:
+        """Return the new items among at most `limit` more bytes; [] at the end (for now)."""
+        chunk = os.read(self._fd, limit)
+        if not chunk:
+            return []
+        lines = (self._tail + chunk).split(b"\n")
+        self._tail = lines.pop()
+        items: list[Item] = []
+        for line in lines:
+            self._take(line, items)
+            self._offset += len(line) + 1
+        self._bound_tail(items)
+        return items
+
+    def read_all(self) -> Iterator[Item]:
+        """Yield every item up to the present end."""
+        while items := self.read():
+            yield from items
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _take(self, line: bytes, items: list[Item]) -> None:
+        if self._is_skipping:
+            self._is_skipping = False
+            return
+        record = _parse(line)
+        if isinstance(record, str):
+            if line:  # an empty line is the repair after a cut that fell on a line's end
+                items.append(Corrupt(self.stream, self._offset, record))
+            return
+        if record.n > self._next:
+            items.append(Gap(self.stream, record.n - self._next))
+        elif record.n < self._next:
+            items.append(Corrupt(self.stream, self._offset, f"sequence number {record.n} again"))
+            return
+        self._next = record.n + 1
+        items.append(record)
+
+    def _bound_tail(self, items: list[Item]) -> None:
+        """Drop a line that is too long to be a record, so that memory stays bounded."""
+        if len(self._tail) <= LINE_LIMIT:
+            return
+        if not self._is_skipping:
+            items.append(Corrupt(self.stream, self._offset, f"line longer than {LINE_LIMIT} bytes"))
+        self._is_skipping = True
+        self._offset += len(self._tail)
+        self._tail = b""
+
+
+def _parse(line: bytes) -> Record | Unknown | str:
+    """Return the record in a line, or why there is none."""
+    body = line[9:]
+    try:
+        if line[8:9] != b" " or int(line[:8], 16) != crc32(body):
+            return "checksum does not match"
+    except ValueError:
+        return "not a record"
+    try:
+        record: Record = _decode_record(body)
+        return record
+    except (msgspec.DecodeError, RecursionError):
+        return _parse_unknown(body)
+
+
+def _parse_unknown(body: bytes) -> Unknown | str:
+    try:
+        fields = _decode_any(body)
+        n, t, k = fields.pop("n"), fields.pop("t"), fields.pop("k")
+    except (msgspec.DecodeError, RecursionError, KeyError):
+        return "not a record"
+    if not (isinstance(n, int) and isinstance(t, int) and isinstance(k, str)):
+        return "not a record"
+    return Unknown(n, t, k, fields)
+
+
+def _open_regular(path: Path) -> int:
+    """Open a regular file for reading, and nothing else: no FIFO that blocks, no link that leads away."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return fd
+
+
+class Follower:
+    """Follows all streams of one run by polling: inotify says nothing on network file systems."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._folder = run_dir / "journal"
+        self._readers: dict[str, Reader] = {}
+        self.unreadable: dict[str, str] = {}
+
+    @property
+    def pending_bytes(self) -> int:
+        return sum(reader.pending_bytes for reader in self._readers.values())
+
+    def read(self) -> list[tuple[str, Item]]:
+        """Return what is new as (stream, item), at most a chunk of each stream, records in the order of their time."""
+        self._open_new()
+        items = [(stream, item) for stream, reader in self._readers.items() for item in reader.read()]
+        if len(self._readers) > 1:
+            items.sort(key=lambda pair: getattr(pair[1], "t", 0))
+        return items
+
+    def close(self) -> None:
+        for reader in self._readers.values():
+            reader.close()
+
+    def _open_new(self) -> None:
+        with os.scandir(self._folder) as entries:
+            names = sorted(e.name for e in entries if e.name.endswith(".jsonl"))
+        for name in names:
+            stream = name.removesuffix(".jsonl")
+            if stream in self._readers or stream in self.unreadable:
+                continue
+            try:
+                self._readers[stream] = Reader(self._folder / name)
+            except OSError as problem:
+                self.unreadable[stream] = problem.strerror or "not readable"

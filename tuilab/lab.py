@@ -1,0 +1,299 @@
+"""The lab: the only API that a scenario needs.
+
+    lab.stage("training")                         what happens next
+    lab.log(step, loss=loss)                      scalars of a step; GPU tensors do not stall the step
+    lab.progress(done, total)                     how far it is
+    lab.race(loop=f, sum=g)                       interleaved timing of arms; see race.py
+    lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
+    lab.claim("the sum is 12", got, equals=12)    what the run should show
+    lab.memory("forward")                         bytes and operators; see meters.py
+    lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
+"""
+
+import base64
+import hashlib
+import math
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tuilab import device as devices
+from tuilab import events, orders
+from tuilab.errors import BoxLacks
+from tuilab.events import Measured
+from tuilab.journal import Writer, spell
+from tuilab.meters import Memory
+from tuilab.orders import ArmOrder, ArmReply
+from tuilab.probes.env import torch_facts
+from tuilab.race import Race, run_race
+
+_PENDING_LIMIT = 256  # device scalars held back before they are brought over
+_PROGRESS_PERIOD_S = 0.1
+_IMAGE_LIMIT = 128  # rows and columns
+_TEXT_LIMIT = 8_000  # characters
+
+Scalar = float | int | torch.Tensor
+
+
+class Lab:
+    """What `run(lab, ...)` gets: every call appends to the journal of the run."""
+
+    def __init__(
+        self, journal: Writer, run_dir: Path, line: socket.socket, *, repeat: int = 0, is_quick: bool = False, arm: str = ""
+    ) -> None:
+        self.repeat = repeat
+        self.is_quick = is_quick
+        self._arm = arm
+        self._journal = journal
+        self._append_fields = journal.append_fields
+        self._run_dir = run_dir
+        self._line = line
+        self._names = _Names()
+        self._pending: list[tuple[int, str, str, torch.Tensor]] = []
+        self._progressed = 0.0
+        journal.append(events.EnvironmentRecorded(part="torch", facts=torch_facts(torch)))
+
+    # ---- what happens
+
+    def stage(self, name: str) -> None:
+        """Say what happens next."""
+        self._flush()
+        self._journal.append(events.StageEntered(name=name))
+
+    def log(self, step: int, *, arm: str = "", **values: Scalar) -> None:
+        """Record scalars of a step; tensors on a GPU are gathered and brought over later, so that no step waits."""
+        quoted = []
+        for name, value in values.items():
+            if type(value) is not float:
+                if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+                    self._hold_back(step, arm, name, value)
+                    continue
+                value = float(value)
+            if value - value == 0.0:
+                quoted.append(b"%b:%b" % (self._names[name], repr(value).encode()))
+            else:
+                quoted.append(b'%b:"%b"' % (self._names[name], spell(value).encode()))
+        if quoted:
+            self._write_scalars(step, arm or self._arm, quoted)
+
+    def progress(self, done: int, total: int, unit: str = "steps") -> None:
+        """Say how far it is; called every step, it is written ten times a second."""
+        now = time.monotonic()
+        if now - self._progressed >= _PROGRESS_PERIOD_S or done >= total:
+            self._progressed = now
+            self._flush()
+            self._journal.append(events.Progressed(done=done, total=total, unit=unit))
+
+    def text(self, text: str, title: str = "") -> None:
+        """Show a short text: a table, an error message, a remark."""
+        if len(text) > _TEXT_LIMIT:
+            text = text[:_TEXT_LIMIT] + f"\n… {len(text) - _TEXT_LIMIT} characters more"
+        self._journal.append(events.TextShown(text=text, title=title))
+
+    def image(self, title: str, cells: Any, *, arm: str = "", step: int = 0) -> None:
+        """Show a small array as a picture; of a large one every n-th cell."""
+        array = torch.as_tensor(cells).detach().to("cpu", torch.float32)
+        if array.ndim != 2:
+            raise ValueError(f"an image has 2 dimensions, not {array.ndim}")
+        stride = [math.ceil(size / _IMAGE_LIMIT) or 1 for size in array.shape]
+        array = array[:: stride[0], :: stride[1]]
+        finite = array[array.isfinite()]
+        low, high = (finite.min().item(), finite.max().item()) if finite.numel() else (0.0, 0.0)
+        scaled = (array - low) * (254 / (high - low) if high > low else 0)
+        levels = torch.where(array.isfinite(), scaled, 255).to(torch.uint8)
+        self._journal.append(
+            events.ImageShown(
+                title=title,
+                rows=levels.shape[0],
+                cols=levels.shape[1],
+                cells=base64.b64encode(bytes(levels.flatten().tolist())).decode(),
+                low=low,
+                high=high,
+                arm=arm or self._arm,
+                step=step,
+            )
+        )
+
+    def artifact(self, name: str, data: bytes | str) -> Path:
+        """Keep a file with the run and return where it is."""
+        if not name or name != Path(name).name or name.startswith("."):
+            raise ValueError(f"{name!r} is not a plain file name")
+        content = data.encode() if isinstance(data, str) else data
+        path = self._run_dir / "artifacts" / name
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        digest = hashlib.sha256(content).hexdigest()
+        self._journal.append(events.ArtifactSaved(name=name, bytes_total=len(content), sha256=digest))
+        return path
+
+    # ---- what is measured
+
+    def device(self, wanted: str = "auto") -> torch.device:
+        """Return the device to use; a run that wants CUDA where there is none ends as not testable here."""
+        return devices.choose(wanted)
+
+    def needs(self, condition: object, what: str) -> None:
+        """End the run as not testable here unless `condition` holds; `what` names what is missing."""
+        if not condition:
+            raise BoxLacks(what)
+
+    def memory(self, name: str, *, arm: str = "", model: torch.nn.Module | None = None, timeline: bool = False) -> Memory:
+        """Measure a `with` block: live and peak bytes, bytes saved for backward, operators; see meters.Memory."""
+        return Memory(self, name, arm or self._arm, model, timeline)
+
+    def race(
+        self,
+        *,
+        same: float | Callable[[Any, Any], bool] | None = None,
+        seconds: float = 2.0,
+        threads: int = 1,
+        device: torch.device | None = None,
+        **arms: Callable[[], object],
+    ) -> Race:
+        """Time functions against each other in alternating blocks; see race.py."""
+        return run_race(self, arms, same, seconds / 4 if self.is_quick else seconds, threads, device or torch.device("cpu"))
+
+    def arm(
+        self,
+        name: str,
+        body: Callable[..., Any],
+        *args: Any,
+        env: dict[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        timeout: float = 60.0,
+    ) -> Callable[[], Any]:
+        """Return a function that calls `body(lab, *args)` in a fresh process and hands back what it returns.
+
+        `env` is added to its environment, `prefix` stands before its command line (numactl, torchrun). The body is a
+        function of the scenario file; what it takes and returns must be plain data. A failure raises ArmFailed.
+        """
+        order = ArmOrder(
+            arm=name, function=body.__qualname__, args=list(args), env=env or {}, prefix=list(prefix), timeout_s=timeout
+        )
+        return lambda: self._run_arm(order)
+
+    # ---- what is claimed
+
+    def claim(
+        self,
+        text: str,
+        got: Any = None,
+        *,
+        equals: Any = None,
+        at_most: float | None = None,
+        at_least: float | None = None,
+        between: tuple[float, float] | None = None,
+        tolerance: float = 0.0,
+        unit: str = "",
+        ratio: str = "",
+        margin: float = 0.03,
+    ) -> None:
+        """Claim something about a measured value, or (with `ratio="slow/fast"`) about two arms of a race still to come.
+
+        With a value alone it must be True. The text is the bullet under `## Look for`, word for word.
+        """
+        op, want = _bound(got, equals, at_most, at_least, between)
+        if ratio:
+            over, _, under = ratio.partition("/")
+            (bound,) = want.numbers
+            self._journal.append(
+                events.ClaimDeclared(text=text, over=over, under=under, op=op, bound=bound, margin=margin)
+            )
+            return
+        got = measured(got)
+        self._journal.append(events.ClaimMeasured(text=text, got=got, op=op, want=want, tolerance=tolerance, unit=unit))
+
+    def not_testable(self, text: str, needs: str) -> None:
+        """Say that a claim cannot be tested on this box, and what it would need."""
+        self._journal.append(events.ClaimNotTestable(text=text, needs=needs))
+
+    def record(self, event: events.Event) -> None:
+        """Append an event; for the lab's own parts."""
+        self._journal.append(event)
+
+    def close(self) -> None:
+        """Bring over what is still on a device."""
+        self._flush(is_last=True)
+
+    # ---- plumbing
+
+    def _write_scalars(self, step: int, arm: str, quoted: list[bytes]) -> None:
+        if arm:
+            self._append_fields(b'"k":"logged","s":%d,"v":{%b},"a":%b' % (step, b",".join(quoted), self._names[arm]))
+        else:
+            self._append_fields(b'"k":"logged","s":%d,"v":{%b}' % (step, b",".join(quoted)))
+
+    def _hold_back(self, step: int, arm: str, name: str, value: torch.Tensor) -> None:
+        self._pending.append((step, arm, name, value.detach()))
+        if len(self._pending) >= _PENDING_LIMIT:
+            self._flush()
+
+    def _flush(self, is_last: bool = False) -> None:
+        """Bring the held-back scalars over in one copy."""
+        if not self._pending:
+            return
+        pending, self._pending = self._pending, []
+        values = torch.stack([value.reshape(()).to(torch.float64) for *_, value in pending]).tolist()
+        for (step, arm, name, _), value in zip(pending, values, strict=True):
+            self.log(step, arm=arm, **{name: value})
+
+    def _run_arm(self, order: ArmOrder) -> Any:
+        orders.send(self._line, order)
+        reply = orders.receive(self._line)
+        if not isinstance(reply, ArmReply):
+            raise ArmFailed(f"{order.arm}: the supervisor is gone")
+        self._journal.append(
+            events.ArmFinished(arm=order.arm, writer=reply.writer, elapsed_s=reply.elapsed_s, error=reply.error)
+        )
+        if reply.error:
+            raise ArmFailed(reply.error)
+        return reply.value
+
+
+class ArmFailed(Exception):
+    """An arm in a process of its own failed, timed out or could not be started."""
+
+
+class _Names(dict[str, bytes]):
+    """Names as JSON strings, made once each."""
+
+    def __missing__(self, name: str) -> bytes:
+        import msgspec
+
+        self[name] = quoted = msgspec.json.encode(name)
+        return quoted
+
+
+def measured(value: Any) -> Measured:
+    """Return a value as the numbers or words that an exact claim compares."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().tolist()
+    if isinstance(value, str):
+        return Measured(words=value)
+    if isinstance(value, list | tuple):
+        parts = [measured(part) for part in value]
+        if any(part.words for part in parts):
+            return Measured(words=" ".join(part.words or str(part.numbers) for part in parts))
+        return Measured(numbers=[number for part in parts for number in part.numbers])
+    if isinstance(value, bool):
+        return Measured(words=str(value))
+    return Measured(numbers=[float(value)])
+
+
+def _bound(
+    got: Any, equals: Any, at_most: float | None, at_least: float | None, between: tuple[float, float] | None
+) -> tuple[events.Operator, Measured]:
+    given = [(op, want) for op, want in (("equals", equals), ("at_most", at_most), ("at_least", at_least), ("between", between))
+             if want is not None]  # fmt: skip
+    if not given and isinstance(got, bool):
+        given = [("equals", True)]
+    if len(given) != 1:
+        raise TypeError("a claim takes one of equals=, at_most=, at_least=, between=, or a value that is True")
+    op, want = given[0]
+    return op, measured(want)  # type: ignore[return-value]

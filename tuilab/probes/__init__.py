@@ -1,0 +1,28 @@
+"""What this box is, one file per part of it. A fact that cannot be learnt is left out, and `missing` says why."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tuilab.text import show
+
+
+class NotKnown(Exception):
+    """The box does not tell; the text is why."""
+
+
+def gather(questions: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+    """Return the answer to each question; one that has no answer is named under `missing` with the reason."""
+    facts: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    for name, ask in questions.items():
+        try:
+            facts[name] = ask()
+        except Exception as problem:  # a probe that breaks costs its one fact
+            missing[name] = _reason(problem)
+    return {**facts, "missing": missing} if missing else facts
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, OSError) and problem.strerror:
+        return show(f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror, 200)
+    return show(problem if isinstance(problem, NotKnown) else f"{type(problem).__name__}: {problem}", 200)

@@ -1,0 +1,161 @@
+"""The software around a run: versions, the variables that steer threads and allocators, the commit; never a secret."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tuilab.probes import NotKnown, gather
+from tuilab.text import show
+
+PACKAGES = ("tuilab", "torch", "numpy", "triton", "nvidia-ml-py", "textual", "plotext", "psutil")
+
+# Whole names and no prefixes: what is not on this list is never read.
+VARIABLES = (
+    *("OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OMP_SCHEDULE", "OMP_WAIT_POLICY", "OMP_DYNAMIC"),
+    *("OMP_THREAD_LIMIT", "OMP_MAX_ACTIVE_LEVELS", "OMP_STACKSIZE"),
+    *("MKL_NUM_THREADS", "MKL_DYNAMIC", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "MKL_THREADING_LAYER"),
+    *("KMP_AFFINITY", "KMP_BLOCKTIME", "KMP_HW_SUBSET", "KMP_SETTINGS"),
+    *("GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
+    *("DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY"),
+    *("MALLOC_CONF", "MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"),
+    *("MALLOC_TOP_PAD_", "MALLOC_PERTURB_", "GLIBC_TUNABLES", "LD_PRELOAD"),
+    *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING"),
+    *("CUDA_DEVICE_MAX_CONNECTIONS", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES"),
+    *("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_JIT"),
+    *("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE", "PYTHONHASHSEED"),
+)
+
+_GIT_PATIENCE_S = 2.0
+# A repository may be hostile: no monitor, no hook, no lock, no pager, no question, no fetch of what is missing.
+_GIT = ("git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_GIT_ENVIRONMENT = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "LC_ALL": "C",
+}
+
+
+def environment_facts(folder: Path | None = None) -> dict[str, Any]:
+    """Return the software of this box and, when `folder` is given, the commit that is checked out there."""
+    questions: dict[str, Callable[[], Any]] = {
+        "python": platform.python_version,
+        "packages": _packages,
+        "variables": _variables,
+        "kernel": lambda: show(os.uname().release, 200),
+        "machine": lambda: os.uname().machine,
+        "libc": _libc,
+        "host": lambda: show(os.uname().nodename, 200),
+    }
+    if folder is not None:
+        questions["checkout"] = lambda: _checkout(folder)
+    return gather(questions)
+
+
+def torch_facts(torch: Any) -> dict[str, Any]:
+    """Return what an imported torch is and sees; where there is a GPU this initialises CUDA's runtime."""
+    return gather(
+        {
+            "version": lambda: str(torch.__version__),
+            "build": lambda: _torch_build(torch),
+            "cudnn": lambda: _cudnn(torch),
+            "threads": torch.get_num_threads,
+            "interop_threads": torch.get_num_interop_threads,
+            "parallel_info": lambda: [show(line, 200) for line in torch.__config__.parallel_info().splitlines()[:12]],
+            "cpu_capability": lambda: torch.backends.cpu.get_cpu_capability(),
+            "has_avx512_bf16": lambda: bool(torch.cpu._is_avx512_bf16_supported()),
+            "has_amx_tile": lambda: bool(torch.cpu._is_amx_tile_supported()),
+            "cuda_devices": lambda: _cuda_devices(torch),
+        }
+    )
+
+
+def _packages() -> dict[str, str]:
+    """Return the versions of the packages that are installed."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _variables() -> dict[str, str]:
+    return {name: show(os.environ[name]) for name in VARIABLES if name in os.environ}
+
+
+def _libc() -> str:
+    """Return `glibc 2.36`; musl does not tell."""
+    try:
+        libc = os.confstr("CS_GNU_LIBC_VERSION")
+    except ValueError:
+        libc = None
+    if libc is None:
+        raise NotKnown("this libc does not tell")
+    return libc
+
+
+def _checkout(folder: Path) -> dict[str, Any]:
+    commit = _git(folder, "rev-parse", "--verify", "HEAD").strip()
+    return {"commit": commit, **gather({"is_dirty": lambda: _is_dirty(folder)})}
+
+
+def _is_dirty(folder: Path) -> bool:
+    """Say whether tracked files differ from the commit; not asked of a repository that would run its own commands."""
+    scopes = _git(folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.", may_fail=True)
+    if any(line.startswith(("local", "worktree")) for line in scopes.splitlines()):
+        raise NotKnown("not looked: the repository has filters of its own, and looking would run them")
+    return bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"))
+
+
+def _git(folder: Path, *words: str, may_fail: bool = False) -> str:
+    """Return what git says of `folder`."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _GIT_ENVIRONMENT
+    command = [*_GIT, "-C", os.fspath(folder), *words]
+    try:
+        ran = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_GIT_PATIENCE_S)
+    except FileNotFoundError as problem:
+        raise NotKnown("git is not installed") from problem
+    except subprocess.TimeoutExpired as problem:
+        raise NotKnown(f"git did not answer in {_GIT_PATIENCE_S:g} s") from problem
+    if ran.returncode and not may_fail:
+        raise NotKnown(ran.stderr.decode(errors="replace").partition("\n")[0].removeprefix("fatal: ") or "git failed")
+    return ran.stdout.decode(errors="replace")
+
+
+def _torch_build(torch: Any) -> str:
+    if torch.version.cuda:
+        return f"cuda {torch.version.cuda}"
+    return f"hip {torch.version.hip}" if torch.version.hip else "cpu"
+
+
+def _cudnn(torch: Any) -> int:
+    version = torch.backends.cudnn.version()
+    if version is None:
+        raise NotKnown("not in this build of torch")
+    return int(version)
+
+
+def _cuda_devices(torch: Any) -> list[dict[str, Any]]:
+    if not torch.cuda.is_available():
+        raise NotKnown("this build of torch is for the CPU" if _torch_build(torch) == "cpu" else "torch sees no GPU")
+    return [_cuda_device(torch.cuda.get_device_properties(index)) for index in range(torch.cuda.device_count())]
+
+
+def _cuda_device(device: Any) -> dict[str, Any]:
+    """Describe one device; its place in the list is CUDA's index, its uuid ends NVML's."""
+    return gather(
+        {
+            "name": lambda: show(device.name, 200),
+            "capability": lambda: f"{device.major}.{device.minor}",
+            "uuid": lambda: str(device.uuid),
+            "memory_bytes": lambda: int(device.total_memory),
+            "multiprocessors": lambda: int(device.multi_processor_count),
+        }
+    )

@@ -1,0 +1,44 @@
+"""The memory nodes of this box: which cores and how much memory each has, and which this process may use."""
+
+from pathlib import Path
+from typing import Any
+
+from tuilab.probes import NotKnown, gather
+from tuilab.probes.cpu import parse_cpu_list
+
+
+def numa_facts(root: Path = Path("/")) -> dict[str, Any]:
+    """Return the nodes and the numbers of those allowed; `root` is where /proc and /sys are looked for."""
+    return gather({"nodes": lambda: _nodes(root), "allowed_nodes": lambda: _allowed(root)})
+
+
+def _nodes(root: Path) -> dict[str, dict[str, Any]]:
+    folders = sorted((root / "sys/devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
+    if not folders:
+        raise NotKnown("this kernel shows no nodes")
+    return {folder.name[4:]: _node(folder) for folder in folders}
+
+
+def _node(folder: Path) -> dict[str, Any]:
+    return gather(
+        {
+            "cpus": lambda: (folder / "cpulist").read_text().strip(),
+            "memory_total_bytes": lambda: _memory(folder, "MemTotal"),
+            "memory_free_bytes": lambda: _memory(folder, "MemFree"),
+        }
+    )
+
+
+def _memory(folder: Path, key: str) -> int:
+    for line in (folder / "meminfo").read_text().splitlines():  # Node 0 MemTotal:  8156624 kB
+        words = line.split()
+        if words[2] == f"{key}:":
+            return int(words[3]) * 1024
+    raise NotKnown(f"meminfo has no {key}")
+
+
+def _allowed(root: Path) -> list[int]:
+    for line in (root / "proc/self/status").read_text(errors="replace").splitlines():
+        if line.startswith("Mems_allowed_list:"):
+            return parse_cpu_list(line.split(":")[1])
+    raise NotKnown("/proc/self/status does not tell")

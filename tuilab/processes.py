@@ -1,0 +1,192 @@
+"""Which processes belong to a run, whether they live, and how they are ended without hurting an innocent one.
+
+A pid alone is never trusted: it is used again. A process is known by host, boot, pid namespace, pid and start time, and a
+signal goes through a pidfd that was opened before the start time was compared.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal
+
+from tuilab.events import Identity
+
+MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def identify(pid: int) -> Identity | None:
+    """Return who `pid` is now; None when there is no such process."""
+    start = start_time(pid)
+    return None if start is None else Identity(socket.gethostname(), _boot_id(), pid, start, _pid_namespace())
+
+
+def start_time(pid: int) -> int | None:
+    """Return when `pid` started, in clock ticks after boot; None when it is gone or a zombie."""
+    fields = _stat_fields(pid)
+    return None if fields is None or fields[0] in "ZX" else int(fields[19])
+
+
+def presence(identity: Identity) -> Literal["alive", "dead", "elsewhere"]:
+    """Say whether a recorded process lives; one of another host or pid namespace cannot be seen from here."""
+    if identity.host != socket.gethostname():
+        return "elsewhere"
+    if identity.boot != _boot_id():
+        return "dead"
+    if identity.pid_namespace != _pid_namespace():
+        return "elsewhere"
+    return "alive" if start_time(identity.pid) == identity.start else "dead"
+
+
+def send(pid: int, start: int, number: int) -> bool:
+    """Signal the process that had `pid` and started at `start`; return False when it is gone."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if start_time(pid) != start:
+            return False
+        signal.pidfd_send_signal(handle, number)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def descendants(pid: int) -> list[int]:
+    """Return every living process below `pid`, near ones first; cheap, and may miss one that is just being born."""
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        children = _children(queue.pop())
+        found += children
+        queue += children
+    return found
+
+
+def end_descendants(grace_s: float, spare: Iterable[int] = (), tend: Callable[[], bool] = lambda: False) -> list[str]:
+    """End everything below this process (a subreaper) but `spare`: SIGTERM, a grace, SIGKILL until none is left.
+
+    `tend` is called while waiting, must reap the dead, and says whether to skip what is left of the grace. Returns the
+    names of those that could not be ended.
+    """
+    spared = set(spare)
+    for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+        deadline = time.monotonic() + patience_s
+        signalled: set[int] = set()
+        while time.monotonic() < deadline:
+            living = [pid for pid in descendants(os.getpid()) if pid not in spared and start_time(pid) is not None]
+            if not living:
+                return []
+            for pid in living:
+                if number == signal.SIGKILL or pid not in signalled:
+                    _signal_now(pid, number)
+                    signalled.add(pid)
+            if tend() and number == signal.SIGTERM:
+                break
+            time.sleep(0.02)
+    return [name_of(pid) for pid in descendants(os.getpid()) if pid not in spared]
+
+
+def marked(run: str) -> list[tuple[int, int]]:
+    """Return (pid, start time) of this user's processes that carry the mark of `run`."""
+    mark = f"{MARK}={run}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            start = start_time(int(entry.name))
+            if start is not None and mark in _environment(entry):
+                found.append((int(entry.name), start))
+    return found
+
+
+def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
+    """End the processes that a dead supervisor left behind; return the names of those that would not go."""
+    for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+        deadline = time.monotonic() + patience_s
+        first = True
+        while left := marked(run):
+            if time.monotonic() > deadline:
+                break
+            if first or number == signal.SIGKILL:
+                for pid, start in left:
+                    send(pid, start, number)
+                    send(pid, start, signal.SIGCONT)
+            first = False
+            time.sleep(0.02)
+        else:
+            return []
+    return [name_of(pid) for pid, _ in marked(run)]
+
+
+def name_of(pid: int) -> str:
+    """Return `1234 python train.py` for a message."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        words = "gone"
+    return f"{pid} {words[:80]}"
+
+
+def become_subreaper() -> None:
+    """Become the parent of every orphan below: a daemon cannot leave the run."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when the thread that started it ends (or has ended by now)."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _signal_now(pid: int, number: int) -> None:
+    """Signal a process below us: its pid cannot be used again before we have reaped it, or its own parent has."""
+    start = start_time(pid)
+    if start is not None and send(pid, start, number) and number == signal.SIGTERM:
+        send(pid, start, signal.SIGCONT)  # a stopped process could not act on it
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_bytes().split())
+    return found
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    """Return /proc/PID/stat from the state on; the name before it may hold anything, brackets too."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
+    except OSError:
+        return None
+
+
+def _environment(entry: Path) -> list[bytes]:
+    try:
+        return (entry / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _pid_namespace() -> int:
+    return os.stat("/proc/self/ns/pid").st_ino

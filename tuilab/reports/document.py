@@ -1,0 +1,90 @@
+"""The result of runs as one JSON document, for programs."""
+
+from pathlib import Path
+from typing import Any
+
+from tuilab.journal import spell_out
+from tuilab.series import Series
+from tuilab.summary import Claim, RunSummary
+
+SCHEMA = "tuilab.result/1"
+
+
+def document(runs: list[tuple[RunSummary, str, Path]], exit_code: int) -> dict[str, Any]:
+    """Return the document for runs given as (summary, state, folder); non-finite numbers are spelled as strings."""
+    spelled: dict[str, Any] = spell_out(
+        {"schema": SCHEMA, "exit_code": exit_code, "runs": [_run(summary, state, path) for summary, state, path in runs]}
+    )
+    return spelled
+
+
+def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
+    run = summary.run
+    return {
+        "run": run_dir.name,
+        "path": str(run_dir),
+        "scenario": run.scenario if run else None,
+        "topic": run.topic if run else None,
+        "title": run.title if run else None,
+        "params": run.params if run else {},
+        "changed": run.changed if run else [],
+        "state": state,
+        "reason": summary.reason,
+        "elapsed_s": summary.elapsed_s,
+        "claims": [_claim(claim) for claim in summary.claims.values()],
+        "series": [_series(series) for series in summary.series.values()],
+        "races": [_race(writer, arm, blocks) for (writer, arm), blocks in summary.blocks.items()],
+        "memory": [{"name": m.name, "arm": m.arm, **m.values} for m in summary.memory],
+        "resources": [_series(series) for series in summary.resources.values()],
+        "gpus": [{"uuid": g.uuid, "index": g.index, "name": g.name, "bytes_total": g.bytes_total} for g in summary.gpus.values()],
+        "unavailable": summary.unavailable,
+        "environment": summary.environment,
+        "failure": _failure(summary),
+        "leftovers": summary.leftovers,
+        "record": {
+            "records": summary.records,
+            "corrupt": summary.damage.corrupt_count,
+            "missing": summary.damage.missing_count,
+            "lost": summary.damage.lost_count,
+            "unknown": summary.damage.unknown_count,
+        },
+    }
+
+
+def _claim(claim: Claim) -> dict[str, Any]:
+    reached = claim.verdict
+    return {
+        "text": claim.text,
+        "verdict": reached.verdict if reached else None,
+        "why": reached.why if reached else "nothing was measured for it",
+        "estimate": reached.estimate if reached else None,
+        "low": reached.low if reached else None,
+        "high": reached.high if reached else None,
+        "rule": reached.rule if reached else None,
+    }
+
+
+def _series(series: Series) -> dict[str, Any]:
+    return {
+        "name": series.name,
+        "arm": series.arm,
+        "writer": series.writer,
+        "count": series.count,
+        "last": series.last,
+        "last_step": series.last_step,
+        "low": series.low,
+        "high": series.high,
+        "not_finite": series.bad_count,
+        "first_not_finite_step": series.bad[0].step if series.bad else None,
+    }
+
+
+def _race(writer: str, arm: str, blocks: list[Any]) -> dict[str, Any]:
+    return {"writer": writer, "arm": arm, "step_s": [block.step_s for block in blocks if not block.is_warmup]}
+
+
+def _failure(summary: RunSummary) -> dict[str, Any] | None:
+    failure = summary.failure
+    if failure is None:
+        return None
+    return {"type": failure.type, "message": failure.message, "traceback": failure.traceback, "hint": failure.hint}

@@ -1,0 +1,174 @@
+"""The result of a run as text for a terminal or a log."""
+
+import textwrap
+from pathlib import Path
+from statistics import median
+
+from tuilab import store
+from tuilab.charts import line_chart
+from tuilab.glyphs import Style
+from tuilab.series import Series
+from tuilab.summary import Claim, RunSummary
+from tuilab.text import plural, show, show_lines
+
+_VERDICT_WIDTH = len("NO MEANINGFUL DIFFERENCE")
+
+
+def render(summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool) -> str:
+    """Return the result of one run: claims, key numbers, chart, where it is."""
+    parts = [_heading(summary, state, style), _claims(summary, style, width), _trouble(summary, style)]
+    parts += [_key_numbers(summary, style)]
+    if has_chart:
+        parts.append(_chart(summary, style, width))
+    parts.append(_where(summary, run_dir, style))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _heading(summary: RunSummary, state: str, style: Style) -> str:
+    run = summary.run
+    if run is None:
+        return "a run that left no record"
+    params = ", ".join(f"{show(name)}={show(run.params[name])}" for name in run.changed if name in run.params)
+    line = f"{style.bold(show(run.topic) + '/' + show(run.scenario))}  {state} in {summary.elapsed_s:.1f} s"
+    line += f"  {style.dim(params)}" if params else ""
+    return line + f"\n{show(run.title)}"
+
+
+def _claims(summary: RunSummary, style: Style, width: int) -> str:
+    return "\n".join(_claim(claim, style, width) for claim in summary.claims.values())
+
+
+def _claim(claim: Claim, style: Style, width: int) -> str:
+    """Return mark, verdict and claim, and below it what was measured."""
+    verdict = claim.verdict.verdict if claim.verdict else "not judged"
+    indent = " " * (_VERDICT_WIDTH + 4)
+    first, *rest = textwrap.wrap(show(claim.text), max(width - len(indent), 30)) or [""]
+    lines = [f"{style.mark(verdict)} {style.verdict(verdict, _VERDICT_WIDTH)}  {first}", *(indent + line for line in rest)]
+    if found := evidence(claim):
+        lines += [style.dim(indent + line) for line in textwrap.wrap(show(found), max(width - len(indent), 30))]
+    return "\n".join(lines)
+
+
+def evidence(claim: Claim) -> str:
+    """Return the estimate with its interval, or what was measured, in one line."""
+    reached = claim.verdict
+    if reached is None:
+        return "nothing was measured for it"
+    if claim.declared is not None and reached.estimate is not None:
+        low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (reached.low, reached.high))
+        bound = f"{claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}"
+        ratio = f"{claim.declared.over}/{claim.declared.under}"
+        return f"{ratio} {reached.estimate:.3g} [{low}, {high}], claimed {bound}; {reached.why}"
+    return reached.why
+
+
+def _trouble(summary: RunSummary, style: Style) -> str:
+    """Return what went wrong, and what the record lacks."""
+    lines = []
+    if summary.failure is not None:
+        lines += [style.paint(f"{show(summary.failure.type)}: {show(summary.failure.message)}", 31)]
+        lines += [style.dim("  " + line) for line in show_lines(summary.failure.traceback).splitlines()[-12:]]
+        lines += [f"hint: {show(summary.failure.hint)}"] if summary.failure.hint else []
+    elif summary.reason:
+        lines.append(f"{summary.state}: {show(summary.reason)}")
+    if summary.box_lacks:
+        lines.append(f"not testable here: {show(summary.box_lacks)}")
+    if summary.leftovers:
+        lines.append(f"it left {plural(len(summary.leftovers), 'process')[:-1] + 'processes' if len(summary.leftovers) > 1 else '1 process'} behind, which were ended: "
+                     + ", ".join(show(name, 60) for name in summary.leftovers[:3]))  # fmt: skip
+    damage = summary.damage
+    if damage.is_any:
+        lines.append(
+            f"the record is not whole: {plural(damage.corrupt_count, 'corrupt line')}, "
+            f"{plural(damage.missing_count, 'record')} missing, {damage.lost_count} not written"
+        )
+    for stream, output in summary.outputs.items():
+        if dropped := output.bytes_total - output.bytes_head - output.bytes_tail:
+            lines.append(f"{stream}: {dropped} of {output.bytes_total} bytes in the middle were dropped")
+    return "\n".join(lines)
+
+
+def _key_numbers(summary: RunSummary, style: Style) -> str:
+    """Return the numbers beside the claims: races, memory, peaks of the process and the GPUs."""
+    rows = [*_race_rows(summary), *_memory_rows(summary), *_resource_rows(summary)]
+    rows += [("not measured", f"{show(what)}: {show(why)}") for what, why in summary.unavailable.items()]
+    label = max((len(name) for name, _ in rows), default=0)
+    return "\n".join(f"{style.dim(name.ljust(label))}  {value}" for name, value in rows)
+
+
+def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:
+    rows = []
+    for (_, arm), blocks in summary.blocks.items():
+        times = [block.step_s for block in blocks if not block.is_warmup]
+        if times:
+            rows.append((show(arm, 40), f"{seconds(median(times))} a call, median of {plural(len(times), 'block')}"))
+    return rows[:12]
+
+
+def _memory_rows(summary: RunSummary) -> list[tuple[str, str]]:
+    rows = []
+    for memory in summary.memory[:12]:
+        values = [
+            f"{show(name.removesuffix('_bytes'))} {size(value) if name.endswith('_bytes') else f'{value:g}'}"
+            for name, value in memory.values.items()
+        ]
+        rows.append((show(f"{memory.name} {memory.arm}".strip(), 40), ", ".join(values)))
+    return rows
+
+
+def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
+    rows = []
+    if rss := summary.resources.get("rss_bytes"):
+        rows.append(("process tree", f"{size(rss.high or 0)} resident at most"))
+    for uuid, gpu in summary.gpus.items():
+        used = summary.resources.get(f"{uuid} memory_used_bytes")
+        peak = f"{size(used.high or 0)} used at most" if used else "memory n/a"
+        rows.append((f"GPU {gpu.index}", f"{peak}, {show(gpu.name)}"))
+    return rows
+
+
+def _chart(summary: RunSummary, style: Style, width: int) -> str:
+    lines = main_series(summary)
+    if not lines:
+        return ""
+    chart = line_chart(lines, min(width, 100), 14, is_utf8=style.is_utf8)
+    bad = [line for line in lines if line.bad_count]
+    notes = [
+        f"{show(line.name)}{' ' + show(line.arm) if line.arm else ''}: {plural(line.bad_count, 'value')} not finite, "
+        f"the first {line.bad[0].value} at step {line.bad[0].step}"
+        for line in bad
+    ]
+    return "\n".join([part for part in (chart, *notes) if part])
+
+
+def main_series(summary: RunSummary) -> list[Series]:
+    """Return the series that says most: the name that was logged first, all its arms, of the first process that has it."""
+    if not summary.series:
+        return []
+    name = next(iter(summary.series))[0]
+    firsts: dict[str, Series] = {}
+    for (series_name, arm, _), line in summary.series.items():
+        if series_name == name:
+            firsts.setdefault(arm, line)
+    return list(firsts.values())
+
+
+def _where(summary: RunSummary, run_dir: Path, style: Style) -> str:
+    name = store.short_id(run_dir.name)
+    return style.dim(f"run {show(run_dir)}\nsee it again: tuilab attach {name}   its files: tuilab verify {name}")
+
+
+def size(value: float) -> str:
+    """Return bytes for people, in powers of 1000 as the sources have them."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(value) >= factor:
+            return f"{value / factor:.4g} {unit}"
+    return f"{value:.0f} B"
+
+
+def seconds(value: float) -> str:
+    """Return a duration for people."""
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= factor:
+            return f"{value / factor:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"

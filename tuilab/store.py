@@ -1,0 +1,83 @@
+"""The folder of runs: where it is, what a new run is called, and how a run is found again."""
+
+import os
+import secrets
+import shutil
+import stat
+import time
+from pathlib import Path
+
+from tuilab.errors import CannotRecord, UsageError
+from tuilab.text import show
+
+
+def root() -> Path:
+    """Return the folder of runs: TUILAB_ROOT, else the user's state folder (as platformdirs has it)."""
+    if given := os.environ.get("TUILAB_ROOT"):
+        return Path(given)
+    state = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(state) if Path(state).is_absolute() else _home() / ".local" / "state"
+    return base / "tuilab" / "runs"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as problem:
+        raise CannotRecord("there is no home folder to keep runs in; name a folder with --root DIR or TUILAB_ROOT") from problem
+
+
+def create(scenario: str, under: Path) -> Path:
+    """Make the folder of a new run, readable by its owner alone, and return it."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    run_dir = under / f"{stamp}-{scenario}-{secrets.token_hex(3)}"
+    try:
+        under.mkdir(parents=True, exist_ok=True, mode=0o700)
+        run_dir.mkdir(mode=0o700)
+        for part in ("journal", "artifacts"):
+            (run_dir / part).mkdir(mode=0o700)
+    except OSError as problem:
+        raise CannotRecord(
+            f"cannot make a run folder in {show(under)} ({problem.strerror}); name another with --root DIR or TUILAB_ROOT"
+        ) from problem
+    return run_dir
+
+
+def list_runs(under: Path) -> list[Path]:
+    """Return the folders of all runs, newest first."""
+    try:
+        with os.scandir(under) as entries:
+            names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+    except OSError as problem:
+        raise UsageError(f"cannot read the folder of runs {show(under)}: {problem.strerror}") from problem
+    return [under / name for name in sorted(names, reverse=True) if (under / name / "journal").is_dir()]
+
+
+def find(reference: str, under: Path) -> Path:
+    """Return the run that an id, a unique part of it from its start or end, or `last` means."""
+    runs = list_runs(under)
+    if not runs:
+        raise UsageError(f"there are no runs in {show(under)} yet; make one: tuilab run stability --headless")
+    if reference == "last":
+        return runs[0]
+    exact = [run for run in runs if run.name == reference]
+    near = exact or [run for run in runs if run.name.startswith(reference) or short_id(run.name).startswith(reference)]
+    if len(near) == 1:
+        return near[0]
+    if near:
+        raise UsageError(f"{show(reference)} could be any of {len(near)} runs; add characters: tuilab runs shows them")
+    raise UsageError(f"no run is called {show(reference)}; tuilab runs shows them")
+
+
+def short_id(run: str) -> str:
+    """Return the random end of a run's id: enough to name it."""
+    return run.rpartition("-")[2]
+
+
+def remove(run_dir: Path) -> None:
+    """Delete a run's folder; a link in its place is not followed."""
+    if not stat.S_ISDIR(os.lstat(run_dir).st_mode):
+        raise UsageError(f"{show(run_dir)} is not a run folder")
+    shutil.rmtree(run_dir)

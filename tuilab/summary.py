@@ -1,0 +1,310 @@
+"""What a run amounts to: the one object that every view renders, folded from the journal by a pure function.
+
+`fold` is incremental: a follower hands in only what is new. It needs no order between streams, so it does not matter which
+stream was read first.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tuilab import events
+from tuilab.events import Unknown
+from tuilab.journal import Corrupt, Gap, Item
+from tuilab.series import Series
+
+FINAL_STATES = frozenset({"succeeded", "failed", "stopped", "killed", "unkillable"})
+_KEPT = 500  # texts, stages, damages and the like that are kept one by one
+
+
+@dataclass
+class Worker:
+    """A worker process of the run."""
+
+    started: events.WorkerStarted | None = None
+    exited: events.WorkerExited | None = None
+
+
+@dataclass
+class Claim:
+    """A claim, what was measured for it, and the verdict once there is one."""
+
+    text: str
+    declared: events.ClaimDeclared | None = None
+    measured: list[events.ClaimMeasured] = field(default_factory=list)  # one a repeat
+    needs: str = ""  # why it cannot be tested here
+    verdict: events.VerdictReached | None = None
+    declared_by: str = ""  # the writer that declared it first
+
+
+@dataclass
+class Block:
+    """The time of one call of an arm in one block of a race, and whether it counts."""
+
+    round: int
+    step_s: float
+    is_warmup: bool
+
+
+@dataclass
+class Damage:
+    """What the journal lacks; shown by every view."""
+
+    corrupt: list[Corrupt] = field(default_factory=list)
+    corrupt_count: int = 0
+    missing_count: int = 0
+    unknown_count: int = 0
+    lost_count: int = 0  # records that a worker could not write and said so
+
+    @property
+    def is_any(self) -> bool:
+        return bool(self.corrupt_count or self.missing_count or self.lost_count)
+
+
+@dataclass
+class RunSummary:
+    """Everything the views show of a run."""
+
+    run: events.RunStarted | None = None
+    state: str = "starting"
+    reason: str = ""
+    states: list[events.StateChanged] = field(default_factory=list)
+    workers: dict[str, Worker] = field(default_factory=dict)
+    stages: list[events.StageEntered] = field(default_factory=list)
+    progress: events.Progressed | None = None
+    first_progress: events.Progressed | None = None  # of the same total: the rate is measured from here
+    series: dict[tuple[str, str, str], Series] = field(default_factory=dict)  # name, arm, writer
+    resources: dict[str, Series] = field(default_factory=dict)  # what the sampler saw
+    claims: dict[str, Claim] = field(default_factory=dict)
+    blocks: dict[tuple[str, str], list[Block]] = field(default_factory=dict)  # writer, arm
+    races: list[tuple[str, events.RaceStarted]] = field(default_factory=list)
+    differences: list[tuple[str, events.RaceFinished]] = field(default_factory=list)  # races whose arms were compared
+    memory: list[events.MemoryMeasured] = field(default_factory=list)
+    texts: list[events.TextShown] = field(default_factory=list)
+    images: dict[tuple[str, str], events.ImageShown] = field(default_factory=dict)  # title, arm: the last one
+    artifacts: list[events.ArtifactSaved] = field(default_factory=list)
+    environment: dict[str, dict[str, Any]] = field(default_factory=dict)
+    gpus: dict[str, events.GpuFound] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
+    leftovers: list[str] = field(default_factory=list)
+    failure: events.ScenarioFailed | None = None
+    box_lacks: str = ""
+    outputs: dict[str, events.OutputCaptured] = field(default_factory=dict)
+    arms: list[events.ArmFinished] = field(default_factory=list)
+    damage: Damage = field(default_factory=Damage)
+    records: int = 0
+    first_t: int = 0
+    last_t: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in FINAL_STATES
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds from the first record to the last."""
+        return (self.last_t - self.first_t) / 1e9
+
+
+def fold(items: Iterable[tuple[str, Item]], summary: RunSummary | None = None) -> RunSummary:
+    """Fold records (and what is wrong among them) into a summary: a new one, or the one that a follower has."""
+    summary = summary or RunSummary()
+    for stream, item in items:
+        kind = type(item)
+        if kind is events.Logged:
+            _fold_logged(summary, stream, item)  # type: ignore[arg-type]
+        elif kind is Corrupt:
+            summary.damage.corrupt_count += 1
+            _keep(summary.damage.corrupt, item)
+            continue
+        elif kind is Gap:
+            summary.damage.missing_count += item.missing  # type: ignore[union-attr]
+            continue
+        elif kind is Unknown:
+            summary.damage.unknown_count += 1
+        else:
+            _FOLDS[kind](summary, stream, item)
+        summary.records += 1
+        t: int = item.t  # type: ignore[union-attr]
+        if t > summary.last_t:
+            summary.last_t = t
+        if not summary.first_t or t < summary.first_t:
+            summary.first_t = t
+    return summary
+
+
+def _fold_logged(summary: RunSummary, stream: str, event: events.Logged) -> None:
+    for name, value in event.v.items():
+        series = summary.series.get((name, event.a, stream))
+        if series is None:
+            series = summary.series[name, event.a, stream] = Series(name, event.a, stream)
+        series.add(event.s, event.t, value)
+
+
+def _run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> None:
+    summary.run = event
+    for text in event.claims:
+        _claim(summary, text)
+
+
+def _state_changed(summary: RunSummary, stream: str, event: events.StateChanged) -> None:
+    summary.state, summary.reason = event.state, event.reason
+    summary.states.append(event)
+
+
+def _worker_started(summary: RunSummary, stream: str, event: events.WorkerStarted) -> None:
+    summary.workers.setdefault(event.writer, Worker()).started = event
+
+
+def _worker_exited(summary: RunSummary, stream: str, event: events.WorkerExited) -> None:
+    summary.workers.setdefault(event.writer, Worker()).exited = event
+
+
+def _stage_entered(summary: RunSummary, stream: str, event: events.StageEntered) -> None:
+    _keep(summary.stages, event)
+    summary.progress = summary.first_progress = None
+
+
+def _progressed(summary: RunSummary, stream: str, event: events.Progressed) -> None:
+    first = summary.first_progress
+    if first is None or first.total != event.total or event.done < first.done:
+        summary.first_progress = event
+    summary.progress = event
+
+
+def _claim_measured(summary: RunSummary, stream: str, event: events.ClaimMeasured) -> None:
+    _keep(_claim(summary, event.text).measured, event)
+
+
+def _claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared) -> None:
+    claim = _claim(summary, event.text)
+    if claim.declared is None:
+        claim.declared, claim.declared_by = event, stream
+
+
+def _claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotTestable) -> None:
+    _claim(summary, event.text).needs = event.needs
+
+
+def _race_started(summary: RunSummary, stream: str, event: events.RaceStarted) -> None:
+    _keep(summary.races, (stream, event))
+
+
+def _block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> None:
+    step_s = (event.device_ns or event.wall_ns) / event.loops / 1e9
+    summary.blocks.setdefault((stream, event.arm), []).append(Block(event.round, step_s, event.is_warmup))
+
+
+def _race_finished(summary: RunSummary, stream: str, event: events.RaceFinished) -> None:
+    _keep(summary.differences, (stream, event))
+
+
+def _image_shown(summary: RunSummary, stream: str, event: events.ImageShown) -> None:
+    summary.images[event.title, event.arm] = event
+
+
+def _environment_recorded(summary: RunSummary, stream: str, event: events.EnvironmentRecorded) -> None:
+    summary.environment.setdefault(event.part, event.facts)
+
+
+def _scenario_failed(summary: RunSummary, stream: str, event: events.ScenarioFailed) -> None:
+    summary.failure = event
+
+
+def _box_lacked(summary: RunSummary, stream: str, event: events.BoxLacked) -> None:
+    summary.box_lacks = event.needs
+
+
+def _scenario_finished(summary: RunSummary, stream: str, event: events.ScenarioFinished) -> None:
+    summary.damage.lost_count += event.lost
+
+
+def _sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
+    seen: dict[str, float | None] = {
+        "processes": event.processes,
+        "threads": event.threads,
+        "cpu_percent": event.cpu_percent,
+        "rss_bytes": event.rss_bytes,
+        "uss_bytes": event.uss_bytes,
+    }
+    for uuid, metrics in event.gpus.items():
+        seen |= {f"{uuid} {metric}": value for metric, value in metrics.items()}
+    for name, value in seen.items():
+        if value is not None:
+            series = summary.resources.setdefault(name, Series(name, writer="sampler"))
+            series.add(series.count, event.t, float(value))
+
+
+def _verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReached) -> None:
+    _claim(summary, event.text).verdict = event
+
+
+def _output_captured(summary: RunSummary, stream: str, event: events.OutputCaptured) -> None:
+    summary.outputs[event.stream] = event
+
+
+def _gpu_found(summary: RunSummary, stream: str, event: events.GpuFound) -> None:
+    summary.gpus[event.uuid] = event
+
+
+def _unavailable(summary: RunSummary, stream: str, event: events.Unavailable) -> None:
+    summary.unavailable[event.what] = event.reason
+
+
+def _sampler_ended(summary: RunSummary, stream: str, event: events.SamplerEnded) -> None:
+    summary.unavailable["sampler"] = f"{event.reason} (restarted {event.restarts} times)"
+
+
+def _claim(summary: RunSummary, text: str) -> Claim:
+    return summary.claims.setdefault(text, Claim(text))
+
+
+def _keep(kept: list[Any], item: Any) -> None:
+    if len(kept) < _KEPT:
+        kept.append(item)
+
+
+_FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
+    events.RunStarted: _run_started,
+    events.StateChanged: _state_changed,
+    events.WorkerStarted: _worker_started,
+    events.WorkerExited: _worker_exited,
+    events.OutputCaptured: _output_captured,
+    events.StopRequested: lambda summary, stream, event: None,  # the state says it
+    events.LeftoversEnded: lambda summary, stream, event: summary.leftovers.extend(event.processes),
+    events.SamplerEnded: _sampler_ended,
+    events.EnvironmentRecorded: _environment_recorded,
+    events.StageEntered: _stage_entered,
+    events.Progressed: _progressed,
+    events.ClaimMeasured: _claim_measured,
+    events.ClaimDeclared: _claim_declared,
+    events.ClaimNotTestable: _claim_not_testable,
+    events.TextShown: lambda summary, stream, event: _keep(summary.texts, event),
+    events.ImageShown: _image_shown,
+    events.ArtifactSaved: lambda summary, stream, event: _keep(summary.artifacts, event),
+    events.MemoryMeasured: lambda summary, stream, event: _keep(summary.memory, event),
+    events.ArmFinished: lambda summary, stream, event: _keep(summary.arms, event),
+    events.RaceStarted: _race_started,
+    events.BlockTimed: _block_timed,
+    events.RaceFinished: _race_finished,
+    events.ScenarioFailed: _scenario_failed,
+    events.BoxLacked: _box_lacked,
+    events.ScenarioFinished: _scenario_finished,
+    events.Sampled: _sampled,
+    events.GpuFound: _gpu_found,
+    events.Unavailable: _unavailable,
+    events.VerdictReached: _verdict_reached,
+}
+
+
+def ratios(summary: RunSummary, over: str, under: str) -> dict[str, list[float]]:
+    """Return, by writer, the log ratio of two arms' times in every round that counts."""
+    found: dict[str, list[float]] = {}
+    for (writer, arm), blocks in summary.blocks.items():
+        other = summary.blocks.get((writer, under))
+        if arm != over or other is None:
+            continue
+        below = {block.round: block.step_s for block in other if not block.is_warmup}
+        found[writer] = [math.log(b.step_s / below[b.round]) for b in blocks if not b.is_warmup and b.round in below]
+    return {writer: logs for writer, logs in found.items() if logs}

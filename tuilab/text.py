@@ -1,0 +1,34 @@
+"""Makes text that a run printed or named safe to display.
+
+Everything that came from outside (scenario output, names, params, exception texts, GPU names, paths) goes through `show`
+or `show_lines` before it reaches a terminal.
+"""
+
+import os
+import re
+
+# C0 but tab and newline, DEL, C1, bidi controls, line and paragraph separators, surrogates, BOM.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]")
+_BREAKS = re.compile("[\t\n]+")
+
+
+def show_lines(text: str) -> str:
+    """Return `text` with every character that could steer a terminal replaced; line breaks and tabs stay."""
+    return _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def show(text: object, limit: int = 1000) -> str:
+    """Return `text` as one safe line of at most `limit` characters."""
+    line = _BREAKS.sub(" ", show_lines(str(text)[: limit + 1]))
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def is_utf8_terminal() -> bool:
+    """Say whether the locale promises UTF-8; Python's own UTF-8 mode hides that from `sys.stdout.encoding`."""
+    locale = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
+    return "utf-8" in locale.lower() or "utf8" in locale.lower()
+
+
+def plural(count: int, noun: str) -> str:
+    """Return `1 run`, `2 runs`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,161 @@
+"""The worker: a fresh interpreter that runs one scenario, or one arm of it, and ends.
+
+It waits on its line for an order, records everything in a stream of its own, says farewell and leaves. When its supervisor
+dies, the kernel ends it.
+"""
+
+import faulthandler
+import importlib.util
+import io
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tuilab import events, orders, processes
+from tuilab.journal import Writer
+from tuilab.orders import Farewell, WorkerOrder
+
+_TRACEBACK_LIMIT = 16_000  # characters
+
+
+def main() -> None:
+    """Take the order, run it, say farewell."""
+    line = socket.socket(fileno=int(sys.argv[1]))
+    order = orders.receive(line)
+    if not isinstance(order, WorkerOrder):
+        return  # the supervisor died or has no work: leave without a trace
+    run_dir = Path(order.run_dir)
+    fault_log = (run_dir / f"fault-{order.writer}.log").open("wb")
+    faulthandler.enable(fault_log)
+    os.register_at_fork(after_in_child=_follow_to_death(os.getpid()))
+    _unbuffer_lines()
+    journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl")
+    farewell, code = _run(order, run_dir, journal, line)
+    journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))
+    if journal.lost:
+        farewell, code = Farewell(error=f"{journal.lost} records could not be written: {journal.trouble}"), 5
+    journal.sync()
+    _leave(line, farewell, code)
+
+
+def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: socket.socket) -> tuple[Farewell, int]:
+    from tuilab.errors import BoxLacks
+
+    try:
+        from tuilab.lab import Lab
+
+        lab = Lab(journal, run_dir, line, repeat=order.repeat, is_quick=order.quick, arm=order.arm.arm if order.arm else "")
+        module = load_scenario(run_dir / "scenario.py", order.source_dir)
+        value = _call(module, lab, order)
+        lab.close()
+    except BoxLacks as lack:
+        journal.append(events.BoxLacked(needs=str(lack)))
+        return Farewell(error=str(lack) if order.arm else ""), 0
+    except SystemExit as leaving:
+        return _farewell_of_exit(leaving, journal)
+    except BaseException as problem:
+        journal.append(describe(problem, run_dir / "scenario.py"))
+        return Farewell(error=f"{type(problem).__name__}: {_first_line(problem)}"), 1
+    return Farewell(value=value), 0
+
+
+def _call(module: ModuleType, lab: Any, order: WorkerOrder) -> Any:
+    if order.arm is None:
+        module.run(lab, **order.params)
+        return None
+    body: Callable[..., Any] = getattr(module, order.arm.function)
+    return body(lab, *order.arm.args)
+
+
+def load_scenario(path: Path, source_dir: str) -> ModuleType:
+    """Load a scenario file as the module `scenario`; its old neighbours can be imported, but shadow nothing."""
+    sys.path += [source_dir, str(path.parent)]
+    spec = importlib.util.spec_from_file_location("scenario", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["scenario"] = module
+    sys.dont_write_bytecode = True  # nothing but records belongs into a run folder
+    spec.loader.exec_module(module)
+    return module
+
+
+def describe(problem: BaseException, source: Path) -> events.ScenarioFailed:
+    """Return the record of an exception, its traceback without our own frames."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    ours = [i for i, frame in enumerate(frames) if frame.filename == str(source)]
+    shown = traceback.StackSummary.from_list(frames[ours[0] :] if ours else frames)
+    lines = ["Traceback (most recent call last):\n", *shown.format(), *traceback.format_exception_only(problem)]
+    text = "".join(lines).replace(str(source), "scenario.py")
+    if len(text) > _TRACEBACK_LIMIT:
+        text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
+    message = str(problem)[:2000]
+    return events.ScenarioFailed(type=type(problem).__name__, message=message, traceback=text, hint=_hint(problem))
+
+
+def _hint(problem: BaseException) -> str:
+    """Return what to do about a failure that people meet often, or nothing."""
+    text = str(problem)
+    if "out of memory" in text and type(problem).__name__ in ("OutOfMemoryError", "RuntimeError"):
+        return "the GPU has no memory left: choose a smaller size, or see who else uses it"
+    if "device-side assert" in text:
+        return "an index or label is out of range in a kernel: run again with CUDA_LAUNCH_BLOCKING=1 or --device cpu"
+    if isinstance(problem, ModuleNotFoundError):
+        return "install the module into the environment that tuilab runs in"
+    if "shared memory" in text or "/dev/shm" in text:
+        return "/dev/shm is too small for the loader's batches: fewer workers, smaller batches, or a larger /dev/shm"
+    if "Too many open files" in text:
+        return "the limit of open files is low: raise it with ulimit -n"
+    return ""
+
+
+def _first_line(problem: BaseException) -> str:
+    return (str(problem).splitlines() or [""])[0][:300]
+
+
+def _farewell_of_exit(leaving: SystemExit, journal: Writer) -> tuple[Farewell, int]:
+    if leaving.code in (None, 0):
+        return Farewell(), 0
+    what = f"the scenario called sys.exit({leaving.code!r})"
+    journal.append(events.ScenarioFailed(type="SystemExit", message=what, traceback=""))
+    return Farewell(error=what[:300]), leaving.code if isinstance(leaving.code, int) else 1
+
+
+def _follow_to_death(parent: int) -> Callable[[], None]:
+    """Return a fork hook: children of the worker (loader workers) die with it, daemons of their own are left alone."""
+
+    def follow() -> None:
+        if os.getppid() == parent:
+            processes.die_with_parent(parent)
+
+    return follow
+
+
+def _unbuffer_lines() -> None:
+    """Have prints appear line by line although stdout is a pipe."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
+
+
+def _leave(line: socket.socket, farewell: Farewell, code: int) -> None:
+    """Say farewell and end at once: an orderly exit of torch takes a quarter of a second."""
+    try:
+        orders.send(line, farewell)
+    except ValueError as problem:
+        orders.send(line, Farewell(error=f"the arm's return value cannot be passed on: {problem}"))
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            continue  # closed by the scenario: nothing is left to flush
+    os._exit(code & 0xFF)
+
+
+if __name__ == "__main__":
+    main()
