@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 from zlib import crc32
@@ -29,13 +28,15 @@ TOPICS = (
     "distributed",
 )  # fmt: skip
 
-_ID = re.compile(r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
-_SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
+_ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"
+_SECTION = r"(?m)^## +(.+?) *$"
 _RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device"}
 _UNREADABLE = "cannot be read: "
 _FILE_LIMIT = 1024 * 1024
 _CACHE_LIMIT = 16 * 1024 * 1024
 _CACHED_FILES = 500  # more than that, and only what was listed last is kept
+
+PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Scenario:
 
     id: str
     topic: str
-    path: Path
+    path: str
     title: str = ""
     lesson: str = ""  # the docstring below the title, sections included
     sections: dict[str, str] = field(default_factory=dict)
@@ -64,31 +65,30 @@ class Broken(Exception):
 # ---- all scenarios
 
 
-def scenario_dirs(extra: Sequence[Path] = ()) -> list[Path]:
+def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
     """Return the folders of scenarios: the one that comes with tuilab, then the given ones."""
-    package = Path(__file__).resolve().parent
-    installed = package / "_scenarios"
+    package = os.path.dirname(os.path.realpath(__file__))
+    installed = f"{package}/_scenarios"
     for folder in extra:
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             raise UsageError(f"{show(folder)} is not a folder; --scenarios takes one that holds scenario files")
-    folders = [installed if installed.is_dir() else package.parent / "scenarios", *extra]
-    return list(dict.fromkeys(folder.resolve() for folder in folders))
+    folders = [installed if os.path.isdir(installed) else f"{package}/../scenarios", *extra]
+    return list(dict.fromkeys(os.path.realpath(folder) for folder in folders))
 
 
-def load(extra: Sequence[Path] = ()) -> list[Scenario]:
+def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
     """Return all scenarios by topic, those that cannot be used among them."""
     cached = _read_cache()
     fresh: dict[str, list[object]] = {}
     scenarios = []
-    for path in (path for folder in scenario_dirs(extra) for path in _list_files(folder)):
-        stamp = _stamp(path)
-        entry = cached.get(str(path))
+    for path, stamp in dict(file for folder in scenario_dirs(extra) for file in _list_files(folder)).items():
+        entry = cached.get(path)
         if entry and entry[0] == stamp:
             scenarios.append(_unpack(entry[1]))
             continue
         scenarios.append(scenario := read(path))
-        if not scenario.error:
-            fresh[str(path)] = [stamp, scenario]
+        if stamp and not scenario.error:
+            fresh[path] = [stamp, scenario]
     if fresh:
         _write_cache({**(cached if len(cached) < _CACHED_FILES else {}), **fresh})
     return sorted(_refuse_twins(scenarios), key=_place)
@@ -97,7 +97,7 @@ def load(extra: Sequence[Path] = ()) -> list[Scenario]:
 def find(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
     """Return what NAME means: an id, topic/id, a topic, `all`, or the path of a .py file."""
     if name.endswith(".py"):
-        given = read(Path(name).absolute())
+        given = read(name)
         if given.error.startswith(_UNREADABLE):
             raise UsageError(f"{show(name)} {given.error}; `tuilab list` shows the scenarios by name")
         return [given]
@@ -110,19 +110,19 @@ def find(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
     raise UsageError(f"no scenario is called {show(name, 60)}{did_you_mean(name, known)}; `tuilab list` shows them all")
 
 
-def _list_files(folder: Path, is_topic: bool = False) -> Iterator[Path]:
-    """Yield the files of a folder and of the topic folders in it."""
+def _list_files(folder: str, is_topic: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield path and stamp of the files in a folder and in its topic folders."""
     try:
-        with os.scandir(folder) as entries:
-            names = sorted((entry.is_dir(), entry.name) for entry in entries if entry.name[0] not in "._")
+        with os.scandir(folder) as found:
+            entries = sorted((e for e in found if e.name[0] not in "._"), key=lambda e: (e.is_dir(), e.name))
     except OSError:
-        yield folder  # reading it as if it were a file says why
+        yield folder, ""  # reading it as if it were a file says why
         return
-    for is_dir, name in names:
-        if is_dir and not is_topic:
-            yield from _list_files(folder / name, is_topic=True)
-        elif not is_dir and name.endswith(".py"):
-            yield folder / name
+    for entry in entries:
+        if entry.is_dir() and not is_topic:
+            yield from _list_files(entry.path, is_topic=True)
+        elif not entry.is_dir() and entry.name.endswith(".py"):
+            yield entry.path, _stamp(entry)
 
 
 def _refuse_twins(scenarios: list[Scenario]) -> Iterator[Scenario]:
@@ -144,11 +144,13 @@ def _place(scenario: Scenario) -> tuple[int, str, str]:
 # ---- one scenario
 
 
-def read(path: Path) -> Scenario:
+def read(file: PathLike) -> Scenario:
     """Return the scenario in a file."""
-    scenario = Scenario(id=path.stem, topic=path.parent.name or "mine", path=path)
+    path = os.path.abspath(file)
+    folder, name = os.path.split(path)
+    scenario = Scenario(id=name.removesuffix(".py"), topic=os.path.basename(folder) or "mine", path=path)
     try:
-        if not _ID.fullmatch(path.stem):
+        if not re.fullmatch(_ID, scenario.id):
             raise Broken("its name is not usable; rename it to at most 60 letters, digits, - and _ (and not all)")
         return _describe(scenario, read_text(path))
     except Broken as problem:
@@ -159,7 +161,7 @@ def read(path: Path) -> Scenario:
         return replace(scenario, error=f"cannot be understood: {problem}")
 
 
-def read_text(path: Path) -> str:
+def read_text(path: str) -> str:
     """Return the source in a file, or raise Broken."""
     try:
         data = _read_regular(path, _FILE_LIMIT)
@@ -231,22 +233,24 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
     title, _, lesson = (ast.get_docstring(tree) or "").partition("\n")
     if not title:
         raise Broken("there is no docstring; its first line is the title", 1)
-    _, *parts = _SECTION.split(lesson)
-    claims = [literal_text(call) for call in lab_calls(tree, lab_name(run), "claim")]
+    _, *parts = re.split(_SECTION, lesson)
+    arms = list(_read_arms(tree, lab_name(run)))
+    claims = [claim for call in lab_calls(tree, lab_name(run), "claim") if (claim := literal_text(call))]
+    "".join([title, lesson, *arms, *claims]).encode()  # a lone surrogate raises: it could not be recorded
     return replace(
         scenario,
         title=title.strip().removesuffix("."),
         lesson=lesson.strip(),
         sections=dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True)),
         params=_read_params(run, text),
-        arms=tuple(dict.fromkeys(_read_arms(tree, lab_name(run)))),
-        claims=tuple(dict.fromkeys(claim for claim in claims if claim)),
+        arms=tuple(dict.fromkeys(arms)),
+        claims=tuple(dict.fromkeys(claims)),
     )
 
 
 def _read_arms(tree: ast.Module, lab: str) -> Iterator[str]:
     for call in lab_calls(tree, lab, "race", "arm"):
-        if call.func.attr == "race":  # type: ignore[attr-defined]  # lab_calls returns calls of attributes
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "race":
             yield from race_arms(call)
         elif name := literal_text(call):
             yield name
@@ -258,7 +262,8 @@ def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
         raise Broken("run has *args, **kwargs or /; give it plain parameters", run.lineno)
     positional = arguments.posonlyargs + arguments.args
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    pairs = [*zip(positional, defaults + arguments.defaults, strict=True)][1:]
+    defaults += arguments.defaults
+    pairs = [*zip(positional, defaults, strict=True)][1:]
     pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     comments = _read_comments(text, run)  # of several parameters on a line, the last one takes the comment
     found = [_read_param(name, value, comments.pop((value or name).end_lineno, "")) for name, value in reversed(pairs)]
@@ -282,7 +287,7 @@ def _read_literal(node: ast.expr) -> Value:
         value = ast.literal_eval(node)
         if isinstance(value, bool | int | float | str):
             return value
-    raise ValueError(f"{ast.unparse(node)} is not a literal number, truth value or text")
+    raise ValueError(f"{show(ast.unparse(node), 60)} is not a literal number, truth value or text")
 
 
 def _read_type(annotation: ast.expr | None) -> tuple[Type, tuple[Value, ...]]:
@@ -292,7 +297,7 @@ def _read_type(annotation: ast.expr | None) -> tuple[Type, tuple[Value, ...]]:
         case ast.Subscript(value=ast.Name(id="Literal") | ast.Attribute(attr="Literal"), slice=inner):
             nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
             return "choice", tuple(_read_literal(node) for node in nodes)
-    given = ast.unparse(annotation) if annotation else "missing"
+    given = show(ast.unparse(annotation), 60) if annotation else "missing"
     raise ValueError(f"the type {given} is not supported; use int, float, bool, str or Literal[...]")
 
 
@@ -310,11 +315,10 @@ def _read_comments(text: str, run: ast.FunctionDef) -> dict[int | None, str]:
     return comments
 
 
-def _read_regular(path: Path, limit: int) -> bytes:
+def _read_regular(path: str, limit: int) -> bytes:
     """Return the bytes of a regular file, and of nothing else: a FIFO would block."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(0, "it is not a regular file")
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -325,24 +329,28 @@ def _read_regular(path: Path, limit: int) -> bytes:
 # ---- the cache
 
 
-def _stamp(path: Path) -> str:
+def _stamp(entry: "os.DirEntry[str]") -> str:
     """Return what changes when a file does; the change time sees a file that was moved into the place of another."""
     try:
-        status = path.stat()
+        status = entry.stat()
     except OSError:
-        return "gone"
+        return ""
     return f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_size}"
 
 
 def _maker() -> str:
     """Return what changes when the same file could be read differently."""
-    return f"{__version__} {sys.hexversion} {_stamp(Path(__file__))} {_stamp(Path(params.__file__))}"
+    ours = [os.stat(file).st_mtime_ns for file in (__file__, params.__file__)]
+    return f"{__version__} {sys.hexversion} {ours}"
 
 
-def _cache_path() -> Path:
+def _cache_path() -> str:
     """Return where the catalogue is kept: as platformdirs has it, which takes 25 ms to import."""
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (given if given.is_absolute() else Path.home() / ".cache") / "tuilab" / "catalog.json"
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    folder = given if os.path.isabs(given) else os.path.expanduser("~/.cache")
+    if not os.path.isabs(folder):
+        raise FileNotFoundError("there is no home folder")
+    return f"{folder}/tuilab/catalog.json"
 
 
 def _read_cache() -> dict[str, Any]:
@@ -351,33 +359,32 @@ def _read_cache() -> dict[str, Any]:
         data = _read_regular(_cache_path(), _CACHE_LIMIT)
         if int(data[:8], 16) != crc32(data[9:]):
             return {}
-        cache: dict[str, Any] = json.loads(data[9:])
-    except (OSError, RuntimeError, ValueError):
+        maker, files = json.loads(data[9:])
+    except (OSError, ValueError):
         return {}
-    files: dict[str, Any] = cache["files"] if cache["maker"] == _maker() else {}
-    return files
+    return dict(files) if maker == _maker() else {}
 
 
 def _write_cache(files: dict[str, Any]) -> None:
-    body = json.dumps({"maker": _maker(), "files": files}, default=_pack).encode()
-    with suppress(OSError, RuntimeError):
+    body = json.dumps([_maker(), files], default=_pack).encode()
+    with suppress(OSError):
         path = _cache_path()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.{monotonic_ns()}")
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        temporary = f"{path}.{os.getpid()}.{monotonic_ns()}"
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(fd, "wb") as file:
                 file.write(b"%08x %b" % (crc32(body), body))
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(temporary)
 
 
-def _pack(value: object) -> object:
-    return str(value) if isinstance(value, Path) else vars(value)
+def _pack(value: Scenario | Param) -> list[object]:
+    return list(vars(value).values())
 
 
-def _unpack(fields: dict[str, Any]) -> Scenario:
-    read_params = tuple(Param(**{**param, "choices": tuple(param["choices"])}) for param in fields["params"])
-    tuples = {"params": read_params, "arms": tuple(fields["arms"]), "claims": tuple(fields["claims"])}
-    return Scenario(**{**fields, **tuples, "path": Path(fields["path"])})
+def _unpack(fields: list[Any]) -> Scenario:
+    id, topic, path, title, lesson, sections, read_params, arms, claims, error = fields
+    found = tuple(Param(name, kind, value, tuple(choices), *rest) for name, kind, value, choices, *rest in read_params)
+    return Scenario(id, topic, path, title, lesson, sections, found, tuple(arms), tuple(claims), error)

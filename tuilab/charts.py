@@ -93,7 +93,9 @@ def _set_x_ticks(plotext: object, lines: Sequence[Series]) -> None:
     plotext.xticks(ticks, [f"{int(tick)}" for tick in ticks])  # type: ignore[attr-defined]
 
 
-_ASCII = str.maketrans({"─": "-", "│": "|", "┌": "+", "┐": "+", "└": "+", "┘": "+", "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+"})
+_ASCII = str.maketrans(
+    {"─": "-", "│": "|", "┌": "+", "┐": "+", "└": "+", "┘": "+", "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+"}
+)
 
 
 def _to_ascii(line: str) -> str:

@@ -47,25 +47,22 @@ class Writer:
         """Write one record; return whether it is on its way to the disk."""
         return self.append_fields(_encode(event)[1:-1])
 
-    def append_fields(self, fields: bytes) -> bool:
+    def append_fields(self, fields: str) -> bool:
         """Write one record whose JSON (without braces, n and t) the caller has made: the hot path of `Lab.log`."""
         with self._lock:
-            body = b'{"n":%d,"t":%d,%b}' % (self._next, monotonic_ns(), fields)
-            line = b"%08x %b\n" % (crc32(body), body)
+            body = f'{{"n":{self._next},"t":{monotonic_ns()},{fields}}}'.encode()
             self._next += 1
+            line = b"%08x %b\n" % (crc32(body), body)
+            if len(line) > LINE_LIMIT:
+                return self._lose(f"a record of {len(line)} bytes is too long")
             if self._is_torn:
                 line = b"\n" + line
             try:
-                if len(line) > LINE_LIMIT:
-                    raise OSError(errno.EMSGSIZE, f"a record of {len(line)} bytes is longer than {LINE_LIMIT}")
                 written = os.write(self._fd, line)
             except OSError as problem:
-                self._lose(problem)
-                return False
+                return self._lose(problem.strerror)
             self._is_torn = written != len(line)
-            if self._is_torn:
-                self._lose(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
-            return not self._is_torn
+            return not self._is_torn or self._lose("the disk is full")
 
     def sync(self) -> None:
         """Ask the disk to keep what was written; a disk that cannot says so in `trouble`."""
@@ -84,15 +81,16 @@ class Writer:
             os.close(self._fd)
             self._fd = -1
 
-    def _lose(self, problem: OSError) -> None:
+    def _lose(self, why: str) -> bool:
         if self._fd < 0:
             raise RuntimeError("the lab can only be used by the process that runs the scenario, and not after it ended")
         self.lost += 1
-        self.trouble = problem.strerror or str(problem)
+        self.trouble = why
+        return False
 
 
-def _encode(event: Event) -> bytes:
-    return msgspec.json.encode(spell_out(msgspec.to_builtins(event)))
+def _encode(event: Event) -> str:
+    return msgspec.json.encode(spell_out(msgspec.to_builtins(event))).decode()
 
 
 def spell_out(value: Any) -> Any:

@@ -1,13 +1,13 @@
 """The lab: the only API that a scenario needs.
 
-    lab.stage("training")                         what happens next
-    lab.log(step, loss=loss)                      scalars of a step; GPU tensors do not stall the step
-    lab.progress(done, total)                     how far it is
-    lab.race(loop=f, sum=g)                       interleaved timing of arms; see race.py
-    lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
-    lab.claim("the sum is 12", got, equals=12)    what the run should show
-    lab.memory("forward")                         bytes and operators; see meters.py
-    lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
+lab.stage("training")                         what happens next
+lab.log(step, loss=loss)                      scalars of a step; GPU tensors do not stall the step
+lab.progress(done, total)                     how far it is
+lab.race(loop=f, sum=g)                       interleaved timing of arms; see race.py
+lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
+lab.claim("the sum is 12", got, equals=12)    what the run should show
+lab.memory("forward")                         bytes and operators; see meters.py
+lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
 """
 
 import base64
@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
 from tuilab import device as devices
@@ -67,7 +68,7 @@ class Lab:
 
     def log(self, step: int, *, arm: str = "", **values: Scalar) -> None:
         """Record scalars of a step; tensors on a GPU are gathered and brought over later, so that no step waits."""
-        quoted = []
+        fields = ""
         for name, value in values.items():
             if type(value) is not float:
                 if isinstance(value, torch.Tensor) and value.device.type != "cpu":
@@ -75,11 +76,14 @@ class Lab:
                     continue
                 value = float(value)
             if value - value == 0.0:
-                quoted.append(b"%b:%b" % (self._names[name], repr(value).encode()))
+                fields += f"{self._names[name]}:{value!r},"
             else:
-                quoted.append(b'%b:"%b"' % (self._names[name], spell(value).encode()))
-        if quoted:
-            self._write_scalars(step, arm or self._arm, quoted)
+                fields += f'{self._names[name]}:"{spell(value)}",'
+        arm = arm or self._arm
+        if arm and fields:
+            self._append_fields(f'"k":"logged","s":{step},"v":{{{fields[:-1]}}},"a":{self._names[arm]}')
+        elif fields:
+            self._append_fields(f'"k":"logged","s":{step},"v":{{{fields[:-1]}}}')
 
     def progress(self, done: int, total: int, unit: str = "steps") -> None:
         """Say how far it is; called every step, it is written ten times a second."""
@@ -202,9 +206,7 @@ class Lab:
         if ratio:
             over, _, under = ratio.partition("/")
             (bound,) = want.numbers
-            self._journal.append(
-                events.ClaimDeclared(text=text, over=over, under=under, op=op, bound=bound, margin=margin)
-            )
+            self._journal.append(events.ClaimDeclared(text=text, over=over, under=under, op=op, bound=bound, margin=margin))
             return
         got = measured(got)
         self._journal.append(events.ClaimMeasured(text=text, got=got, op=op, want=want, tolerance=tolerance, unit=unit))
@@ -222,12 +224,6 @@ class Lab:
         self._flush(is_last=True)
 
     # ---- plumbing
-
-    def _write_scalars(self, step: int, arm: str, quoted: list[bytes]) -> None:
-        if arm:
-            self._append_fields(b'"k":"logged","s":%d,"v":{%b},"a":%b' % (step, b",".join(quoted), self._names[arm]))
-        else:
-            self._append_fields(b'"k":"logged","s":%d,"v":{%b}' % (step, b",".join(quoted)))
 
     def _hold_back(self, step: int, arm: str, name: str, value: torch.Tensor) -> None:
         self._pending.append((step, arm, name, value.detach()))
@@ -260,13 +256,11 @@ class ArmFailed(Exception):
     """An arm in a process of its own failed, timed out or could not be started."""
 
 
-class _Names(dict[str, bytes]):
+class _Names(dict[str, str]):
     """Names as JSON strings, made once each."""
 
-    def __missing__(self, name: str) -> bytes:
-        import msgspec
-
-        self[name] = quoted = msgspec.json.encode(name)
+    def __missing__(self, name: str) -> str:
+        self[name] = quoted = msgspec.json.encode(name).decode()
         return quoted
 
 

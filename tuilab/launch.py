@@ -1,5 +1,6 @@
 """Starts runs and asks them to stop: what every front does, made the same way."""
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -56,16 +57,22 @@ def start(run_order: RunOrder) -> tuple[Path, "subprocess.Popen[bytes]"]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=0,
             start_new_session=True,
         )
     except OSError as problem:
         raise CannotRecord(f"cannot start a supervisor process: {problem.strerror}") from problem
-    said, complaint = supervisor.communicate(msgspec.json.encode(run_order))
-    try:
-        receipt = msgspec.json.decode(said, type=Receipt)
-    except msgspec.DecodeError as problem:
-        last = (complaint.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
-        raise ScenarioError(f"the supervisor did not start: {show(last)}") from problem
+    assert supervisor.stdin and supervisor.stdout and supervisor.stderr
+    with supervisor.stdin, supervisor.stdout, supervisor.stderr:
+        with contextlib.suppress(BrokenPipeError):  # it died; what it said tells why
+            supervisor.stdin.write(msgspec.json.encode(run_order))
+            supervisor.stdin.close()
+        said = supervisor.stdout.read()  # to its end: the supervisor lets go of it and lives on
+        try:
+            receipt = msgspec.json.decode(said, type=Receipt)
+        except msgspec.DecodeError as problem:
+            last = (supervisor.stderr.read().decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+            raise ScenarioError(f"the supervisor did not start: {show(last)}") from problem
     if receipt.error:
         failure = TuilabError(receipt.error)
         failure.exit_code = type(failure.exit_code)(receipt.exit_code)

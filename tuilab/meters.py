@@ -1,10 +1,12 @@
 """Meters of memory and operators that give the same exact numbers on every machine, and the GPU's own where there is one.
 
 `Memory` watches a `with` block at the level of the dispatcher: every tensor storage that is born and dies (rounded to 512
-bytes, as the CUDA allocator does), every storage that is saved for backward, every operator called.
+bytes, as the CUDA allocator does), every storage that is saved for backward, every operator called. A storage that first
+shows up as an argument was there before the block: a view of it, such as the transpose of a weight, is no new memory.
 """
 
 import weakref
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,11 +24,11 @@ _GRAIN = 512
 class Memory:
     """A `with` block whose memory and operators are counted; see `Lab.memory`.
 
-        live_bytes       of storages born in the block that live now
-        peak_bytes       the most that lived at once
-        saved_bytes      of distinct storages that autograd kept for backward, parameters not counted
-        operators        dispatcher calls
-        cuda_peak_bytes  what the CUDA allocator saw at most; None without CUDA
+    live_bytes       of storages born in the block that live now
+    peak_bytes       the most that lived at once
+    saved_bytes      of distinct storages that autograd kept for backward, parameters not counted
+    operators        dispatcher calls
+    cuda_peak_bytes  what the CUDA allocator saw at most; None without CUDA
     """
 
     def __init__(self, lab: "Lab", name: str, arm: str, model: torch.nn.Module | None, timeline: bool) -> None:
@@ -34,13 +36,16 @@ class Memory:
         self._name = name
         self._arm = arm
         self._timeline = timeline
-        self._known = _storages_of(model)
+        self._known: set[int] = set()
+        self._weights: set[int] = set()
+        self._saved: set[int] = set()
         self._mode = _DispatchMeter(self)
         self._hooks = torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
-        self._saved: dict[int, int] = {}
-        self._births = 0
+        self._changes = 0
         self.live_bytes = self.peak_bytes = self.saved_bytes = self.operators = 0
         self.cuda_peak_bytes: int | None = None
+        if model is not None:
+            self.greet([*model.parameters(), *model.buffers()])
 
     def __enter__(self) -> "Memory":
         if torch.cuda.is_available():
@@ -53,6 +58,7 @@ class Memory:
     def __exit__(self, *problem: Any) -> None:
         self._mode.__exit__(*problem)
         self._hooks.__exit__(*problem)
+        self._timeline = False
         if torch.cuda.is_available():
             torch.cuda.synchronize()
             self.cuda_peak_bytes = torch.cuda.max_memory_allocated()
@@ -61,40 +67,54 @@ class Memory:
 
     def values(self) -> dict[str, float]:
         """Return the counts so far."""
-        found = {name: getattr(self, name) for name in ("peak_bytes", "live_bytes", "saved_bytes", "operators", "cuda_peak_bytes")}
+        found = {
+            name: getattr(self, name) for name in ("peak_bytes", "live_bytes", "saved_bytes", "operators", "cuda_peak_bytes")
+        }
         return {name: float(value) for name, value in found.items() if value is not None}
 
     def reset_peak(self) -> None:
         """Begin the peak anew from what lives now."""
         self.peak_bytes = self.live_bytes
 
-    def watch(self, tensor: torch.Tensor) -> None:
-        """Count a storage from its birth to its death."""
-        storage = tensor.untyped_storage()
+    def greet(self, values: Any) -> None:
+        """Know the storages of tensors that were there before the block, and which of them are weights."""
+        for tensor, storage in _storages(values):
+            self._meet(storage, 0)
+            if isinstance(tensor, torch.nn.Parameter):
+                self._weights.add(storage._cdata)
+
+    def watch(self, values: Any) -> None:
+        """Count the storages of tensors from their birth to their death."""
+        for _, storage in _storages(values):
+            self._meet(storage, -(-storage.nbytes() // _GRAIN) * _GRAIN)
+
+    def _meet(self, storage: torch.UntypedStorage, size: int) -> None:
         key = storage._cdata
-        if key in self._known or storage.device.type == "meta":
-            return
-        self._known.add(key)
-        size = -(-storage.nbytes() // _GRAIN) * _GRAIN
-        self._change(size)
-        weakref.finalize(storage, self._forget, key, size)
+        if key not in self._known:
+            self._known.add(key)
+            self._change(size)
+            weakref.finalize(storage, self._forget, key, size)
 
     def _forget(self, key: int, size: int) -> None:
-        self._known.discard(key)
+        """Forget a storage that died: its key is an address, which the next storage may get."""
+        for keys in (self._known, self._weights, self._saved):
+            keys.discard(key)
         self._change(-size)
 
     def _change(self, size: int) -> None:
         self.live_bytes += size
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)
-        if self._timeline:
-            self._births += 1
-            self._lab.log(self._births, arm=self._arm, live_mb=self.live_bytes / 1e6)
+        if self._timeline and size:
+            self._changes += 1
+            self._lab.log(self._changes, arm=self._arm, live_mb=self.live_bytes / 1e6)
 
     def _save(self, tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        if not isinstance(tensor, torch.nn.Parameter) and storage._cdata not in self._saved:
-            self._saved[storage._cdata] = storage.nbytes()
-            self.saved_bytes += storage.nbytes()
+        for _, storage in _storages(tensor):
+            self._meet(storage, 0)
+            key = storage._cdata
+            if not (isinstance(tensor, torch.nn.Parameter) or key in self._weights or key in self._saved):
+                self._saved.add(key)
+                self.saved_bytes += storage.nbytes()
         return tensor
 
 
@@ -105,17 +125,22 @@ class _DispatchMeter(TorchDispatchMode):
         super().__init__()
         self._memory = memory
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Have torch not wrap the method below in torch._dynamo.disable: that imports Dynamo, 2 s, for nothing."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is not torch.ops.aten.lift_fresh.default:  # its argument is the tensor that torch.tensor just made
+            self._memory.greet((args, kwargs))
         result = func(*args, **(kwargs or {}))
         self._memory.operators += 1
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, torch.Tensor):
-                self._memory.watch(leaf)
+        self._memory.watch(result)
         return result
 
 
-def _storages_of(model: torch.nn.Module | None) -> set[int]:
-    """Return the storages of a model's weights: views of them must not count as new memory."""
-    if model is None:
-        return set()
-    return {tensor.untyped_storage()._cdata for tensor in [*model.parameters(), *model.buffers()]}
+def _storages(values: Any) -> Iterator[tuple[torch.Tensor, torch.UntypedStorage]]:
+    """Yield the tensors in nested values that have a storage with memory behind it."""
+    for leaf in tree_leaves(values):
+        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.device.type != "meta":
+            yield leaf, leaf.untyped_storage()

@@ -21,11 +21,12 @@ _INT_LIMIT = 2**63  # what a tensor and a record can hold
 _BOOLS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _NOUNS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
+# Patterns are compiled when they are used: `tuilab list` does without them.
+_WHOLE = r"[+-]?[0-9]{1,20}"
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
-_FLOAT = re.compile(rf"{_NUMBER}|[+-]?[0-9]+\.")
-_RANGE = re.compile(rf"(?:^|,\s*|\s)({_NUMBER})\.\.({_NUMBER})$")
-_QUICK = re.compile(r"\s*\(quick ([^()]+)\)$")
+_FLOAT = rf"{_NUMBER}|[+-]?[0-9]+\."
+_RANGE = rf"(?:^|,\s*|\s)({_NUMBER})\.\.({_NUMBER})$"
+_QUICK = r"\s*\(quick ([^()]+)\)$"
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,9 @@ def with_comment(param: Param, comment: str) -> Param:
     """Return the parameter with the label, range and quick value of its trailing comment."""
     label = " ".join(comment.lstrip("#").split())
     low = high = quick = None
-    if found := _QUICK.search(label):
+    if found := re.search(_QUICK, label):
         quick, label = found[1], label[: found.start()]
-    if param.type in ("int", "float") and (found := _RANGE.search(label)):
+    if param.type in ("int", "float") and (found := re.search(_RANGE, label)):
         low, high, label = float(found[1]), float(found[2]), label[: found.start()]
     param = replace(param, label=label, low=low, high=high)
     return replace(param, default=parse(param, str(param.default)), quick=None if quick is None else parse(param, quick))
@@ -105,10 +106,10 @@ def spell(value: Value | None) -> str:
 def _read(param: Param, text: str) -> Value | None:
     match param.type:
         case "int":
-            value = int(text) if _WHOLE.fullmatch(text) else None
+            value = int(text) if re.fullmatch(_WHOLE, text) else None
             return value if value is not None and abs(value) < _INT_LIMIT else None
         case "float":
-            number = float(text) if _FLOAT.fullmatch(text) else None
+            number = float(text) if re.fullmatch(_FLOAT, text) else None
             return number if number is not None and abs(number) != float("inf") else None
         case "bool":
             return _BOOLS.get(text.lower())

@@ -114,11 +114,9 @@ def _run_block(
     lab: "Lab", name: str, arm: Callable[[], object], loops: int, turn: int, slot: int, device: torch.device, is_warmup: bool
 ) -> float:
     wall_ns, cpu_ns, device_ns = _time_block(arm, loops, device)
-    lab.record(
-        events.BlockTimed(
-            arm=name, round=turn, slot=slot, loops=loops, wall_ns=wall_ns, cpu_ns=cpu_ns, device_ns=device_ns, is_warmup=is_warmup
-        )
-    )
+    block = events.BlockTimed(arm=name, round=turn, slot=slot, loops=loops, wall_ns=wall_ns, cpu_ns=cpu_ns, device_ns=device_ns)
+    block.is_warmup = is_warmup
+    lab.record(block)
     return (device_ns or wall_ns) / loops / 1e9
 
 
@@ -167,6 +165,4 @@ def _order(names: list[str], turn: int) -> list[str]:
 
 def _has_settled(warm: dict[str, list[float]]) -> bool:
     """Say whether no arm's last three blocks drifted from the three before."""
-    return all(
-        len(times) >= 6 and abs(median(times[-3:]) / median(times[-6:-3]) - 1) < _DRIFT for times in warm.values()
-    )
+    return all(len(times) >= 6 and abs(median(times[-3:]) / median(times[-6:-3]) - 1) < _DRIFT for times in warm.values())

@@ -24,6 +24,7 @@ from tuilab.probes.tree import Tree, Usage
 
 PERIOD_S = 0.5
 GPU_PATIENCE_S = 0.1  # how long a sample waits for the GPUs
+GPU_SHARE = 0.005  # of a core at most: many GPUs are asked less often
 GPU_SILENCE_S = 5.0  # after this the journal says that they do not answer
 DEATHS_ALLOWED = 2  # a sampler that died as often is restarted without NVML
 
@@ -64,6 +65,7 @@ class GpuWatch:
         self._questions: SimpleQueue[Collection[int]] = SimpleQueue()
         self._answers: SimpleQueue[Readings] = SimpleQueue()
         self._asked_at: float | None = None  # when the question was put that is not answered yet
+        self._due = 0.0
         self._is_off = False
         self._is_silent = False
         self._explained: set[str] = set()
@@ -74,6 +76,8 @@ class GpuWatch:
         if self._is_off:
             return {}
         if self._asked_at is None:
+            if time.monotonic() < self._due:
+                return {}
             self._asked_at = time.monotonic()
             self._questions.put(set(pids))
         try:
@@ -97,8 +101,15 @@ class GpuWatch:
         else:
             self._introduce(gpus)
             while gpus.found:
-                self._answers.put(self._ask_all(gpus, self._questions.get()))
+                self._answer(gpus, self._questions.get())
         self._is_off = True
+
+    def _answer(self, gpus: Gpus, pids: Collection[int]) -> None:
+        began = time.thread_time()
+        readings = self._ask_all(gpus, pids)
+        cost_s = time.thread_time() - began
+        self._due = time.monotonic() + cost_s / GPU_SHARE - PERIOD_S / 2
+        self._answers.put(readings)
 
     def _introduce(self, gpus: Gpus) -> None:
         for gpu in gpus.found:
@@ -113,7 +124,7 @@ class GpuWatch:
             try:
                 reading = gpus.read(gpu, pids)
             except GpuLost as lost:
-                self._journal.append(Unavailable(what=f"gpu {gpu.uuid}", reason=str(lost)))
+                self._journal.append(Unavailable(what=gpu.uuid, reason=str(lost)))
             else:
                 self._explain(gpu, reading)
                 readings[gpu.uuid] = reading.values
@@ -122,7 +133,7 @@ class GpuWatch:
     def _explain(self, gpu: Gpu, reading: Reading) -> None:
         """Say once why something is left out."""
         for name, reason in reading.missing.items():
-            what = f"gpu {gpu.uuid} {name}"
+            what = f"{gpu.uuid} {name}"
             if what not in self._explained:
                 self._explained.add(what)
                 self._journal.append(Unavailable(what=what, reason=reason))

@@ -8,7 +8,9 @@ import os
 import re
 
 # C0 but tab and newline, DEL, C1, bidi controls, line and paragraph separators, surrogates, BOM.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]")
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
 _BREAKS = re.compile("[\t\n]+")
 
 
@@ -29,6 +31,6 @@ def is_utf8_terminal() -> bool:
     return "utf-8" in locale.lower() or "utf8" in locale.lower()
 
 
-def plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str, nouns: str = "") -> str:
     """Return `1 run`, `2 runs`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {noun if count == 1 else nouns or noun + 's'}"

@@ -8,9 +8,15 @@ import click
 from tuilab import store
 
 SCENARIOS = click.Option(
-    ["--scenarios"], multiple=True, type=click.Path(), metavar="DIR", help="A folder with scenarios of your own; may be repeated."
+    ["--scenarios"],
+    multiple=True,
+    type=click.Path(),
+    metavar="DIR",
+    help="A folder with scenarios of your own; may be repeated.",
 )
-ROOT = click.Option(["--root"], type=click.Path(), metavar="DIR", help="The folder of runs (else TUILAB_ROOT, else your state folder).")
+ROOT = click.Option(
+    ["--root"], type=click.Path(), metavar="DIR", help="The folder of runs (else TUILAB_ROOT, else your state folder)."
+)
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
 
 

@@ -20,6 +20,8 @@ def command(runs: tuple[str, ...], root: str | None) -> None:
         state = watch.state()
         watch.close()
         if not watch.summary.is_over and state != "lost":
-            raise UsageError(f"{store.short_id(run_dir.name)} is {state}; stop it first: tuilab stop {store.short_id(run_dir.name)}")
+            raise UsageError(
+                f"{store.short_id(run_dir.name)} is {state}; stop it first: tuilab stop {store.short_id(run_dir.name)}"
+            )
         store.remove(run_dir)
         click.echo(f"deleted {run_dir.name}")

@@ -1,5 +1,6 @@
 """`tuilab run NAME`: run a scenario, a topic or all, follow it, print the result."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,8 @@ class _RunCommand(click.Command):
     """Options of the named scenario stand beside those of every run, whatever their order on the line."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        return super().get_params(ctx) + ctx.meta.get("tuilab.options", [])
+        extra: list[click.Parameter] = ctx.meta.get("tuilab.options", [])
+        return super().get_params(ctx) + extra
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         chosen = _find_scenarios(ctx, args)
@@ -63,11 +65,11 @@ class _RunCommand(click.Command):
 
 def shared_params(scenarios: list[catalog.Scenario]) -> list[Param]:
     """Return the parameters that every scenario of a topic takes, described as the first one has them."""
-    first, *others = scenarios or [None]
-    if first is None:
+    whole = [scenario for scenario in scenarios if not scenario.error]
+    if not whole:
         return []
-    known = [{(param.name, param.type, param.choices) for param in other.params} for other in others if not other.error]
-    return [param for param in first.params if all((param.name, param.type, param.choices) in names for names in known)]
+    known = [{(param.name, param.type, param.choices) for param in scenario.params} for scenario in whole]
+    return [param for param in whole[0].params if all((param.name, param.type, param.choices) in names for names in known)]
 
 
 def _find_scenarios(ctx: click.Context, args: list[str]) -> list[catalog.Scenario]:
@@ -75,22 +77,17 @@ def _find_scenarios(ctx: click.Context, args: list[str]) -> list[catalog.Scenari
     words, folders = _words(args)
     listed = catalog.load([Path(folder) for folder in folders])
     for word in words:
-        try:
+        with contextlib.suppress(UsageError):
             return catalog.find(listed, word)
-        except UsageError as problem:
-            wrong = problem
-            if ctx.resilient_parsing:
-                return []
-            continue
-    if words:
-        raise wrong
-    return []
+    return [] if not words or ctx.resilient_parsing else catalog.find(listed, words[0])  # which says what is wrong
 
 
 def _words(args: list[str]) -> tuple[list[str], list[str]]:
     """Return the words that may be a scenario's name, likely ones first, and the folders given with --scenarios."""
     takes_value = {o for option in _BASE if isinstance(option, click.Option) and not option.is_flag for o in option.opts}
-    sure, doubtful, folders = [], [], []
+    sure: list[str] = []
+    doubtful: list[str] = []
+    folders: list[str] = []
     before = ""
     for arg in args:
         if before == "--scenarios":
@@ -110,7 +107,7 @@ def _flags() -> set[str]:
 
 @click.command(cls=_RunCommand, params=_BASE, help=__doc__)
 @click.pass_context
-def command(ctx: click.Context, **given: Any) -> int:
+def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[catalog.Scenario] = ctx.meta["tuilab.chosen"]
     extra = {o.name: o for o in ctx.meta["tuilab.options"]}
     values = {name: extra[name].value(given[name]) for name in extra if given[name] is not None}

@@ -1,6 +1,7 @@
 """`tuilab runs`: the runs on this box, newest first."""
 
 import json
+import sys
 
 import click
 
@@ -36,7 +37,7 @@ def command(limit: int, as_json: bool, root: str | None) -> None:
     if as_json:
         click.echo(json.dumps({"schema": "tuilab.runs/1", "runs": [_fields(*row) for row in rows]}, indent=2))
         return
-    style = style_of(click.get_text_stream("stdout"))
+    style = style_of(sys.stdout)
     for name, state, summary in rows:
         marks = "".join(style.mark(claim.verdict.verdict if claim.verdict else "") for claim in summary.claims.values())
         when = f"{name[:4]}-{name[4:6]}-{name[6:8]} {name[9:11]}:{name[11:13]}Z"

@@ -9,7 +9,9 @@ from tuilab.integrity import examine
 from tuilab.text import plural
 
 
-@click.command(help=__doc__, params=[click.Argument(["run"], default="last", shell_complete=options.complete_run), options.ROOT])
+@click.command(
+    help=__doc__, params=[click.Argument(["run"], default="last", shell_complete=options.complete_run), options.ROOT]
+)
 def command(run: str, root: str | None) -> int:
     run_dir = store.find(run, options.root(root))
     found = examine(run_dir)

@@ -11,7 +11,7 @@ from tuilab import processes
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _USS_EVERY_S = 0.9  # with a sample each half second: each second
-_USS_SHARE = 0.004  # of a core at most; reading the memory map of a large process is slow
+_USS_SHARE = 0.002  # of a core at most: reading the memory map of a large process is slow
 
 
 class Usage(NamedTuple):
@@ -99,8 +99,11 @@ def _percent(cpu_s: float, wall_s: float) -> float:
 def _stat(pid: int) -> _Stat | None:
     """Return what /proc/PID/stat tells; None when the process is gone."""
     try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-            fields = file.read(4096).rpartition(b") ")[2].split()  # the name before it may hold anything, brackets too
+        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        try:
+            fields = os.read(file, 4096).rpartition(b") ")[2].split()  # the name before it may hold anything, brackets too
+        finally:
+            os.close(file)
     except OSError:
         return None
     user, system, waited_user, waited_system = (int(field) / _TICKS_PER_S for field in fields[11:15])

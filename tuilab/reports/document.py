@@ -36,7 +36,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "races": [_race(writer, arm, blocks) for (writer, arm), blocks in summary.blocks.items()],
         "memory": [{"name": m.name, "arm": m.arm, **m.values} for m in summary.memory],
         "resources": [_series(series) for series in summary.resources.values()],
-        "gpus": [{"uuid": g.uuid, "index": g.index, "name": g.name, "bytes_total": g.bytes_total} for g in summary.gpus.values()],
+        "gpus": [{"uuid": g.uuid, "index": g.index, "name": g.name, "bytes": g.bytes_total} for g in summary.gpus.values()],
         "unavailable": summary.unavailable,
         "environment": summary.environment,
         "failure": _failure(summary),

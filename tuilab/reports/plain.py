@@ -74,8 +74,8 @@ def _trouble(summary: RunSummary, style: Style) -> str:
     if summary.box_lacks:
         lines.append(f"not testable here: {show(summary.box_lacks)}")
     if summary.leftovers:
-        lines.append(f"it left {plural(len(summary.leftovers), 'process')[:-1] + 'processes' if len(summary.leftovers) > 1 else '1 process'} behind, which were ended: "
-                     + ", ".join(show(name, 60) for name in summary.leftovers[:3]))  # fmt: skip
+        names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
+        lines.append(f"left behind and ended: {plural(len(summary.leftovers), 'process', 'processes')}: {names}")
     damage = summary.damage
     if damage.is_any:
         lines.append(

@@ -1,0 +1,112 @@
+"""Check shapes before you subtract: (n, 1) and (n,) make (n, n).
+
+Broadcasting aligns shapes from the right and stretches every dimension of size 1. That is what makes `x + bias` short. It also
+means that a column (n, 1) and a row (n,) never collide: they become a table of every element with every other. A model
+returns (n, 1), a label file holds (n,), and the loss quietly averages n * n differences of which only the diagonal was meant.
+
+Nothing fails, and the loss goes down. But the average over all pairs is smallest when every prediction is the mean of all
+targets, so the model learns to ignore its input. `F.mse_loss` does the same; it only warns. Say `target.view_as(prediction)`,
+assert that the shapes are equal, and sum over named dimensions: a wrong result of an unexpected shape gives itself away.
+
+The picture is the table of squared differences; a good fit has a dark diagonal. The chart is the slope that the fit finds.
+
+## Predict
+The right slope is 3. Which slope does the fit find when its targets have lost a dimension?
+
+## Look for
+- [[1], [2]] + [1, 2] sums to 12, where 6 was meant
+- summed over dimension 0 it is [5, 7], a shape that gives it away
+- shapes (3, 2) and (3, 4) are refused
+- for eight perfect predictions F.mse_loss says 10.5 instead of 0, and only warns
+- the crossed difference is a table of rows x rows
+- the crossed loss finds slope 0 and predicts the mean of the targets for every input
+- the paired loss finds slope 3
+
+## Try next
+`--targets column`: the targets keep their last dimension, shapes agree and there is no trap. The crossed loss finds slope 3, so
+the claims about the table and about slope 0 are REFUTED.
+
+## Source
+000 EffectivePyTorch by vahidk, https://github.com/vahidk/EffectivePyTorch, the chapter on broadcasting: 12 instead of 6, and
+[5, 7]. The loss, the fit and the picture are ours.
+"""
+
+import warnings
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+
+from tuilab import Lab
+
+
+def crossed(prediction, target):  # (rows, 1), (rows,)
+    return prediction - target  # (rows, rows)
+
+
+def paired(prediction, target):
+    return prediction - target.view_as(prediction)  # (rows, 1)
+
+
+def fit(lab, difference, x, target, steps):
+    """Fit slope and bias by gradient descent on the mean squared difference."""
+    arm = difference.__name__
+    slope = torch.ones(1, 1, device=x.device, requires_grad=True)
+    bias = torch.zeros(1, device=x.device, requires_grad=True)
+    for step in range(steps):
+        prediction = x @ slope + bias  # (rows, 1)
+        loss = difference(prediction, target).square().mean()
+        error = paired(prediction, target).square().mean()  # what is really wrong, whatever is minimised
+        lab.log(step, arm=arm, slope=slope, loss=loss, error=error)
+        if step % 10 == 0:
+            table = (prediction - target.flatten()).square()  # every prediction against every target
+            lab.image("squared differences, predictions down, targets across", table, arm=arm, step=step)
+        gradients = torch.autograd.grad(loss, [slope, bias])
+        with torch.no_grad():
+            for weight, gradient in zip([slope, bias], gradients, strict=True):
+                weight -= 0.1 * gradient
+    return slope.item(), bias.item()
+
+
+def is_refused(a, b):
+    try:
+        a + b
+    except RuntimeError:
+        return True
+    return False
+
+
+def run(
+    lab: Lab,
+    rows: int = 64,  # samples to fit, 2..1000
+    steps: int = 100,  # of gradient descent, 1..10000
+    targets: Literal["row", "column"] = "row",  # shape of the targets: (rows,) or (rows, 1)
+    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
+) -> None:
+    device = lab.device(device)
+
+    lab.stage("two small tensors")
+    table = torch.tensor([[1.0], [2.0]], device=device) + torch.tensor([1.0, 2.0], device=device)
+    meant = torch.tensor([1.0, 2.0], device=device) + torch.tensor([1.0, 2.0], device=device)
+    lab.claim("[[1], [2]] + [1, 2] sums to 12, where 6 was meant", [table.sum().item(), meant.sum().item()], equals=[12, 6])
+    lab.claim("summed over dimension 0 it is [5, 7], a shape that gives it away", table.sum(0), equals=[5, 7])
+    lab.claim("shapes (3, 2) and (3, 4) are refused", is_refused(torch.ones(3, 2), torch.ones(3, 4)))
+    truth = torch.arange(8.0, device=device)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        loss = F.mse_loss(truth[:, None], truth)  # (8, 1), (8,)
+    lab.text(str(warned[0].message), title="what F.mse_loss warns")
+    lab.claim("for eight perfect predictions F.mse_loss says 10.5 instead of 0, and only warns", [loss.item(), len(warned)], equals=[10.5, 1])
+
+    lab.stage("fitting 3 x + 1")
+    x = torch.linspace(-1.7, 1.7, rows, device=device)[:, None]  # (rows, 1)
+    target = 3 * x + 1 if targets == "column" else (3 * x + 1).flatten()
+    lab.claim("the crossed difference is a table of rows x rows", list(crossed(x, target).shape), equals=[rows, rows])
+    found = {difference: fit(lab, difference, x, target, steps) for difference in (crossed, paired)}
+    lab.claim(
+        "the crossed loss finds slope 0 and predicts the mean of the targets for every input",
+        found[crossed],
+        equals=[0, target.mean().item()],
+        tolerance=0.001,
+    )
+    lab.claim("the paired loss finds slope 3", found[paired][0], equals=3, tolerance=0.001)

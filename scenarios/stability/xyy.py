@@ -1,0 +1,114 @@
+"""x * y / y is x only inside the range of the dtype.
+
+On paper y cancels. In a computer y is rounded first: too small, it becomes 0, and 0 / 0 is nan; too large, it becomes inf,
+and inf / inf is nan. No exception is raised and the nan spreads from there. Where the two cliffs are depends on the dtype:
+float32 and bfloat16 have the same 8 bits of exponent, float16 has 5. What bfloat16 pays for its range are digits.
+
+The lower cliff has a slope in front of it: subnormal numbers keep a fixed step instead of a fixed number of digits, so the
+result loses one digit a decade long before it is nan. That is the dangerous part, because it is finite.
+
+The source calls 1.4e-45 the smallest positive float32. That is a subnormal number; `torch.finfo(...).tiny`, the smallest
+one with all its digits, is 1.2e-38, and a CPU told to flush subnormals has nothing below it.
+
+The chart shows the digits that survive for y = 10^step: how long a line is is the range, how high it is the precision.
+
+## Predict
+How many decades below 1 is the smallest power of ten that float16 can still multiply and divide by?
+
+## Look for
+- in float32 1e-50 becomes 0 and 1e39 becomes inf, and x * y / y is nan for both
+- the smallest and the largest number of float32 are 1.4013e-45 and 3.40282e38
+- in float32 x * y / y is finite for y from 1e-45 to 1e38 and nan beyond
+- in bfloat16 x * y / y is finite for y from 1e-40 to 1e38 and nan beyond
+- in float16 x * y / y is finite for y from 1e-7 to 1e4 and nan beyond
+- away from the edges float32 keeps 6.9 digits, bfloat16 2.1 and float16 3.0
+- in the last decade before the lower cliff the result is finite and off by a fifth or more
+
+## Try next
+`--flush`: the CPU treats subnormal numbers as zero, as some inference servers do for speed. The slope is gone: float32 and
+bfloat16 end at 1e-37, and the claims about 1.4013e-45, 1e-45, 1e-40 and the last decade are REFUTED. float16 is computed in
+float32, where its subnormals are ordinary numbers, and keeps its slope.
+
+## Source
+000 EffectivePyTorch by vahidk, https://github.com/vahidk/EffectivePyTorch, the chapter on numerical stability: x * y / y,
+1e-50 and 1e39. The other dtypes, the digits and the slope of subnormals are ours.
+"""
+
+import math
+from typing import Literal
+
+import torch
+
+from tuilab import Lab
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DECADES = range(-50, 41)
+
+
+def there_and_back(x, y):
+    return x * y / y  # x, on paper
+
+
+def worst_error(back, x):
+    """The largest relative error; nan if any element is nan."""
+    return ((back.double() - x.double()) / x.double()).abs().max()
+
+
+def smallest(dtype, device):
+    number = torch.ones((), dtype=dtype, device=device)
+    while number / 2 > 0:
+        number = number / 2
+    return number.item()
+
+
+def run(
+    lab: Lab,
+    flush: bool = False,  # treat subnormal numbers as zero
+    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
+) -> None:
+    device = lab.device(device)
+    if flush:
+        lab.needs(torch.set_flush_denormal(True), "a CPU that can treat subnormal numbers as zero")
+
+    lab.stage("multiplying and dividing by ever larger numbers")
+    errors = {name: [] for name in DTYPES}
+    digits = {name: [] for name in DTYPES}
+    for decade in DECADES:
+        for name, dtype in DTYPES.items():
+            x = torch.linspace(1, 2, 101).to(device, dtype)  # (101,): every decade of y meets all kinds of x
+            y = torch.tensor(10.0**decade, dtype=dtype).to(device)  # 0 or inf where the dtype ends
+            back = there_and_back(x, y)
+            error = worst_error(back, x)
+            errors[name].append(error.item())
+            digits[name].append(-error.clamp(min=torch.finfo(dtype).eps).log10().item())  # no more than the dtype has
+            lab.log(decade, arm=name, digits=digits[name][-1], xyy=back[50].item())  # x[50] is 1.5
+    bands = torch.tensor([digits[name] for name in DTYPES])  # (3, 91)
+    lab.image("digits that survive, by dtype (float32, bfloat16, float16) and power of ten", bands.repeat_interleave(4, 0))
+
+    far = torch.tensor([1e-50, 1e39], dtype=torch.float32).to(device)
+    lab.claim(
+        "in float32 1e-50 becomes 0 and 1e39 becomes inf, and x * y / y is nan for both",
+        [*far.tolist(), *there_and_back(1, far).tolist()],
+        equals=[0, math.inf, math.nan, math.nan],
+    )
+    lab.claim(
+        "the smallest and the largest number of float32 are 1.4013e-45 and 3.40282e38",
+        [smallest(torch.float32, device), torch.finfo(torch.float32).max],
+        equals=[2.0**-149, 2.0**128 - 2.0**104],
+    )
+    alive = {name: [d for d, error in zip(DECADES, errors[name], strict=True) if math.isfinite(error)] for name in DTYPES}
+    ends = {name: [decades[0], decades[-1]] for name, decades in alive.items()}
+    lab.claim("in float32 x * y / y is finite for y from 1e-45 to 1e38 and nan beyond", ends["float32"], equals=[-45, 38])
+    lab.claim("in bfloat16 x * y / y is finite for y from 1e-40 to 1e38 and nan beyond", ends["bfloat16"], equals=[-40, 38])
+    lab.claim("in float16 x * y / y is finite for y from 1e-7 to 1e4 and nan beyond", ends["float16"], equals=[-7, 4])
+    lab.claim(
+        "away from the edges float32 keeps 6.9 digits, bfloat16 2.1 and float16 3.0",
+        [min(digits[name][DECADES.index(decade)] for decade in range(-4, 5)) for name in DTYPES],
+        equals=[6.9, 2.1, 3.0],
+        tolerance=0.05,
+    )
+    lab.claim(
+        "in the last decade before the lower cliff the result is finite and off by a fifth or more",
+        [errors[name][DECADES.index(ends[name][0])] for name in DTYPES],
+        at_least=0.199,
+    )

@@ -1,0 +1,395 @@
+"""The catalogue: read from source text, whatever the files contain, and fast the second time."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import platformdirs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tuilab import catalog
+from tuilab.catalog import Scenario
+from tuilab.cli.list import document, render
+from tuilab.errors import UsageError
+from tuilab.params import Param
+
+GOOD = '''\
+"""One operator, not five hundred slices.
+
+A slice costs a call.
+
+## Predict
+How many times faster is sum?
+
+## Look for
+- sum is at least 50 times faster
+
+## Source
+Here.
+"""
+from typing import Literal
+import torch_is_not_imported
+
+
+def run(
+    lab: Lab,
+    rows: int = 500,  # operator calls in the loop, 1..10000 (quick 100)
+    *,
+    lr: float = 1,
+    device: Literal["auto", "cpu"] = "auto",  # where the tensors live
+) -> None:
+    lab.claim("sum is at least 50 times faster", ratio="slices/sum", at_least=50)
+    for row in range(2):
+        lab.claim(f"row {row + 1} is {row:.1f}", row, equals=row)
+    lab.race(slices=f, sum=g, same=1e-6, rounds=9, seconds=1, threads=1, device=device)
+    lab.arm("two threads", f, env={"OMP_NUM_THREADS": "2"})
+'''
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache file of one test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "tuilab" / "catalog.json"
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A folder of scenarios with one good file."""
+    folder = tmp_path / "mine"
+    (folder / "memory").mkdir(parents=True)
+    (folder / "memory" / "good.py").write_text(GOOD)
+    return folder
+
+
+def load(*folders: Path) -> list[Scenario]:
+    """Load the scenarios of some folders, without those that come with tuilab."""
+    return [s for s in catalog.load(folders) if any(Path(s.path).is_relative_to(folder) for folder in folders)]
+
+
+def test_a_scenario_is_read_from_its_source(mine: Path) -> None:
+    (scenario,) = load(mine)
+
+    assert (scenario.id, scenario.topic, scenario.path) == ("good", "memory", str(mine / "memory" / "good.py"))
+    assert scenario.title == "One operator, not five hundred slices"
+    assert scenario.lesson.startswith("A slice costs a call.\n\n## Predict\n")
+    assert scenario.sections == {
+        "Predict": "How many times faster is sum?",
+        "Look for": "- sum is at least 50 times faster",
+        "Source": "Here.",
+    }
+    assert scenario.params == (
+        Param("rows", "int", 500, label="operator calls in the loop", low=1, high=10000, quick=100),
+        Param("lr", "float", 1.0),
+        Param("device", "choice", "auto", choices=("auto", "cpu"), label="where the tensors live"),
+    )
+    assert scenario.arms == ("slices", "sum", "two threads")
+    assert scenario.claims == ("sum is at least 50 times faster", "row {row + 1} is {row}")
+    assert scenario.error == ""
+
+
+def test_the_lab_may_have_any_name(mine: Path) -> None:
+    (mine / "memory" / "good.py").write_text('"""T."""\ndef run(bench: Lab) -> None:\n    bench.claim("c", 1)\n    lab.claim("d", 1)\n')
+
+    assert load(mine)[0].claims == ("c",)
+
+
+def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) -> None:
+    (mine / "memory" / "good.py").write_text('"""T."""\ndef run(lab, a: int = 1, b: int = 2):  # label of b\n    pass\n')
+
+    assert [param.label for param in load(mine)[0].params] == ["", "label of b"]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("", "there is no function run(lab, ...)"),
+        ("def run(lab): pass", "line 1: there is no docstring; its first line is the title"),
+        ('"""T."""\nasync def run(lab): pass', "there is no function run(lab, ...)"),
+        ('"""T."""\ndef run(): pass', "line 2: run takes no lab"),
+        ('"""T."""\ndef run(lab, *rest): pass', "line 2: run has *args, **kwargs or /; give it plain parameters"),
+        ('"""T."""\ndef run(lab, a: int): pass', "line 2: a: there is no default"),
+        ('"""T."""\ndef run(lab, a=3): pass', "line 2: a: the type missing is not supported; use int, float, bool, str or Literal[...]"),
+        (
+            '"""T."""\ndef run(lab,\n  a: list[int] = []): pass',
+            "line 3: a: the type list[int] is not supported; use int, float, bool, str or Literal[...]",
+        ),
+        ('"""T."""\ndef run(lab, a: int = f()): pass', "line 2: a: f() is not a literal number, truth value or text"),
+        ('"""T."""\ndef run(lab, a: str = None): pass', "line 2: a: None is not a literal number, truth value or text"),
+        ('"""T."""\ndef run(lab, a: int = "x"): pass', 'line 2: a: "x" is not a whole number (default x)'),
+        ('"""T."""\ndef run(lab, a: float = 1e999): pass', 'line 2: a: "inf" is not a number (default inf)'),
+        ('"""T."""\ndef run(lab, a: Literal["x"] = "y"): pass', 'line 2: a: "y" is not one of x (default y)'),
+        ('"""T."""\n\ndef run(lab:\n', "line 3: '(' was never closed"),
+        ('"""T."""\nx = \0', "line 2: a null byte"),
+        (b'"""T."""\n\n# \xff', "line 3: not UTF-8"),
+        ("#" * 1024 * 1024 + "#", "cannot be read: it is larger than 1024 KiB"),
+        ("-" * 200_000 + "1", "too deeply nested to be understood"),
+        ("1" + "+1" * 300_000, "too deeply nested to be understood"),
+        ('"""T\\ud800."""\ndef run(lab): pass', "cannot be understood: 'utf-8' codec can't encode"),
+        ('"""T."""\ndef run(lab):\n  lab.claim(f"{0x' + "f" * 9000 + '}")', "cannot be understood: Exceeds the limit (4300"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_listed_with_the_reason_and_hurts_no_other(
+    mine: Path, source: str | bytes, reason: str
+) -> None:
+    (mine / "memory" / "bad.py").write_bytes(source if isinstance(source, bytes) else source.encode())
+
+    bad, good = load(mine)
+
+    assert bad.error.startswith(reason)
+    assert (bad.id, bad.topic, good.error) == ("bad", "memory", "")
+
+
+def test_what_is_no_regular_file_is_not_waited_for(mine: Path) -> None:
+    os.mkfifo(mine / "memory" / "fifo.py")
+    (mine / "memory" / "lost.py").symlink_to("nowhere")
+    (mine / "memory" / "null.py").symlink_to("/dev/zero")
+
+    errors = {scenario.id: scenario.error for scenario in load(mine)}
+
+    assert errors == {
+        "fifo": "cannot be read: it is not a regular file",
+        "good": "",
+        "lost": "cannot be read: No such file or directory",
+        "null": "cannot be read: it is not a regular file",
+    }
+
+
+def test_hidden_files_private_files_and_deeper_folders_are_passed_over(mine: Path) -> None:
+    for name in (".hidden.py", "_helper.py", "notes.txt"):
+        (mine / "memory" / name).write_text("not python")
+    (mine / "memory" / "deeper").mkdir()
+    (mine / "memory" / "deeper" / "x.py").write_text("not python")
+
+    assert [scenario.id for scenario in load(mine)] == ["good"]
+
+
+@pytest.mark.parametrize("name", ["all.py", "two words.py", "\x1b[2J.py", "naïve.py", "x" * 61 + ".py", "-h.py"])
+def test_a_name_that_would_not_do_as_an_id_is_refused(mine: Path, name: str) -> None:
+    (mine / "memory" / name).write_text(GOOD)
+
+    errors = [scenario.error for scenario in load(mine) if scenario.id != "good"]
+
+    assert errors == ["its name is not usable; rename it to at most 60 letters, digits, - and _ (and not all)"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200) | st.binary(max_size=80).map(lambda junk: GOOD[:300].encode() + junk + GOOD[300:].encode()))
+def test_no_content_of_a_file_raises(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "any.py")
+        path.write_bytes(content)
+
+        scenario = catalog.read(path)
+
+    assert scenario.error or scenario.title
+
+
+def test_an_id_that_is_taken_names_both_files(mine: Path) -> None:
+    (mine / "amp").mkdir()
+    (mine / "amp" / "good.py").write_text(GOOD)
+
+    first, second = load(mine)
+
+    assert (first.topic, first.error) == ("amp", "")
+    assert second.error == f"{mine}/memory/good.py has the same name as {mine}/amp/good.py; rename one"
+    assert catalog.find([first, second], "good") == [first]
+
+
+def test_topics_have_the_order_of_the_course_and_unknown_ones_follow(mine: Path) -> None:
+    for topic in ("zoo", "distributed", "basics", "art"):
+        (mine / topic).mkdir()
+        (mine / topic / f"in-{topic}.py").write_text(GOOD)
+
+    assert [scenario.topic for scenario in load(mine)] == ["basics", "memory", "distributed", "art", "zoo"]
+
+
+def test_a_file_beside_the_topics_has_its_folders_name_as_topic(mine: Path) -> None:
+    (mine / "loose.py").write_text(GOOD)
+
+    assert [(scenario.topic, scenario.id) for scenario in load(mine)] == [("memory", "good"), ("mine", "loose")]
+
+
+def test_a_folder_given_twice_is_listed_once(mine: Path) -> None:
+    assert [scenario.error for scenario in load(mine, mine / "memory", mine)] == [""]
+
+
+def test_a_folder_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere is not a folder; --scenarios takes one that holds scenario files"):
+        catalog.load([tmp_path / "nowhere"])
+
+
+def test_scenarios_are_found_by_id_topic_both_all_and_path(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = load(mine)
+    monkeypatch.chdir(mine / "memory")
+
+    assert [catalog.find(listed, name) for name in ("good", "memory/good", "memory", "all", "./good.py")] == [listed] * 5
+
+
+def test_an_unknown_name_gets_a_suggestion_and_the_next_step(mine: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        catalog.find(load(mine), "godo")
+
+    assert str(caught.value) == "no scenario is called godo; did you mean good?; `tuilab list` shows them all"
+
+
+def test_a_path_that_leads_nowhere_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"\./nowhere\.py cannot be read: No such file or directory; `tuilab list`"):
+        catalog.find([], "./nowhere.py")
+
+
+def test_a_path_to_a_broken_file_gives_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("(")
+
+    assert catalog.find([], str(tmp_path / "bad.py"))[0].error == "line 1: '(' was never closed"
+
+
+# ---- the cache
+
+
+def test_what_is_cached_is_what_was_read(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = load(mine)
+    monkeypatch.setattr(catalog, "read", None)
+
+    assert load(mine) == before
+
+
+def test_an_edit_is_seen(mine: Path) -> None:
+    load(mine)
+    (mine / "memory" / "good.py").write_text(GOOD.replace("One operator", "Two operators"))
+
+    assert load(mine)[0].title == "Two operators, not five hundred slices"
+
+
+def test_an_edit_that_keeps_size_and_time_is_seen(mine: Path) -> None:
+    load(mine)
+    path = mine / "memory" / "good.py"
+    before = path.stat()
+    path.write_text(GOOD.replace("One operator", "Two operator"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    assert load(mine)[0].title == "Two operator, not five hundred slices"
+
+
+def test_a_deleted_file_is_not_listed(mine: Path) -> None:
+    load(mine)
+    (mine / "memory" / "good.py").unlink()
+
+    assert load(mine) == []
+
+
+def test_two_folders_share_the_cache(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "second.py").write_text(GOOD.replace("One", "Another"))
+    load(mine)
+    load(other)
+    monkeypatch.setattr(catalog, "read", None)
+
+    assert [scenario.title[:7] for scenario in load(mine, other)] == ["One ope", "Another"]
+
+
+@pytest.mark.parametrize("harm", ["cut", "flip", "empty", "noise", "folder", "fifo", "other version"])
+def test_a_broken_cache_is_rebuilt(mine: Path, cache: Path, harm: str) -> None:
+    before = load(mine)
+    content = cache.read_bytes()
+    cache.unlink()
+    match harm:
+        case "folder":
+            cache.mkdir()
+        case "fifo":
+            os.mkfifo(cache)
+        case _:
+            broken = {"cut": content[:-9], "flip": content.replace(b"One", b"Won"), "empty": b"", "noise": b"\xff" * 999}
+            cache.write_bytes(broken.get(harm, b"51d5ba03 " + b'["0.0.0 0",{}]'))
+
+    assert load(mine) == before
+
+
+def test_a_cache_of_another_version_is_not_used(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load(mine)
+    monkeypatch.setattr(catalog, "__version__", "99")
+    monkeypatch.setattr(catalog, "read", lambda path: Scenario("new", "memory", str(path)))
+
+    assert [scenario.id for scenario in load(mine)] == ["new"]
+
+
+def test_the_cache_is_private_and_leaves_nothing_beside_it(mine: Path, cache: Path) -> None:
+    load(mine)
+
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o600
+    assert os.listdir(cache.parent) == ["catalog.json"]
+
+
+@pytest.mark.parametrize("place", ["/proc/nowhere", "/dev/null"])
+def test_without_a_place_for_the_cache_all_goes_on(mine: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", place)
+
+    assert [load(mine)[0].id, load(mine)[0].id] == ["good", "good"]
+
+
+@pytest.mark.parametrize("given_folder", ["/some/where", "", "relative"])
+def test_the_cache_is_where_platformdirs_has_it(monkeypatch: pytest.MonkeyPatch, given_folder: str) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", given_folder)
+
+    assert catalog._cache_path() == f"{platformdirs.user_cache_dir('tuilab')}/catalog.json"
+
+
+# ---- the list
+
+
+def test_the_list_shows_topics_marks_titles_and_reasons(mine: Path) -> None:
+    (mine / "amp").mkdir()
+    (mine / "amp" / "broken.py").write_text("(")
+
+    assert render(load(mine), {"good": "✓"}) == (
+        "amp\n"
+        "  ! broken  cannot be used: line 1: '(' was never closed\n"
+        "\n"
+        "memory\n"
+        "  ✓ good    One operator, not five hundred slices"
+    )
+
+
+def test_an_empty_list_says_what_to_do() -> None:
+    assert render([], {}) == "no scenarios found; write one: tuilab new NAME"
+
+
+def test_hostile_titles_cannot_steer_the_terminal() -> None:
+    listed = render([Scenario("x", "\x1b[31mtopic", "/x.py", title="\x1b]0;owned\x07\u202e")], {})
+
+    assert "\x1b" not in listed
+    assert "\u202e" not in listed
+
+
+def test_the_list_as_json_is_one_document(mine: Path) -> None:
+    listed = json.loads(json.dumps(document(load(mine))))
+
+    assert listed["schema"] == "tuilab.list/1"
+    assert sorted(listed["scenarios"][0]) == ["arms", "claims", "error", "id", "params", "path", "title", "topic"]
+    assert listed["scenarios"][0]["params"][0]["high"] == 10000
+
+
+def test_listing_imports_nothing_heavy(mine: Path) -> None:
+    code = "\n".join([
+        "import sys",
+        "from tuilab.cli.list import command",
+        f"command.main(['--scenarios', {str(mine)!r}], standalone_mode=False)",
+        "heavy = {'torch', 'textual', 'numpy', 'msgspec', 'rich', 'platformdirs', 'psutil', 'plotext', 'scipy', 'pathlib'}",
+        "print('imported:', *sorted(heavy & set(sys.modules)))",
+    ])  # fmt: skip
+
+    listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert "One operator, not five hundred slices" in listed
+    assert listed.endswith("imported:\n")
+
+
+def test_every_scenario_that_comes_with_tuilab_can_be_used() -> None:
+    assert [(scenario.id, scenario.error) for scenario in catalog.load() if scenario.error] == []

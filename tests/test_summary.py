@@ -1,0 +1,106 @@
+"""The summary: records in, one object out, however they come."""
+
+import math
+import random
+
+import pytest
+
+from tuilab import events
+from tuilab.journal import Corrupt, Gap, Item
+from tuilab.series import BAD_LIMIT, LIMIT, Series
+from tuilab.summary import fold, ratios
+
+ITEMS: list[tuple[str, Item]] = [
+    ("supervisor", events.StateChanged(n=1, t=1, state="running")),
+    ("worker-0", events.StageEntered(n=0, t=2, name="training")),
+    ("worker-0", events.Progressed(n=1, t=3, done=1, total=10)),
+    ("worker-0", events.Logged(n=2, t=4, s=0, v={"loss": 2.0})),
+    ("worker-0", events.Logged(n=3, t=5, s=1, v={"loss": math.nan})),
+    ("worker-0", events.Logged(n=4, t=6, s=2, v={"loss": 1.0}, a="fp16")),
+    ("supervisor", events.StateChanged(n=2, t=7, state="succeeded")),
+]
+
+
+def test_a_summary_holds_state_stage_progress_and_series_by_arm() -> None:
+    summary = fold(ITEMS)
+
+    assert (summary.state, summary.is_over) == ("succeeded", True)
+    assert [stage.name for stage in summary.stages] == ["training"]
+    assert summary.progress is not None and summary.progress.done == 1
+    assert list(summary.series) == [("loss", "", "worker-0"), ("loss", "fp16", "worker-0")]
+    assert summary.records == 7
+
+
+def test_folding_piece_by_piece_gives_what_folding_at_once_gives() -> None:
+    whole = fold(ITEMS)
+
+    pieces = fold([])
+    for item in ITEMS:
+        fold([item], pieces)
+
+    assert pieces == whole
+
+
+def test_the_order_of_the_streams_does_not_matter() -> None:
+    by_stream = sorted(ITEMS, key=lambda pair: pair[0])
+
+    assert fold(by_stream).series == fold(ITEMS).series
+    assert fold(by_stream).state == fold(ITEMS).state
+
+
+def test_what_is_wrong_with_the_record_is_counted() -> None:
+    summary = fold([("a", Corrupt("a", 0, "checksum does not match")), ("a", Gap("a", 3)), *ITEMS])
+
+    assert (summary.damage.corrupt_count, summary.damage.missing_count, summary.damage.is_any) == (1, 3, True)
+
+
+def test_numbers_that_are_not_finite_are_kept_apart_with_their_place() -> None:
+    series = Series("loss")
+    for step, value in enumerate([1.0, math.nan, 2.0, math.inf]):
+        series.add(step, step, value)
+
+    assert (series.low, series.high, series.count, series.bad_count) == (1.0, 2.0, 4, 2)
+    assert [(bad.step, repr(bad.value)) for bad in series.bad] == [(1, "nan"), (3, "inf")]
+
+
+def test_a_million_points_stay_small_and_keep_every_extreme() -> None:
+    series = Series("loss")
+    spikes = {123_456: 50.0, 654_321: -50.0}
+    for step in range(1_000_000):
+        series.add(step, step, spikes.get(step, 0.0))
+
+    assert len(series.steps) <= LIMIT
+    assert (series.low, series.high, series.count, series.last_step) == (-50.0, 50.0, 1_000_000, 999_999)
+    (at,) = [i for i, high in enumerate(series.highs) if high == 50.0]
+    assert series.steps[at] <= 123_456 < series.steps[at + 1]
+
+
+def test_a_flood_of_nan_is_counted_and_bounded() -> None:
+    series = Series("loss")
+    for step in range(BAD_LIMIT + 10):
+        series.add(step, step, math.nan)
+
+    assert (len(series.bad), series.bad_count, series.low) == (BAD_LIMIT, BAD_LIMIT + 10, None)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_thinning_never_loses_the_range(seed: int) -> None:
+    generator = random.Random(seed)
+    values = [generator.gauss(0, 1) for _ in range(LIMIT * 3 + 17)]
+    series = Series("x")
+    for step, value in enumerate(values):
+        series.add(step, step, value)
+
+    assert (series.low, series.high) == (min(values), max(values))
+    assert series.steps == sorted(series.steps)
+
+
+def test_a_ratio_takes_each_round_that_has_both_arms_and_no_warm_up() -> None:
+    def block(arm: str, number: int, wall_ns: int, is_warmup: bool = False) -> tuple[str, Item]:
+        return "worker-0", events.BlockTimed(
+            arm=arm, round=number, slot=0, loops=2, wall_ns=wall_ns, cpu_ns=1, is_warmup=is_warmup
+        )
+
+    summary = fold([block("a", 0, 900, True), block("b", 0, 100, True), block("a", 1, 400), block("b", 1, 200), block("a", 2, 1)])
+
+    assert ratios(summary, "a", "b") == {"worker-0": [math.log(2)]}

@@ -1,0 +1,37 @@
+"""Text from a run is made harmless before it is shown."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuilab.text import plural, show, show_lines
+
+
+def test_what_could_steer_a_terminal_is_replaced() -> None:
+    hostile = "\x1b[2Jred\x07 \x9b31m \u202eevil\u2028 \x7f \ud800"
+
+    assert show(hostile) == "\ufffd[2Jred\ufffd \ufffd31m \ufffdevil\ufffd \ufffd \ufffd"
+
+
+def test_ordinary_text_is_left_alone() -> None:
+    assert show("softmax 88.72 — naïve, 数値 ✓ [/foo]") == "softmax 88.72 — naïve, 数値 ✓ [/foo]"
+
+
+def test_line_breaks_stay_only_where_lines_are_asked_for() -> None:
+    assert show_lines("a\r\nb\tc") == "a\nb\tc"
+    assert show("a\r\nb\tc") == "a b c"
+
+
+def test_a_long_name_is_cut() -> None:
+    assert show("x" * 50, limit=10) == "x" * 9 + "…"
+
+
+@given(st.text())
+def test_nothing_unsafe_ever_passes(text: str) -> None:
+    shown = show(text)
+
+    assert not [c for c in shown if ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000]
+    shown.encode("utf-8")
+
+
+def test_counts_have_their_plural() -> None:
+    assert [plural(0, "run"), plural(1, "run"), plural(2, "process", "processes")] == ["0 runs", "1 run", "2 processes"]

@@ -1,0 +1,83 @@
+"""`tuilab new NAME`: write a scenario from a template, ready to run and to change."""
+
+import os
+import re
+from pathlib import Path
+
+import click
+
+from tuilab.errors import UsageError
+from tuilab.text import show
+
+_NAME = re.compile(r"(?!all$)[a-z][a-z0-9-]{0,59}")
+
+TEMPLATE = '''\
+"""One operator, not five hundred slices.
+
+A slice costs a call of its own, and the call takes longer than adding up four numbers. sum makes one call for all rows.
+
+## Predict
+How many times faster than the loop is one sum?
+
+## Look for
+- sum is at least 5 times faster than the loop
+- both give the same totals
+
+## Try next
+`--rows 2`: two calls against one; sum still wins, by less than claimed.
+
+## Source
+Where the idea comes from.
+"""
+
+import torch
+
+from tuilab import Lab
+
+
+def add_slices(x):
+    total = torch.zeros(x.shape[1])
+    for i in range(x.shape[0]):
+        total += x[i]
+    return total
+
+
+def run(
+    lab: Lab,
+    rows: int = 500,  # calls in the loop, 2..10000 (quick 100)
+) -> None:
+    x = torch.arange(rows * 4.0).reshape(rows, 4) % 7
+    for step in range(rows):
+        lab.log(step, total=x[: step + 1].sum())
+    lab.claim("both give the same totals", torch.equal(add_slices(x), x.sum(0)))
+    lab.claim("sum is at least 5 times faster than the loop", ratio="loop/sum", at_least=5)
+    lab.race(loop=lambda: add_slices(x), sum=lambda: x.sum(0))
+'''
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Argument(["name"]),
+        click.Option(["--dir", "folder"], default=".", metavar="DIR", help="Where to write it, if not here."),
+    ],
+)
+def command(name: str, folder: str) -> None:
+    path = write(name, Path(folder))
+    click.echo(f"wrote {show(path)}; run it: tuilab run {show(path if path.is_absolute() else f'./{path}')}")
+
+
+def write(name: str, folder: Path) -> Path:
+    """Write the template and return its path; a file that is there stays as it is."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f'"{show(name, 60)}" is no name for a scenario; use a-z, 0-9 and -, a letter first, 60 at most')
+    path = folder / f"{name}.py"
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except FileExistsError as problem:
+        raise UsageError(f"{show(path)} is there already; choose another name") from problem
+    except OSError as problem:
+        raise UsageError(f"cannot write {show(path)}: {problem.strerror}; name another folder with --dir") from problem
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write(TEMPLATE)
+    return path
