@@ -1,25 +1,26 @@
 """The sampler as the supervisor starts it: a real process, its journal, its pipes and its faults."""
 
+import contextlib
 import os
 import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engine import until
 from tuilab.events import EnvironmentRecorded, GpuFound, Sampled, Unavailable
 from tuilab.journal import Gap, Reader
 from tuilab.sampler import ticks
 
 if TYPE_CHECKING:
-    from fakes.nvml import FakeNvml
+    from tests.fakes.nvml import FakeNvml
 
-pytest_plugins = ["fakes.nvml"]
+pytest_plugins = ["tests.fakes.nvml"]
 
 NVML_TROUBLE = {
     "version_mismatch": "the NVIDIA driver and its library differ in version, as after an upgrade: reboot",
@@ -58,27 +59,17 @@ class Sampler:
 
     def wait_for(self, found: Callable[[list[Any]], Any], stream: str = "sampler") -> Any:
         """Return what `found` makes of the records as soon as it is something."""
-        return until(lambda: found(self.records(stream)), lambda: self.records(stream)[-5:])
+        return until(lambda: found(self.records(stream)))
 
     def end(self) -> None:
         for process in self.processes:
-            if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
 
 def command(run_dir: Path, top: int | str, stream: str = "sampler") -> list[str]:
     return [sys.executable, "-P", "-m", "tuilab.sampler", str(run_dir), str(top), stream]
-
-
-def until(ask: Callable[[], Any], tell: Callable[[], object] = lambda: "") -> Any:
-    """Poll until there is an answer; fail after a time that no healthy machine needs."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if answer := ask():
-            return answer
-        time.sleep(0.02)
-    raise AssertionError(f"nothing for 60 s; last: {tell()}")
 
 
 def of(kind: type, records: list[Any]) -> list[Any]:
@@ -128,7 +119,7 @@ def test_a_sample_counts_neither_the_supervisor_nor_the_sampler(sampler: Sampler
     script = (
         "import os, subprocess, sys;"
         "children = [subprocess.Popen(['sleep', '600']) for _ in range(2)];"
-        "subprocess.run([*sys.argv[1:], str(os.getpid()), 'sampler'], stdin=subprocess.PIPE)"
+        "subprocess.Popen([*sys.argv[1:], str(os.getpid()), 'sampler'], stdin=subprocess.PIPE).wait()"
     )
     sampler.spawn(sys.executable, "-c", script, *command(sampler.run_dir, "")[:-2])
 

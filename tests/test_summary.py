@@ -101,6 +101,8 @@ def test_a_ratio_takes_each_round_that_has_both_arms_and_no_warm_up() -> None:
             arm=arm, round=number, slot=0, loops=2, wall_ns=wall_ns, cpu_ns=1, is_warmup=is_warmup
         )
 
-    summary = fold([block("a", 0, 900, True), block("b", 0, 100, True), block("a", 1, 400), block("b", 1, 200), block("a", 2, 1)])
+    summary = fold(
+        [block("a", 0, 900, True), block("b", 0, 100, True), block("a", 1, 400), block("b", 1, 200), block("a", 2, 1)]
+    )
 
     assert ratios(summary, "a", "b") == {"worker-0": [math.log(2)]}

@@ -78,7 +78,9 @@ class Crew:
                 message = orders.receive(child.line)
             except BlockingIOError:
                 return
-            except (OSError, msgspec.MsgspecError, KeyError, ValueError) as problem:
+            except OSError:
+                message = None  # it died with our order unread
+            except (msgspec.MsgspecError, KeyError, ValueError) as problem:
                 child.farewell = Farewell(error=f"the worker sent something that is no message: {problem}")
                 message = None
             if isinstance(message, Farewell):

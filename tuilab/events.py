@@ -78,6 +78,7 @@ class WorkerExited(Event):
     code: int | None = None
     signal: int | None = None
     reason: str = ""
+    fault: str = ""  # where it was when it crashed
 
 
 class OutputCaptured(Event):
@@ -92,7 +93,8 @@ class StopRequested(Event):
 
 
 class LeftoversEnded(Event):
-    processes: list[str]
+    processes: list[str]  # the first of them by name
+    count: int
 
 
 class SamplerEnded(Event):

@@ -1,6 +1,10 @@
 """The marks of verdicts and states, and how they look in a terminal with UTF-8 and colour, or without."""
 
+import os
 from dataclasses import dataclass
+from typing import TextIO
+
+from tuilab.text import is_utf8_terminal
 
 _VERDICTS = {  # verdict -> (mark, plain mark, colour)
     "SUPPORTED": ("✓", "+", 32),
@@ -10,6 +14,7 @@ _VERDICTS = {  # verdict -> (mark, plain mark, colour)
     "INCONCLUSIVE": ("?", "?", 33),
     "INVALID": ("!", "!", 31),
     "NOT TESTABLE HERE": ("–", "-", 2),
+    "FAILED": ("!", "!", 31),
 }
 _PENDING = ("…", ".", 2)
 
@@ -43,3 +48,9 @@ class Style:
     @property
     def dot(self) -> str:
         return "·" if self.is_utf8 else "-"
+
+
+def style_of(stream: TextIO) -> Style:
+    """Return what a stream's terminal can show."""
+    is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+    return Style(is_utf8=is_utf8_terminal(), has_colour=is_terminal and not os.environ.get("NO_COLOR"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tuilab import events
 from tuilab.journal import Corrupt, Follower, Gap
+from tuilab.processes import presence
 from tuilab.summary import RunSummary, fold
 from tuilab.text import plural, show
 from tuilab.verdict import judge
@@ -29,7 +30,7 @@ def examine(run_dir: Path) -> Findings:
     """Examine a run's folder."""
     findings = Findings()
     summary = _examine_journal(run_dir, findings)
-    _examine_source(run_dir, summary, findings)
+    _examine_ends(run_dir, summary, findings)
     _examine_artifacts(run_dir, summary, findings)
     _examine_verdicts(summary, findings)
     return findings
@@ -57,10 +58,12 @@ def _examine_journal(run_dir: Path, findings: Findings) -> RunSummary:
     return summary
 
 
-def _examine_source(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
+def _examine_ends(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
     if summary.run is None:
         findings.wrong.append("there is no record of its start")
-    elif _digest(run_dir / "scenario.py") != summary.run.source_sha256:
+    if not summary.is_over and (summary.run is None or presence(summary.run.supervisor) == "dead"):
+        findings.wrong.append("there is no record of its end: it is lost")
+    if summary.run is not None and _digest(run_dir / "scenario.py") != summary.run.source_sha256:
         findings.wrong.append("scenario.py is not the source that ran")
 
 

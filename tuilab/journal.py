@@ -60,7 +60,7 @@ class Writer:
             try:
                 written = os.write(self._fd, line)
             except OSError as problem:
-                return self._lose(problem.strerror)
+                return self._lose(problem.strerror or str(problem))
             self._is_torn = written != len(line)
             return not self._is_torn or self._lose("the disk is full")
 

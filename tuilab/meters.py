@@ -5,6 +5,7 @@ bytes, as the CUDA allocator does), every storage that is saved for backward, ev
 shows up as an argument was there before the block: a view of it, such as the transpose of a weight, is no new memory.
 """
 
+import sys
 import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ class Memory:
         self._known: set[int] = set()
         self._weights: set[int] = set()
         self._saved: set[int] = set()
-        self._mode = _DispatchMeter(self)
+        self._mode = _MeterBesideDynamo(self) if "torch._dynamo" in sys.modules else _DispatchMeter(self)
         self._hooks = torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
         self._changes = 0
         self.live_bytes = self.peak_bytes = self.saved_bytes = self.operators = 0
@@ -115,7 +116,11 @@ class Memory:
             if not (isinstance(tensor, torch.nn.Parameter) or key in self._weights or key in self._saved):
                 self._saved.add(key)
                 self.saved_bytes += storage.nbytes()
-        return tensor
+        # An alias, because the tensor itself would keep its own graph alive until the garbage collector finds the cycle.
+        self._mode.is_counting = False
+        alias = tensor.detach()
+        self._mode.is_counting = True
+        return alias
 
 
 class _DispatchMeter(TorchDispatchMode):
@@ -124,19 +129,33 @@ class _DispatchMeter(TorchDispatchMode):
     def __init__(self, memory: Memory) -> None:
         super().__init__()
         self._memory = memory
+        self.is_counting = True
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Have torch not wrap the method below in torch._dynamo.disable: that imports Dynamo, 2 s, for nothing."""
+        """Without this, torch wraps the method below in torch._dynamo.disable, and the first operator imports Dynamo: 2 s."""
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not self.is_counting:
+            return func(*args, **(kwargs or {}))
         if func is not torch.ops.aten.lift_fresh.default:  # its argument is the tensor that torch.tensor just made
             self._memory.greet((args, kwargs))
         result = func(*args, **(kwargs or {}))
         self._memory.operators += 1
         self._memory.watch(result)
         return result
+
+
+class _MeterBesideDynamo(_DispatchMeter):
+    """The same for a process that has Dynamo loaded, which must not compile the meter itself."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 def _storages(values: Any) -> Iterator[tuple[torch.Tensor, torch.UntypedStorage]]:

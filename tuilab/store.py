@@ -1,8 +1,6 @@
 """The folder of runs: where it is, what a new run is called, and how a run is found again."""
 
 import os
-import secrets
-import shutil
 import stat
 import time
 from pathlib import Path
@@ -30,7 +28,7 @@ def _home() -> Path:
 def create(scenario: str, under: Path) -> Path:
     """Make the folder of a new run, readable by its owner alone, and return it."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    run_dir = under / f"{stamp}-{scenario}-{secrets.token_hex(3)}"
+    run_dir = under / f"{stamp}-{scenario}-{os.urandom(3).hex()}"
     try:
         under.mkdir(parents=True, exist_ok=True, mode=0o700)
         run_dir.mkdir(mode=0o700)
@@ -76,8 +74,15 @@ def short_id(run: str) -> str:
     return run.rpartition("-")[2]
 
 
+def scenario_of(run: str) -> str:
+    """Return the scenario in a run's id: what stands between its time and its random end."""
+    return run.partition("-")[2].rpartition("-")[0]
+
+
 def remove(run_dir: Path) -> None:
     """Delete a run's folder; a link in its place is not followed."""
+    import shutil  # slow to load, and the listing of runs does not need it
+
     if not stat.S_ISDIR(os.lstat(run_dir).st_mode):
         raise UsageError(f"{show(run_dir)} is not a run folder")
     shutil.rmtree(run_dir)

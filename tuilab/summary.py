@@ -88,6 +88,8 @@ class RunSummary:
     gpus: dict[str, events.GpuFound] = field(default_factory=dict)
     unavailable: dict[str, str] = field(default_factory=dict)
     leftovers: list[str] = field(default_factory=list)
+    leftover_count: int = 0
+    faults: list[str] = field(default_factory=list)  # where crashed workers were
     failure: events.ScenarioFailed | None = None
     box_lacks: str = ""
     outputs: dict[str, events.OutputCaptured] = field(default_factory=dict)
@@ -159,6 +161,14 @@ def _worker_started(summary: RunSummary, stream: str, event: events.WorkerStarte
 
 def _worker_exited(summary: RunSummary, stream: str, event: events.WorkerExited) -> None:
     summary.workers.setdefault(event.writer, Worker()).exited = event
+    if event.fault:
+        _keep(summary.faults, event.fault)
+
+
+def _leftovers_ended(summary: RunSummary, stream: str, event: events.LeftoversEnded) -> None:
+    summary.leftover_count += event.count
+    for name in event.processes:
+        _keep(summary.leftovers, name)
 
 
 def _stage_entered(summary: RunSummary, stream: str, event: events.StageEntered) -> None:
@@ -272,7 +282,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.WorkerExited: _worker_exited,
     events.OutputCaptured: _output_captured,
     events.StopRequested: lambda summary, stream, event: None,  # the state says it
-    events.LeftoversEnded: lambda summary, stream, event: summary.leftovers.extend(event.processes),
+    events.LeftoversEnded: _leftovers_ended,
     events.SamplerEnded: _sampler_ended,
     events.EnvironmentRecorded: _environment_recorded,
     events.StageEntered: _stage_entered,

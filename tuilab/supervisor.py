@@ -31,6 +31,7 @@ GRACE_S = 3.0
 SAMPLER_SILENCE_S = 10.0
 SAMPLER_STARTS = 4  # the first and three more
 JUDGE_PATIENCE_S = 60.0
+FAULT_LIMIT = 4096
 _DISMISSED = "dismissed"
 
 
@@ -123,10 +124,20 @@ class Supervisor:
         if child is self._sampler:
             self._note_sampler_death(child)
         elif child.writer != "judge":
-            how = child.how_it_ended()
-            self.journal.append(events.WorkerExited(writer=child.writer, code=child.code, signal=child.signal, reason=how))
+            exited = events.WorkerExited(writer=child.writer, code=child.code, signal=child.signal, reason=child.how_it_ended())
+            exited.fault = self._fault_of(child)
+            self.journal.append(exited)
             if child.asker is not None:
                 self._finish_arm(child, child.asker)
+
+    def _fault_of(self, worker: Child) -> str:
+        """Return what the fault handler wrote when the worker crashed; remove the file when it wrote nothing."""
+        log = self.run_dir / f"fault-{worker.writer}.log"
+        with contextlib.suppress(OSError):
+            if log.stat().st_size:
+                return log.read_bytes()[:FAULT_LIMIT].decode(errors="replace")
+            log.unlink()
+        return ""
 
     def _finish_arm(self, arm: Child, asker: Child) -> None:
         """Clear away what an arm left behind, so that it does not disturb the next, and tell the worker that waits."""
@@ -213,7 +224,8 @@ class Supervisor:
         """End every process of the run but `spare`; return the names of those that would not go."""
         left = [pid for pid in processes.descendants(os.getpid()) if pid not in spare and pid not in self._crew.children]
         if left and not self._stop:
-            self.journal.append(events.LeftoversEnded(processes=[processes.name_of(pid) for pid in left[:20]]))
+            names = [processes.name_of(pid) for pid in left[:20]]
+            self.journal.append(events.LeftoversEnded(processes=names, count=len(left)))
 
         def tend() -> bool:
             self._crew.turn(0)

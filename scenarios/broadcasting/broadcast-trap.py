@@ -51,13 +51,13 @@ def paired(prediction, target):
 def fit(lab, difference, x, target, steps):
     """Fit slope and bias by gradient descent on the mean squared difference."""
     arm = difference.__name__
-    slope = torch.ones(1, 1, device=x.device, requires_grad=True)
+    slope = torch.full((1, 1), -1.0, device=x.device, requires_grad=True)
     bias = torch.zeros(1, device=x.device, requires_grad=True)
     for step in range(steps):
         prediction = x @ slope + bias  # (rows, 1)
         loss = difference(prediction, target).square().mean()
         error = paired(prediction, target).square().mean()  # what is really wrong, whatever is minimised
-        lab.log(step, arm=arm, slope=slope, loss=loss, error=error)
+        lab.log(step, arm=arm, slope=slope.detach(), loss=loss.detach(), error=error.detach())
         if step % 10 == 0:
             table = (prediction - target.flatten()).square()  # every prediction against every target
             lab.image("squared differences, predictions down, targets across", table, arm=arm, step=step)
@@ -96,7 +96,11 @@ def run(
         warnings.simplefilter("always")
         loss = F.mse_loss(truth[:, None], truth)  # (8, 1), (8,)
     lab.text(str(warned[0].message), title="what F.mse_loss warns")
-    lab.claim("for eight perfect predictions F.mse_loss says 10.5 instead of 0, and only warns", [loss.item(), len(warned)], equals=[10.5, 1])
+    lab.claim(
+        "for eight perfect predictions F.mse_loss says 10.5 instead of 0, and only warns",
+        [loss.item(), len(warned)],
+        equals=[10.5, 1],
+    )
 
     lab.stage("fitting 3 x + 1")
     x = torch.linspace(-1.7, 1.7, rows, device=device)[:, None]  # (rows, 1)

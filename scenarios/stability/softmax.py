@@ -10,7 +10,7 @@ what `torch.softmax` does. bfloat16 has the range of float32, but its logits nea
 the point from which they round up to 89.
 
 The largest logit is one *of each row*. The source takes the maximum and the sum over all elements, which is right for one
-vector and wrong for a batch, and it calls `torch.reduce_max`, which is TensorFlow's name and has never been in torch.
+vector and wrong for a batch, and it calls `torch.reduce_max`, which is a name of TensorFlow.
 
 The chart shows the sum of the exponentials of [step, 0]. A line that stops has become inf (float32
 lies under bfloat16); the stable sum is 1 for ever.

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from tuilab import headless, launch
 from tuilab.errors import ExitCode
-from tuilab.glyphs import Style
+from tuilab.glyphs import Style, style_of
 from tuilab.journal import Item
 from tuilab.orders import RunOrder
 from tuilab.reports.document import document
 from tuilab.reports.plain import render
 from tuilab.summary import RunSummary
-from tuilab.text import is_utf8_terminal, plural, show
+from tuilab.text import plural, show
 from tuilab.watch import Watch
 
 
@@ -82,12 +82,6 @@ def follow_one(run_dir: Path, outcome: Outcome) -> None:
 
     outcome.take(watch, headless.follow(watch, talk, pass_on))
     watch.close()
-
-
-def style_of(stream: object) -> Style:
-    """Return what a stream's terminal can show."""
-    is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"  # type: ignore[attr-defined]
-    return Style(is_utf8=is_utf8_terminal(), has_colour=is_terminal and not os.environ.get("NO_COLOR"))
 
 
 def _overview(runs: list[tuple[RunSummary, str, Path]], style: Style) -> str:

@@ -89,6 +89,9 @@ def _words(args: list[str]) -> tuple[list[str], list[str]]:
     doubtful: list[str] = []
     folders: list[str] = []
     before = ""
+    if "--" in args:
+        at = args.index("--")
+        args, sure = args[:at], args[at + 1 :]
     for arg in args:
         if before == "--scenarios":
             folders.append(arg)

@@ -7,8 +7,8 @@ import click
 
 from tuilab import store
 from tuilab.cli import options
-from tuilab.cli.follow import style_of
 from tuilab.errors import TuilabError
+from tuilab.glyphs import style_of
 from tuilab.summary import RunSummary
 from tuilab.text import show
 from tuilab.watch import Watch

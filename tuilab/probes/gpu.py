@@ -194,16 +194,23 @@ def _import_nvml() -> Any:
 def _name(nvml: Any, handle: Any) -> str:
     try:
         return show(nvml.nvmlDeviceGetName(handle), 100)
-    except (ValueError, nvml.NVMLError):
+    except (ValueError, nvml.NVMLError) as problem:
+        _raise_if_lost(problem)
         return "a GPU that does not tell its name"
 
 
 def _bytes_total(nvml: Any, handle: Any) -> int | None:
     try:
         total = int(_memory(nvml, handle).total)
-    except nvml.NVMLError:
+    except nvml.NVMLError as problem:
+        _raise_if_lost(problem)
         return None
     return total if 0 < total < _IMPOSSIBLE_BYTES else None
+
+
+def _raise_if_lost(problem: Exception) -> None:
+    if getattr(problem, "value", None) in _LOST_CODES:
+        raise problem
 
 
 def _memory(nvml: Any, handle: Any) -> Any:

@@ -16,7 +16,7 @@ _VERDICT_WIDTH = len("NO MEANINGFUL DIFFERENCE")
 
 def render(summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool) -> str:
     """Return the result of one run: claims, key numbers, chart, where it is."""
-    parts = [_heading(summary, state, style), _claims(summary, style, width), _trouble(summary, style)]
+    parts = [_heading(summary, state, style), _claims(summary, style, width), _trouble(summary, state, style)]
     parts += [_key_numbers(summary, style)]
     if has_chart:
         parts.append(_chart(summary, style, width))
@@ -62,7 +62,7 @@ def evidence(claim: Claim) -> str:
     return reached.why
 
 
-def _trouble(summary: RunSummary, style: Style) -> str:
+def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     """Return what went wrong, and what the record lacks."""
     lines = []
     if summary.failure is not None:
@@ -71,11 +71,15 @@ def _trouble(summary: RunSummary, style: Style) -> str:
         lines += [f"hint: {show(summary.failure.hint)}"] if summary.failure.hint else []
     elif summary.reason:
         lines.append(f"{summary.state}: {show(summary.reason)}")
+    elif state == "lost":
+        lines.append("lost: the supervisor of this run is gone, and what it did after the last record is not known")
+    for fault in summary.faults:
+        lines += [style.dim("  " + line) for line in show_lines(fault).splitlines()[:12]]
     if summary.box_lacks:
         lines.append(f"not testable here: {show(summary.box_lacks)}")
     if summary.leftovers:
         names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
-        lines.append(f"left behind and ended: {plural(len(summary.leftovers), 'process', 'processes')}: {names}")
+        lines.append(f"left behind and ended: {plural(summary.leftover_count, 'process', 'processes')}: {names}")
     damage = summary.damage
     if damage.is_any:
         lines.append(

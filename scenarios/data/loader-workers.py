@@ -1,0 +1,120 @@
+"""Workers pay when items are slow; loading time over training time says how many.
+
+With `num_workers=0` the training loop loads every item itself while the GPU waits. Workers are processes that load whole
+batches ahead of the loop. They cost their start (kept out of the races, plain to see in the charts) and the trip of each
+batch from process to process; for items in memory there is nothing else. Loading a batch takes `batch * item_ms`, training
+on it `train_ms`: the quotient is the number of workers that keeps the loop busy, and more are idle. The rule of the source,
+4 per GPU, knows neither of the two; on a box without a GPU it says 0. torch warns above one worker a core: right for items
+that compute (decoding), wrong for items that wait (disk, network). Training is a sleep: a loop that waits needs no core.
+
+## Predict
+Loading a batch takes 40 ms, training on it 10 ms. How many times faster is an epoch with 4 workers than with none?
+## Look for
+- n workers are n other processes that load, and 0 workers are none
+- with any number of workers every item arrives once and in order
+- without workers the loop waits at least as long as all items take
+- slow items: without workers an epoch takes at least twice as long
+- items in memory: with workers an epoch takes at least twice as long
+## Try next
+`--item-ms 0`: there is nothing to hide, and workers lose: the claim about slow items is REFUTED.
+`--batch 64`: the epoch is one batch, one worker loads it, the others look on: the claim about n workers is REFUTED.
+`--work compute`: every item needs a core; with fewer cores than workers the gain shrinks to the number of cores: WEAKER.
+## Source
+000 EffectivePyTorch by vahidk (https://github.com/vahidk/EffectivePyTorch), whose loader has 8 workers, and tip 1 of "28
+PyTorch best practices" after the official Performance Tuning Guide: more than 0, 4 a GPU. The rest is ours.
+"""
+
+import os
+import time
+import warnings
+from typing import Literal, NamedTuple
+
+from torch.utils.data import DataLoader
+
+from tuilab import Lab
+
+
+class Items:
+    """A dataset whose items say who loaded them, and when."""
+
+    def __init__(self, count, item_ms, work):
+        self.count, self.item_s, self.work = count, item_ms / 1e3, work
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        began, used = time.monotonic(), time.thread_time()  # the first is one clock for all processes
+        time.sleep(self.item_s if self.work == "wait" else 0)
+        while self.work == "compute" and time.thread_time() - used < self.item_s:
+            pass
+        return index, os.getpid(), began, time.monotonic()
+
+
+class Batch(NamedTuple):
+    items: list[int]
+    loaded_by: int  # the process
+    began: float
+    ended: float
+    asked: float  # by the loop
+    got: float
+    trained: float
+
+
+def train(loader, train_ms):
+    asked = time.monotonic()
+    for items, pids, began, ended in loader:  # each (batch,)
+        got = time.monotonic()
+        time.sleep(train_ms / 1e3)  # the GPU works
+        yield Batch(items.tolist(), int(pids[0]), float(began[0]), float(ended[-1]), asked, got, time.monotonic())
+        asked = time.monotonic()
+
+
+def draw(epoch, columns=90):
+    """Draw who loads (#) and when the loop trains (T); where its lane is empty, the loop waits."""
+    start, end = epoch[0].asked, epoch[-1].trained
+    lanes = {pid: [" "] * columns for pid in sorted({os.getpid()} | {batch.loaded_by for batch in epoch})}
+    for batch in epoch:
+        for pid, mark, *span in (batch.loaded_by, "#", batch.began, batch.ended), (os.getpid(), "T", batch.got, batch.trained):
+            first, last = (int((t - start) / (end - start) * (columns - 1)) for t in span)
+            lanes[pid][first : last + 1] = mark * (last + 1 - first)
+    return "\n".join(f"{'loop' if pid == os.getpid() else 'worker':>6} |{''.join(marks)}|" for pid, marks in lanes.items())
+
+
+def run(
+    lab: Lab,
+    items: int = 64,  # items in an epoch, 1..10000 (quick 32)
+    batch: int = 8,  # items in a batch, 1..1000
+    workers: int = 4,  # worker processes at most, 1..64
+    item_ms: float = 5.0,  # what loading an item takes, 0..1000
+    train_ms: float = 10.0,  # what training on a batch takes, 0..1000
+    work: Literal["wait", "compute"] = "wait",  # an item waits (disk, network) or needs a core (decoding)
+) -> None:
+    warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than cores, on purpose
+    slow, fast = Items(items, item_ms, work), Items(items, 0, work)
+    epochs = {}
+    for count in sorted({0, min(2, workers), workers}):
+        lab.stage(f"an epoch with {count} workers")
+        epoch = epochs[count] = []
+        for step, made in enumerate(train(DataLoader(slow, batch, num_workers=count), train_ms)):
+            lab.log(step, arm=f"{count} workers", wait_ms=(made.got - made.asked) * 1e3)
+            epoch.append(made)
+        for step, made in enumerate(epoch):
+            lab.log(step, arm=f"{count} workers", batches_ready=sum(other.ended <= made.got for other in epoch[step + 1 :]))
+        lab.text(draw(epoch), title=f"{count} workers: # loads, T trains")
+
+    others = [len({made.loaded_by for made in epoch} - {os.getpid()}) for epoch in epochs.values()]
+    lab.claim("n workers are n other processes that load, and 0 workers are none", others, equals=list(epochs))
+    orders = [[item for made in epoch for item in made.items] for epoch in epochs.values()]
+    lab.claim("with any number of workers every item arrives once and in order", all(o == list(range(items)) for o in orders))
+    waited_s = sum(made.got - made.asked for made in epochs[0])
+    lab.claim("without workers the loop waits at least as long as all items take", waited_s, at_least=items * item_ms / 1e3)
+
+    alone, at_hand = DataLoader(slow, batch), DataLoader(fast, batch)
+    helped, sent = (DataLoader(data, batch, num_workers=workers, persistent_workers=True) for data in (slow, fast))
+    lab.stage("slow items: without workers against with them")
+    lab.claim("slow items: without workers an epoch takes at least twice as long", ratio="alone/helped", at_least=2)
+    lab.race(alone=lambda: list(train(alone, train_ms)), helped=lambda: list(train(helped, train_ms)))
+    lab.stage("items in memory: the same")
+    lab.claim("items in memory: with workers an epoch takes at least twice as long", ratio="sent/at_hand", at_least=2)
+    lab.race(sent=lambda: list(train(sent, 0)), at_hand=lambda: list(train(at_hand, 0)))

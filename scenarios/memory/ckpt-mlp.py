@@ -1,0 +1,117 @@
+"""Checkpointing single layers saved nothing: the notebook still held the old output.
+
+A checkpoint drops what a layer saves for its backward, all but the layer's input, and computes it again when backward comes.
+The source wraps the middle Linears of an MLP one by one, reads a peak of 19.67 MB with checkpoints and 30.34 MB without, and
+is impressed. But a Linear saves nothing besides its input; that is the output of the ReLU before it, and the ReLU saves its
+output anyway. Both models save the same bytes.
+
+The 10.67 MB between the readings come from the order of two notebook cells. While the second cell computes, the name `output`
+still holds the result of the first; that holds its graph, and the graph holds old activations, old input and old weights.
+Swap the cells, and it is checkpointing that "costs" 30.34 MB. Compare peaks in a fresh process each, or in both orders.
+
+Bytes are counted at the dispatcher, so a CPU shows what a GPU's allocator would hand out. On top of them comes the workspace
+that cuBLAS takes with the first matmul: 8,519,680 bytes on the source's GPU, a constant here (Hopper takes 32 MiB).
+
+## Predict
+How many MB does the cell with checkpoints read when it runs second?
+## Look for
+- alone, the model peaks at 19.67 MB with checkpoints and at 19.67 MB without
+- whichever cell comes second in the notebook reads 30.34 MB
+- the excess of the second cell is the 10,667,008 bytes that the first cell's names keep alive
+- the model saves 7,864,320 bytes for backward, with checkpoints and without
+- the GPU's own allocator sees the same peak with checkpoints and without
+## Try next
+`--tidy`: the first cell's names are deleted before the second, and 30.34 MB is REFUTED: both orders read 19.67.
+`--wrap middle`: one checkpoint around both layers has a ReLU output between them to drop, and the saved bytes differ at last.
+## Source
+A page on three memory tricks (after owenliang's torch-thins), section on activation checkpointing: layer sizes, cells and
+readings. Its `hidden_sizes[-1]` is the width of a layer that is never built; the width 128 twice hides it. The count of bytes,
+both orders and the explanation are ours.
+"""
+
+from typing import Literal
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from tuilab import Lab
+
+CUBLAS_WORKSPACE = 8_519_680  # bytes
+ORDERS = {"ckpt, plain": (True, False), "plain, ckpt": (False, True)}
+
+
+class MLP(nn.Module):
+    def __init__(self, wrap):
+        super().__init__()
+        layers = nn.Sequential(nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU())
+        self.first, self.last = nn.Linear(1024, 512), nn.Linear(128, 10)
+        self.middle = layers if wrap == "linear" else nn.Sequential(layers)
+
+    def forward(self, x, has_checkpoints):
+        x = torch.relu(self.first(x))  # (batch, 1024) -> (batch, 512)
+        for layer in self.middle:
+            is_wrapped = has_checkpoints and not isinstance(layer, nn.ReLU)
+            x = checkpoint(layer, x, use_reentrant=False) if is_wrapped else layer(x)
+        return self.last(x)  # (batch, 128) -> (batch, 10)
+
+
+def run_cell(names, memory, has_checkpoints, wrap, batch, device):
+    """A cell of the notebook; `names` are its variables, and an old value lives until the new one takes the name."""
+    with torch.device(device):
+        names["model"] = MLP(wrap)
+        names["x"] = torch.randn(batch, 1024)
+    memory.reset_peak()
+    names["output"] = names["model"](names["x"], has_checkpoints)
+    return memory.peak_bytes
+
+
+def run(
+    lab: Lab,
+    batch: int = 1024,  # rows of the input, 1..16384
+    wrap: Literal["linear", "middle"] = "linear",  # what a checkpoint goes around
+    tidy: bool = False,  # delete the first cell's names before the second
+    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
+) -> None:
+    where = lab.device(device)
+
+    alone, saved, seen_by_cuda = [], [], []
+    for arm, has_checkpoints in (("ckpt", True), ("plain", False)):
+        lab.stage(f"one cell, alone: {arm}")
+        with lab.memory("alone", arm=arm, timeline=True) as memory:
+            alone.append(run_cell({}, memory, has_checkpoints, wrap, batch, where))
+        saved.append(memory.saved_bytes)
+        seen_by_cuda.append(memory.cuda_peak_bytes)
+
+    second, kept = [], []
+    for arm, cells in ORDERS.items():
+        lab.stage(f"two cells: {arm}")
+        names = {}
+        with lab.memory("notebook", arm=arm, timeline=True) as memory:
+            for number, has_checkpoints in enumerate(cells, 1):
+                kept.append(memory.live_bytes)
+                peak = run_cell(names, memory, has_checkpoints, wrap, batch, where)
+                lab.log(number, arm=arm, reading_mb=in_mb(peak))
+                if tidy:
+                    names.clear()
+        second.append(peak)
+
+    excess = [peak - alone[0] for peak in second]
+    alone, second = [*map(in_mb, alone)], [*map(in_mb, second)]
+    lab.claim("alone, the model peaks at 19.67 MB with checkpoints and at 19.67 MB without", alone, equals=[19.67] * 2)
+    lab.claim("whichever cell comes second in the notebook reads 30.34 MB", second, equals=[30.34] * 2)
+    lab.claim(
+        "the excess of the second cell is the 10,667,008 bytes that the first cell's names keep alive",
+        excess + kept[1::2],
+        equals=[10_667_008] * 4,
+    )
+    lab.claim("the model saves 7,864,320 bytes for backward, with checkpoints and without", saved, equals=[7_864_320] * 2)
+    if where.type == "cuda":
+        ckpt, plain = seen_by_cuda
+        lab.claim("the GPU's own allocator sees the same peak with checkpoints and without", ckpt, equals=plain)
+    else:
+        lab.not_testable("the GPU's own allocator sees the same peak with checkpoints and without", needs="a CUDA device")
+
+
+def in_mb(peak):
+    return round((peak + CUBLAS_WORKSPACE) / 1e6, 2)

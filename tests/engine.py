@@ -1,0 +1,80 @@
+"""Tools for tests of whole runs: small scenarios, starting the command line, waiting for what is recorded."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from tests.conftest import TUILAB
+from tuilab import processes, store
+from tuilab.watch import Watch
+
+T = TypeVar("T")
+
+HEAD = '''"""A scenario for a test."""
+import ctypes, os, signal, subprocess, sys, time
+from tuilab import Lab
+
+'''
+
+
+def write_scenario(folder: Path, body: str, more: str = "", name: str = "probe") -> Path:
+    """Write a scenario whose `run` has the given body (one statement a line)."""
+    lines = "\n".join("    " + line for line in body.strip().splitlines())
+    path = folder / f"{name}.py"
+    path.write_text(f"{HEAD}{more}\ndef run(lab: Lab) -> None:\n{lines}\n")
+    return path
+
+
+def start(root: Path, *words: str, **more: object) -> "subprocess.Popen[str]":
+    """Start `tuilab ...` and return it while it runs."""
+    environment = {**os.environ, "TUILAB_ROOT": str(root)}
+    return subprocess.Popen(
+        [TUILAB, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **more
+    )  # type: ignore[call-overload,no-any-return]
+
+
+def until(condition: Callable[[], T], patience_s: float = 60.0) -> T:
+    """Poll until a condition holds and return what it gave."""
+    deadline = time.monotonic() + patience_s
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError("what was waited for did not happen")
+        time.sleep(0.02)
+    return found
+
+
+def newest(root: Path) -> Path | None:
+    """Return the newest run, if there is one."""
+    return next(iter(store.list_runs(root)), None)
+
+
+def look(run_dir: Path) -> Watch:
+    """Return a run as a view sees it now."""
+    watch = Watch(run_dir)
+    while watch.refresh():
+        pass
+    return watch
+
+
+def wait_for_stage(root: Path, name: str) -> Path:
+    """Wait until the newest run has entered a stage and return its folder."""
+
+    def entered() -> Path | None:
+        run_dir = newest(root)
+        return run_dir if run_dir and any(stage.name == name for stage in look(run_dir).summary.stages) else None
+
+    found = until(entered)
+    assert found is not None
+    return found
+
+
+def processes_of(run_dir: Path) -> list[str]:
+    """Return the living processes of a run: those with its mark, its supervisor and its sampler."""
+    run = look(run_dir).summary.run
+    found = [processes.name_of(pid) for pid, _ in processes.marked(run_dir.name)]
+    if run is not None and processes.presence(run.supervisor) == "alive":
+        found += [processes.name_of(pid) for pid in [run.supervisor.pid, *processes.descendants(run.supervisor.pid)]]
+    return found

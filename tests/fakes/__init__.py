@@ -1,0 +1,1 @@
+"""Stand-ins for what this machine does not have."""

@@ -1,0 +1,228 @@
+"""The check for authors: each sentence appears when its fault is there, and only then."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tuilab import catalog
+from tuilab.check import Finding, check
+from tuilab.cli import check as check_verb
+from tuilab.cli import new as new_verb
+from tuilab.cli import show as show_verb
+from tuilab.errors import UsageError
+
+GOOD = '''\
+"""One operator, not five hundred slices.
+
+## Predict
+How many times faster is sum?
+
+## Look for
+- `sum` is at least 50 times faster
+  than slicing.
+- row 1 is 1.0
+
+## Try next
+`--row-count 5`: the loop is short.
+
+## Source
+Here.
+"""
+
+import torch
+from tuilab import Lab
+
+
+def by_index(x):
+    return x
+
+
+def by_sum(x):
+    return x.sum(0)
+
+
+def run(
+    lab: Lab,
+    row_count: int = 500,  # operator calls, 1..10000
+) -> None:
+    lab.claim("sum is at least 50 times faster than slicing", ratio="slices/sum", at_least=50)
+    lab.claim(f"row {row_count} is {row_count:.1f}", 1, equals=1)
+    lab.race(slices=lambda: by_index(x), sum=lambda: by_sum(x))
+    lab.log(1, loss=2)
+'''
+
+
+def findings(tmp_path: Path, source: str) -> list[Finding]:
+    path = tmp_path / "mine.py"
+    path.write_text(source)
+    return check(catalog.read(path))
+
+
+def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
+    assert findings(tmp_path, GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "finding"),
+    [
+        ("## Predict", "## Guess", (1, "there is no section ## Predict, or it is empty")),
+        ("Here.", "", (1, "there is no section ## Source, or it is empty")),
+        (
+            "How many times faster is sum?",
+            "Is sum faster?",
+            (3, 'Predict asks nothing that a number answers; ask "How many times ...?"'),
+        ),
+        (
+            "How many times faster is sum?",
+            "How many times faster it is.",
+            (3, 'Predict asks nothing that a number answers; ask "How many times ...?"'),
+        ),
+        ("`--row-count 5`", "`--rows 5`", (11, "Try next names no parameter of run; write --row-count or another")),
+        ("- row 1 is 1.0\n", "- row 1 is 1.0\n- it is fun\n", (10, 'no claim says "it is fun"')),
+        ("- row 1 is 1.0\n", "", (34, 'no bullet under Look for says "row {row_count} is {row_count}"')),
+        ('lab.log(1, loss=2)\n', 'lab.log(1, loss=2)\n    lab.claim(text, 1, equals=1)\n',
+         (38, "the text of this claim is not a literal, so nobody can read it before the run")),
+        ("  # operator calls, 1..10000", "", (32, "row_count has no label; say what it is in a comment after it")),
+        ("  # operator calls, 1..10000", "  # 1..10000", (32, "row_count has no label; say what it is in a comment after it")),
+        ("calls, 1..10000", "calls 1..10000 of them",
+         (32, "the comment of row_count does not end like this: 1..100 (quick 5)")),
+        ("lab: Lab", "lab", (30, "lab has no type; write lab: Lab")),
+        (" -> None", "", (30, "run has no return type; write -> None")),
+        ("lab.log(1, loss=2)", "pass", (30, "there is no live series and no picture (lab.log, lab.image)")),
+        ("return x\n", "return x.to(torch.cuda.current_device())\n",
+         (23, "torch.cuda is used directly; lab.device says what to run on")),
+        ("import torch\n", "import torch.cuda.amp\n", (18, "torch.cuda is used directly; lab.device says what to run on")),
+        ("import torch\n", "from torch import nn, cuda\n", (18, "torch.cuda is used directly; lab.device says what to run on")),
+        ("import torch\n", "from torch.cuda import Event\n",
+         (18, "torch.cuda is used directly; lab.device says what to run on")),
+        ("by_sum(x):", "by_sum(x, dim):",
+         (36, "the arms take different numbers of parameters (slices 1, sum 2); give them the same shape")),
+        ("return x\n", "return x\n" + "\n" * 90, (127, "the file has 127 lines; 20 to 120 can be read at once and say enough")),
+        ("500,", "None,", (32, "row_count: None is not a literal number, truth value or text")),
+    ],
+)  # fmt: skip
+def test_each_fault_has_its_line_and_sentence(tmp_path: Path, old: str, new: str, finding: tuple[int, str]) -> None:
+    assert old in GOOD
+
+    assert findings(tmp_path, GOOD.replace(old, new, 1)) == [finding]
+
+
+def test_a_parameter_with_the_name_of_an_option_is_found(tmp_path: Path) -> None:
+    source = GOOD.replace("row_count", "repeat").replace("row-count", "repeat")
+
+    assert findings(tmp_path, source) == [(32, "repeat is an option of tuilab run itself; choose another name")]
+
+
+def test_a_scenario_without_a_claim_is_told_so(tmp_path: Path) -> None:
+    source = "\n".join(line for line in GOOD.splitlines() if "lab.claim" not in line)
+
+    assert (30, "there is no claim (lab.claim)") in findings(tmp_path, source)
+
+
+def test_a_short_file_is_told_so(tmp_path: Path) -> None:
+    assert (2, "the file has 2 lines; 20 to 120 can be read at once and say enough") in findings(
+        tmp_path, '"""T."""\ndef run(lab): pass\n'
+    )
+
+
+def test_a_file_that_cannot_be_read_is_one_finding(tmp_path: Path) -> None:
+    assert findings(tmp_path, '"""T."""\n\n(') == [(3, "'(' was never closed")]
+    assert check(catalog.read(tmp_path / "nowhere.py")) == [(1, "cannot be read: No such file or directory")]
+
+
+def test_the_scenarios_that_come_with_tuilab_lack_nothing() -> None:
+    assert [(scenario.id, finding) for scenario in catalog.load() for finding in check(scenario)] == []
+
+
+# ---- the verbs
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def test_check_prints_path_line_and_sentence_and_returns_1(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(GOOD.replace("lab: Lab", "lab"))
+
+    done = CliRunner().invoke(check_verb.command, ["./mine.py"], standalone_mode=False)
+
+    assert done.stdout == "mine.py:30: lab has no type; write lab: Lab\n"
+    assert done.stderr == "1 finding in 1 scenario\n"
+    assert done.return_value == 1
+
+
+def test_check_returns_0_when_nothing_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(GOOD)
+
+    done = CliRunner().invoke(check_verb.command, ["./mine.py"], standalone_mode=False)
+
+    assert (done.stdout, done.stderr, done.return_value) == ("", "0 findings in 1 scenario\n", 0)
+
+
+def test_a_new_scenario_passes_the_check_and_is_short(tmp_path: Path) -> None:
+    done = CliRunner().invoke(new_verb.command, ["my-idea"], standalone_mode=False)
+    path = tmp_path / "my-idea.py"
+
+    assert done.stdout == "wrote my-idea.py; run it: tuilab run ./my-idea.py\n"
+    assert check(catalog.read(path)) == []
+    assert 25 <= len(path.read_text().splitlines()) <= 40
+
+
+def test_new_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").symlink_to(tmp_path / "elsewhere.py")
+
+    with pytest.raises(UsageError, match=r"mine\.py is there already; choose another name"):
+        new_verb.write("mine", tmp_path)
+    assert not (tmp_path / "elsewhere.py").exists()
+
+
+@pytest.mark.parametrize("name", ["", "Mine", "1st", "../up", "a b", "all", "a" * 61, "mine.py", "\x1b[2J", "mine\n"])
+def test_new_refuses_a_bad_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="is no name for a scenario; use a-z, 0-9 and -, a letter first, 60 at most"):
+        new_verb.write(name, tmp_path)
+
+
+def test_new_says_where_it_cannot_write(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file or directory; name another folder with --dir"):
+        new_verb.write("mine", tmp_path / "nowhere")
+
+
+def test_show_has_lesson_form_claims_arms_and_source(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(GOOD)
+
+    shown = CliRunner().invoke(show_verb.command, ["./mine.py", "--source"], standalone_mode=False).stdout
+
+    assert "- `sum` is at least 50 times faster than slicing.\n- row 1 is 1.0\n\n## Try next\n" in shown
+    assert "--row-count  a whole number, 1..10000 (default 500)\n    operator calls\n" in shown
+    assert "## Claims\n- sum is at least 50 times faster than slicing\n- row {row_count} is {row_count}\n" in shown
+    assert "## Arms\nslices, sum\n" in shown
+    assert shown.endswith(GOOD)
+
+
+def test_show_wraps_paragraphs_and_items_and_keeps_what_is_indented() -> None:
+    lesson = "one two three\nfour\n\n- five six\n  seven eight\n- nine\n## Heading on its line\nten\n\n    code   as it is"
+
+    assert show_verb.wrap(lesson, 12) == (
+        "one two\nthree four\n\n- five six\n  seven\n  eight\n- nine\n## Heading on its line\nten\n\n    code   as it is"
+    )
+
+
+def test_show_cannot_be_steered_by_a_scenario(tmp_path: Path) -> None:
+    hostile = GOOD.replace("One operator", r"One \x1b[2J operator").replace("operator calls", "\x9b31m")
+    (tmp_path / "mine.py").write_text(hostile)
+
+    shown = CliRunner().invoke(show_verb.command, ["./mine.py", "--source"], standalone_mode=False).stdout
+
+    assert "\x1b" not in shown
+    assert "\x9b" not in shown
+
+
+def test_show_of_a_broken_scenario_gives_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("(")
+
+    shown = CliRunner().invoke(show_verb.command, ["./mine.py"], standalone_mode=False).stdout
+
+    assert shown.endswith("/mine.py\ncannot be used: line 1: '(' was never closed\n")

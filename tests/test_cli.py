@@ -1,0 +1,377 @@
+"""The command line: what a user types, and what comes back."""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.conftest import TUILAB
+from tests.engine import newest, start, until, write_scenario
+from tuilab.cli import VERBS
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+PARAMS = '''"""A scenario with parameters.
+
+## Predict
+How many?
+"""
+from typing import Literal
+from tuilab import Lab
+
+def run(
+    lab: Lab,
+    rows: int = 500,  # how many rows, 1..10000 (quick 10)
+    rate: float = 0.5,  # how fast, 0.0..1.0
+    mode: Literal["slow", "fast"] = "slow",  # which way
+    shuffle: bool = False,  # in random order
+) -> None:
+    lab.log(0, rows=rows)
+    lab.claim("the mode is slow", mode, equals="slow")
+'''
+
+
+@pytest.fixture
+def form(tmp_path: Path) -> str:
+    path = tmp_path / "form.py"
+    path.write_text(PARAMS)
+    return str(path)
+
+
+@pytest.mark.parametrize("words", [("--help",), (), *((verb, "--help") for verb in VERBS)])
+def test_every_verb_has_help(tuilab: Tuilab, words: tuple[str, ...]) -> None:
+    done = tuilab(*words)
+
+    assert done.returncode == 0
+    assert "Usage: tuilab" in done.stdout and done.stderr == ""
+
+
+def test_the_overview_names_every_verb_and_exit_code(tuilab: Tuilab) -> None:
+    shown = tuilab("--help").stdout
+
+    assert all(f"\n  {verb} " in shown for verb in VERBS)
+    assert "130 interrupted" in " ".join(shown.split())
+
+
+def test_a_scenarios_parameters_are_options_with_help(tuilab: Tuilab, form: str) -> None:
+    shown = " ".join(tuilab("run", form, "--help").stdout.split())
+
+    assert "--rows INT how many rows; a whole number, 1..10000" in shown
+    assert "--mode [slow|fast] which way" in shown
+    assert "--shuffle / --no-shuffle in random order" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--rows=abc",), "rows"),
+        (("--rows", "0"), "1..10000"),
+        (("--rows=20000",), "1..10000"),
+        (("--rate", "nan"), "rate"),
+        (("--mode", "medium"), "'slow', 'fast'"),
+        (("--rwos", "5"), "--rows"),
+        (("--repeat", "0"), "--repeat"),
+        (("extra",), "extra"),
+    ],
+)
+def test_a_wrong_parameter_is_named_with_what_it_takes(
+    tuilab: Tuilab, root: Path, form: str, words: tuple[str, ...], sentence: str
+) -> None:
+    done = tuilab("run", form, "--headless", *words)
+
+    assert done.returncode == 2
+    assert sentence in done.stderr and "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert newest(root) is None
+
+
+@pytest.mark.parametrize(
+    "order", [("run", "{}", "--rows", "7"), ("run", "--rows", "7", "{}"), ("run", "--headless", "--rows=7", "{}")]
+)
+def test_options_may_stand_before_or_after_the_name(tuilab: Tuilab, form: str, order: tuple[str, ...]) -> None:
+    done = tuilab(*(word.format(form) for word in order), "--json", "--quiet")
+
+    assert done.returncode == 0, done.stderr
+    (run,) = json.loads(done.stdout)["runs"]
+    assert (run["params"]["rows"], run["changed"]) == (7, ["rows"])
+
+
+def test_quick_takes_the_quick_sizes_but_never_overrides_what_was_given(tuilab: Tuilab, form: str) -> None:
+    (quick,) = json.loads(tuilab("run", form, "--quick", "--json").stdout)["runs"]
+    (given,) = json.loads(tuilab("run", form, "--quick", "--json", "--rows", "600").stdout)["runs"]
+
+    assert quick["params"] == {"rows": 10, "rate": 0.5, "mode": "slow", "shuffle": False}
+    assert given["params"]["rows"] == 600
+
+
+def test_a_refuted_claim_is_exit_code_1(tuilab: Tuilab, form: str) -> None:
+    done = tuilab("run", form, "--headless", "--mode", "fast")
+
+    assert done.returncode == 1
+    assert "REFUTED" in done.stdout and "measured fast, claimed slow" in done.stdout
+
+
+def test_json_is_one_document_and_stays_free_of_nan(tuilab: Tuilab, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'lab.log(0, loss=float("nan"))\nlab.log(1, loss=float("inf"))')
+
+    done = tuilab("run", str(path), "--json")
+
+    document = json.loads(done.stdout, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    (series,) = document["runs"][0]["series"]
+    assert document["schema"] == "tuilab.result/1"
+    assert (series["last"], series["not_finite"], series["low"]) == ("inf", 2, None)
+
+
+def test_jsonl_gives_every_record_as_it_was_written(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, "for i in range(50): lab.log(i, loss=i)")
+
+    done = tuilab("run", str(path), "--jsonl", "--quiet")
+
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    run_dir = newest(root)
+    assert run_dir is not None
+    lines = sum(stream.read_bytes().count(b"\n") for stream in (run_dir / "journal").iterdir())
+    assert len(records) == lines
+    assert [record["v"]["loss"] for record in records if record["k"] == "logged"] == [float(i) for i in range(50)]
+
+
+def test_a_reader_that_goes_early_does_not_end_the_run(root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'lab.claim("one is one", True)')
+    command = f"{TUILAB} run {path} --headless --json | head -c 1"
+
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env={**os.environ, "TUILAB_ROOT": str(root)}, timeout=60
+    )
+
+    assert done.stdout == "{"
+    assert "Traceback" not in done.stderr and "Broken" not in done.stderr
+    assert json.loads(start(root, "attach", "last", "--json").communicate()[0])["runs"][0]["state"] == "succeeded"
+
+
+def test_a_full_stdout_is_one_sentence(root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'lab.claim("one is one", True)')
+
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [TUILAB, "run", str(path), "--headless", "--quiet"],
+            stdout=full, stderr=subprocess.PIPE, text=True, env={**os.environ, "TUILAB_ROOT": str(root)}, timeout=60,
+        )  # fmt: skip
+
+    assert done.returncode == 5
+    assert done.stderr == "tuilab: cannot write the result: No space left on device\n"
+
+
+def test_closed_standard_streams_do_no_harm(root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'lab.claim("one is one", True)')
+
+    done = subprocess.run(
+        ["bash", "-c", f"{TUILAB} run {path} --headless <&- >&- 2>&-"], env={**os.environ, "TUILAB_ROOT": str(root)}, timeout=60
+    )
+
+    assert done.returncode == 0
+
+
+def test_without_a_terminal_it_says_that_it_runs_headless(tuilab: Tuilab, form: str) -> None:
+    done = tuilab("run", form)
+
+    assert done.returncode == 0
+    assert "there is no terminal; running as with --headless" in done.stderr
+
+
+@pytest.mark.parametrize("env", [{"LC_ALL": "C"}, {"TERM": "dumb"}, {"NO_COLOR": "1"}, {"LC_ALL": "", "LANG": "C.UTF-8"}])
+def test_piped_output_has_no_escapes_whatever_the_terminal(tuilab: Tuilab, form: str, env: dict[str, str]) -> None:
+    done = tuilab("run", form, "--headless", "--plot", env=env)
+
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout + done.stderr
+    assert env.get("LC_ALL") != "C" or done.stdout.isascii()
+
+
+def test_on_a_terminal_there_is_colour_and_it_is_left_as_it_was(root: Path, form: str) -> None:
+    """A real pty: the cursor is shown again and the result is there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [TUILAB, "run", form, "--headless"], stdin=theirs, stdout=theirs, stderr=theirs,
+        env={**os.environ, "TUILAB_ROOT": str(root), "TERM": "xterm-256color", "LANG": "C.UTF-8"},
+    )  # fmt: skip
+    os.close(theirs)
+    seen = b""
+    with pytest.raises(OSError, match="Input/output"):
+        while True:
+            seen += os.read(ours, 65536)
+    os.close(ours)
+
+    assert process.wait() == 0
+    assert b"\x1b[32m" in seen and b"the mode is slow" in seen
+    assert seen.rfind(b"\x1b[?25h") > seen.rfind(b"\x1b[?25l")
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tuilab: Tuilab, form: str) -> None:
+    done = tuilab("run", form, "--headless", "--root", "/proc/no")
+
+    assert done.returncode == 5
+    assert done.stderr.startswith("tuilab: cannot make a run folder in /proc/no (") and done.stderr.count("\n") == 1
+
+
+def test_a_home_that_is_missing_is_no_problem_with_a_root(tuilab: Tuilab, form: str) -> None:
+    assert tuilab("run", form, "--headless", "--quiet", env={"HOME": "/nonexistent"}).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "-rf", "a\nb", "x" * 300, "$(touch hit)", "; rm -rf .", "sofmax", ""])
+def test_an_unknown_name_is_one_sentence(tuilab: Tuilab, name: str) -> None:
+    done = tuilab("run", "--headless", "--", name)
+
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_a_near_miss_is_told_the_name(tuilab: Tuilab) -> None:
+    assert "softmax" in tuilab("run", "sofmax").stderr
+
+
+@pytest.mark.parametrize("verb", ["attach", "stop", "verify", "rm"])
+def test_a_run_that_does_not_exist_is_one_sentence(tuilab: Tuilab, verb: str) -> None:
+    done = tuilab(verb, "nope")
+
+    assert done.returncode == 2
+    assert "there are no runs in" in done.stderr
+
+
+def test_a_run_can_be_listed_verified_and_deleted(tuilab: Tuilab, root: Path, form: str) -> None:
+    tuilab("run", form, "--headless", "--quiet")
+
+    assert "succeeded" in tuilab("runs").stdout
+    assert tuilab("verify").stdout.endswith("whole\n")
+    assert json.loads(tuilab("runs", "--json").stdout)["runs"][0]["verdicts"] == {"the mode is slow": "SUPPORTED"}
+    assert tuilab("rm", "last").returncode == 0
+    assert newest(root) is None
+
+
+def test_a_run_that_goes_on_is_not_deleted(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    tuilab("run", str(write_scenario(tmp_path, "time.sleep(600)")), "--detach")
+
+    done = tuilab("rm", "last")
+
+    assert done.returncode == 2 and "stop it first" in done.stderr
+    tuilab("stop", "last", "--now")
+    until(lambda: tuilab("rm", "last").returncode == 0)
+
+
+def test_verify_finds_what_was_changed(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'lab.artifact("a.txt", "kept")\nlab.claim("one is one", True)')
+    tuilab("run", str(path), "--headless", "--quiet")
+    run_dir = newest(root)
+    assert run_dir is not None
+    (run_dir / "artifacts" / "a.txt").write_text("other")
+    (run_dir / "scenario.py").write_text("other")
+    judge = run_dir / "journal" / "judge.jsonl"
+    judge.write_bytes(judge.read_bytes().replace(b"SUPPORTED", b"SUPPORTEd"))
+
+    done = tuilab("verify")
+
+    assert done.returncode == 1
+    assert "artifact a.txt is missing or not what was saved" in done.stdout
+    assert "scenario.py is not the source that ran" in done.stdout
+    assert "judge: checksum does not match at byte 0" in done.stdout
+
+
+def test_the_last_verdict_stands_in_the_list(tuilab: Tuilab, tmp_path: Path) -> None:
+    folder = tmp_path / "own" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "form.py").write_text(PARAMS)
+    words = ("--scenarios", str(tmp_path / "own"))
+
+    before = json.loads(tuilab("list", "--json", *words).stdout)["scenarios"]
+    tuilab("run", "form", "--headless", "--quiet", "--mode", "fast", *words)
+    after = json.loads(tuilab("list", "--json", *words).stdout)["scenarios"]
+
+    assert [s["last_verdict"] for s in before if s["id"] == "form"] == [None]
+    assert [s["last_verdict"] for s in after if s["id"] == "form"] == ["REFUTED"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_completes_scenarios_and_their_options(tuilab: Tuilab, shell: str) -> None:
+    words = {
+        "bash": ("tuilab run softmax --", "3"),
+        "zsh": ("tuilab run softmax --", "3"),
+        "fish": ("tuilab run softmax --", "--"),
+    }
+    line, at = words[shell]
+
+    done = tuilab(env={"_TUILAB_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": at})
+
+    assert "--headless" in done.stdout
+
+
+FRONT = "import sys; from tuilab.cli import {main}; sys.argv[1:] = {argv!r}\ntry: main()\nexcept SystemExit: pass\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "unwanted"),
+    [
+        (["--help"], {"torch", "textual", "numpy", "msgspec", "psutil", "rich"}),
+        (["list"], {"torch", "textual", "numpy", "psutil", "rich"}),
+        (["run", "softmax", "--help"], {"torch", "textual", "numpy", "psutil"}),
+        (["runs"], {"torch", "textual", "numpy", "psutil"}),
+    ],
+)
+def test_the_front_never_loads_what_is_slow(tmp_path: Path, argv: list[str], unwanted: set[str]) -> None:
+    code = FRONT.format(main="main", argv=argv) + "print(sorted(sys.modules), file=sys.stderr)"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "TUILAB_ROOT": str(tmp_path)}
+    )
+
+    assert not {name for name in unwanted if f"'{name}'" in done.stderr}
+
+
+IMPORTS = [
+    ("tuilab", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.events", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.journal", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.summary", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.stats", {"torch", "textual", "click"}),
+    ("tuilab.verdict", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.catalog", {"torch", "textual", "numpy", "click", "msgspec"}),
+    ("tuilab.params", {"torch", "textual", "numpy", "click", "msgspec"}),
+    ("tuilab.supervisor", {"torch", "textual", "numpy", "click", "psutil", "pynvml", "scipy"}),
+    ("tuilab.sampler", {"torch", "textual", "numpy", "click", "scipy"}),
+    ("tuilab.judge", {"torch", "textual", "click"}),
+    ("tuilab.worker", {"textual", "click", "scipy"}),
+    ("tuilab.lab", {"textual", "click", "scipy"}),
+    ("tuilab.headless", {"torch", "textual", "numpy"}),
+    ("tuilab.cli.run", {"torch", "textual", "numpy"}),
+    ("tuilab.reports.plain", {"torch", "textual", "click"}),
+]
+
+
+@pytest.mark.parametrize(("module", "unwanted"), IMPORTS, ids=[module for module, _ in IMPORTS])
+def test_who_may_know_whom(module: str, unwanted: set[str]) -> None:
+    code = f"import {module}, sys; print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert unwanted & set(done.stdout.split()) == set()
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_it_runs_inside_tmux(root: Path, form: str, tmp_path: Path) -> None:
+    socket = str(tmp_path / "tmux")
+    command = f"TUILAB_ROOT={root} {TUILAB} run {form} --headless; echo code $?"
+    subprocess.run(["tmux", "-S", socket, "new", "-d", "-x", "80", "-y", "24", f"bash -c '{command}; sleep 60'"], check=True)
+
+    def screen() -> str:
+        return subprocess.run(["tmux", "-S", socket, "capture-pane", "-p", "-S", "-"], capture_output=True, text=True).stdout
+
+    until(lambda: "code 0" in screen())
+
+    assert "SUPPORTED" in screen() and "the mode is slow" in screen()
+    subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)

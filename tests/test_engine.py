@@ -1,0 +1,338 @@
+"""Whole runs: real processes, real signals, the real command line."""
+
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
+from tuilab import processes
+from tuilab.integrity import examine
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+SLEEP = 'lab.log(1, x=1.0)\nlab.stage("asleep")\ntime.sleep(600)'
+
+
+def test_a_run_that_succeeds_says_so_everywhere(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'print("hello")\nlab.log(0, loss=1.5)\nlab.claim("one is one", 1, equals=1)')
+
+    done = tuilab("run", str(path), "--headless")
+
+    run_dir = newest(root)
+    assert run_dir is not None
+    assert done.returncode == 0, done.stderr
+    assert "✓ SUPPORTED" in done.stdout or "+ SUPPORTED" in done.stdout
+    assert "one is one" in done.stderr
+    assert (run_dir / "stdout.log").read_bytes() == b"hello\n"
+    assert examine(run_dir).wrong == []
+    assert processes_of(run_dir) == []
+
+
+def test_a_runs_folder_belongs_to_its_owner_alone(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'lab.artifact("a.txt", "kept")\nlab.claim("one is one", True)')
+
+    tuilab("run", str(path), "--headless")
+
+    run_dir = newest(root)
+    assert run_dir is not None
+    modes = {entry.stat().st_mode & 0o777 for entry in run_dir.rglob("*") if entry.is_file()}
+    assert modes == {0o600}
+    assert {entry.stat().st_mode & 0o777 for entry in [run_dir, *run_dir.iterdir()] if entry.is_dir()} == {0o700}
+
+
+@pytest.mark.parametrize(
+    ("body", "state", "reason"),
+    [
+        ('raise ValueError("no good")', "failed", "ValueError: no good"),
+        ("sys.exit(7)", "failed", "the scenario called sys.exit(7)"),
+        ("os._exit(0)", "failed", "the worker ended with exit code 0 before run() returned"),
+        ("os._exit(9)", "failed", "the worker ended with exit code 9 before run() returned"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "killed", "ended by SIGKILL; nobody asked for that: out of memory?"),
+        ("ctypes.string_at(0)", "killed", "ended by SIGSEGV"),
+        ("os.abort()", "killed", "ended by SIGABRT"),
+    ],
+)
+def test_a_run_that_fails_says_how(tuilab: Tuilab, root: Path, tmp_path: Path, body: str, state: str, reason: str) -> None:
+    path = write_scenario(tmp_path, f"lab.log(0, loss=1.5)\n{body}")
+
+    done = tuilab("run", str(path), "--headless", "--quiet")
+
+    run_dir = newest(root)
+    assert run_dir is not None
+    summary = look(run_dir).summary
+    assert (done.returncode, summary.state, summary.reason) == (4, state, reason)
+    assert ("loss", "", "worker-0") in summary.series
+    assert "Traceback" not in done.stderr
+
+
+def test_the_traceback_of_a_scenario_has_no_frames_of_ours(tuilab: Tuilab, tmp_path: Path) -> None:
+    done = tuilab("run", str(write_scenario(tmp_path, 'raise ValueError("no good")')), "--headless", "--quiet")
+
+    assert 'File "scenario.py", line 7, in run' in done.stdout
+    assert "tuilab/" not in done.stdout.partition("\nrun ")[0]
+
+
+def test_a_crash_in_c_shows_where_it_was(tuilab: Tuilab, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, "ctypes.string_at(0)")
+
+    done = tuilab("run", str(path), "--headless", "--quiet")
+
+    assert "Segmentation fault" in done.stdout
+    assert "in run" in done.stdout
+
+
+def test_ctrl_c_stops_in_order_and_exits_130(root: Path, tmp_path: Path) -> None:
+    front = start(root, "run", str(write_scenario(tmp_path, SLEEP)), "--headless")
+    run_dir = wait_for_stage(root, "asleep")
+    front.send_signal(signal.SIGINT)
+
+    out, err = front.communicate(timeout=30)
+
+    assert front.returncode == 130
+    assert "stopping" in err and "Traceback" not in err
+    assert look(run_dir).state() == "stopped"
+    assert processes_of(run_dir) == []
+
+
+def test_a_second_ctrl_c_does_not_wait_for_a_stubborn_scenario(root: Path, tmp_path: Path) -> None:
+    body = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" + SLEEP
+    front = start(root, "run", str(write_scenario(tmp_path, body)), "--headless")
+    run_dir = wait_for_stage(root, "asleep")
+    front.send_signal(signal.SIGINT)
+    until(lambda: look(run_dir).summary.state == "stopping")
+    front.send_signal(signal.SIGINT)
+
+    _, err = front.communicate(timeout=30)
+
+    assert front.returncode == 130
+    assert "at once" in err
+    assert look(run_dir).state() == "stopped"
+
+
+def test_a_run_outlives_its_front(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    front = start(root, "run", str(write_scenario(tmp_path, SLEEP)), "--headless")
+    run_dir = wait_for_stage(root, "asleep")
+    front.kill()
+    front.communicate()
+
+    assert look(run_dir).state() == "running"
+    assert tuilab("stop", "last").stdout.startswith("asked ")
+    until(lambda: look(run_dir).summary.is_over)
+    until(lambda: processes_of(run_dir) == [])
+
+
+def test_a_detached_run_can_be_attached_to_its_end(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'lab.claim("one is one", True)')
+
+    run_id = tuilab("run", str(path), "--detach").stdout.strip()
+    done = tuilab("attach", run_id)
+
+    assert done.returncode == 0
+    assert "one is one" in done.stdout
+
+
+def test_when_the_supervisor_is_killed_its_worker_ends_and_the_run_is_lost(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    tuilab("run", str(write_scenario(tmp_path, SLEEP)), "--detach")
+    run_dir = wait_for_stage(root, "asleep")
+    run = look(run_dir).summary.run
+    assert run is not None
+    processes.send(run.supervisor.pid, run.supervisor.start, signal.SIGKILL)
+
+    until(lambda: processes_of(run_dir) == [], patience_s=10)
+
+    done = tuilab("attach", "last")
+    assert done.returncode == 4
+    assert "lost" in done.stdout
+    assert "lost" in tuilab("runs").stdout
+    assert "no record of its end" in tuilab("verify", "last").stdout
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "a worker that ignores SIGTERM"),
+        ("os.kill(os.getpid(), signal.SIGSTOP)", "a worker that is stopped"),
+        (
+            "for _ in range(30):\n"
+            "    if os.fork() == 0:\n"
+            "        os.setsid()\n"
+            "        if os.fork(): os._exit(0)\n"
+            "        time.sleep(600)",
+            "thirty daemons in sessions of their own",
+        ),
+        (
+            "subprocess.Popen(['setsid', 'sleep', '600'], env={}, start_new_session=True, close_fds=True)",
+            "a child with a cleaned environment",
+        ),
+    ],
+    ids=lambda value: value if " " in value and "(" not in value else None,
+)
+def test_a_stop_reaches_every_process(tuilab: Tuilab, root: Path, tmp_path: Path, body: str, what: str) -> None:
+    path = write_scenario(tmp_path, f'lab.stage("asleep")\n{body}\ntime.sleep(600)')
+    tuilab("run", str(path), "--detach")
+    run_dir = wait_for_stage(root, "asleep")
+    supervisor = look(run_dir).summary.run.supervisor  # type: ignore[union-attr]
+    before = processes.descendants(supervisor.pid)
+
+    tuilab("stop", "last")
+
+    until(lambda: look(run_dir).summary.is_over)
+    until(lambda: processes.presence(supervisor) == "dead")
+    assert look(run_dir).summary.state == "stopped"
+    assert [pid for pid in before if processes.start_time(pid) is not None] == []
+
+
+def test_what_a_scenario_leaves_behind_is_ended_and_named(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, "subprocess.Popen(['sleep', '600'], start_new_session=True)")
+
+    done = tuilab("run", str(path), "--headless", "--quiet")
+
+    run_dir = newest(root)
+    assert run_dir is not None
+    assert done.returncode == 0
+    assert "left behind and ended: 1 process:" in done.stdout and "sleep 600" in done.stdout
+    assert processes_of(run_dir) == []
+
+
+def test_a_run_that_takes_too_long_is_stopped(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    done = tuilab("run", str(write_scenario(tmp_path, SLEEP)), "--headless", "--quiet", "--timeout", "0.5")
+
+    assert done.returncode == 4
+    assert "timed out after 0.5 s" in done.stdout
+
+
+def test_each_repeat_is_a_fresh_process(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, "lab.log(lab.repeat, pid=os.getpid())")
+
+    tuilab("run", str(path), "--headless", "--quiet", "--repeat", "2")
+
+    run_dir = newest(root)
+    assert run_dir is not None
+    summary = look(run_dir).summary
+    assert summary.state == "succeeded"
+    assert [worker.started.repeat for worker in summary.workers.values() if worker.started] == [0, 1]
+    assert len({series.last for series in summary.series.values()}) == 2
+
+
+ARMS = """
+def body(lab, factor):
+    lab.log(0, inside=1.0)
+    return {"omp": os.environ.get("OMP_NUM_THREADS"), "twice": 2 * factor}
+
+def dies(lab):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def hangs(lab):
+    time.sleep(600)
+"""
+
+
+def test_an_arm_runs_in_a_process_of_its_own_with_its_environment(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    body = """
+got = lab.arm("one", body, 21, env={"OMP_NUM_THREADS": "1"}, prefix=["nice", "-n", "5"])()
+lab.claim("it has the environment", got["omp"], equals="1")
+lab.claim("it returns a value", got["twice"], equals=42)
+"""
+    done = tuilab("run", str(write_scenario(tmp_path, body, ARMS)), "--headless", "--quiet")
+
+    run_dir = newest(root)
+    assert run_dir is not None
+    summary = look(run_dir).summary
+    assert done.returncode == 0, done.stdout
+    assert ("inside", "one", "worker-1") in summary.series
+    assert summary.workers["worker-1"].started is not None
+    assert summary.workers["worker-1"].started.prefix == ["nice", "-n", "5"]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ('lab.arm("dies", dies)()', "ended by SIGKILL"),
+        ('lab.arm("hangs", hangs, timeout=3)()', "timed out after 3 s"),
+        ('lab.arm("lost", body, 1, prefix=["no-such-command"])()', "cannot start no-such-command: No such file or directory"),
+        ('lab.arm("odd", body, "x", prefix=["false"])()', "ended with exit code 1"),
+    ],
+)
+def test_an_arm_that_fails_is_an_exception_for_the_scenario(tuilab: Tuilab, tmp_path: Path, call: str, error: str) -> None:
+    done = tuilab("run", str(write_scenario(tmp_path, call, ARMS)), "--headless", "--quiet")
+
+    assert done.returncode == 4
+    assert f"ArmFailed: {error}" in done.stdout or error in done.stdout
+
+
+def test_output_is_kept_exactly_up_to_a_bound(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    """The first and the last half MiB of sixteen, without a line break, and the count of the rest."""
+    body = "for i in range(16): os.write(1, bytes([65 + i]) * 1048576)\nos.write(2, b'\\xff\\x00\\x1b[2J')"
+
+    done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
+
+    run_dir = newest(root)
+    assert run_dir is not None
+    kept = (run_dir / "stdout.log").read_bytes()
+    assert kept == b"A" * 524288 + b"P" * 524288
+    assert (run_dir / "stderr.log").read_bytes() == b"\xff\x00\x1b[2J"
+    assert "stdout: 15728640 of 16777216 bytes in the middle were dropped" in done.stdout
+
+
+def test_a_scenario_with_a_syntax_error_is_one_sentence(tuilab: Tuilab, tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text('"""Broken."""\ndef run(lab\n')
+
+    done = tuilab("run", str(path), "--headless")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("tuilab: broken cannot be run: line 2: ") and done.stderr.count("\n") == 1
+
+
+def test_modules_in_the_current_folder_are_never_taken_for_ours(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    """A psutil.py or torch.py beside the user must not run in the front, the supervisor, the sampler or the worker."""
+    for name in ("psutil", "torch", "msgspec", "click", "sitecustomize", "tuilab"):
+        (tmp_path / f"{name}.py").write_text("import pathlib; pathlib.Path(__file__).with_suffix('.hit').touch()\n")
+    path = write_scenario(tmp_path, 'lab.claim("one is one", True)')
+
+    done = tuilab("run", str(path), "--headless", "--quiet", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("*.hit")) == []
+
+
+def test_a_scenario_can_import_its_neighbours(tuilab: Tuilab, tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("ANSWER = 42\n")
+    path = write_scenario(tmp_path, 'import helper\nlab.claim("it is 42", helper.ANSWER, equals=42)')
+
+    assert tuilab("run", str(path), "--headless", "--quiet").returncode == 0
+
+
+def test_two_runs_at_once_do_not_meet(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = str(write_scenario(tmp_path, 'lab.claim("one is one", True)'))
+    fronts = [start(root, "run", path, "--headless", "--quiet") for _ in range(3)]
+
+    codes = [front.communicate(timeout=90) and front.returncode for front in fronts]
+
+    assert codes == [0, 0, 0]
+    runs = [run_dir for run_dir in root.iterdir() if examine(run_dir).wrong == []]
+    assert len(runs) == 3
+
+
+def test_an_interrupted_topic_ends_the_line(root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name in ("first", "second"):
+        write_scenario(folder, SLEEP, name=name)
+    front = start(root, "run", "mine", "--scenarios", str(tmp_path), "--headless")
+    wait_for_stage(root, "asleep")
+    front.send_signal(signal.SIGINT)
+
+    front.communicate(timeout=30)
+
+    assert front.returncode == 130
+    assert len(list(root.iterdir())) == 1
+
+
+def test_python_is_the_one_that_runs_the_tests() -> None:
+    """The command line of the tests is the installed one of this very environment."""
+    assert Path(sys.executable).with_name("tuilab").exists()
