@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuilab import catalog
-from tuilab.catalog import Scenario
 from tuilab.cli.list import document, render
 from tuilab.errors import UsageError
 from tuilab.params import Param
+from tuilab.scenario import Scenario
+from tuilab.source import read as read_scenario
 
 GOOD = '''\
 """One operator, not five hundred slices.
@@ -192,7 +193,7 @@ def test_no_content_of_a_file_raises(content: bytes) -> None:
         path = Path(folder, "any.py")
         path.write_bytes(content)
 
-        scenario = catalog.read(path)
+        scenario = read_scenario(path)
 
     assert scenario.error or scenario.title
 
@@ -261,7 +262,7 @@ def test_a_path_to_a_broken_file_gives_the_reason(tmp_path: Path) -> None:
 
 def test_what_is_cached_is_what_was_read(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = load(mine)
-    monkeypatch.setattr(catalog, "read", None)
+    monkeypatch.setattr(catalog, "_read_source", None)
 
     assert load(mine) == before
 
@@ -296,7 +297,7 @@ def test_two_folders_share_the_cache(mine: Path, tmp_path: Path, monkeypatch: py
     (other / "second.py").write_text(GOOD.replace("One", "Another"))
     load(mine)
     load(other)
-    monkeypatch.setattr(catalog, "read", None)
+    monkeypatch.setattr(catalog, "_read_source", None)
 
     assert [scenario.title[:7] for scenario in load(mine, other)] == ["One ope", "Another"]
 
@@ -321,7 +322,7 @@ def test_a_broken_cache_is_rebuilt(mine: Path, cache: Path, harm: str) -> None:
 def test_a_cache_of_another_version_is_not_used(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load(mine)
     monkeypatch.setattr(catalog, "__version__", "99")
-    monkeypatch.setattr(catalog, "read", lambda path: Scenario("new", "memory", str(path)))
+    monkeypatch.setattr(catalog, "_read_source", lambda path: Scenario("new", "memory", str(path)))
 
     assert [scenario.id for scenario in load(mine)] == ["new"]
 

@@ -11,6 +11,7 @@ from tuilab.cli import check as check_verb
 from tuilab.cli import new as new_verb
 from tuilab.cli import show as show_verb
 from tuilab.errors import UsageError
+from tuilab.source import read as read_scenario
 
 GOOD = '''\
 """One operator, not five hundred slices.
@@ -56,7 +57,7 @@ def run(
 def findings(tmp_path: Path, source: str) -> list[Finding]:
     path = tmp_path / "mine.py"
     path.write_text(source)
-    return check(catalog.read(path))
+    return check(read_scenario(path))
 
 
 def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_a_short_file_is_told_so(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_one_finding(tmp_path: Path) -> None:
     assert findings(tmp_path, '"""T."""\n\n(') == [(3, "'(' was never closed")]
-    assert check(catalog.read(tmp_path / "nowhere.py")) == [(1, "cannot be read: No such file or directory")]
+    assert check(read_scenario(tmp_path / "nowhere.py")) == [(1, "cannot be read: No such file or directory")]
 
 
 def test_the_scenarios_that_come_with_tuilab_lack_nothing() -> None:
@@ -167,7 +168,7 @@ def test_a_new_scenario_passes_the_check_and_is_short(tmp_path: Path) -> None:
     path = tmp_path / "my-idea.py"
 
     assert done.stdout == "wrote my-idea.py; run it: tuilab run ./my-idea.py\n"
-    assert check(catalog.read(path)) == []
+    assert check(read_scenario(path)) == []
     assert 25 <= len(path.read_text().splitlines()) <= 40
 
 

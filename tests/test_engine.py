@@ -89,7 +89,7 @@ def test_ctrl_c_stops_in_order_and_exits_130(root: Path, tmp_path: Path) -> None
     run_dir = wait_for_stage(root, "asleep")
     front.send_signal(signal.SIGINT)
 
-    out, err = front.communicate(timeout=30)
+    _, err = front.communicate(timeout=30)
 
     assert front.returncode == 130
     assert "stopping" in err and "Traceback" not in err

@@ -103,8 +103,8 @@ def test_few_values_are_inconclusive() -> None:
 
 def test_what_the_box_lacks_makes_every_open_claim_not_testable() -> None:
     run = events.RunStarted(
-        format=1, run="r", scenario="s", topic="t", title="", source_sha256="", params={}, tuilab="0", wall_ns=0, claims=["fast"],
-        supervisor=events.Identity("h", "b", 1, 1),
+        format=1, run="r", scenario="s", topic="t", title="", source_sha256="", params={}, tuilab="0", wall_ns=0,
+        supervisor=events.Identity("h", "b", 1, 1), claims=["fast"],
     )  # fmt: skip
 
     (reached,) = judge(fold([("supervisor", run), ("worker-0", events.BoxLacked(needs="a CUDA device"))]))

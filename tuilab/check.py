@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tuilab.catalog import Broken, Scenario, lab_calls, lab_name, literal_text, parse_source, race_arms, read_text
+from tuilab.scenario import Scenario
+from tuilab.source import Broken, lab_calls, lab_name, literal_text, parse_source, race_arms, read_text
 from tuilab.text import show
 
 SECTIONS = ("Predict", "Look for", "Try next", "Source")

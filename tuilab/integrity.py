@@ -1,12 +1,11 @@
 """Checks that a run's record is whole: every line, every number in its sequence, every artifact, every verdict."""
 
 import hashlib
-import os
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuilab import events
+from tuilab.files import open_regular
 from tuilab.journal import Corrupt, Follower, Gap
 from tuilab.processes import presence
 from tuilab.summary import RunSummary, fold
@@ -92,10 +91,7 @@ def _essence(verdict: events.VerdictReached) -> tuple[object, ...]:
 def _digest(path: Path) -> str:
     """Return the SHA-256 of a regular file; of anything else nothing."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(open_regular(path), "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
-        return hashlib.file_digest(file, "sha256").hexdigest()

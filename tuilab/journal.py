@@ -8,10 +8,8 @@ A kill of anything at any time loses nothing that was written. A line cut short 
 with a line feed. Non-finite floats travel as "nan", "inf", "-inf" and come back as floats.
 """
 
-import errno
 import math
 import os
-import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +20,7 @@ from zlib import crc32
 import msgspec
 
 from tuilab.events import Event, Record, Unknown
+from tuilab.files import open_regular
 
 LINE_LIMIT = 64 * 1024
 _CHUNK = 1024 * 1024
@@ -132,7 +131,7 @@ class Reader:
 
     def __init__(self, path: Path) -> None:
         self.stream = path.stem
-        self._fd = _open_regular(path)
+        self._fd = open_regular(path)
         self._offset = 0  # of the first byte not yet turned into items
         self._tail = b""
         self._is_skipping = False  # inside a line too long to be a record
@@ -217,15 +216,6 @@ def _parse_unknown(body: bytes) -> Unknown | str:
     if not (isinstance(n, int) and isinstance(t, int) and isinstance(k, str)):
         return "not a record"
     return Unknown(n, t, k, fields)
-
-
-def _open_regular(path: Path) -> int:
-    """Open a regular file for reading, and nothing else: no FIFO that blocks, no link that leads away."""
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return fd
 
 
 class Follower:

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 
 from tuilab import processes, store
-from tuilab.catalog import Scenario
 from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
 from tuilab.events import Scalar
 from tuilab.orders import Receipt, RunOrder
 from tuilab.params import check_values, quick_values
+from tuilab.scenario import Scenario
 from tuilab.text import show
 from tuilab.watch import Watch
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from tuilab import catalog, history
-from tuilab.catalog import Scenario
 from tuilab.cli import options
 from tuilab.glyphs import style_of
+from tuilab.scenario import Scenario
 from tuilab.text import show
 
 

@@ -12,6 +12,7 @@ from tuilab.cli import options
 from tuilab.errors import ExitCode, UsageError
 from tuilab.events import Scalar
 from tuilab.params import Param, describe, parse
+from tuilab.scenario import Scenario
 
 _BASE: list[click.Parameter] = [
     click.Argument(["name"], shell_complete=options.complete_scenario),
@@ -63,7 +64,7 @@ class _RunCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def shared_params(scenarios: list[catalog.Scenario]) -> list[Param]:
+def shared_params(scenarios: list[Scenario]) -> list[Param]:
     """Return the parameters that every scenario of a topic takes, described as the first one has them."""
     whole = [scenario for scenario in scenarios if not scenario.error]
     if not whole:
@@ -72,7 +73,7 @@ def shared_params(scenarios: list[catalog.Scenario]) -> list[Param]:
     return [param for param in whole[0].params if all((param.name, param.type, param.choices) in names for names in known)]
 
 
-def _find_scenarios(ctx: click.Context, args: list[str]) -> list[catalog.Scenario]:
+def _find_scenarios(ctx: click.Context, args: list[str]) -> list[Scenario]:
     """Return what the name on the line means; the name is the first word that no option takes."""
     words, folders = _words(args)
     listed = catalog.load([Path(folder) for folder in folders])
@@ -111,7 +112,7 @@ def _flags() -> set[str]:
 @click.command(cls=_RunCommand, params=_BASE, help=__doc__)
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
-    chosen: list[catalog.Scenario] = ctx.meta["tuilab.chosen"]
+    chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
     extra = {o.name: o for o in ctx.meta["tuilab.options"]}
     values = {name: extra[name].value(given[name]) for name in extra if given[name] is not None}
     runnable = [scenario for scenario in chosen if not scenario.error] if len(chosen) > 1 else chosen

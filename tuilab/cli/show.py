@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import click
 
 from tuilab import catalog
-from tuilab.catalog import Broken, Scenario
 from tuilab.cli import options
 from tuilab.params import Param, describe, spell
+from tuilab.scenario import Scenario
+from tuilab.source import Broken, read_text
 from tuilab.text import show, show_lines
 
 _ITEM = re.compile(r"[-*] |[0-9]+\. |`--")  # begins a line of its own
@@ -87,6 +88,6 @@ def _describe(param: Param, width: int) -> list[str]:
 
 def _source(scenario: Scenario) -> str:
     try:
-        return "\n## File\n" + show_lines(catalog.read_text(scenario.path))
+        return "\n## File\n" + show_lines(read_text(scenario.path))
     except Broken as problem:
         return f"\nthe source is not shown: {show(problem)}\n"
