@@ -311,7 +311,7 @@ def test_the_shell_completes_scenarios_and_their_options(tuilab: Tuilab, shell: 
     assert "--headless" in done.stdout
 
 
-FRONT = "import sys; from tuilab.cli import {main}; sys.argv[1:] = {argv!r}\ntry: main()\nexcept SystemExit: pass\n"
+FRONT = "import sys; from tuilab.cli import tuilab; tuilab.main({argv!r}, standalone_mode=False)\n"
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ FRONT = "import sys; from tuilab.cli import {main}; sys.argv[1:] = {argv!r}\ntry
     ],
 )
 def test_the_front_never_loads_what_is_slow(tmp_path: Path, argv: list[str], unwanted: set[str]) -> None:
-    code = FRONT.format(main="main", argv=argv) + "print(sorted(sys.modules), file=sys.stderr)"
+    code = FRONT.format(argv=argv) + "print(sorted(sys.modules), file=sys.stderr)"
 
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "TUILAB_ROOT": str(tmp_path)}

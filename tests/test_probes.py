@@ -14,7 +14,7 @@ import pytest
 
 from tests.engine import until
 from tuilab.probes.cpu import cpu_facts, parse_cpu_list
-from tuilab.probes.env import environment_facts, torch_facts
+from tuilab.probes.env import cuda_facts, environment_facts, torch_facts
 from tuilab.probes.gpu import throttle_names
 from tuilab.probes.numa import numa_facts
 
@@ -41,7 +41,7 @@ else:
     print(json.dumps(said))
 """
 WELL = {
-    "bytes_used": 1000.0,
+    "memory_used_bytes": 1000.0,
     "busy_percent": 42,
     "power_w": 250.0,
     "temperature_c": 61,
@@ -100,7 +100,7 @@ def test_a_driver_without_gpus_says_so(nvml: "FakeNvml") -> None:
 @pytest.mark.parametrize(
     ("call", "field"),
     [
-        ("used", "bytes_used"),
+        ("used", "memory_used_bytes"),
         ("busy", "busy_percent"),
         ("power", "power_w"),
         ("temperature", "temperature_c"),
@@ -120,9 +120,9 @@ def test_a_field_that_is_not_told_is_left_out_with_the_reason(nvml: "FakeNvml", 
 @pytest.mark.parametrize(
     ("line", "field"),
     [
-        ("used=90000", "bytes_used"),
-        ("used=0xffffffffffffffff", "bytes_used"),
-        ("total=0xffffffffffffffff", "bytes_used"),
+        ("used=90000", "memory_used_bytes"),
+        ("used=0xffffffffffffffff", "memory_used_bytes"),
+        ("total=0xffffffffffffffff", "memory_used_bytes"),
         ("busy=101", "busy_percent"),
         ("power=0xffffffff", "power_w"),
         ("temperature=0xffffffff", "temperature_c"),
@@ -177,14 +177,16 @@ def test_gpus_are_known_by_uuid_and_mig_only_costs_what_it_hides(nvml: "FakeNvml
     said = ask(nvml, "gpus=2", "uuid.0=GPU-b", "uuid.1=GPU-a", "na.0=busy", "used.0=7")
 
     assert {uuid: index for uuid, (index, *_) in said["found"].items()} == {"GPU-b": 0, "GPU-a": 1}
-    assert said["GPU-b"] == {name: value for name, value in {**WELL, "bytes_used": 7.0}.items() if name != "busy_percent"}
+    assert said["GPU-b"] == {
+        name: value for name, value in {**WELL, "memory_used_bytes": 7.0}.items() if name != "busy_percent"
+    }
     assert said["GPU-a"] == WELL
 
 
 def test_pids_of_the_host_are_said_to_be_not_visible(nvml: "FakeNvml") -> None:
     said = ask(nvml, "pids=4194305,4194306")
 
-    assert said["missing"] == {"bytes_tree": "not visible: the driver names processes by pids of the host"}
+    assert said["missing"] == {"memory_tree_bytes": "not visible: the driver names processes by pids of the host"}
 
 
 def test_processes_of_others_are_not_ours(nvml: "FakeNvml") -> None:
@@ -199,7 +201,7 @@ def test_memory_that_the_driver_does_not_attribute_is_unknown(nvml: "FakeNvml") 
     lines = "LINES = f'pids={__import__(\"os\").getpid()}\\npid_bytes=0xffffffffffffffff\\n'\n"
 
     said = json.loads(python(lines + code, env=nvml.environment))
-    assert said["missing"] == {"bytes_tree": "the driver does not tell the memory of a process"}
+    assert said["missing"] == {"memory_tree_bytes": "the driver does not tell the memory of a process"}
 
 
 def test_errors_that_the_gpu_reports_are_read(nvml: "FakeNvml") -> None:
@@ -468,8 +470,8 @@ def test_torch_tells_what_it_is() -> None:
     assert facts["parallel_info"][0] == "ATen/Parallel:"
     assert isinstance(facts["has_amx_tile"], bool)
     if not torch.cuda.is_available():
-        assert "cuda_devices" not in facts
-        assert facts["missing"]["cuda_devices"]
+        assert set(cuda_facts(torch)) == {"missing"}
+        assert cuda_facts(torch)["missing"]["devices"]
 
 
 def test_a_torch_without_the_expected_functions_costs_only_those_facts() -> None:

@@ -247,7 +247,7 @@ def test_the_memory_of_two_gpus_is_in_the_journal_by_uuid(sampler: Sampler, idle
     sampler.start(idle, env=nvml.environment)
 
     gpus = sampler.wait_for(lambda records: next((r.gpus for r in of(Sampled, records) if r.gpus), None))
-    assert {uuid: reading["bytes_used"] for uuid, reading in gpus.items()} == {"GPU-fake-0": 123, "GPU-fake-1": 456}
+    assert {uuid: reading["memory_used_bytes"] for uuid, reading in gpus.items()} == {"GPU-fake-0": 123, "GPU-fake-1": 456}
     found = of(GpuFound, sampler.records())
     assert [(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total) for gpu in found] == [
         ("GPU-fake-0", 0, "Fake GPU", 1000),
@@ -264,7 +264,7 @@ def test_the_memory_of_the_runs_own_processes_is_told_apart(sampler: Sampler, nv
     sampler.start(supervisor.pid, env=nvml.environment)
 
     gpus = sampler.wait_for(lambda records: next((r.gpus for r in of(Sampled, records) if r.gpus), None))
-    assert gpus["GPU-fake-0"]["bytes_tree"] == 70
+    assert gpus["GPU-fake-0"]["memory_tree_bytes"] == 70
 
 
 @pytest.mark.parametrize("mode", NVML_TROUBLE)

@@ -14,11 +14,10 @@ from time import monotonic_ns
 from typing import Any
 from zlib import crc32
 
-from tuilab import __version__
-from tuilab.errors import UsageError
+from tuilab import __version__, places
+from tuilab.errors import TuilabError, UsageError
 from tuilab.files import read_regular
-from tuilab.params import Param, did_you_mean
-from tuilab.scenario import Scenario
+from tuilab.scenario import Param, Scenario
 from tuilab.text import show
 
 TOPICS = (
@@ -73,6 +72,8 @@ def find(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
         return [s for s in found if not s.error] or found
     if found := [s for s in catalog if name in (s.topic, "all")]:
         return found
+    from tuilab.params import did_you_mean
+
     known = dict.fromkeys(word for s in catalog for word in (s.id, s.topic, f"{s.topic}/{s.id}"))
     raise UsageError(f"no scenario is called {show(name, 60)}{did_you_mean(name, known)}; `tuilab list` shows them all")
 
@@ -134,12 +135,7 @@ def _maker() -> str:
 
 
 def _cache_path() -> str:
-    """Return where the catalogue is kept: as platformdirs has it, which takes 25 ms to import."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    folder = given if os.path.isabs(given) else os.path.expanduser("~/.cache")
-    if not os.path.isabs(folder):
-        raise FileNotFoundError("there is no home folder")
-    return f"{folder}/tuilab/catalog.json"
+    return f"{places.cache_folder()}/catalog.json"
 
 
 def _read_cache() -> dict[str, Any]:
@@ -149,14 +145,14 @@ def _read_cache() -> dict[str, Any]:
         if int(data[:8], 16) != crc32(data[9:]):
             return {}
         maker, files = json.loads(data[9:])
-    except (OSError, ValueError):
+    except (OSError, ValueError, TuilabError):
         return {}
     return dict(files) if maker == _maker() else {}
 
 
 def _write_cache(files: dict[str, Any]) -> None:
     body = json.dumps([_maker(), files], default=_pack).encode()
-    with suppress(OSError):
+    with suppress(OSError, TuilabError):
         path = _cache_path()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         temporary = f"{path}.{os.getpid()}.{monotonic_ns()}"

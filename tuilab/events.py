@@ -106,7 +106,7 @@ class SamplerEnded(Event):
 
 
 class EnvironmentRecorded(Event):
-    part: str  # "torch", "box", "source"
+    part: str  # "box", "gpu", "torch", "cuda"
     facts: dict[str, Any]
 
 

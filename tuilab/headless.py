@@ -1,5 +1,6 @@
 """Follows a run without a screen: talk on stderr while it goes on, and the code that it ends in."""
 
+import gc
 import json
 import sys
 import time
@@ -32,6 +33,7 @@ class Talk(Protocol):
 
 def follow(watch: Watch, talk: Talk, on_items: Callable[[list[tuple[str, Item]]], None] = lambda items: None) -> str:
     """Follow a run to its end and return its state; Ctrl-C stops the run in order, a second one at once."""
+    gc.enable()  # off while modules load; a long run wants it
     interrupts = 0
     while True:
         try:

@@ -6,29 +6,36 @@ Kept free of slow imports: `tuilab list` reads it, and most of the time every an
 import json
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from tuilab import store
+from tuilab.files import read_regular
 
 RUNNING = "running"
+_INDEX = ".verdicts.json"
+_INDEX_LIMIT = 4 * 1024 * 1024
 _WORST_FIRST = ("INVALID", "REFUTED", "INCONCLUSIVE", "WEAKER THAN CLAIMED", "NO MEANINGFUL DIFFERENCE", "SUPPORTED")
 
 
-def last_verdicts(root: Path) -> dict[str, str]:
+def last_verdicts(root: str) -> dict[str, str]:
     """Return, by scenario, the worst verdict of its newest run; FAILED for a run that failed, `running` for one that runs."""
     index = _read_index(root)
     found: dict[str, str] = {}
     fresh: dict[str, str] = {}
-    for run_dir in store.list_runs(root):
-        scenario = store.scenario_of(run_dir.name)
+    for run in _newest_first(root):
+        scenario = run.partition("-")[2].rpartition("-")[0]  # between its time and its random end
         if scenario not in found:
-            found[scenario] = index.get(run_dir.name) or _look(run_dir)
+            found[scenario] = index.get(run) or _look(root, run)
             if found[scenario] != RUNNING:
-                fresh[run_dir.name] = found[scenario]
+                fresh[run] = found[scenario]
     if fresh != index:
         _write_index(root, fresh)
     return found
+
+
+def _newest_first(root: str) -> list[str]:
+    with suppress(OSError), os.scandir(root) as entries:
+        return sorted((entry.name for entry in entries if entry.name[:1] != "."), reverse=True)
+    return []
 
 
 def overall(verdicts: list[str]) -> str:
@@ -36,12 +43,14 @@ def overall(verdicts: list[str]) -> str:
     return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), "NOT TESTABLE HERE" if verdicts else "")
 
 
-def _look(run_dir: Path) -> str:
+def _look(root: str, run: str) -> str:
+    from pathlib import Path
+
     from tuilab.errors import TuilabError
     from tuilab.watch import Watch
 
     try:
-        watch = Watch(run_dir)
+        watch = Watch(Path(root, run))
         while watch.refresh():
             pass
         state = watch.state()
@@ -55,22 +64,19 @@ def _look(run_dir: Path) -> str:
     return overall([claim.verdict.verdict if claim.verdict else "" for claim in watch.summary.claims.values()])
 
 
-def _index_path(root: Path) -> Path:
-    return root / ".verdicts.json"
-
-
-def _read_index(root: Path) -> dict[str, Any]:
+def _read_index(root: str) -> dict[str, Any]:
     with suppress(OSError, ValueError):
-        index = json.loads(_index_path(root).read_bytes())
+        index = json.loads(read_regular(f"{root}/{_INDEX}", _INDEX_LIMIT))
         if isinstance(index, dict):
             return index
     return {}
 
 
-def _write_index(root: Path, index: dict[str, str]) -> None:
+def _write_index(root: str, index: dict[str, str]) -> None:
     """Replace the index; without room or permission there is none, and the next reader looks for itself."""
+    temporary = f"{root}/{_INDEX}.{os.getpid()}"
     with suppress(OSError):
-        temporary = root / f".verdicts-{os.getpid()}"
-        temporary.write_text(json.dumps(index))
-        temporary.chmod(0o600)
-        temporary.replace(_index_path(root))
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(fd, "w") as file:
+            json.dump(index, file)
+        os.replace(temporary, f"{root}/{_INDEX}")

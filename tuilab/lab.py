@@ -30,7 +30,7 @@ from tuilab.events import Measured
 from tuilab.journal import Writer, spell
 from tuilab.meters import Memory
 from tuilab.orders import ArmOrder, ArmReply
-from tuilab.probes.env import torch_facts
+from tuilab.probes.env import cuda_facts, torch_facts
 from tuilab.race import Race, run_race
 
 _PENDING_LIMIT = 256  # device scalars held back before they are brought over
@@ -140,7 +140,10 @@ class Lab:
 
     def device(self, wanted: str = "auto") -> torch.device:
         """Return the device to use; a run that wants CUDA where there is none ends as not testable here."""
-        return devices.choose(wanted)
+        device = devices.choose(wanted)
+        if device.type == "cuda":
+            self._journal.append(events.EnvironmentRecorded(part="cuda", facts=cuda_facts(torch)))
+        return device
 
     def needs(self, condition: object, what: str) -> None:
         """End the run as not testable here unless `condition` holds; `what` names what is missing."""

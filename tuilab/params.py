@@ -7,14 +7,11 @@ A label is the trailing comment of a parameter; what it takes and its quick valu
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from tuilab.errors import UsageError
+from tuilab.scenario import Param, Value
 from tuilab.text import show
-
-Value = bool | int | float | str
-Type = Literal["int", "float", "bool", "str", "choice"]
 
 _TEXT_LIMIT = 1000  # characters
 _INT_LIMIT = 2**63  # what a tensor and a record can hold
@@ -27,20 +24,6 @@ _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 _FLOAT = rf"{_NUMBER}|[+-]?[0-9]+\."
 _RANGE = rf"(?:^|,\s*|\s)({_NUMBER})\.\.({_NUMBER})$"
 _QUICK = r"\s*\(quick ([^()]+)\)$"
-
-
-@dataclass(frozen=True)
-class Param:
-    """One parameter of a scenario: a field of its form and an option of its command."""
-
-    name: str
-    type: Type
-    default: Value
-    choices: tuple[Value, ...] = ()
-    label: str = ""
-    low: float | None = None
-    high: float | None = None
-    quick: Value | None = None
 
 
 def parse(param: Param, text: str) -> Value:

@@ -1,8 +1,24 @@
 """A scenario as its file describes it: what the catalogue lists and the forms are made from."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
-from tuilab.params import Param
+Value = bool | int | float | str
+Type = Literal["int", "float", "bool", "str", "choice"]
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of a scenario: a field of its form and an option of its command."""
+
+    name: str
+    type: Type
+    default: Value
+    choices: tuple[Value, ...] = ()
+    label: str = ""
+    low: float | None = None
+    high: float | None = None
+    quick: Value | None = None
 
 
 @dataclass(frozen=True)

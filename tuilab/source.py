@@ -11,8 +11,7 @@ from dataclasses import replace
 from tuilab import params
 from tuilab.errors import UsageError
 from tuilab.files import read_regular
-from tuilab.params import Param, Type, Value
-from tuilab.scenario import Scenario
+from tuilab.scenario import Param, Scenario, Type, Value
 from tuilab.text import show
 
 _ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"

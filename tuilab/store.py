@@ -1,4 +1,4 @@
-"""The folder of runs: where it is, what a new run is called, and how a run is found again."""
+"""The folder of runs: what a new run is called, and how a run is found again."""
 
 import os
 import stat
@@ -7,22 +7,6 @@ from pathlib import Path
 
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.text import show
-
-
-def root() -> Path:
-    """Return the folder of runs: TUILAB_ROOT, else the user's state folder (as platformdirs has it)."""
-    if given := os.environ.get("TUILAB_ROOT"):
-        return Path(given)
-    state = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(state) if Path(state).is_absolute() else _home() / ".local" / "state"
-    return base / "tuilab" / "runs"
-
-
-def _home() -> Path:
-    try:
-        return Path.home()
-    except RuntimeError as problem:
-        raise CannotRecord("there is no home folder to keep runs in; name a folder with --root DIR or TUILAB_ROOT") from problem
 
 
 def create(scenario: str, under: Path) -> Path:
@@ -72,11 +56,6 @@ def find(reference: str, under: Path) -> Path:
 def short_id(run: str) -> str:
     """Return the random end of a run's id: enough to name it."""
     return run.rpartition("-")[2]
-
-
-def scenario_of(run: str) -> str:
-    """Return the scenario in a run's id: what stands between its time and its random end."""
-    return run.partition("-")[2].rpartition("-")[0]
 
 
 def remove(run_dir: Path) -> None:

@@ -55,7 +55,7 @@ def split(a, b, weight, bias):
 def make(batch, steps, own, shared, units, device, dtype=torch.float32):
     """Return a, b, weight and bias."""
     shapes = (batch, steps, own), (batch, 1, shared), (units, own + shared), (units,)
-    a, b, weight, bias = (torch.randn(shape, dtype=dtype).to(device) for shape in shapes)
+    a, b, weight, bias = (torch.randn(shape, dtype=dtype, device=device) for shape in shapes)
     return a, b, torch.nn.Parameter(weight / (own + shared) ** 0.5), torch.nn.Parameter(bias)
 
 
@@ -84,7 +84,7 @@ def run(
     torch.manual_seed(0)
 
     lab.stage("counting operations for b from narrow to wide")
-    for width in range(max(1, shared // 32), 2 * shared + 1, max(1, shared // 32)):
+    for width in range(max(1, shared // 16), 2 * shared + 1, max(1, shared // 16)):
         on_paper = make(batch, steps, own, width, units, "meta")  # shapes without numbers: nothing is computed
         lab.log(width, arm="tile", gflop=count_flops(tile, on_paper) / 1e9)
         lab.log(width, arm="split", gflop=count_flops(split, on_paper) / 1e9)

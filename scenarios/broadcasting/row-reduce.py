@@ -1,14 +1,13 @@
 """One operator, not five hundred slices.
 
-Every call of a torch operator costs a few microseconds before any number is added: Python, dispatcher, a new tensor, a node
-for autograd, and on a GPU a kernel launch. Ten numbers a row are nothing beside that. So a loop that takes row after row pays
-for two calls a row, `x[i]` and `+`; `unbind` takes all rows apart in one call; `sum(0)` is one call in all, and one pass over
-memory. How much faster depends on how little work a row is: count the operators first.
+Every call of an operator costs a microsecond or more before any number is added: Python, dispatcher, a new tensor, a node for
+autograd, on a GPU a kernel launch. Ten numbers a row are nothing beside that. A loop over the rows pays for two calls a row,
+`x[i]` and `+`; `unbind` takes all rows apart in one call; `sum(0)` is one call in all. How much that gains depends on how
+little work a row is.
 
 Backward is worse and seldom timed. The gradient of `x[i]` is a tensor of the size of *x*, zero but for one row, so the backward
 of the loop costs rows x rows x cols: double the rows and it takes four times as long. `unbind` stacks its gradients once, and
-`sum` returns a view. The chart shows the backward for ever more rows. The sum is also more accurate: it keeps several partial
-sums, where the loop adds small numbers to an ever larger one.
+`sum` returns a view. The chart shows it for ever more rows. The sum is also more accurate, as it keeps several partial sums.
 
 ## Predict
 How many times faster than the loop over x[i] is x.sum(0) for 500 rows of 10 numbers?
@@ -24,7 +23,7 @@ How many times faster than the loop over x[i] is x.sum(0) for 500 rows of 10 num
 
 ## Try next
 `--rows 5`: eleven operators against one. The claim of a hundred times as many is REFUTED, and sum is only a few times faster.
-`--cols 20000`: every call has real work to do, overhead no longer counts, and the sum is WEAKER THAN CLAIMED.
+`--cols 1000`: every call has real work to do, overhead counts for less, and the sum is WEAKER THAN CLAIMED on a CPU.
 
 ## Source
 000 EffectivePyTorch by vahidk, https://github.com/vahidk/EffectivePyTorch, the chapter on overloaded operators: 500 x 10,
@@ -80,8 +79,8 @@ def time_both(arm, x):
 
 def run(
     lab: Lab,
-    rows: int = 500,  # operator calls in the loop, 1..5000
-    cols: int = 10,  # numbers added by each call, 1..100000
+    rows: int = 500,  # rows to add up, two operator calls each, 1..5000
+    cols: int = 10,  # numbers that each call adds, 1..2000
     device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
     device = lab.device(device)

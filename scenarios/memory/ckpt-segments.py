@@ -1,35 +1,34 @@
-"""Checkpoints trade a third more arithmetic for activations; cut the net into several segments.
+"""Checkpoints trade a third more arithmetic for memory, but only if the net is cut into segments.
 
-Backward needs what forward computed: a plain step keeps three activations a block here, 96 in all. A checkpoint around a segment
-of blocks keeps only the segment's input, and computes the inside again, with the very same bits, when backward arrives there.
+Backward needs what forward computed: of each block here three activations, 96 in all. A checkpoint around a segment of blocks
+keeps the segment's input alone, and computes the inside again, to the same bits, when backward arrives there.
 
-How to cut? After forward, n segments hold n activations. During backward the inside of one segment comes on top, blocks/n times
-three. One segment around everything therefore saves nothing: its inside is the whole net, only later. The sum is least near
-sqrt(3 * blocks); the peak of a step keeps falling beyond that, because the gradients of the weights grow in backward while the
-kept inputs are given back. The price hardly depends on n: nearly every matrix product of forward happens twice, which is a
-third of a step (backward is two thirds) plus the Python around it.
+After forward n segments hold n activations. In backward the inside of one segment comes on top: 96/n. So one segment around
+everything saves nothing, its inside is the whole net, only later; and n + 96/n is least near n = 10. The peak of a step keeps
+falling beyond that, because the gradients of the weights arrive while inputs of segments are given back. The price hardly
+depends on n: forward is a third of the arithmetic of a step, and nearly all of it is done twice.
 
-Whatever has a side effect happens twice, too: a BatchNorm counts its batch twice. Dropout is drawn again as it was, as long as
-`preserve_rng_state` stays on. And always write `use_reentrant=False`; the old variant loses gradients without a word when no
-input requires one.
+Side effects happen twice, too: a BatchNorm counts its batch twice. Dropout is drawn again as it was, unless somebody turns
+`preserve_rng_state` off. And write `use_reentrant=False`: without it torch warns, and the old variant gives no gradients at all
+when the input of a segment requires none.
 
 ## Predict
-How many times the memory of a plain step does one checkpoint around the whole net need at the peak?
+How many MB are left of a peak of 68 MB when one checkpoint is put around the whole net?
 ## Look for
 - gradients with checkpoints are bitwise those without
-- after forward, a checkpointed net holds one activation per segment
-- one segment around the whole net does not lower the peak of a step
-- the chosen number of segments lowers the peak of a step by a quarter or more
-- backward computes every matrix product of forward again, except the last of each segment
+- with checkpoints a net keeps one activation per segment for backward
+- one segment around the whole net lowers the peak of a step by less than 1 %
+- the chosen number of segments lowers the peak by a quarter or more
+- every matrix product of forward is computed again, except the last one of each segment
 - a BatchNorm inside a checkpoint counts its batch twice
-- a checkpointed step takes at least 1.2 times as long: it depends on how much of a step is matrix products
+- a step with checkpoints takes at least 1.2 times as long; it depends on the share of matrix products in a step
 ## Try next
-`--dropout 0.1 --forget-rng`: the second forward draws another mask, and the gradients are REFUTED.
-`--segments 1`: the peak is where it was.
-`--rows 32 --width 512`: weights and gradients outweigh activations, and the peak hardly moves.
+`--dropout 0.1 --forget-rng`: the second forward draws other masks, and the equality of the gradients is REFUTED.
+`--segments 1`: the peak is where it was, the time is spent all the same.
+`--rows 64`: weights and their gradients outweigh the activations, and the peak has little to lose.
 ## Source
-Tip 8 of "28 PyTorch best practices" (after the official Performance Tuning Guide) and the page on three memory tricks; neither
-has a number for the price. The page says that a sigmoid saves its input; it saves its output. The measurement is ours.
+Tip 8 of "28 PyTorch best practices" (after the official Performance Tuning Guide) and a page on three memory tricks; neither
+names a price. The page also says that a sigmoid saves its input: it saves its output. The experiment is ours.
 """
 
 from typing import Literal
@@ -52,15 +51,14 @@ class Block(nn.Module):
 
 
 def forward(net, x, segments, keeps_rng=True):  # x (rows, width)
-    if not segments:
-        return net(x)
     for k in range(segments):
         part = net[k * len(net) // segments : (k + 1) * len(net) // segments]
         x = checkpoint(part, x, use_reentrant=False, preserve_rng_state=keeps_rng)
-    return x
+    return x if segments else net(x)
 
 
 def step(net, x, segments):
+    torch.manual_seed(0)
     net.zero_grad()
     forward(net, x, segments).sum().backward()
     return net[0].inside[0].bias.grad
@@ -71,30 +69,63 @@ def run(
     blocks: int = 32,  # residual blocks of two Linears, 2..128
     width: int = 256,  # features, 8..4096 (quick 128)
     rows: int = 512,  # rows of the batch, 1..65536 (quick 256)
-    segments: int = 4,  # checkpoints that are timed against none, 1..128
-    dropout: float = 0.0,  # dropout in each block, 0..0.9
-    forget_rng: bool = False,  # do not restore the random state for the second forward
+    segments: int = 4,  # the chosen number of checkpoints, 1..128
+    dropout: float = 0.0,  # share that the dropout in each block drops, 0..0.9
+    forget_rng: bool = False,  # turn preserve_rng_state off
     device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
-    device = lab.device(device)
-    activation = rows * width * 4  # bytes
-    x = torch.randn(rows, width, device=device)
-    counts = sorted({0, 1, segments, blocks} | {n for n in (2, 4, 8, 16) if n < blocks})
-    held, peak, products, grads = {}, {}, {}, {}
-    for n in counts:
-        lab.stage(f"{n} segments" if n else "no checkpoint")
-        timeline = n in (0, segments, blocks)
+    device, segments = lab.device(device), min(segments, blocks)
+
+    def build():
+        torch.manual_seed(0)
+        with device:
+            return nn.Sequential(*[Block(width, dropout) for _ in range(blocks)]), torch.randn(rows, width)
+
+    def measure(n, timeline=False):
         with lab.memory("step", arm=f"{n} segments", timeline=timeline) as memory:
-            torch.manual_seed(0)
-            with device:
-                net = nn.Sequential(*[Block(width, dropout) for _ in range(blocks)])
-            weights = memory.live_bytes
-            loss = forward(net, x, n, not forget_rng).sum()
-            held[n] = memory.live_bytes - weights
-            after=memory.live_bytes
-            loss.backward()
-        peak[n] = memory.peak_bytes
-        products[n] = 0
-        grads[n] = [p.grad for p in net.parameters()]
-        lab.log(n, peak_mb=peak[n] / 1e6, after_forward_mb=held[n]/1e6, products=products[n])
-        print(n, held[n]/activation, after/1e6, peak[n]/1e6, products[n])
+            net, x = build()
+            total = forward(net, x, n, not forget_rng).sum()
+            after_forward = memory.live_bytes
+            total.backward()
+        return memory, after_forward, [weight.grad for weight in net.parameters()]
+
+    lab.stage("memory against the number of segments; 0 is no checkpoint")
+    counts = sorted({0, 1, segments, blocks} | {n for n in (2, 4, 8, 16) if n < blocks})
+    peak, kept, is_same = {}, {}, {}
+    for n in counts:
+        memory, after_forward, grads = measure(n)
+        plain_grads = grads if n == 0 else plain_grads
+        is_same[n] = all(map(torch.equal, grads, plain_grads))
+        peak[n], kept[n] = memory.peak_bytes, memory.saved_bytes / (4 * rows * width)
+        lab.log(n, arm="peak of the step", mb=peak[n] / 1e6)
+        lab.log(n, arm="after forward", mb=after_forward / 1e6)
+    lab.claim("gradients with checkpoints are bitwise those without", all(is_same.values()))
+    lab.claim("with checkpoints a net keeps one activation per segment for backward", [*kept.values()][1:], equals=counts[1:])
+    lab.claim("one segment around the whole net lowers the peak of a step by less than 1 %", peak[1] / peak[0], at_least=0.99)
+    lab.claim("the chosen number of segments lowers the peak by a quarter or more", peak[segments] / peak[0], at_most=0.75)
+
+    lab.stage("memory in the course of a step")
+    for n in (0, segments):
+        measure(n, timeline=True)
+
+    lab.stage("the price")
+    net, x = build()
+    products = []
+    for n in (0, segments):
+        with FlopCounterMode(display=False) as flops:
+            step(net, x, n)
+        products.append(flops.get_total_flops() / (2 * rows * width**2))
+    lab.claim(
+        "every matrix product of forward is computed again, except the last one of each segment",
+        products[1] - products[0],
+        equals=2 * blocks - segments,
+    )
+    norm = nn.BatchNorm1d(2)
+    checkpoint(nn.Sequential(norm, nn.ReLU()), torch.ones(3, 2, requires_grad=True), use_reentrant=False).sum().backward()
+    lab.claim("a BatchNorm inside a checkpoint counts its batch twice", norm.num_batches_tracked, equals=2)
+    lab.claim(
+        "a step with checkpoints takes at least 1.2 times as long; it depends on the share of matrix products in a step",
+        ratio="checkpoints/plain",
+        at_least=1.2,
+    )
+    lab.race(plain=lambda: step(net, x, 0), checkpoints=lambda: step(net, x, segments), same=1e-6, device=device)

@@ -10,7 +10,7 @@ result loses one digit a decade long before it is nan. That is the dangerous par
 The source calls 1.4e-45 the smallest positive float32. That is a subnormal number; `torch.finfo(...).tiny`, the smallest
 one with all its digits, is 1.2e-38, and a CPU told to flush subnormals has nothing below it.
 
-The chart shows the digits that survive for y = 10^step: how long a line is is the range, how high it is the precision.
+The chart shows the digits that survive for y = 10^step: the length of a line is the range, its height the precision.
 
 ## Predict
 How many decades below 1 is the smallest power of ten that float16 can still multiply and divide by?

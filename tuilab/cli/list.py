@@ -3,11 +3,10 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import click
 
-from tuilab import catalog, history
+from tuilab import catalog, history, places
 from tuilab.cli import options
 from tuilab.glyphs import style_of
 from tuilab.scenario import Scenario
@@ -18,8 +17,8 @@ from tuilab.text import show
     help=__doc__, params=[click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."), *options.FOLDERS]
 )
 def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
-    found = catalog.load([Path(folder) for folder in scenarios])
-    verdicts = history.last_verdicts(options.root(root))
+    found = catalog.load(scenarios)
+    verdicts = history.last_verdicts(root or places.runs_folder())
     if as_json:
         print(json.dumps(document(found, verdicts), indent=2))
         return

@@ -1,11 +1,13 @@
 """Options that several verbs share."""
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuilab import store
+from tuilab import places
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SCENARIOS = click.Option(
     ["--scenarios"],
@@ -20,9 +22,11 @@ ROOT = click.Option(
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
 
 
-def root(given: str | None) -> Path:
+def root(given: str | None) -> "Path":
     """Return the folder of runs that was asked for."""
-    return Path(given) if given else store.root()
+    from pathlib import Path  # `tuilab list` needs these options, but no paths
+
+    return Path(given or places.runs_folder())
 
 
 def complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -39,6 +43,8 @@ def complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: st
 def complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest runs to the shell."""
     from click.shell_completion import CompletionItem
+
+    from tuilab import store
 
     runs = store.list_runs(root(ctx.params.get("root")))[:50]
     names = ["last", *(store.short_id(run.name) for run in runs)]

@@ -11,8 +11,8 @@ from tuilab import catalog, launch, store
 from tuilab.cli import options
 from tuilab.errors import ExitCode, UsageError
 from tuilab.events import Scalar
-from tuilab.params import Param, describe, parse
-from tuilab.scenario import Scenario
+from tuilab.params import describe, parse
+from tuilab.scenario import Param, Scenario
 
 _BASE: list[click.Parameter] = [
     click.Argument(["name"], shell_complete=options.complete_scenario),

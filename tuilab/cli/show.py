@@ -9,8 +9,8 @@ import click
 
 from tuilab import catalog
 from tuilab.cli import options
-from tuilab.params import Param, describe, spell
-from tuilab.scenario import Scenario
+from tuilab.params import describe, spell
+from tuilab.scenario import Param, Scenario
 from tuilab.source import Broken, read_text
 from tuilab.text import show, show_lines
 

@@ -58,7 +58,7 @@ def environment_facts(folder: Path | None = None) -> dict[str, Any]:
 
 
 def torch_facts(torch: Any) -> dict[str, Any]:
-    """Return what an imported torch is and sees; where there is a GPU this initialises CUDA's runtime."""
+    """Return what an imported torch is; it touches no GPU."""
     return gather(
         {
             "version": lambda: str(torch.__version__),
@@ -70,9 +70,13 @@ def torch_facts(torch: Any) -> dict[str, Any]:
             "cpu_capability": lambda: torch.backends.cpu.get_cpu_capability(),
             "has_avx512_bf16": lambda: bool(torch.cpu._is_avx512_bf16_supported()),
             "has_amx_tile": lambda: bool(torch.cpu._is_amx_tile_supported()),
-            "cuda_devices": lambda: _cuda_devices(torch),
         }
     )
+
+
+def cuda_facts(torch: Any) -> dict[str, Any]:
+    """Return the CUDA devices that an imported torch sees; this initialises CUDA's runtime."""
+    return gather({"devices": lambda: _cuda_devices(torch)})
 
 
 def _packages() -> dict[str, str]:

@@ -108,13 +108,13 @@ class Gpus:
         )
 
     def read(self, gpu: Gpu, pids: Collection[int] = ()) -> Reading:
-        """Ask a GPU for everything; `bytes_tree` is the memory of `pids`, left out where none of them is seen."""
+        """Ask a GPU for everything; `memory_tree_bytes` is the memory of `pids`, left out where none of them is seen."""
         reading = Reading({}, {})
         try:
             self._ask(reading, "xid", lambda _, xids: self._next_xid(xids), self._xids.get(gpu.uuid))
             for name, (call, most) in _METERS.items():
                 self._ask(reading, name, call, self._handles[gpu.uuid], most)
-            self._ask(reading, "bytes_tree", lambda nvml, handle: _bytes_of(nvml, handle, pids), self._handles[gpu.uuid])
+            self._ask(reading, "memory_tree_bytes", lambda nvml, handle: _bytes_of(nvml, handle, pids), self._handles[gpu.uuid])
         except GpuLost as lost:
             self._forget(gpu)
             xid = f" after Xid {reading.values['xid']:.0f}" if "xid" in reading.values else ""
@@ -250,7 +250,7 @@ def _throttle_mask(nvml: Any, handle: Any) -> float:
 
 # name -> (the call, the most that can be true)
 _METERS: dict[str, tuple[Callable[[Any, Any], float], float]] = {
-    "bytes_used": (_bytes_used, _IMPOSSIBLE_BYTES),
+    "memory_used_bytes": (_bytes_used, _IMPOSSIBLE_BYTES),
     "busy_percent": (lambda nvml, handle: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, 100),
     "power_w": (lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle) / 1000, 10_000),
     "temperature_c": (lambda nvml, handle: nvml.nvmlDeviceGetTemperature(handle, 0), 200),

@@ -1,0 +1,110 @@
+"""The scenarios about numerical stability give the exact values that their lessons promise."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Result = Callable[..., dict[str, Any]]
+
+
+def evidence(run: dict[str, Any]) -> list[str]:
+    """What was measured for each claim, in order."""
+    return [claim["why"] for claim in run["claims"]]
+
+
+def refuted(run: dict[str, Any]) -> list[str]:
+    return [text for text, verdict in run["verdicts"].items() if verdict != "SUPPORTED"]
+
+
+def not_finite(run: dict[str, Any], name: str) -> dict[str, int]:
+    """How many values of a series are no numbers, by arm."""
+    return {series["arm"]: series["not_finite"] for series in run["series"] if series["name"] == name}
+
+
+def test_xyy_finds_the_range_of_every_dtype(result: Result) -> None:
+    run = result("xyy")
+
+    assert run["exit_code"] == 0
+    assert refuted(run) == []
+    assert evidence(run)[:5] == [
+        "measured [0, inf, nan, nan]",
+        "measured [1.4013e-45, 3.40282e+38]",
+        "measured [-45, 38]",
+        "measured [-40, 38]",
+        "measured [-7, 4]",
+    ]
+    assert not_finite(run, "xyy") == not_finite(run, "digits") == {"float32": 7, "bfloat16": 12, "float16": 79}
+
+
+def test_without_subnormals_the_range_of_float32_and_bfloat16_ends_at_1e_minus_37(result: Result) -> None:
+    run = result("xyy", "--flush", "--device", "cpu")
+
+    assert run["exit_code"] == 1
+    assert refuted(run) == [
+        "the smallest and the largest number of float32 are 1.4013e-45 and 3.40282e38",
+        "in float32 x * y / y is finite for y from 1e-45 to 1e38 and nan beyond",
+        "in bfloat16 x * y / y is finite for y from 1e-40 to 1e38 and nan beyond",
+        "in the last decade before the lower cliff the result is finite and off by a fifth or more",
+    ]
+    assert not_finite(run, "digits") == {"float32": 15, "bfloat16": 15, "float16": 79}
+
+
+def test_the_naive_softmax_ends_at_the_logarithm_of_the_largest_number(result: Result) -> None:
+    run = result("softmax")
+
+    limits = {claim["text"].split()[1]: claim["estimate"] for claim in run["claims"] if "works up to" in claim["text"]}
+    assert run["exit_code"] == 0
+    assert refuted(run) == []
+    assert limits == pytest.approx({"float32": 88.72, "bfloat16": 88.75, "float16": 11.09}, abs=0.01)
+    assert evidence(run)[:2] == ["measured [nan, 0]", "measured [1, 0]"]
+    assert not_finite(run, "total") == {"float32": 12, "bfloat16": 12, "float16": 89, "stable float16": 0}
+
+
+def test_a_thousand_tied_logits_lower_the_limits_by_ln_1000(result: Result) -> None:
+    run = result("softmax", "--tied", "1000")
+
+    limits = [claim["estimate"] for claim in run["claims"] if "works up to" in claim["text"]]
+    assert refuted(run) == [
+        "in float32 the naive softmax works up to a logit of 88.72",
+        "in bfloat16 the naive softmax works up to a logit of 88.75",
+        "in float16 the naive softmax works up to a logit of 11.09",
+    ]
+    assert limits[0] == pytest.approx(81.81, abs=0.01)
+    assert limits[2] == pytest.approx(4.18, abs=0.01)
+
+
+def test_the_naive_cross_entropy_is_inf_and_the_stable_one_500(result: Result) -> None:
+    run = result("xent")
+
+    assert run["exit_code"] == 0
+    assert refuted(run) == []
+    assert evidence(run) == [
+        "measured inf",
+        "measured 500",
+        "measured [0.5, -0.5]",
+        "measured [nan, nan]",
+        "measured nan",
+        "measured [500, 0.5, -0.5]",
+        "measured 104",
+        "measured 90",
+    ]
+    assert not_finite(run, "loss") == {"naive": 17, "stable": 0}
+    assert not_finite(run, "gradient") == {"naive": 31, "stable": 0}
+
+
+def test_in_float16_the_naive_cross_entropy_fails_from_a_logit_of_18_on(result: Result) -> None:
+    run = result("xent", "--dtype", "float16")
+
+    assert refuted(run) == [
+        "the naive loss is inf from a logit of 104 on",
+        "the naive gradient is not finite from a logit of 90 on",
+    ]
+    assert evidence(run)[-2:] == ["measured 18, claimed 104", "measured 12, claimed 90"]
+
+
+def test_in_bfloat16_the_naive_cross_entropy_fails_from_a_logit_of_93_on(result: Result) -> None:
+    run = result("xent", "--dtype", "bfloat16")
+
+    assert refuted(run) == ["the naive loss is inf from a logit of 104 on"]
+    assert evidence(run)[-2] == "measured 93, claimed 104"

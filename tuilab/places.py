@@ -1,0 +1,25 @@
+"""Where tuilab keeps things, as platformdirs has it (which takes longer to load than `tuilab list` may take)."""
+
+import os
+
+from tuilab.errors import CannotRecord
+
+
+def runs_folder() -> str:
+    """Return the folder of runs: TUILAB_ROOT, else one in the user's state folder."""
+    return os.environ.get("TUILAB_ROOT") or f"{_base('XDG_STATE_HOME', '.local/state')}/tuilab/runs"
+
+
+def cache_folder() -> str:
+    """Return the folder for what can be made again."""
+    return f"{_base('XDG_CACHE_HOME', '.cache')}/tuilab"
+
+
+def _base(variable: str, default: str) -> str:
+    given = os.environ.get(variable, "")
+    if os.path.isabs(given):
+        return given
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home):
+        raise CannotRecord("there is no home folder to keep runs in; name a folder with --root DIR or TUILAB_ROOT")
+    return f"{home}/{default}"
