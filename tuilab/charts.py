@@ -18,34 +18,72 @@ _LOCK = threading.Lock()  # plotext draws on one global figure
 def line_chart(lines: Sequence[Series], width: int, height: int, *, is_utf8: bool = True) -> str:
     """Return a chart of series that share a name, one marker an arm; empty when nothing can be drawn.
 
-    The y axis is logarithmic when all values are positive and span more than a factor of 50.
+    The y axis is logarithmic when all values are positive and span more than a factor of 50. Where a series has no number, a
+    band below the chart has an n (NaN) or an i (Inf).
     """
-    drawable = [line for line in lines if line.lows]
-    if not drawable:
+    drawable = [line for line in lines if line.lows][: len(_MARKERS)]
+    low = min((line.low for line in drawable if line.low is not None), default=0.0)
+    high = max((line.high for line in drawable if line.high is not None), default=0.0)
+    if not drawable or high - low > 1e300:  # the span itself overflows
         return ""
-    low = min(line.low for line in drawable if line.low is not None)
-    high = max(line.high for line in drawable if line.high is not None)
     is_log = low > 0 and high / low > 50
-    if not is_log and high - low > 1e300:
-        return ""  # the span itself overflows
-    scale = math.log10 if is_log else float
+    steps = [step for line in lines for step in (*line.steps[:1], line.last_step, *(bad.step for bad in line.bad))]
+    span = (min(steps), max(steps))
+    markers = _MARKERS if is_utf8 else _PLAIN_MARKERS
     with _LOCK:
-        import plotext
+        text = _draw(drawable, (low, high), span, is_log, markers, (width, height))
+    rows = [row.rstrip() for row in text.splitlines()]
+    rows += _bands(lines, span, rows)
+    return "\n".join(rows if is_utf8 else (row.translate(_ASCII) for row in rows))
 
-        plotext.clear_figure()
-        plotext.theme("clear")
-        plotext.plotsize(width, height)
-        markers = _MARKERS if is_utf8 else _PLAIN_MARKERS
-        for number, line in enumerate(drawable[: len(markers)]):
-            xs, ys = thin(line, max(width - 10, 10))
-            plotext.plot(xs, [scale(y) for y in ys], marker=markers[number])
-        ticks = _log_ticks(low, high) if is_log else _ticks(low, high)
-        plotext.yticks([scale(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
-        _set_x_ticks(plotext, drawable)
-        plotext.title(_legend(drawable, markers, is_log))
-        text: str = plotext.uncolorize(plotext.build())
-    lines_of_text = [line.rstrip() for line in text.splitlines()]
-    return "\n".join(lines_of_text if is_utf8 else map(_to_ascii, lines_of_text))
+
+def _draw(
+    lines: Sequence[Series],
+    heights: tuple[float, float],
+    span: tuple[int, int],
+    is_log: bool,
+    markers: Sequence[str],
+    size: tuple[int, int],
+) -> str:
+    import plotext
+
+    scale = math.log10 if is_log else float
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.plotsize(*size)
+    for marker, line in zip(markers, lines, strict=False):
+        xs, ys = thin(line, max(size[0] - 10, 10))
+        plotext.plot(xs, [scale(y) for y in ys], marker=marker)
+    ticks = _log_ticks(*heights) if is_log else _ticks(*heights)
+    plotext.yticks([scale(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
+    steps = [tick for tick in _ticks(*span) if tick == int(tick)]
+    plotext.xticks(steps, [f"{int(tick)}" for tick in steps])
+    if span[0] < span[1]:
+        plotext.xlim(*span)
+    plotext.title(_legend(lines, markers, is_log))
+    text: str = plotext.uncolorize(plotext.build())
+    return text
+
+
+def _bands(lines: Sequence[Series], span: tuple[int, int], rows: list[str]) -> list[str]:
+    """Return a row under the chart for each series that has values which are no numbers, in the columns of the chart."""
+    frame = next((row for row in rows if "┌" in row), "")
+    left, columns = frame.find("┌") + 1, frame.rfind("┐") - frame.find("┌") - 1
+    if columns < 10 or span[0] == span[1]:
+        return []
+    found = []
+    for line in lines:
+        if not line.bad:
+            continue
+        cells = [" "] * columns
+        per_step = (columns - 1) / (span[1] - span[0])
+        for bad in line.bad:
+            first, after = (round((step - span[0]) * per_step) for step in (bad.step, bad.step + 1))
+            for column in range(first, min(max(after, first + 1), columns)):
+                cells[column] = "n" if math.isnan(bad.value) else "i"
+        kinds = " and ".join(word for word, sign in (("NaN", "n"), ("Inf", "i")) if sign in cells)
+        found.append(f"{' ' * left}{''.join(cells)}  {kinds} {show(line.arm, 20)}".rstrip())
+    return found
 
 
 def thin(line: Series, columns: int) -> tuple[list[int], list[float]]:
@@ -87,16 +125,6 @@ def _log_ticks(low: float, high: float) -> list[float]:
     return [10.0**power for power in range(first, last + 1, stride) if low <= 10.0**power <= high] or [low, high]
 
 
-def _set_x_ticks(plotext: object, lines: Sequence[Series]) -> None:
-    low, high = min(line.steps[0] for line in lines), max(line.last_step for line in lines)
-    ticks = [tick for tick in _ticks(low, high) if tick == int(tick)]
-    plotext.xticks(ticks, [f"{int(tick)}" for tick in ticks])  # type: ignore[attr-defined]
-
-
 _ASCII = str.maketrans(
     {"─": "-", "│": "|", "┌": "+", "┐": "+", "└": "+", "┘": "+", "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+"}
 )
-
-
-def _to_ascii(line: str) -> str:
-    return line.translate(_ASCII)

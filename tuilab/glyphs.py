@@ -16,6 +16,7 @@ _VERDICTS = {  # verdict -> (mark, plain mark, colour)
     "NOT TESTABLE HERE": ("–", "-", 2),
     "FAILED": ("!", "!", 31),
 }
+_ASCII = str.maketrans({"µ": "u", "…": "...", "–": "-", "—": "-", "×": "x", "“": '"', "”": '"', "’": "'", "·": "-", "²": "^2"})
 _PENDING = ("…", ".", 2)
 
 
@@ -44,6 +45,12 @@ class Style:
 
     def dim(self, text: str) -> str:
         return self.paint(text, 2)
+
+    def fit(self, text: str) -> str:
+        """Return `text` in characters that the terminal has."""
+        if self.is_utf8:
+            return text
+        return text.translate(_ASCII).encode("ascii", "replace").decode()
 
     @property
     def dot(self) -> str:

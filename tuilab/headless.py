@@ -113,7 +113,7 @@ class Plain:
 
     def _say(self, line: str) -> None:
         self._last = time.monotonic()
-        print(line, file=sys.stderr, flush=True)
+        print(self._style.fit(line), file=sys.stderr, flush=True)
 
 
 class Live:
@@ -136,8 +136,8 @@ class Live:
             if (kind, line) not in self._said:
                 self._said.add((kind, line))
                 if kind != "state":
-                    self._live.console.print(self._text.from_ansi(line))
-        self._live.update(self._text(live_line(watch), overflow="ellipsis", no_wrap=True))
+                    self._live.console.print(self._text.from_ansi(self._style.fit(line)))
+        self._live.update(self._text(self._style.fit(live_line(watch)), overflow="ellipsis", no_wrap=True))
 
     def close(self) -> None:
         self._live.stop()

@@ -1,9 +1,8 @@
 """One operator, not five hundred slices.
 
 Every call of an operator costs a microsecond or more before any number is added: Python, dispatcher, a new tensor, a node for
-autograd, on a GPU a kernel launch. Ten numbers a row are nothing beside that. A loop over the rows pays for two calls a row,
-`x[i]` and `+`; `unbind` takes all rows apart in one call; `sum(0)` is one call in all. How much that gains depends on how
-little work a row is.
+autograd, on a GPU a kernel launch. A loop over the rows pays for two calls a row, `x[i]` and `+`; `unbind` takes all rows apart
+in one call; `sum(0)` is one call in all. How much that gains depends on how little work a row is: here, ten numbers.
 
 Backward is worse and seldom timed. The gradient of `x[i]` is a tensor of the size of *x*, zero but for one row, so the backward
 of the loop costs rows x rows x cols: double the rows and it takes four times as long. `unbind` stacks its gradients once, and
@@ -79,8 +78,8 @@ def time_both(arm, x):
 
 def run(
     lab: Lab,
-    rows: int = 500,  # rows to add up, two operator calls each, 1..5000
-    cols: int = 10,  # numbers that each call adds, 1..2000
+    rows: int = 500,  # rows to add up, two operator calls each, 1..2000
+    cols: int = 10,  # numbers that each call adds, 1..1000
     device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
     device = lab.device(device)
@@ -113,6 +112,7 @@ def run(
         for name, arm in arms.items():
             forward, backward = map(min, zip(*(time_both(arm, more) for _ in range(3)), strict=True))
             lab.log(len(more), arm=name, backward_ms=backward, forward_ms=forward)
+        lab.progress(k, 8, "sizes")
 
     lab.stage("timing the forward")
     lab.claim("unbind is at least 1.3 times faster than x[i]", ratio="index/unbind", at_least=1.3)

@@ -1,26 +1,26 @@
 """Bind a process to one node, and its threads and its memory stay together.
 
-A box with several sockets has a memory at each, a node, and a core reaches its own sooner than the others'. Left alone, the
-scheduler moves a process between the cores while its memory stays where it was first touched. `numactl` binds both before
-the program starts: `--cpunodebind` or `--physcpubind` the cores, `--membind` the pages. The kernel shows both, so this can
-be checked instead of hoped for: the cores in the affinity mask, the policy and the node of every page in
-/proc/self/numa_maps. torch counts the cores it may use: bound to one, it starts one thread. With one node there is no far
-memory, and nothing to gain: then binding is worth its loss of cores only to keep two programs out of each other's way.
+A box with several sockets has memory at each of them, a node, and a core reaches its own node's sooner than the others'.
+Left alone, the scheduler moves threads between the cores while the memory stays where it was first written. `numactl` binds
+before the program starts: `--cpunodebind` or `--physcpubind` its cores, `--membind` its pages. Check it instead of hoping:
+the kernel tells the core that runs a step, and in /proc/self/numa_maps the policy and the node of every page. torch starts a
+thread for each core it may use, so bound to one core it has one. With one node there is no far memory and nothing to gain:
+binding then only keeps two programs out of each other's way.
 
 ## Predict
-How many threads does torch start on this box when it is bound to a single core?
+How many threads does torch start when its process is bound to a single core?
 ## Look for
 - torch bound to one core starts one thread
-- every step of the bound process runs on its own core
-- the kernel binds all pages of a tensor to the node of that core
+- every step of the bound process runs on that core
+- the kernel keeps every page of the bound process on the node of that core
 - numactl refuses a node that this box does not have
-- summing a tensor in far memory takes at least 1.2 times as long as in near memory
+- a sum over far memory takes at least 1.2 times as long as over near memory
 ## Try next
-`--bind none`: nothing is bound, and torch takes every core: the claim about one thread is REFUTED.
-`--bind node`: all cores of the node: with one node, the whole box: REFUTED too, while the pages stay bound.
+`--bind none`: torch takes every core and the kernel promises nothing: the claims about threads and pages are REFUTED.
+`--bind node`: threads on all cores of the node, REFUTED for the one thread, while the pages stay: what the source means.
 ## Source
-Tip 14 of "28 PyTorch best practices" after the official Performance Tuning Guide: numactl --cpunodebind=N --membind=N. How to
-see what it did, and the race between near and far, are ours.
+Tip 14 of "28 PyTorch best practices" after the official Performance Tuning Guide: numactl --cpunodebind=N --membind=N. How
+to see what it did, and the race between near and far, are ours.
 """
 
 import ctypes
@@ -34,14 +34,60 @@ import torch
 
 from tuilab import Lab
 
+SYS = Path("/sys/devices/system")
 
-def work(lab, steps):
-    """Multiply and note the core that each step ended on; return what the process was given."""
-    a = torch.rand(256, 256)
-    libc = ctypes.CDLL(None)
-    ran_on = []
+
+def work(lab, steps, mb):
+    """Multiply, noting the core that each step ends on, and return what the process was given."""
+    data = torch.ones(mb << 18)  # mb MiB, written: now its pages exist
+    a, libc, ran_on = torch.rand(256, 256), ctypes.CDLL(None), []
     for step in range(steps):
-        for _ in range(20): a @ a
+        for _ in range(10):
+            a @ a
         ran_on.append(libc.sched_getcpu())
         lab.log(step, core=ran_on[-1])
-    ...
+    return torch.get_num_threads(), sorted(set(ran_on)), *home_of(data)
+
+
+def home_of(tensor):
+    """Return the kernel's policy for a tensor's memory and the nodes of its pages. A line of numa_maps:
+    7fcd92529000 bind:0 anon=12829 dirty=12829 N0=12829 kernelpagesize_kB=4"""
+    maps = [line.split() for line in Path("/proc/self/numa_maps").read_text().splitlines()]
+    _, policy, *fields = max((m for m in maps if int(m[0], 16) <= tensor.data_ptr()), key=lambda m: int(m[0], 16))
+    return policy, [int(field[1:].partition("=")[0]) for field in fields if field[0] == "N"]
+
+
+def tensor_on(node, mb):
+    libnuma = ctypes.CDLL("libnuma.so.1")
+    libnuma.numa_alloc_onnode.restype = ctypes.c_void_p
+    address = libnuma.numa_alloc_onnode(ctypes.c_size_t(mb << 20), node)
+    return torch.frombuffer((ctypes.c_float * (mb << 18)).from_address(address), dtype=torch.float32).fill_(1)
+
+
+def run(
+    lab: Lab,
+    bind: Literal["core", "node", "none"] = "core",  # what the bound process is bound to
+    steps: int = 200,  # steps of each process, 1..100000 (quick 50)
+    mb: int = 128,  # size of the tensors in MiB, 1..4096 (quick 32)
+) -> None:
+    nodes = [n for n in range(1024) if (SYS / f"node/node{n}").exists()]
+    lab.needs(nodes and Path("/proc/self/numa_maps").exists(), "a Linux kernel that knows NUMA nodes")
+    core = max(os.sched_getaffinity(0))
+    node = next(n for n in nodes if (SYS / f"cpu/cpu{core}/node{n}").exists())
+
+    def numactl(*words):
+        if shutil.which("numactl"):
+            return subprocess.run(["numactl", *words], capture_output=True, text=True)
+        return subprocess.CompletedProcess(words, 1, "", "there is no numactl on this box")
+
+    refusal = numactl(f"--membind={node}", "true").stderr
+    can_bind = not refusal
+    prefix = {
+        "core": ["numactl", f"--physcpubind={core}", f"--membind={node}"] if can_bind else ["taskset", "--cpu-list", str(core)],
+        "node": ["numactl", f"--cpunodebind={node}", f"--membind={node}"],
+        "none": [],
+    }[bind]
+
+    rows = {}
+    for arm, words in (("free", []), ("bound", prefix)):
+        lab.stage(f"{arm}: {' '.join(words) or 'no'}")

@@ -12,8 +12,8 @@ the point from which they round up to 89.
 The largest logit is one *of each row*. The source takes the maximum and the sum over all elements, which is right for one
 vector and wrong for a batch, and it calls `torch.reduce_max`, which is a name of TensorFlow.
 
-The chart shows the sum of the exponentials of [step, 0]. A line that stops has become inf (float32
-lies under bfloat16); the stable sum is 1 for ever.
+The chart shows the sum of the exponentials of [step, 0]. A line that stops has become inf, and float32 lies under bfloat16;
+the stable sum is 1 for ever.
 
 ## Predict
 What is the largest whole logit for which a naive softmax still works in float16?

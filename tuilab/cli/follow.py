@@ -44,7 +44,8 @@ class Outcome:
         self.runs.append((watch.summary, state, watch.run_dir))
         if not (self.as_json or self.as_jsonl):
             width = shutil.get_terminal_size((100, 24)).columns
-            _print(render(watch.summary, state, watch.run_dir, style_of(sys.stdout), width, has_chart=self.has_chart))
+            style = style_of(sys.stdout)
+            _print(style.fit(render(watch.summary, state, watch.run_dir, style, width, has_chart=self.has_chart)))
 
     def finish(self) -> ExitCode:
         """Print what is printed once, at the end, and return the exit code."""

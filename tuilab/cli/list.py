@@ -23,7 +23,7 @@ def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
         print(json.dumps(document(found, verdicts), indent=2))
         return
     style = style_of(sys.stdout)
-    print(render(found, {scenario: style.mark(verdict) for scenario, verdict in verdicts.items()}))
+    print(style.fit(render(found, {scenario: style.mark(verdict) for scenario, verdict in verdicts.items()})))
 
 
 def render(scenarios: Sequence[Scenario], marks: Mapping[str, str]) -> str:

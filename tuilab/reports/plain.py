@@ -11,8 +11,6 @@ from tuilab.series import Series
 from tuilab.summary import Claim, RunSummary
 from tuilab.text import plural, show, show_lines
 
-_VERDICT_WIDTH = len("NO MEANINGFUL DIFFERENCE")
-
 
 def render(summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool) -> str:
     """Return the result of one run: claims, key numbers, chart, where it is."""
@@ -35,18 +33,27 @@ def _heading(summary: RunSummary, state: str, style: Style) -> str:
 
 
 def _claims(summary: RunSummary, style: Style, width: int) -> str:
-    return "\n".join(_claim(claim, style, width) for claim in summary.claims.values())
+    claims = list(summary.claims.values())
+    pad = max((len(_verdict(claim)) for claim in claims), default=0)
+    return "\n".join(line for claim in claims for line in _claim(claim, style, width, pad))
 
 
-def _claim(claim: Claim, style: Style, width: int) -> str:
-    """Return mark, verdict and claim, and below it what was measured."""
-    verdict = claim.verdict.verdict if claim.verdict else "not judged"
-    indent = " " * (_VERDICT_WIDTH + 4)
-    first, *rest = textwrap.wrap(show(claim.text), max(width - len(indent), 30)) or [""]
-    lines = [f"{style.mark(verdict)} {style.verdict(verdict, _VERDICT_WIDTH)}  {first}", *(indent + line for line in rest)]
-    if found := evidence(claim):
-        lines += [style.dim(indent + line) for line in textwrap.wrap(show(found), max(width - len(indent), 30))]
-    return "\n".join(lines)
+def _verdict(claim: Claim) -> str:
+    return claim.verdict.verdict if claim.verdict else "not judged"
+
+
+def _claim(claim: Claim, style: Style, width: int, pad: int) -> list[str]:
+    """Return mark, verdict and claim, and what was measured: on the same line if there is room."""
+    indent = " " * (pad + 4)
+    room = max(width - len(indent), 30)
+    lines = textwrap.wrap(show(claim.text), room) or [""]
+    found = textwrap.wrap(show(evidence(claim)), room)
+    if len(found) == 1 and len(lines[-1]) + 2 + len(found[0]) <= room:
+        lines[-1] += "  " + style.dim(found.pop())
+    first, *rest = lines
+    verdict = _verdict(claim)
+    shown = [f"{style.mark(verdict)} {style.verdict(verdict, pad)}  {first}"]
+    return shown + [indent + line for line in rest] + [indent + style.dim(line) for line in found]
 
 
 def evidence(claim: Claim) -> str:
