@@ -4,6 +4,7 @@ plotext gets what it can draw: finite numbers, at most two points a column, our 
 """
 
 import math
+import textwrap
 import threading
 from collections.abc import Sequence
 
@@ -33,7 +34,7 @@ def line_chart(lines: Sequence[Series], width: int, height: int, *, is_utf8: boo
     with _LOCK:
         text = _draw(drawable, (low, high), span, is_log, markers, (width, height))
     rows = [row.rstrip() for row in text.splitlines()]
-    rows += _bands(lines, span, rows)
+    rows = [*_legend(drawable, markers, is_log, width), *rows, *_bands(lines, span, rows)]
     return "\n".join(rows if is_utf8 else (row.translate(_ASCII) for row in rows))
 
 
@@ -60,7 +61,6 @@ def _draw(
     plotext.xticks(steps, [f"{int(tick)}" for tick in steps])
     if span[0] < span[1]:
         plotext.xlim(*span)
-    plotext.title(_legend(lines, markers, is_log))
     text: str = plotext.uncolorize(plotext.build())
     return text
 
@@ -102,11 +102,14 @@ def thin(line: Series, columns: int) -> tuple[list[int], list[float]]:
     return xs, ys
 
 
-def _legend(lines: Sequence[Series], markers: Sequence[str], is_log: bool) -> str:
-    name = show(lines[0].name, 40) + (", log" if is_log else "")
-    arms = [(show(line.arm, 20), marker) for line, marker in zip(lines, markers, strict=False) if line.arm]
+def _legend(lines: Sequence[Series], markers: Sequence[str], is_log: bool, width: int) -> list[str]:
+    """Return the name of the series and the marker of each arm, in as many rows as they need."""
+    name = show(lines[0].name, 40) + (" (log)" if is_log else "")
     shown = {"braille": "⠒", "hd": "▚"}
-    return name + "".join(f"  {shown.get(marker, marker)} {arm}" for arm, marker in arms)
+    arms = [
+        f"{shown.get(marker, marker)}\xa0{show(line.arm, 30)}" for line, marker in zip(lines, markers, strict=False) if line.arm
+    ]
+    return [row.replace("\xa0", " ") for row in textwrap.wrap("  ".join([name, *arms]), width)]
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -71,9 +71,11 @@ class Lab:
         fields = ""
         for name, value in values.items():
             if type(value) is not float:
-                if isinstance(value, torch.Tensor) and value.device.type != "cpu":
-                    self._hold_back(step, arm, name, value)
-                    continue
+                if isinstance(value, torch.Tensor):
+                    if value.device.type != "cpu":
+                        self._hold_back(step, arm, name, value)
+                        continue
+                    value = value.item()
                 value = float(value)
             if value - value == 0.0:
                 fields += f"{self._names[name]}:{value!r},"

@@ -12,7 +12,7 @@ How many threads does torch start when its process is bound to a single core?
 ## Look for
 - torch bound to one core starts one thread
 - every step of the bound process runs on that core
-- the kernel keeps every page of the bound process on the node of that core
+- the kernel keeps every page of a tensor of the bound process on the node of that core
 - numactl refuses a node that this box does not have
 - a sum over far memory takes at least 1.2 times as long as over near memory
 ## Try next
@@ -27,6 +27,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Literal
 
@@ -38,20 +39,23 @@ SYS = Path("/sys/devices/system")
 
 
 def work(lab, steps, mb):
-    """Multiply, noting the core that each step ends on, and return what the process was given."""
+    """Multiply, noting how many cores are busy and on which one each step ends; return what this process was given."""
     data = torch.ones(mb << 18)  # mb MiB, written: now its pages exist
-    a, libc, ran_on = torch.rand(256, 256), ctypes.CDLL(None), []
+    a, libc, ran_on = torch.rand(512, 512), ctypes.CDLL(None), []
     for step in range(steps):
+        wall, cpu = time.perf_counter(), time.process_time()
         for _ in range(10):
             a @ a
         ran_on.append(libc.sched_getcpu())
-        lab.log(step, core=ran_on[-1])
+        lab.log(step, cores_busy=(time.process_time() - cpu) / (time.perf_counter() - wall), core=ran_on[-1])
     return torch.get_num_threads(), sorted(set(ran_on)), *home_of(data)
 
 
 def home_of(tensor):
     """Return the kernel's policy for a tensor's memory and the nodes of its pages. A line of numa_maps:
     7fcd92529000 bind:0 anon=12829 dirty=12829 N0=12829 kernelpagesize_kB=4"""
+    if not Path("/proc/self/numa_maps").exists():
+        return "unknown", []
     maps = [line.split() for line in Path("/proc/self/numa_maps").read_text().splitlines()]
     _, policy, *fields = max((m for m in maps if int(m[0], 16) <= tensor.data_ptr()), key=lambda m: int(m[0], 16))
     return policy, [int(field[1:].partition("=")[0]) for field in fields if field[0] == "N"]
@@ -64,30 +68,53 @@ def tensor_on(node, mb):
     return torch.frombuffer((ctypes.c_float * (mb << 18)).from_address(address), dtype=torch.float32).fill_(1)
 
 
+def why_not(*command):
+    """Return what a command complains about when it fails, or nothing."""
+    if not shutil.which(command[0]):
+        return f"there is no {command[0]} on this box"
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stderr.partition("\n")[0] if done.returncode else ""
+
+
 def run(
     lab: Lab,
     bind: Literal["core", "node", "none"] = "core",  # what the bound process is bound to
-    steps: int = 200,  # steps of each process, 1..100000 (quick 50)
+    steps: int = 100,  # steps of each process, 1..100000 (quick 30)
     mb: int = 128,  # size of the tensors in MiB, 1..4096 (quick 32)
 ) -> None:
-    nodes = [n for n in range(1024) if (SYS / f"node/node{n}").exists()]
-    lab.needs(nodes and Path("/proc/self/numa_maps").exists(), "a Linux kernel that knows NUMA nodes")
+    nodes = [n for n in range(1024) if (SYS / f"node/node{n}").exists()] or [0]
     core = max(os.sched_getaffinity(0))
-    node = next(n for n in nodes if (SYS / f"cpu/cpu{core}/node{n}").exists())
+    node = next((n for n in nodes if (SYS / f"cpu/cpu{core}/node{n}").exists()), 0)
+    cannot_bind = why_not("numactl", f"--membind={node}", "true")
+    binding = {"core": f"--physcpubind={core}", "node": f"--cpunodebind={node}"}.get(bind)
+    prefix = ["numactl", binding, f"--membind={node}"] if not cannot_bind else ["taskset", "--cpu-list", str(core)]
 
-    def numactl(*words):
-        if shutil.which("numactl"):
-            return subprocess.run(["numactl", *words], capture_output=True, text=True)
-        return subprocess.CompletedProcess(words, 1, "", "there is no numactl on this box")
+    for arm, words in (("free", []), ("bound", prefix if binding else [])):
+        lab.stage(" ".join([arm, *words]))
+        threads, ran_on, policy, homes = lab.arm(arm, work, steps, mb, prefix=words)()
+        lab.text(f"{threads} threads, ran on cores {ran_on}, pages on nodes {homes} under policy {policy}", title=arm)
+    lab.claim("torch bound to one core starts one thread", threads, equals=1)
+    lab.claim("every step of the bound process runs on that core", ran_on, equals=[core])
+    is_kept = policy.startswith("bind") and homes == [node]
+    if cannot_bind:
+        lab.not_testable(
+            "the kernel keeps every page of a tensor of the bound process on the node of that core", needs=cannot_bind
+        )
+        lab.not_testable("numactl refuses a node that this box does not have", needs=cannot_bind)
+    else:
+        lab.claim("the kernel keeps every page of a tensor of the bound process on the node of that core", is_kept)
+        refusal = why_not("numactl", f"--cpunodebind={nodes[-1] + 1}", f"--membind={nodes[-1] + 1}", "true")
+        lab.text(refusal, title=f"numactl about node {nodes[-1] + 1}")
+        lab.claim("numactl refuses a node that this box does not have", refusal != "")
 
-    refusal = numactl(f"--membind={node}", "true").stderr
-    can_bind = not refusal
-    prefix = {
-        "core": ["numactl", f"--physcpubind={core}", f"--membind={node}"] if can_bind else ["taskset", "--cpu-list", str(core)],
-        "node": ["numactl", f"--cpunodebind={node}", f"--membind={node}"],
-        "none": [],
-    }[bind]
-
-    rows = {}
-    for arm, words in (("free", []), ("bound", prefix)):
-        lab.stage(f"{arm}: {' '.join(words) or 'no'}")
+    far_nodes = [] if cannot_bind else [n for n in nodes if n != node and home_of(tensor_on(n, 1))[1] == [n]]
+    if not far_nodes:
+        lab.not_testable(
+            "a sum over far memory takes at least 1.2 times as long as over near memory", needs="a second node with memory"
+        )
+        return
+    lab.stage(f"node {far_nodes[-1]}, seen from core {core}, against node {node}")
+    os.sched_setaffinity(0, {core})
+    far, near = tensor_on(far_nodes[-1], mb), tensor_on(node, mb)
+    lab.claim("a sum over far memory takes at least 1.2 times as long as over near memory", ratio="far/near", at_least=1.2)
+    lab.race(far=lambda: far.sum(), near=lambda: near.sum(), same=0.0)

@@ -7,17 +7,20 @@ from statistics import median
 from tuilab import store
 from tuilab.charts import line_chart
 from tuilab.glyphs import Style
+from tuilab.pictures import shade
 from tuilab.series import Series
 from tuilab.summary import Claim, RunSummary
 from tuilab.text import plural, show, show_lines
+
+_TEXT_LINES = 30
 
 
 def render(summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool) -> str:
     """Return the result of one run: claims, key numbers, chart, where it is."""
     parts = [_heading(summary, state, style), _claims(summary, style, width), _trouble(summary, state, style)]
-    parts += [_key_numbers(summary, style)]
+    parts += [*_texts(summary, style, width), _key_numbers(summary, style)]
     if has_chart:
-        parts.append(_chart(summary, style, width))
+        parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
     parts.append(_where(summary, run_dir, style))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -162,6 +165,23 @@ def main_series(summary: RunSummary) -> list[Series]:
         if series_name == name:
             firsts.setdefault(arm, line)
     return list(firsts.values())
+
+
+def _texts(summary: RunSummary, style: Style, width: int) -> list[str]:
+    """Return the short texts that the scenario showed, the last of each title."""
+    blocks = []
+    for title, shown in {text.title: text for text in summary.texts}.items():
+        lines = [
+            line
+            for long in show_lines(shown.text).splitlines()
+            for line in textwrap.wrap(long, max(width - 2, 30), replace_whitespace=False, drop_whitespace=False) or [""]
+        ]
+        blocks.append("\n".join([style.bold(show(title))] * bool(title) + [f"  {line}" for line in lines[:_TEXT_LINES]]))
+    return blocks
+
+
+def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
+    return [shade(image, min(width, 32), is_utf8=style.is_utf8) for image in list(summary.images.values())[:4]]
 
 
 def _where(summary: RunSummary, run_dir: Path, style: Style) -> str:
