@@ -12,9 +12,9 @@ How many threads does torch start when its process is bound to a single core?
 ## Look for
 - torch bound to one core starts one thread
 - every step of the bound process runs on that core
-- the kernel keeps every page of a tensor of the bound process on the node of that core
+- the kernel keeps every page of a bound tensor on the node of that core
 - numactl refuses a node that this box does not have
-- a sum over far memory takes at least 1.2 times as long as over near memory
+- a sum over far memory takes at least 1.2 times as long as over near
 ## Try next
 `--bind none`: torch takes every core and the kernel promises nothing: the claims about threads and pages are REFUTED.
 `--bind node`: threads on all cores of the node, REFUTED for the one thread, while the pages stay: what the source means.
@@ -73,7 +73,7 @@ def why_not(*command):
     if not shutil.which(command[0]):
         return f"there is no {command[0]} on this box"
     done = subprocess.run(command, capture_output=True, text=True)
-    return done.stderr.partition("\n")[0] if done.returncode else ""
+    return (done.stderr.partition("\n")[0] or "it failed") if done.returncode else ""
 
 
 def run(
@@ -97,24 +97,20 @@ def run(
     lab.claim("every step of the bound process runs on that core", ran_on, equals=[core])
     is_kept = policy.startswith("bind") and homes == [node]
     if cannot_bind:
-        lab.not_testable(
-            "the kernel keeps every page of a tensor of the bound process on the node of that core", needs=cannot_bind
-        )
+        lab.not_testable("the kernel keeps every page of a bound tensor on the node of that core", needs=cannot_bind)
         lab.not_testable("numactl refuses a node that this box does not have", needs=cannot_bind)
     else:
-        lab.claim("the kernel keeps every page of a tensor of the bound process on the node of that core", is_kept)
+        lab.claim("the kernel keeps every page of a bound tensor on the node of that core", is_kept)
         refusal = why_not("numactl", f"--cpunodebind={nodes[-1] + 1}", f"--membind={nodes[-1] + 1}", "true")
         lab.text(refusal, title=f"numactl about node {nodes[-1] + 1}")
         lab.claim("numactl refuses a node that this box does not have", refusal != "")
 
     far_nodes = [] if cannot_bind else [n for n in nodes if n != node and home_of(tensor_on(n, 1))[1] == [n]]
     if not far_nodes:
-        lab.not_testable(
-            "a sum over far memory takes at least 1.2 times as long as over near memory", needs="a second node with memory"
-        )
+        lab.not_testable("a sum over far memory takes at least 1.2 times as long as over near", needs="two nodes with memory")
         return
     lab.stage(f"node {far_nodes[-1]}, seen from core {core}, against node {node}")
     os.sched_setaffinity(0, {core})
     far, near = tensor_on(far_nodes[-1], mb), tensor_on(node, mb)
-    lab.claim("a sum over far memory takes at least 1.2 times as long as over near memory", ratio="far/near", at_least=1.2)
+    lab.claim("a sum over far memory takes at least 1.2 times as long as over near", ratio="far/near", at_least=1.2)
     lab.race(far=lambda: far.sum(), near=lambda: near.sum(), same=0.0)

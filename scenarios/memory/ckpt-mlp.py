@@ -74,6 +74,7 @@ def run(
     device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
     where = lab.device(device)
+    torch.set_num_threads(1)  # with more, a busy box waits for itself
 
     alone, saved, seen_by_cuda = [], [], []
     for arm, has_checkpoints in (("ckpt", True), ("plain", False)):

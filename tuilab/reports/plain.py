@@ -169,15 +169,15 @@ def main_series(summary: RunSummary) -> list[Series]:
 
 def _texts(summary: RunSummary, style: Style, width: int) -> list[str]:
     """Return the short texts that the scenario showed, the last of each title."""
-    blocks = []
-    for title, shown in {text.title: text for text in summary.texts}.items():
-        lines = [
-            line
-            for long in show_lines(shown.text).splitlines()
-            for line in textwrap.wrap(long, max(width - 2, 30), replace_whitespace=False, drop_whitespace=False) or [""]
-        ]
-        blocks.append("\n".join([style.bold(show(title))] * bool(title) + [f"  {line}" for line in lines[:_TEXT_LINES]]))
-    return blocks
+    latest = {text.title: text.text for text in summary.texts}
+    return ["\n".join([*filter(None, [style.bold(show(title))]), *_fold_lines(text, width)]) for title, text in latest.items()]
+
+
+def _fold_lines(text: str, width: int) -> list[str]:
+    """Return the first lines of a text, long ones folded; the spaces of a table stay."""
+    fold = textwrap.TextWrapper(max(width - 2, 30), replace_whitespace=False, drop_whitespace=False)
+    lines = [part for line in show_lines(text).splitlines() for part in fold.wrap(line) or [""]]
+    return [f"  {line}" for line in lines[:_TEXT_LINES]]
 
 
 def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:

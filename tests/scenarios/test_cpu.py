@@ -1,0 +1,64 @@
+"""The scenarios about cores and nodes give the exact values that their lessons promise; timings are not judged here."""
+
+import os
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Result = Callable[..., dict[str, Any]]
+
+SCHEDULE = "OMP_SCHEDULE does nothing: torch asks OpenMP for no loop with schedule(runtime)"
+WORKER = "OMP_PROC_BIND leaves a loader worker one core"
+HANG = "the list of cores in the source hangs `import torch`"
+THREADS = "torch bound to one core starts one thread"
+PAGES = "the kernel keeps every page of a bound tensor on the node of that core"
+
+several_cores = pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="needs a second core")
+
+
+def evidence(run: dict[str, Any]) -> dict[str, str]:
+    return {claim["text"]: claim["why"] for claim in run["claims"]}
+
+
+def arms_of(run: dict[str, Any], name: str) -> set[str]:
+    return {series["arm"] for series in run["series"] if series["name"] == name}
+
+
+def test_openmp_switches_pin_hang_or_do_nothing(result: Result) -> None:
+    run = result("openmp")
+
+    why = evidence(run)
+    assert run["state"] == "succeeded"
+    assert why[SCHEDULE] == "measured 0"
+    assert why["OMP_NUM_THREADS=1 leaves torch one thread"] == "measured 1"
+    assert why[WORKER] == "measured 1"
+    assert run["verdicts"][HANG] == "SUPPORTED"
+    assert arms_of(run, "gflop_per_s") == {"one thread", "bound"}
+
+
+@several_cores
+def test_openmp_without_binding_and_with_a_real_list_of_cores_is_harmless(result: Result) -> None:
+    run = result("openmp", "--bind", "false", "--cores", "0", "--patience", "20")
+
+    assert run["verdicts"][WORKER] == "REFUTED"
+    assert run["verdicts"][HANG] == "REFUTED"
+
+
+def test_a_bound_process_has_one_thread_on_one_core_and_its_pages_on_one_node(result: Result) -> None:
+    run = result("numa")
+
+    assert run["state"] == "succeeded"
+    assert evidence(run)[THREADS] == "measured 1"
+    assert run["verdicts"]["every step of the bound process runs on that core"] == "SUPPORTED"
+    assert run["verdicts"][PAGES] == ("SUPPORTED" if shutil.which("numactl") else "NOT TESTABLE HERE")
+    assert arms_of(run, "cores_busy") == {"free", "bound"}
+
+
+@several_cores
+def test_an_unbound_process_takes_every_core(result: Result) -> None:
+    run = result("numa", "--bind", "none")
+
+    assert run["verdicts"][THREADS] == "REFUTED"
+    assert run["verdicts"][PAGES] == ("REFUTED" if shutil.which("numactl") else "NOT TESTABLE HERE")
