@@ -16,7 +16,7 @@ How many times longer does a copy take that goes through a buffer as large as it
 - a pageable tensor takes a GPU at least twice as long as a pinned one
 ## Try next
 `--buffer-kb 1000`: the buffer stays in the cache, as a driver's may: the staged copy is WEAKER than 1.8.
-`--pin false`: no batch is pinned, nobody warns: the claim about the DataLoader is REFUTED.
+`--no-pin`: no batch is pinned, nobody warns: the claim about the DataLoader is REFUTED.
 ## Source
 Tip 2 of "28 PyTorch best practices" after the official Performance Tuning Guide: the two ways, and about 2x. The detour on
 the CPU, the counts and the batch class are ours.

@@ -46,7 +46,7 @@ def test_a_staged_copy_is_two_copies_and_the_loader_pins_only_for_a_gpu(result: 
 
 
 def test_without_pin_nothing_is_pinned_and_a_small_buffer_still_copies_twice(result: Result) -> None:
-    run = result("pin-memory", "--pin", "false", "--buffer-kb", "1000")
+    run = result("pin-memory", "--no-pin", "--buffer-kb", "1000")
 
     why = evidence(run)
     assert why["the staged copy moves every byte twice, the direct one once"] == "measured [2, 1]"

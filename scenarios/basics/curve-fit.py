@@ -1,0 +1,106 @@
+"""A gradient finds the curve at once, but the constant term last; one seed hides it.
+
+Fit w0 x² + w1 x + w2 to samples of 5 x² + 3 with Adam, as if there were no closed form. After 1000 steps every run has w0 to
+within 1 %, while w2 is anywhere between 2.8 and 5.2, depending on the random start. The source prints 3.4504 from a single run
+and calls that relatively close; it is one draw from this range.
+
+The reason is the scale of the features: x² reaches 100, the constant stays 1, so the loss is thousands of times steeper along
+w0 than along w2, and a step size that suits one is wrong for the other. Noise is not to blame, there is none on y, and given
+time all seeds reach 5, 0, 3. A better cure than time is a better scale: let x run from -1 to 1. And for a model that is linear
+in its weights, least squares needs no steps at all.
+
+## Predict
+How far apart are the five constant terms after 1000 steps?
+## Look for
+- every seed finds the curvature 5 to within 1 %
+- the seeds disagree about the intercept by 1 or more
+- the source's intercept 3.4504 lies among those of the seeds
+- the loss is 4000 times steeper in its steepest direction than in its flattest, or more
+- least squares gives 5, 0 and 3 to 9 digits
+- torch warns about the source's torch.tensor(torch.randn(...)), which copies a tensor by way of the constructor
+- a GPU is slower than the CPU at steps this small: it waits for launches and copies
+## Try next
+`--steps 4000`: patience; all seeds meet at 3, and the disagreement is REFUTED.
+`--span 1`: the same curve seen from -1 to 1; 1000 steps are enough, and the steepness is REFUTED with the rest.
+## Source
+000 EffectivePyTorch by vahidk (https://github.com/vahidk/EffectivePyTorch), chapter 1, curve fitting: problem, optimizer, step
+size and number of steps. Five seeds, the scales and least squares are ours.
+"""
+
+import warnings
+from typing import Literal
+
+import torch
+
+from tuilab import Lab
+
+
+def features(x):  # (n) -> (n, 3)
+    return torch.stack([x * x, x, torch.ones_like(x)], 1)
+
+
+def curve(x):
+    return 5 * x * x + 3
+
+
+def fit(seed, span, device):
+    """Take one step of Adam after another and yield the weights (3) and the loss."""
+    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device sees the same numbers
+    w = torch.randn(3, generator=random).to(device).requires_grad_()
+    optimizer = torch.optim.Adam([w], lr=0.1)
+    while True:
+        x = span * (2 * torch.rand(100, generator=random) - 1).to(device)
+        loss = (features(x) @ w - curve(x)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield w.detach().clone(), loss.detach()
+
+
+def run(
+    lab: Lab,
+    steps: int = 1000,  # steps of Adam, 10..20000
+    seeds: int = 5,  # random starts, each an arm, 2..12
+    span: float = 10.0,  # x runs from -span to span, 0.1..100
+    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
+) -> None:
+    device = lab.device(device)
+    torch.set_num_threads(1)  # with more, a busy box waits for itself
+
+    found = []
+    for seed in range(seeds):
+        lab.stage(f"seed {seed}")
+        for step, (w, loss) in zip(range(steps), fit(seed, span, device), strict=False):
+            lab.log(step, arm=f"seed {seed}", intercept=w[2], loss=loss, slope=w[1], curvature=w[0])
+            lab.progress(seed * steps + step + 1, seeds * steps)
+        found.append(w.tolist())
+    off = max(abs(w0 - 5) for w0, _, _ in found)
+    intercepts = sorted(w2 for _, _, w2 in found)
+    lab.claim("every seed finds the curvature 5 to within 1 %", off, at_most=0.05)
+    lab.claim("the seeds disagree about the intercept by 1 or more", intercepts[-1] - intercepts[0], at_least=1)
+    lab.claim("the source's intercept 3.4504 lies among those of the seeds", 3.4504, between=(intercepts[0], intercepts[-1]))
+
+    lab.stage("without steps")
+    x = torch.linspace(-span, span, 1001, dtype=torch.float64)
+    steepness = torch.linalg.eigvalsh(features(x).T @ features(x))  # of the loss, in ascending order
+    lab.claim(
+        "the loss is 4000 times steeper in its steepest direction than in its flattest, or more",
+        steepness[-1] / steepness[0],
+        at_least=4000,
+    )
+    solution = torch.linalg.lstsq(features(x), curve(x)[:, None]).solution
+    lab.claim("least squares gives 5, 0 and 3 to 9 digits", solution.flatten(), equals=[5, 0, 3], tolerance=1e-9)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.tensor(torch.randn(3, 1), requires_grad=True)
+    lab.claim(
+        "torch warns about the source's torch.tensor(torch.randn(...)), which copies a tensor by way of the constructor",
+        len(caught),
+        equals=1,
+    )
+    if device.type == "cuda":
+        lab.claim("a GPU is slower than the CPU at steps this small: it waits for launches and copies", ratio="gpu/cpu", at_least=1)
+        cpu, gpu = fit(0, span, "cpu"), fit(0, span, device)
+        lab.race(cpu=lambda: next(cpu), gpu=lambda: next(gpu), device=device)
+    else:
+        lab.not_testable("a GPU is slower than the CPU at steps this small: it waits for launches and copies", needs="a CUDA device")
