@@ -24,8 +24,10 @@ from tuilab.files import open_regular
 
 LINE_LIMIT = 64 * 1024
 _CHUNK = 1024 * 1024
+_BARREN_LIMIT = 64 * _CHUNK  # a stream with so many bytes and no record is not read on
 
 _decode_record = msgspec.json.Decoder(Record, strict=False).decode
+_decode_records = msgspec.json.Decoder(list[Record], strict=False).decode
 _decode_any = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -136,6 +138,7 @@ class Reader:
         self._tail = b""
         self._is_skipping = False  # inside a line too long to be a record
         self._next = 0
+        self._is_given_up = False
 
     @property
     def pending_bytes(self) -> int:
@@ -143,18 +146,17 @@ class Reader:
         return len(self._tail)
 
     def read(self, limit: int = _CHUNK) -> list[Item]:
-        """Return the new items among at most `limit` more bytes; [] at the end (for now)."""
-        chunk = os.read(self._fd, limit)
-        if not chunk:
-            return []
-        lines = (self._tail + chunk).split(b"\n")
-        self._tail = lines.pop()
-        items: list[Item] = []
-        for line in lines:
-            self._take(line, items)
-            self._offset += len(line) + 1
-        self._bound_tail(items)
-        return items
+        """Return the new items among some more bytes (`limit` at a time); [] at the end (for now)."""
+        for _ in range(_BARREN_LIMIT // limit):
+            chunk = os.read(self._fd, limit) if not self._is_given_up else b""
+            if not chunk:
+                return []
+            lines = (self._tail + chunk).split(b"\n")
+            self._tail = lines.pop()
+            if items := self._take_whole(lines) or self._take_each(lines):
+                return items
+        self._is_given_up = True
+        return [Corrupt(self.stream, self._offset, f"no record in {_BARREN_LIMIT} bytes; the rest is not read")]
 
     def read_all(self) -> Iterator[Item]:
         """Yield every item up to the present end."""
@@ -163,6 +165,31 @@ class Reader:
 
     def close(self) -> None:
         os.close(self._fd)
+
+    def _take_whole(self, lines: list[bytes]) -> list[Item]:
+        """Decode many lines at once, which is several times as fast; [] when anything at all is out of order."""
+        if self._is_skipping or not lines or len(self._tail) > LINE_LIMIT:
+            return []
+        bodies = [line[9:] for line in lines]
+        if [line[:9] for line in lines] != [b"%08x " % crc32(body) for body in bodies]:
+            return []
+        try:
+            records: list[Record] = _decode_records(b"[%b]" % b",".join(bodies))
+        except (msgspec.DecodeError, RecursionError):
+            return []
+        if [record.n for record in records] != list(range(self._next, self._next + len(lines))):
+            return []
+        self._next += len(lines)
+        self._offset += sum(map(len, lines)) + len(lines)
+        return [*records]
+
+    def _take_each(self, lines: list[bytes]) -> list[Item]:
+        items: list[Item] = []
+        for line in lines:
+            self._take(line, items)
+            self._offset += len(line) + 1
+        self._bound_tail(items)
+        return items
 
     def _take(self, line: bytes, items: list[Item]) -> None:
         if self._is_skipping:
@@ -195,11 +222,8 @@ class Reader:
 def _parse(line: bytes) -> Record | Unknown | str:
     """Return the record in a line, or why there is none."""
     body = line[9:]
-    try:
-        if line[8:9] != b" " or int(line[:8], 16) != crc32(body):
-            return "checksum does not match"
-    except ValueError:
-        return "not a record"
+    if line[:9] != b"%08x " % crc32(body):
+        return "checksum does not match"
     try:
         record: Record = _decode_record(body)
         return record

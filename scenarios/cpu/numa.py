@@ -39,13 +39,12 @@ SYS = Path("/sys/devices/system")
 
 
 def work(lab, steps, mb):
-    """Multiply, noting how many cores are busy and on which one each step ends; return what this process was given."""
+    """Multiply, noting how many cores are busy so far and where each step ends; return what this process was given."""
     data = torch.ones(mb << 18)  # mb MiB, written: now its pages exist
     a, libc, ran_on = torch.rand(512, 512), ctypes.CDLL(None), []
+    wall, cpu = time.perf_counter(), time.process_time()
     for step in range(steps):
-        wall, cpu = time.perf_counter(), time.process_time()
-        for _ in range(10):
-            a @ a
+        a @ a
         ran_on.append(libc.sched_getcpu())
         lab.log(step, cores_busy=(time.process_time() - cpu) / (time.perf_counter() - wall), core=ran_on[-1])
     return torch.get_num_threads(), sorted(set(ran_on)), *home_of(data)
@@ -79,7 +78,7 @@ def why_not(*command):
 def run(
     lab: Lab,
     bind: Literal["core", "node", "none"] = "core",  # what the bound process is bound to
-    steps: int = 100,  # steps of each process, 1..100000 (quick 30)
+    steps: int = 300,  # steps of each process, 1..100000 (quick 100)
     mb: int = 128,  # size of the tensors in MiB, 1..4096 (quick 32)
 ) -> None:
     nodes = [n for n in range(1024) if (SYS / f"node/node{n}").exists()] or [0]
@@ -92,7 +91,7 @@ def run(
     for arm, words in (("free", []), ("bound", prefix if binding else [])):
         lab.stage(" ".join([arm, *words]))
         threads, ran_on, policy, homes = lab.arm(arm, work, steps, mb, prefix=words)()
-        lab.text(f"{threads} threads, ran on cores {ran_on}, pages on nodes {homes} under policy {policy}", title=arm)
+        lab.text(f"threads: {threads}; ran on cores {ran_on}; pages on nodes {homes}, policy {policy}", title=arm)
     lab.claim("torch bound to one core starts one thread", threads, equals=1)
     lab.claim("every step of the bound process runs on that core", ran_on, equals=[core])
     is_kept = policy.startswith("bind") and homes == [node]

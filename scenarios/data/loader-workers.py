@@ -70,7 +70,7 @@ def train(loader, train_ms):
         asked = time.monotonic()
 
 
-def draw(epoch, columns=90):
+def draw(epoch, columns=64):
     """Draw who loads (#) and when the loop trains (T); where its lane is empty, the loop waits."""
     start, end = epoch[0].asked, epoch[-1].trained
     lanes = {pid: [" "] * columns for pid in sorted({os.getpid()} | {batch.loaded_by for batch in epoch})}
