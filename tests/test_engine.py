@@ -134,6 +134,23 @@ def test_a_detached_run_can_be_attached_to_its_end(tuilab: Tuilab, root: Path, t
     assert "one is one" in done.stdout
 
 
+def test_ctrl_c_leaves_an_attached_run_running(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    tuilab("run", str(write_scenario(tmp_path, SLEEP)), "--detach")
+    run_dir = wait_for_stage(root, "asleep")
+    front = start(root, "attach", "last")
+    assert front.stderr is not None
+    front.stderr.readline()
+    front.send_signal(signal.SIGINT)
+
+    _, err = front.communicate(timeout=30)
+
+    assert front.returncode == 130
+    assert "which goes on" in err
+    assert look(run_dir).state() == "running"
+    tuilab("stop", "last", "--now")
+    until(lambda: processes_of(run_dir) == [])
+
+
 def test_when_the_supervisor_is_killed_its_worker_ends_and_the_run_is_lost(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     tuilab("run", str(write_scenario(tmp_path, SLEEP)), "--detach")
     run_dir = wait_for_stage(root, "asleep")

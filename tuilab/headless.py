@@ -31,25 +31,34 @@ class Talk(Protocol):
     def close(self) -> None: ...
 
 
-def follow(watch: Watch, talk: Talk, on_items: Callable[[list[tuple[str, Item]]], None] = lambda items: None) -> str:
-    """Follow a run to its end and return its state; Ctrl-C stops the run in order, a second one at once."""
+def follow(watch: Watch, talk: Talk, on_items: Callable[[list[tuple[str, Item]]], None], *, is_ours: bool) -> str:
+    """Follow a run to its end and return its state.
+
+    Ctrl-C stops a run of ours in order, a second one at once; of another's run it only ends the following.
+    """
     gc.enable()  # off while modules load; a long run wants it
     interrupts = 0
+    is_news = False  # of a run that is over already there is nothing to tell but its result
     while True:
         try:
             while items := watch.refresh():
                 on_items(items)
-                talk.update(watch)
-            talk.update(watch)
             state = watch.state()
-            if watch.summary.is_over or state == "lost":
+            is_over = watch.summary.is_over or state == "lost"
+            if is_news or not is_over:
+                talk.update(watch)
+            if is_over:
                 talk.close()
                 return state
+            is_news = True
             time.sleep(_POLL_S)
         except KeyboardInterrupt:
+            watch.was_interrupted = True
+            if not is_ours:
+                talk.close()
+                return watch.summary.state
             interrupts += 1
             launch.stop(watch.run_dir, at_once=interrupts > 1)
-            watch.was_interrupted = True
             print("\nstopping; Ctrl-C again stops at once" if interrupts == 1 else "\nstopping at once", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""`tuilab attach [RUN]`: follow a run to its end and print its result; of one that is over, print it again."""
+"""`tuilab attach [RUN]`: follow a run to its end and print its result; of one that is over, print it again. Ctrl-C leaves it running."""
 
 import sys
 
@@ -24,5 +24,5 @@ from tuilab.cli.follow import Outcome, follow_one
 def command(run: str, as_json: bool, as_jsonl: bool, strict: bool, plot: bool, quiet: bool, root: str | None) -> int:
     has_chart = (plot or sys.stdout.isatty()) and not quiet
     outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
-    follow_one(store.find(run, options.root(root)), outcome)
+    follow_one(store.find(run, options.root(root)), outcome, is_ours=False)
     return outcome.finish()

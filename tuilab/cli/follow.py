@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuilab import headless, launch
+from tuilab import headless, launch, store
 from tuilab.errors import ExitCode
 from tuilab.glyphs import Style, style_of
 from tuilab.journal import Item
@@ -61,7 +61,7 @@ def run_all(orders: list[RunOrder], outcome: Outcome) -> ExitCode:
     """Run orders one after another; an interrupt ends the line."""
     for order in orders:
         run_dir, supervisor = launch.start(order)
-        follow_one(run_dir, outcome)
+        follow_one(run_dir, outcome, is_ours=True)
         with contextlib.suppress(Exception):
             supervisor.wait(10)
         if outcome.codes[-1] == ExitCode.INTERRUPTED:
@@ -69,8 +69,8 @@ def run_all(orders: list[RunOrder], outcome: Outcome) -> ExitCode:
     return outcome.finish()
 
 
-def follow_one(run_dir: Path, outcome: Outcome) -> None:
-    """Follow a run to its end and keep its result."""
+def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool) -> None:
+    """Follow a run to its end and keep its result; leave one that is not ours when interrupted."""
     watch = Watch(run_dir)
     talk: headless.Talk = headless.Quiet()
     if not outcome.is_quiet:
@@ -81,7 +81,13 @@ def follow_one(run_dir: Path, outcome: Outcome) -> None:
         if outcome.as_jsonl:
             _print("\n".join(headless.json_line(run_dir, stream, item) for stream, item in items))
 
-    outcome.take(watch, headless.follow(watch, talk, pass_on))
+    state = headless.follow(watch, talk, pass_on, is_ours=is_ours)
+    if watch.was_interrupted and not is_ours:
+        name = store.short_id(run_dir.name)
+        _say(f"\nleft {name}, which goes on; come back: tuilab attach {name}   end it: tuilab stop {name}")
+        outcome.codes.append(ExitCode.INTERRUPTED)
+    else:
+        outcome.take(watch, state)
     watch.close()
 
 
