@@ -34,6 +34,7 @@ from tuilab.probes.env import cuda_facts, torch_facts
 from tuilab.race import Race, run_race
 
 _PENDING_LIMIT = 256  # device scalars held back before they are brought over
+_PENDING_PERIOD_S = 0.5
 _PROGRESS_PERIOD_S = 0.1
 _IMAGE_LIMIT = 128  # rows and columns
 _TEXT_LIMIT = 8_000  # characters
@@ -57,6 +58,7 @@ class Lab:
         self._names = _Names()
         self._pending: list[tuple[int, str, str, torch.Tensor]] = []
         self._progressed = 0.0
+        self._flushed = 0.0
         journal.append(events.EnvironmentRecorded(part="torch", facts=torch_facts(torch)))
 
     # ---- what happens
@@ -226,21 +228,23 @@ class Lab:
 
     def close(self) -> None:
         """Bring over what is still on a device."""
-        self._flush(is_last=True)
+        self._flush()
 
     # ---- plumbing
 
     def _hold_back(self, step: int, arm: str, name: str, value: torch.Tensor) -> None:
-        self._pending.append((step, arm, name, value.detach()))
-        if len(self._pending) >= _PENDING_LIMIT:
+        """Keep a copy on the device: the tensor may be written to again before it is brought over."""
+        self._pending.append((step, arm, name, value.detach().to(torch.float64, copy=True)))
+        if len(self._pending) >= _PENDING_LIMIT or time.monotonic() - self._flushed > _PENDING_PERIOD_S:
             self._flush()
 
-    def _flush(self, is_last: bool = False) -> None:
+    def _flush(self) -> None:
         """Bring the held-back scalars over in one copy."""
         if not self._pending:
             return
         pending, self._pending = self._pending, []
-        values = torch.stack([value.reshape(()).to(torch.float64) for *_, value in pending]).tolist()
+        self._flushed = time.monotonic()
+        values = torch.stack([value.reshape(()) for *_, value in pending]).tolist()
         for (step, arm, name, _), value in zip(pending, values, strict=True):
             self.log(step, arm=arm, **{name: value})
 

@@ -1,4 +1,7 @@
-"""`tuilab attach [RUN]`: follow a run to its end and print its result; of one that is over, print it again. Ctrl-C leaves it running."""
+"""`tuilab attach [RUN]`: follow a run to its end and print its result; of one that is over, print it again.
+
+Ctrl-C leaves the run running.
+"""
 
 import sys
 

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tuilab.probes import NotKnown, gather
 from tuilab.text import show
 
@@ -17,11 +19,11 @@ def cpu_facts(root: Path = Path("/")) -> dict[str, Any]:
         {
             "model": lambda: _model(root),
             "logical_cores": lambda: len(_online(root)),
-            "physical_cores": lambda: _physical_cores(root),
+            "physical_cores": _physical_cores,
             "usable_cores": lambda: len(os.sched_getaffinity(0)),
             "quota_cores": lambda: _tightest(root, "cpu", _quota_cores),
-            "memory_total_bytes": lambda: _meminfo(root, "MemTotal"),
-            "memory_available_bytes": lambda: _meminfo(root, "MemAvailable"),
+            "memory_total_bytes": lambda: psutil.virtual_memory().total,
+            "memory_available_bytes": lambda: psutil.virtual_memory().available,
             "memory_limit_bytes": lambda: _tightest(root, "memory", _limit_bytes),
             "governor": lambda: _governor(root),
             "load_average": lambda: list(os.getloadavg()),
@@ -49,10 +51,11 @@ def _online(root: Path) -> list[int]:
     return parse_cpu_list((root / "sys/devices/system/cpu/online").read_text())
 
 
-def _physical_cores(root: Path) -> int:
-    """Count the distinct sets of hardware threads that share a core."""
-    folder = root / "sys/devices/system/cpu"
-    return len({(folder / f"cpu{cpu}/topology/thread_siblings_list").read_text() for cpu in _online(root)})
+def _physical_cores() -> int:
+    cores = psutil.cpu_count(logical=False)
+    if cores is None:
+        raise NotKnown("the kernel does not tell which hardware threads share a core")
+    return int(cores)
 
 
 def _governor(root: Path) -> str:
@@ -61,13 +64,6 @@ def _governor(root: Path) -> str:
     if not names:
         raise NotKnown("no frequency control to be seen, as in most virtual machines")
     return show(", ".join(names), 100)
-
-
-def _meminfo(root: Path, key: str) -> int:
-    for line in (root / "proc/meminfo").read_text().splitlines():
-        if line.startswith(f"{key}:"):
-            return int(line.split()[1]) * 1024
-    raise NotKnown(f"/proc/meminfo has no {key}")
 
 
 def _pressure(root: Path) -> float:
