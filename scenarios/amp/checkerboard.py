@@ -1,0 +1,126 @@
+"""Mixed precision halves what is kept for backward; it halves the time only on hardware that is built for it.
+
+A small net learns to paint a checkerboard from pixel coordinates, once in float32 and once with autocast, from the same start.
+Autocast runs the convolutions on 16-bit copies and leaves weights, optimizer and loss in 32 bits. So the activations that wait
+for backward shrink to half, a 16-bit copy of each weight comes on top, and the picture is learned just as well.
+
+Time is another matter. The source says that one line can halve it "on modern hardware": with 16-bit matrix units, which are
+Tensor Cores in a GPU, AMX or AVX512-BF16 in a CPU, and with layers large enough to fill them. A CPU without them emulates, and
+a step takes several times as long. That is a result about your box, not an error.
+
+float16 has few bits for the exponent, so small gradients vanish; GradScaler multiplies the loss before backward and divides the
+gradients after it. bfloat16 has the exponent of float32 and needs no scaler; it is what a CPU gets here.
+
+## Predict
+How many times as fast is a step with mixed precision on this box?
+## Look for
+- with mixed precision a step keeps 0.45 to 0.55 times the bytes for backward
+- both nets paint 9 of 10 pixels or more right
+- the two losses end within 0.02 of each other
+- mixed precision halves the time of a step; that depends on 16-bit matrix units and on layers that fill them
+## Try next
+`--fields 8`: smaller fields are learned more slowly, in 16 bits as in 32, and 9 of 10 is REFUTED for both.
+`--size 512 --channels 256 --fields 8 --steps 500`: the source's experiment, if you have a GPU.
+## Source
+000 EffectivePyTorch by vahidk (https://github.com/vahidk/EffectivePyTorch), chapter 8: net, board, optimizer. Its ScriptModule
+is deprecated and left out; its two runs start from different weights, ours from the same. The count of bytes is ours.
+"""
+
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import nn
+from torch.nn.functional import mse_loss
+
+from tuilab import Lab
+
+
+def step_fp32(net, optimizer, scaler, dtype, x, target):
+    y = net(x)
+    loss = mse_loss(y, target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return y, loss
+
+
+def step_amp(net, optimizer, scaler, dtype, x, target):
+    with torch.autocast(x.device.type, dtype):
+        y = net(x)  # 16 bits
+        loss = mse_loss(y, target)  # 32 bits
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    return y, loss
+
+
+def build_net(channels):
+    torch.manual_seed(0)
+    layers = []
+    for width in (2, channels, channels):
+        layers += [nn.Conv2d(width, channels, 1), nn.BatchNorm2d(channels), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Conv2d(channels, 1, 1))
+
+
+def draw(size, fields):
+    """Return the coordinates (1, 2, size, size) and the board (1, 1, size, size)."""
+    place = torch.arange(size)
+    stripes = place * fields // size % 2
+    coordinates = torch.stack(torch.meshgrid(place / size, place / size, indexing="ij"))
+    return coordinates[None], (stripes ^ stripes[:, None]).float()[None, None]
+
+
+def run(
+    lab: Lab,
+    size: int = 0,  # pixels a side; 0 is 32 on a CPU and 512 on a GPU, 0..1024
+    channels: int = 0,  # channels of each layer; 0 is 32 on a CPU and 256 on a GPU, 0..1024
+    fields: int = 4,  # fields a side of the board, 1..64
+    steps: int = 300,  # steps of Adam, 40..5000 (quick 100)
+    dtype: Literal["auto", "bfloat16", "float16"] = "auto",  # the 16 bits; auto is float16 on a GPU, as in the source
+    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
+) -> None:
+    device = lab.device(device)
+    torch.set_num_threads(1)  # with more, a busy box waits for itself
+    is_gpu = device.type == "cuda"
+    size, channels = size or (512 if is_gpu else 32), channels or (256 if is_gpu else 32)
+    dtype = getattr(torch, dtype if dtype != "auto" else "float16" if is_gpu else "bfloat16")
+    x, board = (part.to(device) for part in draw(size, fields))
+
+    lab.stage("the first step")
+    take, saved = {}, {}
+    for arm, step in (("fp32", step_fp32), ("amp", step_amp)):
+        net = build_net(channels).to(device)
+        scaler = torch.amp.GradScaler(device.type, enabled=dtype is torch.float16)
+        take[arm] = partial(step, net, torch.optim.Adam(net.parameters(), lr=1e-3), scaler, dtype, x, board)
+        with lab.memory("first step", arm=arm) as memory:
+            take[arm]()
+        saved[arm] = memory.saved_bytes
+    share = saved["amp"] / saved["fp32"]
+    lab.claim("with mixed precision a step keeps 0.45 to 0.55 times the bytes for backward", share, between=(0.45, 0.55))
+
+    lab.stage("learning")
+    losses, right = {"fp32": [], "amp": []}, {}
+    for i in range(1, steps + 1):
+        for arm in take:
+            y, loss = take[arm]()
+            losses[arm].append(loss.detach())
+            lab.log(i, arm=arm, loss=losses[arm][-1])
+            if i % (steps // 10) == 0:
+                painted = y.detach().float()
+                right[arm] = ((painted > 0.5) == (board > 0.5)).float().mean().item()
+                lab.log(i, arm=arm, right=right[arm])
+                lab.image("painted | board", torch.cat([painted.clamp(0, 1), board], 3)[0, 0], arm=arm, step=i)
+        lab.progress(i, steps)
+    end = {arm: torch.stack(values[-20:]).mean().item() for arm, values in losses.items()}
+    lab.claim("both nets paint 9 of 10 pixels or more right", [*right.values()], at_least=0.9)
+    lab.claim("the two losses end within 0.02 of each other", abs(end["amp"] - end["fp32"]), at_most=0.02)
+
+    lab.stage("the time of a step")
+    lab.claim(
+        "mixed precision halves the time of a step; that depends on 16-bit matrix units and on layers that fill them",
+        ratio="fp32/amp",
+        at_least=2,
+    )
+    lab.race(fp32=lambda: take["fp32"]()[1], amp=lambda: take["amp"]()[1], same=0.05, device=device)
