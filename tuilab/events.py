@@ -52,6 +52,8 @@ class RunStarted(Event):
     changed: list[str] = []  # the params that differ from the scenario's defaults
     claims: list[str] = []  # read from the source before anything ran
     repeats: int = 1
+    looks: list[int] = []  # numbers of repeats at which the verdicts may end the run
+    budget_s: float | None = None
     quick: bool = False
     timeout_s: float | None = None
     argv: list[str] = []
@@ -156,6 +158,7 @@ class ClaimDeclared(Event):
     bound: float
     margin: float = 0.03
     confidence: float = 0.95
+    cores: int = 0  # that must be free for the claim to mean anything
 
 
 class ClaimNotTestable(Event):
@@ -207,6 +210,15 @@ class RaceStarted(Event):
     threads: int
     device: str
     loops: dict[str, int]  # calls of each arm in one of its blocks
+    base: str = ""  # the arm that the controls use
+    delay: float = 0.0  # of the control with a known delay, as a share of a step
+
+
+class FirstCalled(Event):
+    """The first call of an arm: what it costs once (compiling, first allocation) is a number of its own."""
+
+    arm: str
+    wall_ns: int
 
 
 class BlockTimed(Event):
@@ -218,14 +230,30 @@ class BlockTimed(Event):
     loops: int
     wall_ns: int
     cpu_ns: int
-    device_ns: int | None = None  # from CUDA events
+    device_ns: int | None = None  # from CUDA events: loops x the median step
     is_warmup: bool = False
+    control: Literal["", "same", "delayed"] = ""
+    is_disturbed: bool = False  # by the sensors alone; it was run again at once
+    is_rerun: bool = False
+    switches: int = 0  # involuntary context switches
+    pressure_us: int | None = None  # in which some process of the box waited for a core
+    steal_ticks: int | None = None  # that the hypervisor took
+    throttled: int | None = None  # periods in which the cgroup's quota was used up
+    records: int = 0  # written while the time ran
 
 
 class RaceFinished(Event):
     arms: list[str]
     is_same: bool | None = None  # did the arms compute the same thing; None: not asked
     difference: str = ""
+    record_ns: int = 0  # what writing a record cost, to judge the observer
+
+
+class CoresMeasured(Event):
+    """How many cores' worth of work as many busy processes really got."""
+
+    processes: int
+    effective: float
 
 
 class ScenarioFailed(Event):
@@ -296,5 +324,5 @@ Record = (
     RunStarted | StateChanged | WorkerStarted | WorkerExited | OutputCaptured | StopRequested | LeftoversEnded | SamplerEnded
     | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared | ClaimNotTestable | TextShown
     | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed
-    | BoxLacked | ScenarioFinished | Sampled | GpuFound | Unavailable | VerdictReached
+    | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished | Sampled | GpuFound | Unavailable | VerdictReached
 )  # fmt: skip

@@ -1,6 +1,13 @@
 """What was measured for a claim about two arms, gathered from the summary: all that a verdict may look at."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from tuilab import events
+from tuilab.summary import Block, RunSummary
+
+_CORES_SHARE = 0.8  # of the cores that a claim needs must have been free
 
 
 @dataclass(frozen=True)
@@ -18,3 +25,84 @@ class Evidence:
     observer_share: float = 0.0  # of a step, spent on recording
     difference: str = ""  # how the two arms differ in what they computed
     failed_repeats: int = 0  # repeats that ended before they had measured this
+    lacks: str = ""  # what the box did not give while this was measured
+
+
+def gather(claim: events.ClaimDeclared, summary: RunSummary) -> Evidence | None:
+    """Return the evidence for a claim so far; None while there is none."""
+    writers = [name for name in _repeats(summary) if {(name, claim.over), (name, claim.under)} <= summary.blocks.keys()]
+    rounds = [log_ratios(summary.blocks[name, claim.over], summary.blocks[name, claim.under]) for name in writers]
+    if not any(rounds):
+        return None
+    blocks = [block for name in writers for arm in (claim.over, claim.under) for block in summary.blocks[name, arm]]
+    return Evidence(
+        rounds=rounds,
+        same=_controls(claim, summary, writers, "same"),
+        delayed=_controls(claim, summary, writers, "delayed"),
+        delay=next((race.delay for _, race in summary.races if race.delay), 0.05),
+        disturbed_share=_disturbed_share(blocks),
+        observer_share=_observer_share(blocks, summary),
+        difference=_difference(claim, summary),
+        failed_repeats=_failed_repeats(summary, writers),
+        lacks=_lacks(claim, summary),
+    )
+
+
+def log_ratios(over: Sequence[Block], under: Sequence[Block]) -> list[float]:
+    """Return the log ratio of two arms in every round that has both."""
+    above, below = _by_round(over), _by_round(under)
+    return [math.log(step_s / below[number]) for number, step_s in above.items() if number in below]
+
+
+def _by_round(blocks: Sequence[Block]) -> dict[int, float]:
+    """Return the time of a call by round: no warm-up, and of a block that was run again the second time."""
+    return {block.round: block.step_s for block in blocks if not block.is_warmup}
+
+
+def _repeats(summary: RunSummary) -> list[str]:
+    """Return the writers of the repeats in their order; before a supervisor's record is seen, in that of their names."""
+    known = {name: worker.started for name, worker in summary.workers.items() if worker.started and not worker.started.arm}
+    unknown = {writer for writer, _ in summary.blocks} - summary.workers.keys()
+    return sorted(known, key=lambda name: known[name].repeat) + sorted(unknown)
+
+
+def _controls(claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str], control: str) -> list[list[float]]:
+    """Return the log ratios of a control in the race that had both arms of the claim."""
+    found = []
+    for writer, race in summary.races:
+        blocks = summary.controls.get((writer, race.base, control))
+        if writer in writers and {claim.over, claim.under} <= set(race.arms) and blocks:
+            found.append(log_ratios(blocks, summary.blocks[writer, race.base]))
+    return [logs for logs in found if logs]
+
+
+def _disturbed_share(blocks: Sequence[Block]) -> float:
+    first = [block for block in blocks if not block.is_warmup and not block.is_rerun]
+    return sum(block.is_disturbed for block in first) / len(first) if first else 0.0
+
+
+def _observer_share(blocks: Sequence[Block], summary: RunSummary) -> float:
+    """Return the greatest share of a block that recording took."""
+    record_ns = max((race.record_ns for _, race in summary.differences), default=0)
+    return max((block.records * record_ns / block.wall_ns for block in blocks if block.wall_ns), default=0.0)
+
+
+def _difference(claim: events.ClaimDeclared, summary: RunSummary) -> str:
+    """Return how the two arms differ in what they compute, or nothing: a faster arm must do the same work."""
+    for _, race in summary.differences:
+        if race.is_same is False and {claim.over, claim.under} <= set(race.arms):
+            return race.difference
+    return ""
+
+
+def _failed_repeats(summary: RunSummary, writers: Sequence[str]) -> int:
+    ended = [name for name in _repeats(summary) if name in summary.workers and summary.workers[name].exited]
+    return len([name for name in ended if name not in writers])
+
+
+def _lacks(claim: events.ClaimDeclared, summary: RunSummary) -> str:
+    """Return what the box did not give: cores that others used."""
+    got = min(summary.cores.get(claim.cores, []), default=None)
+    if claim.cores and got is not None and got < _CORES_SHARE * claim.cores:
+        return f"{claim.cores} busy processes got {got:.1f} cores between them: the box is too busy or too small"
+    return ""

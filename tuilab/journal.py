@@ -65,6 +65,11 @@ class Writer:
             self._is_torn = written != len(line)
             return not self._is_torn or self._lose("the disk is full")
 
+    @property
+    def written(self) -> int:
+        """How many records there have been."""
+        return self._next
+
     def sync(self) -> None:
         """Ask the disk to keep what was written; a disk that cannot says so in `trouble`."""
         try:

@@ -25,13 +25,14 @@ import torch
 
 from tuilab import device as devices
 from tuilab import events, orders
+from tuilab.cores import measure_cores
 from tuilab.errors import BoxLacks
 from tuilab.events import Measured
 from tuilab.journal import Writer, spell
 from tuilab.meters import Memory
-from tuilab.orders import ArmOrder, ArmReply
+from tuilab.orders import ArmOrder, ArmReply, WorkerOrder
 from tuilab.probes.env import cuda_facts, torch_facts
-from tuilab.race import Race, run_race
+from tuilab.race import Race, run_process_race, run_race
 
 _PENDING_LIMIT = 256  # device scalars held back before they are brought over
 _PENDING_PERIOD_S = 0.5
@@ -45,12 +46,12 @@ Scalar = float | int | torch.Tensor
 class Lab:
     """What `run(lab, ...)` gets: every call appends to the journal of the run."""
 
-    def __init__(
-        self, journal: Writer, run_dir: Path, line: socket.socket, *, repeat: int = 0, is_quick: bool = False, arm: str = ""
-    ) -> None:
-        self.repeat = repeat
-        self.is_quick = is_quick
-        self._arm = arm
+    def __init__(self, journal: Writer, run_dir: Path, line: socket.socket, order: WorkerOrder) -> None:
+        self.repeat = order.repeat
+        self.repeats = order.repeats
+        self.is_quick = order.quick
+        self._arm = order.arm.arm if order.arm else ""
+        self._raced: set[str] = set()
         self._journal = journal
         self._append_fields = journal.append_fields
         self._run_dir = run_dir
@@ -165,9 +166,21 @@ class Lab:
         seconds: float = 2.0,
         threads: int = 1,
         device: torch.device | None = None,
-        **arms: Callable[[], object],
+        **arms: Callable[[], Any],
     ) -> Race:
-        """Time functions against each other in alternating blocks; see race.py."""
+        """Time arms against each other: functions in alternating blocks, or `lab.arm(...)`s one after another; see race.py.
+
+        `same` is by how much their outputs may differ, or a function that compares two. An arm of its own process returns
+        the seconds that a step took.
+        """
+        if again := self._raced & set(arms):
+            raise ValueError(f"the arms {', '.join(sorted(again))} have raced before; give them other names")
+        self._raced |= set(arms)
+        processes = {name: arm for name, arm in arms.items() if isinstance(arm, Arm)}
+        if processes and len(processes) < len(arms):
+            raise TypeError("a race is between functions or between arms in processes of their own, not both")
+        if processes:
+            return run_process_race(self, processes)
         return run_race(self, arms, same, seconds / 4 if self.is_quick else seconds, threads, device or torch.device("cpu"))
 
     def arm(
@@ -178,8 +191,8 @@ class Lab:
         env: dict[str, str] | None = None,
         prefix: Sequence[str] = (),
         timeout: float = 60.0,
-    ) -> Callable[[], Any]:
-        """Return a function that calls `body(lab, *args)` in a fresh process and hands back what it returns.
+    ) -> "Arm":
+        """Return an arm: called, it runs `body(lab, *args)` in a fresh process and hands back what that returns.
 
         `env` is added to its environment, `prefix` stands before its command line (numactl, torchrun). The body is a
         function of the scenario file; what it takes and returns must be plain data. A failure raises ArmFailed.
@@ -187,7 +200,13 @@ class Lab:
         order = ArmOrder(
             arm=name, function=body.__qualname__, args=list(args), env=env or {}, prefix=list(prefix), timeout_s=timeout
         )
-        return lambda: self._run_arm(order)
+        return Arm(self, order)
+
+    def effective_cores(self, processes: int = 2) -> float:
+        """Measure how many cores' worth of work that many busy processes get: fewer than they are when others work here."""
+        effective = measure_cores(processes)
+        self._journal.append(events.CoresMeasured(processes=processes, effective=effective))
+        return effective
 
     # ---- what is claimed
 
@@ -204,16 +223,21 @@ class Lab:
         unit: str = "",
         ratio: str = "",
         margin: float = 0.03,
+        cores: int = 0,
     ) -> None:
         """Claim something about a measured value, or (with `ratio="slow/fast"`) about two arms of a race still to come.
 
-        With a value alone it must be True. The text is the bullet under `## Look for`, word for word.
+        With a value alone it must be True. The text is the bullet under `## Look for`, word for word. A claim about work in
+        parallel says how many `cores` it needs: on a busier box it is inconclusive.
         """
         op, want = _bound(got, equals, at_most, at_least, between)
         if ratio:
             over, _, under = ratio.partition("/")
             (bound,) = want.numbers
-            self._journal.append(events.ClaimDeclared(text=text, over=over, under=under, op=op, bound=bound, margin=margin))
+            declared = events.ClaimDeclared(text=text, over=over, under=under, op=op, bound=bound, margin=margin, cores=cores)
+            self._journal.append(declared)
+            if cores:
+                self.effective_cores(cores)
             return
         got = measured(got)
         self._journal.append(events.ClaimMeasured(text=text, got=got, op=op, want=want, tolerance=tolerance, unit=unit))
@@ -225,6 +249,10 @@ class Lab:
     def record(self, event: events.Event) -> None:
         """Append an event; for the lab's own parts."""
         self._journal.append(event)
+
+    @property
+    def records_written(self) -> int:
+        return self._journal.written
 
     def close(self) -> None:
         """Bring over what is still on a device."""
@@ -248,7 +276,8 @@ class Lab:
         for (step, arm, name, _), value in zip(pending, values, strict=True):
             self.log(step, arm=arm, **{name: value})
 
-    def _run_arm(self, order: ArmOrder) -> Any:
+    def run_arm(self, order: ArmOrder) -> Any:
+        """Have the supervisor run an arm, and wait for it."""
         orders.send(self._line, order)
         reply = orders.receive(self._line)
         if not isinstance(reply, ArmReply):
@@ -259,6 +288,17 @@ class Lab:
         if reply.error:
             raise ArmFailed(reply.error)
         return reply.value
+
+
+class Arm:
+    """A function of the scenario that runs in a process of its own each time it is called."""
+
+    def __init__(self, lab: Lab, order: ArmOrder) -> None:
+        self._lab = lab
+        self._order = order
+
+    def __call__(self) -> Any:
+        return self._lab.run_arm(self._order)
 
 
 class ArmFailed(Exception):

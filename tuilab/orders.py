@@ -26,6 +26,8 @@ class RunOrder(msgspec.Struct, kw_only=True):
     changed: list[str] = []
     claims: list[str] = []
     repeats: int = 1
+    looks: list[int] = []
+    budget_s: float | None = None
     quick: bool = False
     timeout_s: float | None = None
     argv: list[str] = []
@@ -58,6 +60,7 @@ class WorkerOrder(msgspec.Struct, kw_only=True):
     source_dir: str  # where the scenario file came from: its neighbours can be imported
     params: dict[str, Scalar] = {}
     repeat: int = 0
+    repeats: int = 1
     quick: bool = False
     arm: ArmOrder | None = None
 

@@ -1,27 +1,31 @@
-"""A race: functions timed against each other in alternating blocks, so that drift and luck of the slot cancel.
+"""A race: arms timed against each other in alternating blocks, so that drift and luck of the slot cancel.
 
-A block is as many calls of one arm as fill 10 ms (50 ms on a GPU). A round has one block of every arm; two arms alternate
-as AB BA BA AB, more rotate. Blocks before the times have settled are recorded as warm-up and not judged.
+A block is as many calls of one arm as fill 10 ms (50 ms on a GPU). A round has one block of every arm, in an order that rotates
+and is reversed every other round. Two more arms are controls: the fastest arm once more (A/A), and once more with a known delay
+of 5 %. Blocks before the times have settled are recorded as warm-up; a block that the sensors say was disturbed is run again
+once, and both stay in the record. Nothing is judged here.
 """
 
-import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tuilab import device as devices
 from tuilab import events
+from tuilab.sensors import Sensors, is_disturbed
+from tuilab.timing import calibrate, time_block
 
 if TYPE_CHECKING:
     from tuilab.lab import Lab
 
-Arms = dict[str, Callable[[], object]]
+Call = Callable[[], object]
 
-_BLOCK_S = {"cpu": 0.010, "cuda": 0.050}
-_ROUNDS = (6, 200)  # at least and at most
+DELAY = 0.05
+_MOST_ROUNDS = 200
+_UNITS = 6  # rounds of one process, or processes, that an interval needs at least
 _WARM_SHARE = 0.3  # of the time
 _DRIFT = 0.03
 
@@ -41,37 +45,51 @@ class Race:
         return median(a / b for a, b in zip(self.step_s[over], self.step_s[under], strict=True))
 
 
+@dataclass(frozen=True)
+class _Slot:
+    """One of the arms that take turns: an arm of the race, or a control."""
+
+    arm: str
+    call: Call
+    loops: int
+    calm_share: float  # CPU time of wall time when nothing interferes
+    control: str = ""
+
+
 def run_race(
-    lab: "Lab", arms: Arms, same: float | Callable[[Any, Any], bool] | None, seconds: float, threads: int, device: torch.device
-) -> Race:
+    lab: "Lab", arms: dict[str, Call], same: float | Callable[[Any, Any], bool] | None, seconds: float, threads: int,
+    device: torch.device,
+) -> Race:  # fmt: skip
     """Run the arms against each other for about `seconds` and return their times."""
     if len(arms) < 2:
         raise TypeError("a race takes two arms or more")
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        is_same, difference = _compare(arms, same)
-        loops = {name: _calibrate(arm, device) for name, arm in arms.items()}
-        lab.record(events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops))
-        step_s = _run_rounds(lab, arms, loops, seconds, device)
-        lab.record(events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference))
+        is_same, difference = _compare(lab, arms, same)
+        slots = _prepare(lab, arms, threads, device)
+        times, record_ns = _Rounds(lab, slots, seconds, device).run()
+        finished = events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference, record_ns=record_ns)
+        lab.record(finished)
     finally:
         torch.set_num_threads(before)
-    return Race(step_s)
+    return Race(times)
 
 
-def _compare(arms: Arms, same: float | Callable[[Any, Any], bool] | None) -> tuple[bool | None, str]:
-    """Call every arm once and say whether all compute what the first one does."""
-    outputs = {name: arm() for name, arm in arms.items()}
+def _compare(lab: "Lab", arms: dict[str, Call], same: float | Callable[[Any, Any], bool] | None) -> tuple[bool | None, str]:
+    """Call every arm for the first time and say whether all compute what the first one does."""
+    outputs = {}
+    for name, arm in arms.items():
+        began = time.perf_counter_ns()
+        outputs[name] = arm()
+        lab.record(events.FirstCalled(arm=name, wall_ns=time.perf_counter_ns() - began))
     if same is None:
         return None, ""
     (first, expected), *others = outputs.items()
     for name, output in others:
-        if callable(same):
-            if not same(expected, output):
-                return False, f"{name} does not give what {first} gives"
-        elif not _are_close(expected, output, same):
-            return False, f"{name} differs from {first} by more than {same:g}"
+        is_equal = same(expected, output) if callable(same) else _are_close(expected, output, same)
+        if not is_equal:
+            return False, f"{name} does not compute what {first} does"
     return True, ""
 
 
@@ -79,90 +97,101 @@ def _are_close(a: Any, b: Any, tolerance: float) -> bool:
     return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=tolerance, atol=tolerance)
 
 
-def _calibrate(arm: Callable[[], object], device: torch.device) -> int:
-    """Return how many calls fill a block."""
-    goal = _BLOCK_S[device.type]
-    loops = 1
-    while True:
-        wall_s = _time_block(arm, loops, device)[0] / 1e9
-        if wall_s >= goal / 2:
-            return max(1, math.ceil(loops * goal / wall_s))
-        loops *= 4 if wall_s < goal / 8 else 2
+def _prepare(lab: "Lab", arms: dict[str, Call], threads: int, device: torch.device) -> list[_Slot]:
+    """Find how many calls fill a block of each arm, and add the controls, made from the fastest arm."""
+    slots = []
+    step_s = {}
+    for name, arm in arms.items():
+        loops, timed = calibrate(arm, device)
+        step_s[name] = timed.wall_ns / loops
+        slots.append(_Slot(name, arm, loops, min(timed.cpu_ns / timed.wall_ns, 1.0)))
+    base = next(slot for slot in slots if slot.arm == min(step_s, key=step_s.__getitem__))
+    started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops={s.arm: s.loops for s in slots})
+    started.base, started.delay = base.arm, DELAY
+    lab.record(started)
+    return [*slots, *(_Slot(base.arm, base.call, base.loops, base.calm_share, control) for control in ("same", "delayed"))]
 
 
-def _run_rounds(lab: "Lab", arms: Arms, loops: dict[str, int], seconds: float, device: torch.device) -> dict[str, list[float]]:
-    names = list(arms)
-    warm: dict[str, list[float]] = {name: [] for name in names}
-    step_s: dict[str, list[float]] = {name: [] for name in names}
-    began = time.monotonic()
-    is_warming = True
-    for turn in range(10 * _ROUNDS[1]):
-        elapsed = time.monotonic() - began
-        if is_warming and (_has_settled(warm) or elapsed > _WARM_SHARE * seconds):
-            is_warming = False
-        done = len(step_s[names[0]])
-        if done >= _ROUNDS[0] and (elapsed > seconds or done >= _ROUNDS[1]):
-            break
-        for slot, name in enumerate(_order(names, turn)):
-            block_s = _run_block(lab, name, arms[name], loops[name], turn, slot, device, is_warming)
-            (warm if is_warming else step_s)[name].append(block_s)
-        lab.progress(min(int(elapsed * 1000), int(seconds * 1000)), int(seconds * 1000), "ms of racing")
-    return step_s
+class _Rounds:
+    """The rounds of a race."""
+
+    def __init__(self, lab: "Lab", slots: list[_Slot], seconds: float, device: torch.device) -> None:
+        self._lab = lab
+        self._slots = slots
+        self._seconds = seconds
+        self._device = device
+        self._sensors = Sensors()
+        self._warm: dict[str, list[float]] = {slot.arm: [] for slot in slots}
+        self._times: dict[str, list[float]] = {slot.arm: [] for slot in slots}
+        self._record_ns: list[int] = []
+
+    def run(self) -> tuple[dict[str, list[float]], int]:
+        """Return the times of a call of each arm by round, and what writing a record cost."""
+        least = max(2, -(-_UNITS // self._lab.repeats))
+        began = time.monotonic()
+        is_warming = True
+        turn = 0
+        while True:
+            elapsed = time.monotonic() - began
+            is_warming = is_warming and not (_has_settled(self._warm) or elapsed > _WARM_SHARE * self._seconds)
+            done = len(self._times[self._slots[0].arm])
+            if done >= least and (elapsed > self._seconds or done >= _MOST_ROUNDS):
+                return self._times, int(median(self._record_ns))
+            for slot_number, slot in enumerate(_order(self._slots, turn)):
+                self._run_slot(slot, turn, slot_number, is_warming)
+            turn += 1
+            done_ms, total_ms = int(min(elapsed, self._seconds) * 1000), int(self._seconds * 1000)
+            self._lab.progress(done_ms, total_ms, "ms of racing")
+
+    def _run_slot(self, slot: _Slot, turn: int, number: int, is_warmup: bool) -> None:
+        """Time a block, and once more if it was disturbed."""
+        for is_rerun in (False, True):
+            block = self._time(slot, turn, number)
+            block.is_warmup, block.is_rerun = is_warmup, is_rerun
+            began = time.perf_counter_ns()
+            self._lab.record(block)
+            self._record_ns.append(time.perf_counter_ns() - began)
+            if is_warmup or not block.is_disturbed:
+                break
+        if not slot.control:
+            step_s = (block.device_ns or block.wall_ns) / block.loops / 1e9
+            (self._warm if is_warmup else self._times)[slot.arm].append(step_s)
+
+    def _time(self, slot: _Slot, turn: int, number: int) -> events.BlockTimed:
+        before, written = self._sensors.read(), self._lab.records_written
+        timed = time_block(slot.call, slot.loops, self._device, DELAY if slot.control == "delayed" else 0.0)
+        seen = self._sensors.read().since(before)
+        block = events.BlockTimed(arm=slot.arm, round=turn, slot=number, loops=slot.loops, **timed._asdict(), **seen._asdict())
+        block.control = slot.control  # type: ignore[assignment]
+        block.records = self._lab.records_written - written
+        block.is_disturbed = is_disturbed(seen, timed.wall_ns, timed.cpu_ns, slot.calm_share)
+        return block
 
 
-def _run_block(
-    lab: "Lab", name: str, arm: Callable[[], object], loops: int, turn: int, slot: int, device: torch.device, is_warmup: bool
-) -> float:
-    wall_ns, cpu_ns, device_ns = _time_block(arm, loops, device)
-    block = events.BlockTimed(arm=name, round=turn, slot=slot, loops=loops, wall_ns=wall_ns, cpu_ns=cpu_ns, device_ns=device_ns)
-    block.is_warmup = is_warmup
-    lab.record(block)
-    return (device_ns or wall_ns) / loops / 1e9
-
-
-def _time_block(arm: Callable[[], object], loops: int, device: torch.device) -> tuple[int, int, int | None]:
-    """Return the wall, CPU and device time of `loops` calls in nanoseconds; a GPU is waited for once, at the end."""
-    span = _DeviceSpan() if device.type == "cuda" else None
-    devices.synchronize(device)
-    cpu_ns = time.process_time_ns()
-    wall_ns = time.perf_counter_ns()
-    if span:
-        span.begin()
-    for _ in range(loops):
-        arm()
-    if span:
-        span.end()
-    devices.synchronize(device)
-    wall_ns = time.perf_counter_ns() - wall_ns
-    cpu_ns = time.process_time_ns() - cpu_ns
-    return wall_ns, cpu_ns, span.elapsed_ns() if span else None
-
-
-class _DeviceSpan:
-    """Time on the GPU between two events."""
-
-    def __init__(self) -> None:
-        self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-
-    def begin(self) -> None:
-        self._events[0].record()
-
-    def end(self) -> None:
-        self._events[1].record()
-
-    def elapsed_ns(self) -> int:
-        return int(self._events[0].elapsed_time(self._events[1]) * 1e6)
-
-
-def _order(names: list[str], turn: int) -> list[str]:
-    """Return the order of a round: AB BA BA AB for two, a Latin rotation that is reversed every other time for more."""
-    if len(names) == 2:
-        return names if turn % 4 in (0, 3) else names[::-1]
-    shift = turn % len(names)
-    rotated = names[shift:] + names[:shift]
-    return rotated if (turn // len(names)) % 2 == 0 else rotated[::-1]
+def _order(slots: list[_Slot], turn: int) -> list[_Slot]:
+    """Return the order of a round: a rotation, reversed every other turn, so that each arm meets each slot and neighbour."""
+    shift = (turn // 2) % len(slots)
+    rotated = slots[shift:] + slots[:shift]
+    return rotated if turn % 4 in (0, 3) else rotated[::-1]
 
 
 def _has_settled(warm: dict[str, list[float]]) -> bool:
     """Say whether no arm's last three blocks drifted from the three before."""
     return all(len(times) >= 6 and abs(median(times[-3:]) / median(times[-6:-3]) - 1) < _DRIFT for times in warm.values())
+
+
+def run_process_race(lab: "Lab", arms: Mapping[str, Callable[[], float]]) -> Race:
+    """Race arms that need a process each: one after another, in an order that alternates from repeat to repeat.
+
+    Each returns the seconds that one step of it took.
+    """
+    names = list(arms) if lab.repeat % 2 == 0 else list(arms)[::-1]
+    lab.record(events.RaceStarted(arms=list(arms), threads=0, device="process", loops=dict.fromkeys(arms, 1)))
+    times: dict[str, list[float]] = {}
+    for slot, name in enumerate(names):
+        step_s = float(arms[name]())
+        times[name] = [step_s]
+        lab.record(events.BlockTimed(arm=name, round=0, slot=slot, loops=1, wall_ns=int(step_s * 1e9), cpu_ns=0))
+        lab.progress(slot + 1, len(names), "arms")
+    lab.record(events.RaceFinished(arms=list(arms)))
+    return Race(times)

@@ -4,7 +4,6 @@
 stream was read first.
 """
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,7 +43,11 @@ class Block:
 
     round: int
     step_s: float
-    is_warmup: bool
+    is_warmup: bool = False
+    is_disturbed: bool = False
+    is_rerun: bool = False
+    wall_ns: int = 0
+    records: int = 0  # written while the time ran
 
 
 @dataclass
@@ -78,6 +81,9 @@ class RunSummary:
     resources: dict[str, Series] = field(default_factory=dict)  # what the sampler saw
     claims: dict[str, Claim] = field(default_factory=dict)
     blocks: dict[tuple[str, str], list[Block]] = field(default_factory=dict)  # writer, arm
+    controls: dict[tuple[str, str, str], list[Block]] = field(default_factory=dict)  # writer, arm, control
+    first_calls: dict[str, list[float]] = field(default_factory=dict)  # arm: seconds, one a repeat
+    cores: dict[int, list[float]] = field(default_factory=dict)  # busy processes: cores that they got
     races: list[tuple[str, events.RaceStarted]] = field(default_factory=list)
     differences: list[tuple[str, events.RaceFinished]] = field(default_factory=list)  # races whose arms were compared
     memory: list[events.MemoryMeasured] = field(default_factory=list)
@@ -203,7 +209,19 @@ def _race_started(summary: RunSummary, stream: str, event: events.RaceStarted) -
 
 def _block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> None:
     step_s = (event.device_ns or event.wall_ns) / event.loops / 1e9
-    summary.blocks.setdefault((stream, event.arm), []).append(Block(event.round, step_s, event.is_warmup))
+    block = Block(event.round, step_s, event.is_warmup, event.is_disturbed, event.is_rerun, event.wall_ns, event.records)
+    if event.control:
+        summary.controls.setdefault((stream, event.arm, event.control), []).append(block)
+    else:
+        summary.blocks.setdefault((stream, event.arm), []).append(block)
+
+
+def _first_called(summary: RunSummary, stream: str, event: events.FirstCalled) -> None:
+    _keep(summary.first_calls.setdefault(event.arm, []), event.wall_ns / 1e9)
+
+
+def _cores_measured(summary: RunSummary, stream: str, event: events.CoresMeasured) -> None:
+    _keep(summary.cores.setdefault(event.processes, []), event.effective)
 
 
 def _race_finished(summary: RunSummary, stream: str, event: events.RaceFinished) -> None:
@@ -297,6 +315,8 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.ArmFinished: lambda summary, stream, event: _keep(summary.arms, event),
     events.RaceStarted: _race_started,
     events.BlockTimed: _block_timed,
+    events.FirstCalled: _first_called,
+    events.CoresMeasured: _cores_measured,
     events.RaceFinished: _race_finished,
     events.ScenarioFailed: _scenario_failed,
     events.BoxLacked: _box_lacked,
@@ -310,6 +330,8 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
 
 def ratios(summary: RunSummary, over: str, under: str) -> dict[str, list[float]]:
     """Return, by writer, the log ratio of two arms' times in every round that counts."""
+    import math
+
     found: dict[str, list[float]] = {}
     for (writer, arm), blocks in summary.blocks.items():
         other = summary.blocks.get((writer, under))

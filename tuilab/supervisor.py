@@ -109,6 +109,7 @@ class Supervisor:
             source_dir=str(Path(self.order.path).parent),
             params=self.order.params,
             repeat=child.repeat,
+            repeats=self.order.repeats,
             quick=self.order.quick,
             arm=arm,
         )
@@ -294,6 +295,8 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         changed=order.changed,
         claims=order.claims,
         repeats=order.repeats,
+        looks=order.looks,
+        budget_s=order.budget_s,
         quick=order.quick,
         timeout_s=order.timeout_s,
         argv=order.argv,

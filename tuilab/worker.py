@@ -49,7 +49,7 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: socket.socket
     try:
         from tuilab.lab import Lab
 
-        lab = Lab(journal, run_dir, line, repeat=order.repeat, is_quick=order.quick, arm=order.arm.arm if order.arm else "")
+        lab = Lab(journal, run_dir, line, order)
         module = load_scenario(run_dir / "scenario.py", order.source_dir)
         value = _call(module, lab, order)
         lab.close()

@@ -1,0 +1,108 @@
+"""The scenarios about memory give the exact values that their lessons promise; timings are not judged here."""
+
+from collections.abc import Callable
+from typing import Any
+
+Result = Callable[..., dict[str, Any]]
+
+UNJUDGED = {
+    "the GPU's own allocator sees the same peak with checkpoints and without",
+    "where matrix products are most of a step, it takes at least 1.2 times as long",
+}
+
+
+def refuted(run: dict[str, Any]) -> set[str]:
+    return {text for text, verdict in run["verdicts"].items() if verdict != "SUPPORTED" and text not in UNJUDGED}
+
+
+def why(run: dict[str, Any], start: str) -> str:
+    """What was measured for the claim that starts so."""
+    (found,) = [claim["why"] for claim in run["claims"] if claim["text"].startswith(start)]
+    return str(found)
+
+
+def of_arms(run: dict[str, Any], name: str, meter: str) -> list[tuple[str, float]]:
+    return [(memory["arm"], memory[meter]) for memory in run["memory"] if memory["name"] == name]
+
+
+# ---- ckpt-mlp
+
+
+def test_the_second_cell_reads_30_34_mb_in_both_orders(result: Result) -> None:
+    run = result("ckpt-mlp")
+
+    assert refuted(run) == set()
+    assert why(run, "alone") == "measured [19.67, 19.67]"
+    assert why(run, "whichever") == "measured [30.34, 30.34]"
+    assert of_arms(run, "alone", "peak_bytes") == [("ckpt", 11_150_336), ("plain", 11_150_336)]
+    assert of_arms(run, "alone", "live_bytes") == [("ckpt", 0), ("plain", 0)]
+    assert of_arms(run, "alone", "saved_bytes") == [("ckpt", 7_864_320), ("plain", 7_864_320)]
+    assert of_arms(run, "notebook", "peak_bytes") == [("ckpt, plain", 21_817_344), ("plain, ckpt", 21_817_344)]
+    assert run["series"][0]["name"] == "live_mb"
+
+
+def test_a_tidy_notebook_reads_19_67_mb_in_both_orders(result: Result) -> None:
+    run = result("ckpt-mlp", "--tidy")
+
+    assert {text.split()[0] for text in refuted(run)} == {"whichever", "the"}
+    assert why(run, "whichever") == "measured [19.67, 19.67], claimed [30.34, 30.34]"
+
+
+def test_a_checkpoint_around_both_layers_has_something_to_drop(result: Result) -> None:
+    run = result("ckpt-mlp", "--wrap", "middle")
+
+    assert "the model saves 7,864,320 bytes for backward, with checkpoints and without" in refuted(run)
+    assert of_arms(run, "alone", "saved_bytes") == [("ckpt", 7_864_320 - 1024 * 256 * 4), ("plain", 7_864_320)]
+
+
+# ---- ckpt-segments
+
+
+def test_segments_lower_the_peak_and_repeat_the_products(result: Result) -> None:
+    run = result("ckpt-segments", "--blocks", "32")
+
+    saved = dict(of_arms(run, "step", "saved_bytes"))
+    assert refuted(run) == set()
+    assert why(run, "forward's matrix products") == "measured 60"
+    assert why(run, "a BatchNorm") == "measured 2"
+    assert saved["0 segments"] == 96 * 256 * 128 * 4
+    assert saved["4 segments"] == 4 * 256 * 128 * 4
+
+
+def test_the_peaks_at_full_size_are_those_of_the_lesson(result: Result) -> None:
+    run = result("ckpt-segments", "--blocks", "32", "--width", "256", "--rows", "512")
+
+    peaks = {arm: round(peak / 1e6, 1) for arm, peak in of_arms(run, "step", "peak_bytes")}
+    assert peaks == {
+        "0 segments": 68.2,
+        "1 segments": 68.0,
+        "2 segments": 51.7,
+        "4 segments": 43.4,
+        "8 segments": 39.2,
+        "16 segments": 37.1,
+        "32 segments": 36.0,
+    }
+
+
+def test_other_dropout_masks_give_other_gradients(result: Result) -> None:
+    run = result("ckpt-segments", "--dropout", "0.1", "--forget-rng")
+
+    assert "gradients with checkpoints are bitwise those without" in refuted(run)
+
+
+def test_dropout_is_drawn_again_as_it_was(result: Result) -> None:
+    run = result("ckpt-segments", "--dropout", "0.1")
+
+    assert run["verdicts"]["gradients with checkpoints are bitwise those without"] == "SUPPORTED"
+
+
+def test_one_segment_leaves_the_peak_where_it_was(result: Result) -> None:
+    run = result("ckpt-segments", "--segments", "1")
+
+    assert refuted(run) == {"the chosen number of segments lowers the peak by a quarter or more"}
+
+
+def test_with_few_rows_the_weights_are_the_peak(result: Result) -> None:
+    run = result("ckpt-segments", "--rows", "32")
+
+    assert "the chosen number of segments lowers the peak by a quarter or more" in refuted(run)
