@@ -170,6 +170,6 @@ def _pack(value: Scenario | Param) -> list[object]:
 
 
 def _unpack(fields: list[Any]) -> Scenario:
-    id, topic, path, title, lesson, sections, read_params, arms, claims, error = fields
+    id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed = fields
     found = tuple(Param(name, kind, value, tuple(choices), *rest) for name, kind, value, choices, *rest in read_params)
-    return Scenario(id, topic, path, title, lesson, sections, found, tuple(arms), tuple(claims), error)
+    return Scenario(id, topic, path, title, lesson, sections, found, tuple(arms), tuple(claims), error, is_timed)

@@ -1,19 +1,30 @@
-"""The judge: a short-lived process that reads a run's journal, reaches the verdicts, and writes them in a stream of its own."""
+"""The judge: a short-lived process that reads a run's journal and reaches the verdicts.
+
+    python -P -m tuilab.judge RUN_DIR           write them in a stream of its own
+    python -P -m tuilab.judge RUN_DIR --look    write nothing; exit 10 while a claim about time is inconclusive
+"""
 
 import sys
 from pathlib import Path
 
+from tuilab.events import VerdictReached
 from tuilab.journal import Writer
-from tuilab.verdict import judge
+from tuilab.orders import UNDECIDED
+from tuilab.verdict import Verdict, judge
 from tuilab.watch import read_run
 
 
 def main() -> None:
-    """Judge the run whose folder is the one argument."""
+    """Judge the run whose folder is the first argument."""
     run_dir = Path(sys.argv[1])
     verdicts = judge(read_run(run_dir))
-    if not verdicts:
-        return
+    if "--look" in sys.argv[2:]:
+        raise SystemExit(UNDECIDED if any(verdict.verdict == Verdict.INCONCLUSIVE for verdict in verdicts) else 0)
+    if verdicts:
+        _write(run_dir, verdicts)
+
+
+def _write(run_dir: Path, verdicts: list[VerdictReached]) -> None:
     journal = Writer(run_dir / "journal" / "judge.jsonl")
     for verdict in verdicts:
         journal.append(verdict)

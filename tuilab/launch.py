@@ -17,18 +17,25 @@ from tuilab.scenario import Scenario
 from tuilab.text import show
 from tuilab.watch import Watch
 
+REPEATS = 6  # processes: the fewest that give an interval
+LOOKS = (8, 16, 24, 32, 40)  # repeats after which a run with a budget may be decided
+
 
 def order(
     scenario: Scenario,
     given: dict[str, Scalar],
     *,
     root: Path,
-    repeats: int = 1,
+    repeats: int | None = None,
+    budget_s: float | None = None,
     is_quick: bool = False,
     timeout_s: float | None = None,
     argv: list[str] | None = None,
 ) -> RunOrder:
-    """Return the order for one run of a scenario with the params that were given; the others take their defaults."""
+    """Return the order for one run of a scenario with the params that were given; the others take their defaults.
+
+    Claims about time want repeats: without a number, a budget or `quick` there are a few, enough for an interval.
+    """
     if scenario.error:
         raise UsageError(f"{scenario.id} cannot be run: {scenario.error}; see tuilab check {show(scenario.path)}")
     values = check_values(scenario.params, {**(quick_values(scenario.params) if is_quick else {}), **given})
@@ -42,7 +49,9 @@ def order(
         params=values,
         changed=[name for name, value in values.items() if value != defaults[name]],
         claims=[text for text in scenario.claims if "{" not in text],
-        repeats=repeats,
+        repeats=repeats or (LOOKS[-1] if budget_s else REPEATS if scenario.is_timed and not is_quick else 1),
+        looks=list(LOOKS) if budget_s and not repeats else [],
+        budget_s=budget_s,
         quick=is_quick,
         timeout_s=timeout_s,
         argv=argv or [],

@@ -11,6 +11,7 @@ import msgspec
 
 from tuilab.events import Scalar
 
+UNDECIDED = 10  # exit code of a judge that looked and wants more repeats
 _LIMIT = 200_000  # bytes; under the default send buffer of a unix socket
 
 

@@ -35,3 +35,4 @@ class Scenario:
     arms: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     error: str = ""
+    is_timed: bool = False  # has claims about the ratio of two arms, which want repeats

@@ -128,6 +128,7 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
         params=_read_params(run, text),
         arms=tuple(dict.fromkeys(arms)),
         claims=tuple(dict.fromkeys(claims)),
+        is_timed=any(keyword.arg == "ratio" for call in lab_calls(tree, lab_name(run), "claim") for keyword in call.keywords),
     )
 
 

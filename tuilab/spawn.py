@@ -95,9 +95,9 @@ def spawn_sampler(run_dir: Path, stream: str) -> Child:
     return Child(stream, process)
 
 
-def spawn_judge(run_dir: Path) -> Child:
+def spawn_judge(run_dir: Path, *flags: str) -> Child:
     """Start the process that reaches the verdicts."""
-    command = [sys.executable, "-P", "-m", "tuilab.judge", str(run_dir)]
+    command = [sys.executable, "-P", "-m", "tuilab.judge", str(run_dir), *flags]
     return Child("judge", subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL))
 
 

@@ -44,6 +44,7 @@ class Supervisor:
         self.journal = Writer(run_dir / "journal" / "supervisor.jsonl")
         self._outputs = {1: Capture(run_dir / "stdout.log"), 2: Capture(run_dir / "stderr.log")}
         self._crew = Crew(self._outputs, self._heed_signal, self._start_arm, self._note_death)
+        self._began = time.monotonic()
         self._workers_started = 0
         self._sampler: Child | None = None
         self._samplers_started = 0
@@ -68,19 +69,38 @@ class Supervisor:
     # ---- workers and arms
 
     def _run_repeats(self) -> tuple[str, str]:
+        longest_s = 0.0
         for repeat in range(self.order.repeats):
-            worker = self._start_worker(repeat)
-            if repeat == 0:
-                self._enter("running")
-            while not worker.is_over:
-                self._turn(0.5)
-                if self._stop:
-                    self._end_others(self._sampler_pid())
-            self._end_others(self._sampler_pid())
-            state, reason = self._stop or _outcome(worker)
+            began = time.monotonic()
+            state, reason = self._run_repeat(repeat)
             if state != "succeeded":
                 return state, reason
+            longest_s = max(longest_s, time.monotonic() - began)
+            if reason := self._is_enough(repeat + 1, longest_s):
+                return "succeeded", reason
         return "succeeded", ""
+
+    def _run_repeat(self, repeat: int) -> tuple[str, str]:
+        worker = self._start_worker(repeat)
+        if repeat == 0:
+            self._enter("running")
+        while not worker.is_over:
+            self._turn(0.5)
+            if self._stop:
+                self._end_others(self._sampler_pid())
+        self._end_others(self._sampler_pid())
+        return self._stop or _outcome(worker)
+
+    def _is_enough(self, repeats: int, longest_s: float) -> str:
+        """Return why no further repeat is run, or nothing: the claims are decided at a planned look, or the budget is spent."""
+        if repeats >= self.order.repeats:
+            return ""
+        if repeats in self.order.looks and self._judge("--look") == 0:
+            return f"decided after {repeats} repeats"
+        spent_s = time.monotonic() - self._began
+        if self.order.budget_s and spent_s + longest_s > self.order.budget_s:
+            return f"the budget of {self.order.budget_s:g} s is spent after {repeats} repeats"
+        return ""
 
     def _start_worker(self, repeat: int, arm: ArmOrder | None = None, asker: Child | None = None) -> Child:
         child = spawn_worker(f"worker-{self._workers_started}", self.run_dir.name, arm)
@@ -188,15 +208,16 @@ class Supervisor:
             while self._sampler:
                 self._crew.turn(0.1)
 
-    def _judge(self) -> None:
-        """Have the verdicts reached by a process of its own: statistics are slow to load."""
-        child = spawn_judge(self.run_dir)
+    def _judge(self, *flags: str) -> int | None:
+        """Have the verdicts reached by a process of its own: statistics are slow to load. Returns its exit code."""
+        child = spawn_judge(self.run_dir, *flags)
         child.deadline = child.started + JUDGE_PATIENCE_S
         self._crew.add(child)
         while not child.is_over:
             self._crew.turn(0.1)
-        if child.code != 0:
+        if child.code not in (0, orders.UNDECIDED):
             self.journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {child.how_it_ended()}"))
+        return child.code
 
     # ---- time and stopping
 

@@ -58,7 +58,7 @@ class MLP(nn.Module):
 
 def run_cell(names, memory, has_checkpoints, wrap, batch, device):
     """A cell of the notebook; `names` are its variables, and an old value lives until the new one takes the name."""
-    with torch.device(device):
+    with device:
         names["model"] = MLP(wrap)
         names["x"] = torch.randn(batch, 1024)
     memory.reset_peak()

@@ -22,6 +22,23 @@ ROOT = click.Option(
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
 
 
+class Duration(click.ParamType):  # type: ignore[type-arg]
+    """Seconds, from `90`, `90s`, `2m` or `1.5h`."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value).strip()
+        factor = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+        try:
+            seconds = float(text[:-1]) * factor if factor else float(text)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds < 1e6:
+            self.fail(f"{value!r} is not a duration; it takes 90s, 2m or 1.5h", param, ctx)
+        return seconds
+
+
 def root(given: str | None) -> "Path":
     """Return the folder of runs that was asked for."""
     from pathlib import Path  # `tuilab list` needs these options, but no paths

@@ -21,7 +21,10 @@ _BASE: list[click.Parameter] = [
     click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
     click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, as it comes."),
     click.Option(["--quick"], is_flag=True, help="Smaller sizes: an answer in seconds."),
-    click.Option(["--repeat"], type=click.IntRange(1, 1000), default=1, help="Fresh processes to run it in."),
+    click.Option(
+        ["--repeat"], type=click.IntRange(1, 1000), help="Fresh processes to run it in (else 6 where time is claimed, or 1)."
+    ),
+    click.Option(["--budget"], type=options.Duration(), help="Repeat until the claims are decided, or this time is spent."),
     click.Option(["--timeout"], type=click.FloatRange(0, min_open=True), help="Stop it after so many seconds."),
     click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
     click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
@@ -122,6 +125,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             values,
             root=options.root(given["root"]),
             repeats=given["repeat"],
+            budget_s=given["budget"],
             is_quick=given["quick"],
             timeout_s=given["timeout"],
             argv=sys.argv[1:],
