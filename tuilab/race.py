@@ -104,7 +104,7 @@ def _prepare(lab: "Lab", arms: dict[str, Call], threads: int, device: torch.devi
     for name, arm in arms.items():
         loops, timed = calibrate(arm, device)
         step_s[name] = timed.wall_ns / loops
-        slots.append(_Slot(name, arm, loops, min(timed.cpu_ns / timed.wall_ns, 1.0)))
+        slots.append(_Slot(name, arm, loops, timed.cpu_ns / timed.wall_ns))
     base = next(slot for slot in slots if slot.arm == min(step_s, key=step_s.__getitem__))
     started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops={s.arm: s.loops for s in slots})
     started.base, started.delay = base.arm, DELAY

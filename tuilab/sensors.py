@@ -43,10 +43,12 @@ class Sensors:
 def is_disturbed(seen: Reading, wall_ns: int, cpu_ns: int, calm_share: float) -> bool:
     """Say whether a block was disturbed: throttled, robbed by the hypervisor, or off its core for a tenth of its time.
 
-    `calm_share` is the CPU time that this arm uses of its wall time when nothing interferes.
+    `calm_share` is the CPU time that this arm uses of its wall time when nothing interferes; of one that mostly waits it tells
+    nothing.
     """
     stolen_s = (seen.steal_ticks or 0) / _TICKS_PER_S
-    return bool(seen.throttled) or stolen_s > 0.02 * wall_ns / 1e9 or cpu_ns / wall_ns < 0.9 * calm_share
+    is_off_core = calm_share > 0.5 and cpu_ns / wall_ns < 0.9 * calm_share
+    return bool(seen.throttled) or stolen_s > 0.02 * wall_ns / 1e9 or is_off_core
 
 
 def _open(path: str) -> int | None:

@@ -37,6 +37,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "memory": [{"name": m.name, "arm": m.arm, **m.values} for m in summary.memory],
         "resources": [_series(series) for series in summary.resources.values()],
         "gpus": [{"uuid": g.uuid, "index": g.index, "name": g.name, "bytes": g.bytes_total} for g in summary.gpus.values()],
+        "texts": [{"title": text.title, "text": text.text} for text in summary.texts],
         "unavailable": summary.unavailable,
         "environment": summary.environment,
         "failure": _failure(summary),

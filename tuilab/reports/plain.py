@@ -111,23 +111,28 @@ def _key_numbers(summary: RunSummary, style: Style) -> str:
 
 
 def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:
-    rows = []
+    """Return the median time of each arm over all its blocks, and what its first call cost where that is another matter."""
+    times: dict[str, list[float]] = {}
     for (_, arm), blocks in summary.blocks.items():
-        times = [block.step_s for block in blocks if not block.is_warmup]
-        if times:
-            rows.append((show(arm, 40), f"{seconds(median(times))} a call, median of {plural(len(times), 'block')}"))
-    return rows[:12]
+        times.setdefault(arm, []).extend(block.step_s for block in blocks if not block.is_warmup)
+    rows = []
+    for arm, found in list(times.items())[:12]:
+        if found:
+            usual, first = median(found), median(summary.first_calls.get(arm, [0.0]))
+            once = f", the first one {seconds(first)}" if first > 3 * usual else ""
+            rows.append((show(arm, 40), f"{seconds(usual)} a call, median of {plural(len(found), 'block')}{once}"))
+    return rows
 
 
 def _memory_rows(summary: RunSummary) -> list[tuple[str, str]]:
-    rows = []
-    for memory in summary.memory[:12]:
+    rows: dict[str, str] = {}
+    for memory in summary.memory:
         values = [
             f"{show(name.removesuffix('_bytes'))} {size(value) if name.endswith('_bytes') else f'{value:g}'}"
             for name, value in memory.values.items()
         ]
-        rows.append((show(f"{memory.name} {memory.arm}".strip(), 40), ", ".join(values)))
-    return rows
+        rows[show(f"{memory.name} {memory.arm}".strip(), 40)] = ", ".join(values)
+    return list(rows.items())[:12]
 
 
 def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
