@@ -1,7 +1,7 @@
 """The judge: a short-lived process that reads a run's journal and reaches the verdicts.
 
-    python -P -m tuilab.judge RUN_DIR           write them in a stream of its own
-    python -P -m tuilab.judge RUN_DIR --look    write nothing; exit 10 while a claim about time is inconclusive
+python -P -m tuilab.judge RUN_DIR           write them in a stream of its own
+python -P -m tuilab.judge RUN_DIR --look    write nothing; exit 10 while a claim about time is inconclusive
 """
 
 import sys

@@ -10,6 +10,11 @@ def runs_folder() -> str:
     return os.environ.get("TUILAB_ROOT") or f"{_base('XDG_STATE_HOME', '.local/state')}/tuilab/runs"
 
 
+def calibration_file() -> str:
+    """Return where the calibrations of boxes are kept, beside the folder of runs."""
+    return f"{os.path.dirname(os.path.abspath(runs_folder()))}/calibration.json"
+
+
 def cache_folder() -> str:
     """Return the folder for what can be made again."""
     return f"{_base('XDG_CACHE_HOME', '.cache')}/tuilab"

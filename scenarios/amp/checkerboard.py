@@ -75,7 +75,7 @@ def run(
     size: int = 0,  # pixels a side; 0 is 32 on a CPU and 512 on a GPU, 0..1024
     channels: int = 0,  # channels of each layer; 0 is 32 on a CPU and 256 on a GPU, 0..1024
     fields: int = 4,  # fields a side of the board, 1..64
-    steps: int = 300,  # steps of Adam, 40..5000 (quick 100)
+    steps: int = 150,  # steps of Adam, 40..5000 (quick 100)
     dtype: Literal["auto", "bfloat16", "float16"] = "auto",  # the 16 bits; auto is float16 on a GPU, as in the source
     device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
@@ -117,4 +117,4 @@ def run(
         ratio="fp32/amp",
         at_least=2,
     )
-    lab.race(fp32=take["fp32"], amp=take["amp"], same=lambda a, b: abs(a[1] - b[1]) < 0.05, device=device)
+    lab.race(fp32=take["fp32"], amp=take["amp"], same=lambda a, b: abs(a[1] - b[1]) < 0.05, seconds=1, device=device)

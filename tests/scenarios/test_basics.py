@@ -10,11 +10,10 @@ Result = Callable[..., dict[str, Any]]
 SPREAD = "the seeds disagree about the intercept by 1 or more"
 LOTTERY = "the source's intercept 3.4504 lies among those of the seeds"
 STEEPNESS = "the loss is 4000 times steeper in its steepest direction than in its flattest, or more"
-ON_GPU = "at steps this small a GPU waits for launches and is slower than the CPU"
 
 
 def refuted(run: dict[str, Any]) -> set[str]:
-    return {text for text, verdict in run["verdicts"].items() if verdict != "SUPPORTED" and text != ON_GPU}
+    return {text for text, verdict in run["verdicts"].items() if verdict != "SUPPORTED"}
 
 
 def last(run: dict[str, Any], name: str) -> list[float]:

@@ -21,6 +21,7 @@ VERBS = {
     "stop": "Stop a run.",
     "rm": "Delete runs.",
     "verify": "Check that a run's record is whole.",
+    "calibrate": "Measure how far verdicts about time can be trusted on this box.",
     "check": "Tell a scenario's author what is missing.",
     "new": "Write a new scenario from a template.",
 }

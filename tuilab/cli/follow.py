@@ -29,6 +29,7 @@ class Outcome:
     is_strict: bool = False
     is_quiet: bool = False
     has_chart: bool = False
+    is_silent: bool = False  # whoever asked prints what came of it
     runs: list[tuple[RunSummary, str, Path]] = field(default_factory=list)
     codes: list[ExitCode] = field(default_factory=list)
 
@@ -42,7 +43,7 @@ class Outcome:
         code = headless.exit_code(watch.summary, state, is_strict=self.is_strict)
         self.codes.append(ExitCode.INTERRUPTED if watch.was_interrupted else code)
         self.runs.append((watch.summary, state, watch.run_dir))
-        if not (self.as_json or self.as_jsonl):
+        if not (self.as_json or self.as_jsonl or self.is_silent):
             width = shutil.get_terminal_size((100, 24)).columns
             style = style_of(sys.stdout)
             _print(style.fit(render(watch.summary, state, watch.run_dir, style, width, has_chart=self.has_chart)))
