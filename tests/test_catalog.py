@@ -379,7 +379,7 @@ def test_the_list_as_json_is_one_document(mine: Path) -> None:
     listed = json.loads(json.dumps(document(load(mine), {"good": "SUPPORTED"})))
 
     assert listed["schema"] == "tuilab.list/1"
-    assert " ".join(sorted(listed["scenarios"][0])) == "arms claims error id last_verdict params path title topic"
+    assert " ".join(sorted(listed["scenarios"][0])) == "arms claims error id is_timed last_verdict params path title topic"
     assert listed["scenarios"][0]["params"][0]["high"] == 10000
     assert listed["scenarios"][0]["last_verdict"] == "SUPPORTED"
 

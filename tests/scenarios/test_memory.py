@@ -97,6 +97,6 @@ def test_one_segment_leaves_the_peak_where_it_was(result: Result) -> None:
 
 
 def test_with_few_rows_the_weights_are_the_peak(result: Result) -> None:
-    run = result("ckpt-segments", "--rows", "32")
+    run = result("ckpt-segments", "--rows", "64")
 
     assert "the chosen number of segments lowers the peak by a quarter or more" in refuted(run)
