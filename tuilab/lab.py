@@ -17,6 +17,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ class Lab:
 
     def log(self, step: int, *, arm: str = "", **values: Scalar) -> None:
         """Record scalars of a step; tensors on a GPU are gathered and brought over later, so that no step waits."""
+        step = index(step)  # a float is a mistake, and so would be its record
         fields = ""
         for name, value in values.items():
             if type(value) is not float:

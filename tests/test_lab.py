@@ -1,0 +1,183 @@
+"""The lab: what a scenario calls, and what stands in the journal afterwards."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tuilab import events, orders
+from tuilab.journal import Corrupt, Gap, Item, Reader, Writer
+from tuilab.lab import Lab
+from tuilab.orders import WorkerOrder
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    (tmp_path / "artifacts").mkdir()
+    ours, theirs = orders.pair()
+    order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), quick=True)
+    with ours, theirs:
+        yield Lab(Writer(tmp_path / "worker-0.jsonl"), tmp_path, ours, order)
+
+
+@pytest.fixture
+def recorded(lab: Lab, tmp_path: Path) -> Callable[[type], list[Item]]:
+    """Return the records of a kind so far."""
+    return lambda kind: [item for item in Reader(tmp_path / "worker-0.jsonl").read_all() if isinstance(item, kind)]
+
+
+def test_scalars_of_every_kind_are_logged_as_numbers(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    weight = torch.tensor(2.5, requires_grad=True)
+
+    lab.log(0, a=1, b=0.5, c=True, d=torch.tensor(3), e=weight * 2, f=math.nan, g=-math.inf)
+
+    (record,) = recorded(events.Logged)
+    assert repr(record.v) == "{'a': 1.0, 'b': 0.5, 'c': 1.0, 'd': 3.0, 'e': 5.0, 'f': nan, 'g': -inf}"
+
+
+def test_names_and_arms_may_hold_anything(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    lab.log(7, arm='a"\n\x1b[2J', **{'na"me\\': 1.0})
+
+    (record,) = recorded(events.Logged)
+    assert (record.s, record.a, record.v) == (7, 'a"\n\x1b[2J', {'na"me\\': 1.0})
+
+
+def test_what_is_not_a_step_is_refused(lab: Lab) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        lab.log(1.5, loss=1.0)  # type: ignore[arg-type]
+
+
+def test_progress_is_written_now_and_then_and_at_the_end(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    for step in range(1000):
+        lab.progress(step + 1, 1000)
+
+    found = recorded(events.Progressed)
+    assert len(found) < 100
+    assert found[-1].done == 1000
+
+
+def test_an_image_keeps_its_range_and_marks_what_is_not_finite(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    lab.image("board", [[0.0, 1.0], [math.nan, math.inf]])
+
+    (image,) = recorded(events.ImageShown)
+    assert (image.rows, image.cols, image.low, image.high, image.cells) == (2, 2, 0.0, 1.0, "AP7//w==")
+
+
+def test_a_large_image_is_thinned(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    lab.image("board", torch.rand(1000, 300))
+
+    (image,) = recorded(events.ImageShown)
+    assert (image.rows, image.cols) == (125, 100)
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc/passwd", "", ".hidden", "a/b"])
+def test_an_artifact_stays_in_its_folder(lab: Lab, name: str) -> None:
+    with pytest.raises(ValueError, match="plain file name"):
+        lab.artifact(name, "x")
+
+
+def test_an_artifact_is_kept_with_its_digest(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    path = lab.artifact("note.txt", "kept")
+
+    (saved,) = recorded(events.ArtifactSaved)
+    assert path.read_text() == "kept" and path.stat().st_mode & 0o777 == 0o600
+    assert (saved.bytes_total, saved.sha256[:8]) == (4, "79f076ab")
+
+
+@pytest.mark.parametrize("bound", [{}, {"equals": 1, "at_most": 2}])
+def test_a_claim_has_exactly_one_bound(lab: Lab, bound: dict[str, float]) -> None:
+    with pytest.raises(TypeError, match="one of equals"):
+        lab.claim("c", 1, **bound)  # type: ignore[arg-type]
+
+
+def test_a_claim_about_a_ratio_is_on_record_before_the_race(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    lab.claim("slow is slower", ratio="slow/fast", at_least=2)
+    lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.2)
+
+    (claim,) = recorded(events.ClaimDeclared)
+    blocks = recorded(events.BlockTimed)
+    assert (claim.over, claim.under, claim.op, claim.bound) == ("slow", "fast", "at_least", 2.0)
+    assert claim.n < min(block.n for block in blocks)
+
+
+def test_a_race_times_every_arm_and_both_controls_in_every_round(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.2, same=lambda a, b: True)
+
+    blocks = [block for block in recorded(events.BlockTimed) if not block.is_warmup and not block.is_rerun]
+    by_round: dict[int, list[tuple[str, str]]] = {}
+    for block in blocks:
+        by_round.setdefault(block.round, []).append((block.arm, block.control))
+    assert len(by_round) >= 6
+    expected = [("fast", ""), ("fast", "delayed"), ("fast", "same"), ("slow", "")]
+    assert {tuple(sorted(found)) for found in by_round.values()} == {tuple(expected)}
+    assert len({found[0] for found in by_round.values()}) > 1  # the first slot goes round
+    assert all(block.records == 0 for block in blocks)
+    (finished,) = recorded(events.RaceFinished)
+    assert finished.is_same is True and finished.record_ns > 0
+
+
+def test_arms_that_compute_different_things_are_found(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    lab.race(right=lambda: torch.ones(2), wrong=lambda: torch.zeros(2), seconds=0.1, same=1e-6)
+
+    (finished,) = recorded(events.RaceFinished)
+    assert (finished.is_same, finished.difference) == (False, "wrong does not compute what right does")
+
+
+def test_a_race_puts_the_number_of_threads_back(lab: Lab) -> None:
+    before = torch.get_num_threads()
+
+    with pytest.raises(ZeroDivisionError):
+        lab.race(one=lambda: 1 / 0, two=lambda: 1)
+
+    assert torch.get_num_threads() == before
+
+
+def test_an_arm_races_once(lab: Lab) -> None:
+    lab.race(a=lambda: 1, b=lambda: 2, seconds=0.05)
+
+    with pytest.raises(ValueError, match="raced before"):
+        lab.race(a=lambda: 1, c=lambda: 2)
+
+
+def test_functions_and_processes_do_not_race_each_other(lab: Lab) -> None:
+    with pytest.raises(TypeError, match="not both"):
+        lab.race(one=lab.arm("one", test_an_arm_races_once), two=lambda: 1)
+
+
+HOT_LOOP = """
+import sys
+from pathlib import Path
+from tuilab import orders
+from tuilab.journal import Writer
+from tuilab.lab import Lab
+folder = Path(sys.argv[1])
+order = orders.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder))
+lab = Lab(Writer(folder / "worker-0.jsonl"), folder, orders.pair()[0], order)
+step = 0
+while True:
+    lab.log(step, loss=0.5)
+    if step % 1000 == 0:
+        print(step, flush=True)
+    step += 1
+"""
+
+
+def test_a_kill_in_a_hot_loop_loses_no_scalar(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", HOT_LOOP, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    reported = [int(process.stdout.readline()) for _ in range(5)][-1]
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+    items = list(Reader(tmp_path / "worker-0.jsonl").read_all())
+
+    logged = [item.s for item in items if isinstance(item, events.Logged)]
+    assert not [item for item in items if isinstance(item, Corrupt | Gap)]
+    assert logged == list(range(len(logged))) and len(logged) > reported
