@@ -128,8 +128,11 @@ def test_a_line_that_is_there_twice_is_counted_once(path: Path) -> None:
 
 
 def test_a_kind_from_the_future_is_kept_and_passed_over(path: Path) -> None:
+    class TeaBrewed(events.Event):
+        cups: int
+
     writer = Writer(path)
-    writer.append_fields('"k":"tea_brewed","cups":2')
+    writer.append(TeaBrewed(cups=2))
     writer.append(StageEntered(name="after"))
 
     first, second = read(path)
@@ -267,11 +270,12 @@ def test_the_child_of_a_fork_cannot_write_into_its_parents_stream(path: Path) ->
 LOG_FOREVER = """
 import sys
 from pathlib import Path
+from tuilab.events import Logged
 from tuilab.journal import Writer
 writer = Writer(Path(sys.argv[1]))
 step = 0
 while True:
-    writer.append_fields(f'"k":"logged","s":{step},"v":{{"loss":0.5}}')
+    writer.append(Logged(s=step, v={"loss": 0.5}), is_finite=True)
     if step % 1000 == 0:
         print(step, flush=True)
     step += 1

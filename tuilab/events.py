@@ -116,7 +116,7 @@ class StageEntered(Event):
     name: str
 
 
-class Logged(Event):
+class Logged(Event, gc=False):
     """The hot record: scalars of one step. Short keys, because there may be a million of them."""
 
     s: int

@@ -21,7 +21,6 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 
 from tuilab import device as devices
@@ -29,7 +28,7 @@ from tuilab import events, orders
 from tuilab.cores import measure_cores
 from tuilab.errors import BoxLacks
 from tuilab.events import Measured
-from tuilab.journal import Writer, spell
+from tuilab.journal import Writer
 from tuilab.meters import Memory
 from tuilab.orders import ArmOrder, ArmReply, WorkerOrder
 from tuilab.probes.env import cuda_facts, torch_facts
@@ -54,10 +53,8 @@ class Lab:
         self._arm = order.arm.arm if order.arm else ""
         self._raced: set[str] = set()
         self._journal = journal
-        self._append_fields = journal.append_fields
         self._run_dir = run_dir
         self._line = line
-        self._names = _Names()
         self._pending: list[tuple[int, str, str, torch.Tensor]] = []
         self._progressed = 0.0
         self._flushed = 0.0
@@ -73,24 +70,16 @@ class Lab:
     def log(self, step: int, *, arm: str = "", **values: Scalar) -> None:
         """Record scalars of a step; tensors on a GPU are gathered and brought over later, so that no step waits."""
         step = index(step)  # a float is a mistake, and so would be its record
-        fields = ""
+        is_finite = True
         for name, value in values.items():
             if type(value) is not float:
-                if isinstance(value, torch.Tensor):
-                    if value.device.type != "cpu":
-                        self._hold_back(step, arm, name, value)
-                        continue
-                    value = value.item()
-                value = float(value)
-            if value - value == 0.0:
-                fields += f"{self._names[name]}:{value!r},"
-            else:
-                fields += f'{self._names[name]}:"{spell(value)}",'
-        arm = arm or self._arm
-        if arm and fields:
-            self._append_fields(f'"k":"logged","s":{step},"v":{{{fields[:-1]}}},"a":{self._names[arm]}')
-        elif fields:
-            self._append_fields(f'"k":"logged","s":{step},"v":{{{fields[:-1]}}}')
+                if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+                    return self._log_from_device(step, arm, values)
+                values[name] = value = float(value.item() if isinstance(value, torch.Tensor) else value)
+            if value - value != 0.0:
+                is_finite = False
+        self._journal.append(events.Logged(s=step, v=values, a=arm or self._arm), is_finite=is_finite)  # type: ignore[arg-type]
+        return None
 
     def progress(self, done: int, total: int, unit: str = "steps") -> None:
         """Say how far it is; called every step, it is written ten times a second."""
@@ -262,9 +251,13 @@ class Lab:
 
     # ---- plumbing
 
-    def _hold_back(self, step: int, arm: str, name: str, value: torch.Tensor) -> None:
-        """Keep a copy on the device: the tensor may be written to again before it is brought over."""
-        self._pending.append((step, arm, name, value.detach().to(torch.float64, copy=True)))
+    def _log_from_device(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+        """Keep copies on the device: a tensor may be written to again before it is brought over."""
+        for name, value in values.items():
+            if isinstance(value, torch.Tensor):
+                self._pending.append((step, arm, name, value.detach().to(torch.float64, copy=True)))
+            else:
+                self.log(step, arm=arm, **{name: value})
         if len(self._pending) >= _PENDING_LIMIT or time.monotonic() - self._flushed > _PENDING_PERIOD_S:
             self._flush()
 
@@ -305,14 +298,6 @@ class Arm:
 
 class ArmFailed(Exception):
     """An arm in a process of its own failed, timed out or could not be started."""
-
-
-class _Names(dict[str, str]):
-    """Names as JSON strings, made once each."""
-
-    def __missing__(self, name: str) -> str:
-        self[name] = quoted = msgspec.json.encode(name).decode()
-        return quoted
 
 
 def measured(value: Any) -> Measured:
