@@ -61,6 +61,17 @@ def in_words(assessment: dict[str, Any]) -> list[str]:
     return lines
 
 
+def beside_verdicts(summary: RunSummary) -> str:
+    """Return what the calibration of this box says of verdicts like those of a run; empty when it has none about time."""
+    if not any(claim.declared for claim in summary.claims.values()):
+        return ""
+    where = "within one process" if summary.run is None or summary.run.repeats < GROUP else f"over {GROUP} processes"
+    trials = load().get(where)
+    if not isinstance(trials, dict) or not trials.get("trials"):
+        return "n/a, this box was never calibrated: tuilab calibrate"
+    return in_words({where: trials})[0]
+
+
 def _claim(over: str, under: str) -> events.ClaimDeclared:
     return events.ClaimDeclared(text="", over=over, under=under, op="at_least", bound=1.03)
 

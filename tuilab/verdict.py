@@ -1,21 +1,27 @@
 """The verdicts: from what was claimed and what was measured, by a rule that has a version and no other input.
 
 An exact claim is SUPPORTED or REFUTED. A claim about a ratio is judged on the *size* of the effect: the interval of the
-ratio against the claimed bound.
+ratio against the claimed bound. Everything about a ratio is reckoned in logs, and only what is reported is a ratio.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
-from tuilab import events
+from tuilab import events, stats
 from tuilab.events import Measured
-from tuilab.stats import t_interval
-from tuilab.summary import Claim, RunSummary, ratios
+from tuilab.evidence import Evidence, gather
+from tuilab.summary import Claim, RunSummary
+from tuilab.text import plural
 
-RULE = "tuilab-1"
+RULE = "tuilab-2"
 MIN_UNITS = 6
+_MOST_DISTURBED = 0.3  # of the blocks
+_MOST_OBSERVED = 0.01  # of a step, spent on recording it
+_MOST_FAILED = 1 / 3  # of the repeats
+_LEAST_SEEN = 0.5  # of the known delay
 
 
 class Verdict(StrEnum):
@@ -30,50 +36,64 @@ class Verdict(StrEnum):
     NOT_TESTABLE = "NOT TESTABLE HERE"
 
 
+DECISIONS = frozenset({Verdict.SUPPORTED, Verdict.WEAKER, Verdict.REFUTED, Verdict.NO_DIFFERENCE})
+
+
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict, why, and the estimate with its interval where there is one."""
+    """A verdict, why, and for a ratio what the numbers are: estimate and interval, and what this run could have seen."""
 
     verdict: Verdict
     why: str = ""
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
+    noise_floor: float | None = None  # half the width of the A/A interval, as a ratio minus 1
+    smallest_effect: float | None = None  # that would have been seen four times in five, as a ratio minus 1
+    more_repeats: int | None = None  # until it can be decided; None: cannot be known, or not needed
+    units: int = 0
+    unit: str = ""  # "repeats", or "rounds" of one process
+    confidence: float | None = None  # of the interval: more than claimed where there are several claims or looks
 
 
 def judge(summary: RunSummary) -> list[events.VerdictReached]:
-    """Return the verdict on every claim of a finished run, in the order of the claims."""
-    reached = []
-    for claim in summary.claims.values():
-        found = judge_claim(claim, summary)
-        if found is not None:
-            reached.append(
-                events.VerdictReached(
-                    text=claim.text,
-                    verdict=found.verdict,
-                    rule=RULE,
-                    why=found.why,
-                    estimate=found.estimate,
-                    low=found.low,
-                    high=found.high,
-                )
-            )
-    return reached
+    """Return the verdict on every claim of a run, in the order of the claims."""
+    ratios = {text: found for text, claim in summary.claims.items() if (found := _evidence(claim, summary))}
+    together = dict(zip(ratios, judge_ratios(list(ratios.values()), present_look(summary)), strict=True))
+    judged = [(claim.text, together.get(text) or _judge_plainly(claim, summary)) for text, claim in summary.claims.items()]
+    return [events.VerdictReached(text=text, rule=RULE, **asdict(found)) for text, found in judged if found]
 
 
 def judge_claim(claim: Claim, summary: RunSummary) -> Judgement | None:
-    """Return what can be said of a claim so far; None while nothing was measured for it."""
+    """Return what can be said of a claim so far, as if it were alone; None while nothing was measured for it."""
+    if found := _evidence(claim, summary):
+        return judge_ratio(*found, present_look(summary))
+    return _judge_plainly(claim, summary)
+
+
+def present_look(summary: RunSummary) -> tuple[int, int]:
+    """Return the number of the last planned look that was reached (the first, before that) and how many are planned."""
+    looks = sorted(summary.run.looks) if summary.run else []
+    workers = [worker for worker in summary.workers.values() if worker.exited and worker.started and not worker.started.arm]
+    return (max(1, bisect_right(looks, len(workers))), len(looks)) if looks else (1, 1)
+
+
+def _evidence(claim: Claim, summary: RunSummary) -> tuple[events.ClaimDeclared, Evidence] | None:
+    if claim.needs or claim.measured or claim.declared is None or flaw(claim.declared):
+        return None
+    found = gather(claim.declared, summary)
+    return (claim.declared, found) if found else None
+
+
+def _judge_plainly(claim: Claim, summary: RunSummary) -> Judgement | None:
+    """Judge a claim that is not about a ratio, or about one that was not measured."""
     if claim.needs:
         return Judgement(Verdict.NOT_TESTABLE, claim.needs)
     if claim.measured:
         return judge_exact(claim.measured)
-    if claim.declared is not None:
-        logs = ratios(summary, claim.declared.over, claim.declared.under)
-        if logs:
-            return judge_ratio(claim.declared, logs, _difference(claim.declared, summary))
-    if summary.box_lacks:
-        return Judgement(Verdict.NOT_TESTABLE, summary.box_lacks)
-    return None
+    if claim.declared is not None and (problem := flaw(claim.declared)):
+        return Judgement(Verdict.INVALID, problem)
+    return Judgement(Verdict.NOT_TESTABLE, summary.box_lacks) if summary.box_lacks else None
 
 
 def judge_exact(measured: Sequence[events.ClaimMeasured]) -> Judgement:
@@ -107,43 +127,243 @@ def _is_equal(a: float, b: float, tolerance: float) -> bool:
     return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance
 
 
-def judge_ratio(claim: events.ClaimDeclared, logs: dict[str, list[float]], difference: str) -> Judgement:
-    """Judge a claim about the ratio of two arms from the log ratios of its rounds, by writer (one a repeat)."""
-    units = next(iter(logs.values())) if len(logs) == 1 else [sum(values) / len(values) for values in logs.values()]
-    where = "within one process" if len(logs) == 1 else f"over {len(logs)} processes"
-    center, low, high = (math.exp(x) for x in t_interval(units, claim.confidence))
-    if difference:
-        return Judgement(Verdict.INVALID, difference, center, low, high)
-    if len(units) < MIN_UNITS:
-        return Judgement(Verdict.INCONCLUSIVE, f"{len(units)} values are too few for an interval", center, low, high)
-    verdict = decide(claim, low, high, units)
-    return Judgement(verdict, f"{len(units)} values {where}", center, low, high)
+# ---- ratios
 
 
-def decide(claim: events.ClaimDeclared, low: float, high: float, units: Sequence[float]) -> Verdict:
-    """Lay the interval of the ratio against the claimed bound."""
-    if claim.op == "at_most":  # the same question about the inverse ratio
-        return _decide_at_least(1 / claim.bound, 1 / high, 1 / low, claim.margin, [-unit for unit in units])
-    return _decide_at_least(claim.bound, low, high, claim.margin, units)
+def flaw(claim: events.ClaimDeclared) -> str:
+    """Return why a claim about a ratio cannot be judged whatever is measured, or nothing."""
+    if claim.op not in ("at_least", "at_most"):
+        return f"a ratio is claimed with at_least= or at_most=, not {claim.op}=: no measured ratio is exact"
+    if not 0 < claim.bound < math.inf:
+        return f"a ratio is above zero and finite; the claimed bound is {claim.bound:g}"
+    if not 0 <= claim.margin < math.inf:
+        return f"a margin is zero or more; the claimed one is {claim.margin:g}"
+    return "" if 0.5 < claim.confidence < 1 else f"a confidence is between 0.5 and 1; the claimed one is {claim.confidence:g}"
 
 
-def _decide_at_least(bound: float, low: float, high: float, margin: float, units: Sequence[float]) -> Verdict:
-    if low >= bound:
-        return Verdict.SUPPORTED
-    _, low90, high90 = (math.exp(x) for x in t_interval(units, 0.90))
-    if bound > 1 + margin and 1 / (1 + margin) <= low90 and high90 <= 1 + margin:
-        return Verdict.NO_DIFFERENCE
-    if high < bound:
-        return Verdict.WEAKER if low > 1 + margin else Verdict.REFUTED
-    return Verdict.INCONCLUSIVE
+def judge_ratios(claims: Sequence[tuple[events.ClaimDeclared, Evidence]], look: tuple[int, int] = (1, 1)) -> list[Judgement]:
+    """Judge the claims of one run about ratios together, by Holm's steps.
+
+    The surest claim comes first, at the level of one among all; each decision leaves one claim fewer for the next to be
+    one among.
+    """
+    found: dict[int, Judgement] = {}
+    among = len(claims)
+    for i in sorted(range(len(claims)), key=lambda i: _p_value(*claims[i])):
+        found[i] = judge_ratio(*claims[i], look, among)
+        among -= found[i].verdict in DECISIONS
+    return [found[i] for i in range(len(claims))]
 
 
-def _difference(claim: events.ClaimDeclared, summary: RunSummary) -> str:
-    """Return how the two arms differ in what they compute, or nothing: a faster arm must do the same work."""
-    for _, race in summary.differences:
-        if race.is_same is False and {claim.over, claim.under} <= set(race.arms):
-            return race.difference
+def judge_ratio(
+    claim: events.ClaimDeclared, evidence: Evidence, look: tuple[int, int] = (1, 1), among: int = 1
+) -> Judgement:
+    """Judge a claim about the ratio of two arms at one of several looks, as one among several claims; the first that holds:
+
+    1. INVALID: a control failed: the arms compute different things, a time is not a number, recording took more than 1 % of a
+       step, or an arm against itself differs by more than the margin, with its whole interval.
+    2. INCONCLUSIVE: the measurement cannot carry a verdict: the box lacked something, more than a third of the repeats failed,
+       there are fewer than six units, more than 30 % of the blocks were disturbed.
+    3. What `_decide` says.
+
+    Raises ValueError for a claim that has a flaw. Estimate and interval are given whatever the verdict.
+    """
+    if problem := flaw(claim):
+        raise ValueError(problem)
+    if not _is_finite(evidence):
+        return Judgement(Verdict.INVALID, evidence.difference or "a time is not a number: a block took no time, or for ever")
+    question = _ask(claim, evidence, look, among)
+    if not question.units:
+        return Judgement(Verdict.INCONCLUSIVE, "no round was measured")
+    verdict, reason = Verdict.INVALID, _failed_control(claim, evidence)
+    if not reason:
+        verdict, reason = Verdict.INCONCLUSIVE, _doubt(evidence, question)
+    if not reason:
+        verdict, reason = _decide(question)
+    found = replace(_measure(claim, evidence, question), verdict=verdict)
+    if verdict == Verdict.INCONCLUSIVE:
+        found = replace(found, more_repeats=_more_repeats(evidence, question, reason))
+    return replace(found, why="; ".join(_why(claim, evidence, found, reason)))
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A claim and its measurements in logs, turned so that it claims "at least"."""
+
+    units: list[float]
+    unit: str
+    bound: float
+    margin: float
+    confidence: float  # of the interval that the bound is held against
+    equivalence: float  # of the interval that must lie inside the margin
+    final: tuple[float, float]  # the same two at the last look
+    trust: str  # why "no difference" must not be claimed, or nothing
+
+
+def _ask(claim: events.ClaimDeclared, evidence: Evidence, look: tuple[int, int], among: int) -> _Question:
+    """Put the claim as a question; a claim of less than the margin says itself that less than the margin matters."""
+    units, unit = _units(evidence.rounds)
+    sign = 1 if claim.op == "at_least" else -1
+    bound, margin = sign * math.log(claim.bound), math.log1p(claim.margin)
+    alpha = (1 - claim.confidence) / among
+    return _Question(
+        units=[sign * value for value in units],
+        unit=unit,
+        bound=bound,
+        margin=min(margin, bound) if bound > 0 else margin,
+        confidence=stats.look_confidence(*look, 1 - alpha),
+        equivalence=stats.look_confidence(*look, 1 - 2 * alpha),
+        final=(stats.look_confidence(look[1], look[1], 1 - alpha), stats.look_confidence(look[1], look[1], 1 - 2 * alpha)),
+        trust=_distrust(claim, evidence),
+    )
+
+
+def _units(rounds: Sequence[Sequence[float]]) -> tuple[list[float], str]:
+    """Return the rounds of a single process, or of several the mean of each: values of one process are not independent."""
+    measured = [values for values in rounds if values]
+    if len(measured) == 1:
+        return list(measured[0]), "rounds"
+    return [stats.fmean(values) for values in measured], "repeats"
+
+
+def _is_finite(evidence: Evidence) -> bool:
+    """Say whether every time was a number: to leave out what is not would choose among the measurements."""
+    every = [*evidence.rounds, *evidence.same, *evidence.delayed]
+    return all(math.isfinite(value) for values in every for value in values)
+
+
+def _failed_control(claim: events.ClaimDeclared, evidence: Evidence) -> str:
+    """Return which control failed, or nothing."""
+    if evidence.difference:
+        return evidence.difference
+    if not evidence.observer_share <= _MOST_OBSERVED:
+        return f"recording took {100 * evidence.observer_share:.2g} % of a step"
+    same, _ = _units(evidence.same)
+    if len(same) >= MIN_UNITS:
+        center, low, high = stats.t_interval(same, claim.confidence)
+        if max(low, -high) > math.log1p(claim.margin):
+            return f"an arm against itself came out {math.exp(center):.3g} times as long: the control failed"
     return ""
+
+
+def _distrust(claim: events.ClaimDeclared, evidence: Evidence) -> str:
+    """Return why this run could have missed a difference: the known delay was not seen, or far too small."""
+    delayed, _ = _units(evidence.delayed)
+    if len(delayed) < MIN_UNITS:
+        return "whether a known delay is seen was not measured, so that no difference must not be claimed"
+    center, low, _ = stats.t_interval(delayed, claim.confidence)
+    if low > 0 and center >= _LEAST_SEEN * math.log1p(evidence.delay):
+        return ""
+    return f"the known delay of {100 * evidence.delay:g} % was not seen, so that no difference must not be claimed"
+
+
+def _doubt(evidence: Evidence, question: _Question) -> str:
+    """Return why the measurement cannot carry a verdict, or nothing."""
+    if evidence.lacks:
+        return evidence.lacks
+    if evidence.failed_repeats > _MOST_FAILED * _repeats(evidence):
+        return "too many repeats failed"
+    if len(question.units) < MIN_UNITS:
+        return f"{_counted(len(question.units), question.unit)} {'is' if len(question.units) == 1 else 'are'} too few"
+    if not evidence.disturbed_share <= _MOST_DISTURBED:
+        return f"the machine is too noisy: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"
+    return ""
+
+
+def _repeats(evidence: Evidence) -> int:
+    return evidence.failed_repeats + sum(bool(values) for values in evidence.rounds)
+
+
+def _decide(question: _Question) -> tuple[Verdict, str]:
+    """Lay the interval against the bound. The first that holds, and why where it is not the numbers alone:
+
+    1. INCONCLUSIVE: the Hodges-Lehmann estimate, which outliers move little, lies outside the interval.
+    2. SUPPORTED: the interval lies on the claimed side of the bound. Where the claim is "not much worse" (at least 0.9, at
+       most 1.1) and the ratio is not better than 1 either, the known delay must have been seen: the claim is then that
+       nothing much was seen.
+    3. NO MEANINGFUL DIFFERENCE, for a claim of a difference (a bound of 1, or beyond it): the 90 % interval lies inside the
+       margin. It comes before REFUTED because it says more. INCONCLUSIVE if the known delay was not seen.
+    4. WEAKER THAN CLAIMED, for a claim of a difference: the interval lies beyond the margin and short of the bound.
+    5. REFUTED: the interval lies wholly on the other side of the bound.
+    6. INCONCLUSIVE.
+    """
+    bound, margin = question.bound, question.margin
+    _, low, high = stats.t_interval(question.units, question.confidence)
+    middle = stats.hodges_lehmann(question.units)
+    if not low <= middle <= high:
+        return Verdict.INCONCLUSIVE, "the mean and the Hodges-Lehmann estimate disagree"
+    if low >= bound:
+        needs_trust = bound < 0 and low <= 0
+        return (Verdict.INCONCLUSIVE, question.trust) if needs_trust and question.trust else (Verdict.SUPPORTED, "")
+    if bound >= 0 and abs(middle) <= margin and _is_inside(question):
+        return (Verdict.INCONCLUSIVE, question.trust) if question.trust else (Verdict.NO_DIFFERENCE, "")
+    if high < bound:
+        return Verdict.WEAKER if 0 < margin < low and bound > 0 else Verdict.REFUTED, ""
+    return Verdict.INCONCLUSIVE, ""
+
+
+def _is_inside(question: _Question) -> bool:
+    _, low, high = stats.t_interval(question.units, question.equivalence)
+    return -question.margin <= low and high <= question.margin
+
+
+def _p_value(claim: events.ClaimDeclared, evidence: Evidence) -> float:
+    """Return how sure a decision is, to put claims in order: against the bound, or that there is no difference."""
+    if not _is_finite(evidence):
+        return 1.0
+    question = _ask(claim, evidence, (1, 1), 1)
+    if len(question.units) < MIN_UNITS:
+        return 1.0
+    equal = stats.tost_p(question.units, question.margin) if question.bound >= 0 else 1.0
+    return min(stats.p_value(question.units, question.bound), equal)
+
+
+def _measure(claim: events.ClaimDeclared, evidence: Evidence, question: _Question) -> Judgement:
+    """Return the numbers of a judgement, its verdict still open."""
+    units, unit = _units(evidence.rounds)
+    center, low, high = stats.t_interval(units, question.confidence)
+    same, _ = _units(evidence.same)
+    floor = (stats.t_interval(same, claim.confidence)[2] - stats.fmean(same)) if same else None
+    effect = stats.smallest_effect(len(units), stats.spread(units), question.confidence) if len(units) > 1 else None
+    return Judgement(
+        verdict=Verdict.INCONCLUSIVE,
+        estimate=_rounded(center, math.exp),
+        low=_rounded(low, math.exp),
+        high=_rounded(high, math.exp),
+        noise_floor=_rounded(floor, math.expm1),
+        smallest_effect=_rounded(effect, math.expm1),
+        units=len(units),
+        unit=unit,
+        confidence=_rounded(question.confidence),
+    )
+
+
+def _rounded(value: float | None, function: Callable[[float], float] = float) -> float | None:
+    """Return a number with nine digits, on which every version of scipy agrees; None for what no ratio can be."""
+    return float(f"{function(value):.9g}") if value is not None and abs(value) < _LARGEST_LOG else None
+
+
+def _more_repeats(evidence: Evidence, question: _Question, reason: str) -> int | None:
+    """Return how many further repeats would likely decide at the observed distance; None where it cannot be known."""
+    if question.unit == "rounds":
+        return None
+    count = len(question.units)
+    if count < MIN_UNITS:
+        return MIN_UNITS - count
+    if reason:
+        return None
+    needed = [count_needed for count_needed in _needed(question) if count_needed is not None]
+    return max(1, min(needed) - count) if needed else None
+
+
+def _needed(question: _Question) -> list[int | None]:
+    """Return how many units each way of deciding needs: against the bound, and inside the margin."""
+    center, deviation = stats.fmean(question.units), stats.spread(question.units)
+    confidence, equivalence = question.final
+    against = stats.units_needed(abs(center - question.bound), deviation, confidence)
+    if question.bound < 0 or question.trust:
+        return [against]
+    return [against, stats.units_needed(question.margin - abs(center), deviation, equivalence)]
 
 
 def _single(value: Measured) -> float | None:

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuilab import headless, launch, store
+from tuilab import calibration, headless, launch, store
 from tuilab.errors import ExitCode
 from tuilab.glyphs import Style, style_of
 from tuilab.journal import Item
@@ -46,7 +46,9 @@ class Outcome:
         if not (self.as_json or self.as_jsonl or self.is_silent):
             width = shutil.get_terminal_size((100, 24)).columns
             style = style_of(sys.stdout)
-            _print(style.fit(render(watch.summary, state, watch.run_dir, style, width, has_chart=self.has_chart)))
+            trust = calibration.beside_verdicts(watch.summary)
+            shown = render(watch.summary, state, watch.run_dir, style, width, has_chart=self.has_chart, trust=trust)
+            _print(style.fit(shown))
 
     def finish(self) -> ExitCode:
         """Print what is printed once, at the end, and return the exit code."""

@@ -15,10 +15,12 @@ from tuilab.text import plural, show, show_lines
 _TEXT_LINES = 30
 
 
-def render(summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool) -> str:
-    """Return the result of one run: claims, key numbers, chart, where it is."""
+def render(
+    summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool, trust: str = ""
+) -> str:
+    """Return the result of one run: claims, key numbers, chart, where it is; `trust` is what the calibration says."""
     parts = [_heading(summary, state, style), _claims(summary, style, width), _trouble(summary, state, style)]
-    parts += [*_texts(summary, style, width), _key_numbers(summary, style)]
+    parts += [*_texts(summary, style, width), _key_numbers(summary, style, trust)]
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
     parts.append(_where(summary, run_dir, style))
@@ -102,9 +104,10 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     return "\n".join(lines)
 
 
-def _key_numbers(summary: RunSummary, style: Style) -> str:
+def _key_numbers(summary: RunSummary, style: Style, trust: str) -> str:
     """Return the numbers beside the claims: races, memory, peaks of the process and the GPUs."""
     rows = [*_race_rows(summary), *_memory_rows(summary), *_resource_rows(summary)]
+    rows += [("calibration", trust)] if trust else []
     rows += [("not measured", f"{show(what)}: {show(why)}") for what, why in summary.unavailable.items()]
     label = max((len(name) for name, _ in rows), default=0)
     return "\n".join(f"{style.dim(name.ljust(label))}  {value}" for name, value in rows)

@@ -1,0 +1,85 @@
+"""Repeats, budgets and races between processes: how a run measures times, without judging any."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+from tests.engine import look, newest, write_scenario
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+TIMED = """
+lab.claim("slow is slower", ratio="slow/fast", at_least=2)
+lab.race(slow=lambda: sum(range(20000)), fast=lambda: sum(range(200)), seconds=0.05)
+"""
+ARMS = """
+def step(lab, seconds):
+    return seconds
+"""
+APART = """
+lab.claim("two is slower", ratio="two/one", at_least=1.5)
+lab.race(one=lab.arm("one", step, 0.5), two=lab.arm("two", step, 1.0))
+"""
+
+
+def test_claims_about_time_get_six_processes_and_quick_gets_one(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = str(write_scenario(tmp_path, TIMED))
+
+    tuilab("run", path, "--headless", "--quiet")
+    usual = look(newest(root) or root).summary
+    tuilab("run", path, "--headless", "--quiet", "--quick")
+    quick = look(newest(root) or root).summary
+
+    assert usual.run is not None and quick.run is not None
+    assert (usual.run.repeats, quick.run.repeats) == (6, 1)
+    assert len({writer for writer, _ in usual.blocks}) == 6
+    assert "within one process" in str(quick.claims["slow is slower"].verdict)
+
+
+def test_without_claims_about_time_one_process_is_enough(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one is one", True)')), "--headless", "--quiet")
+
+    run = look(newest(root) or root).summary.run
+    assert run is not None and run.repeats == 1
+
+
+def test_a_budget_that_is_spent_ends_the_run_in_order(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    done = tuilab("run", str(write_scenario(tmp_path, TIMED)), "--headless", "--quiet", "--budget", "1s")
+
+    summary = look(newest(root) or root).summary
+    assert summary.run is not None and summary.run.looks == [8, 16, 24, 32, 40]
+    assert summary.state == "succeeded"
+    assert re.fullmatch(r"the budget of 1 s is spent after 1 repeats?", summary.reason)
+    assert "the budget of 1 s is spent" in done.stdout
+
+
+def test_a_wrong_budget_is_one_sentence(tuilab: Tuilab, tmp_path: Path) -> None:
+    done = tuilab("run", str(write_scenario(tmp_path, TIMED)), "--budget", "soon")
+
+    assert done.returncode == 2
+    assert "it takes 90s, 2m or 1.5h" in done.stderr
+
+
+def test_arms_in_processes_of_their_own_alternate_from_repeat_to_repeat(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    done = tuilab("run", str(write_scenario(tmp_path, APART, ARMS)), "--json", "--quiet", "--repeat", "2")
+
+    summary = look(newest(root) or root).summary
+    order = [worker.started.arm for worker in summary.workers.values() if worker.started and worker.started.arm]
+    (run,) = json.loads(done.stdout)["runs"]
+    assert order == ["one", "two", "two", "one"]
+    assert sorted(race["arm"] for race in run["races"]) == ["one", "one", "two", "two"]
+    assert {race["arm"]: race["step_s"] for race in run["races"]} == {"one": [0.5], "two": [1.0]}
+
+
+def test_a_busy_box_makes_no_parallel_claim(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    """With less than 64 cores free the claim is inconclusive, whatever the times say."""
+    body = TIMED.replace("at_least=2", "at_least=2, cores=64")
+
+    tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet", "--quick", env={"OMP_NUM_THREADS": "1"})
+
+    summary = look(newest(root) or root).summary
+    verdict = summary.claims["slow is slower"].verdict
+    assert verdict is not None
+    assert (summary.cores[64][0] < 51.2) == (verdict.verdict == "INCONCLUSIVE")
