@@ -83,7 +83,7 @@ def _rows(evidence: Evidence) -> list[tuple[list[float], list[float], list[float
 def _groups(evidence: Evidence) -> list[Evidence]:
     rows = _rows(evidence)
     groups = [rows[start : start + GROUP] for start in range(0, len(rows) - GROUP + 1, GROUP)]
-    return [Evidence(*(list(part) for part in zip(*group, strict=True))) for group in groups]
+    return [Evidence([r for r, _, _ in group], [s for _, s, _ in group], [d for _, _, d in group]) for group in groups]
 
 
 def _assess(trials: list[Evidence]) -> dict[str, Any]:

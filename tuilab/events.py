@@ -309,6 +309,12 @@ class VerdictReached(Event):
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
+    noise_floor: float | None = None  # half the width of the A/A interval, as a ratio minus 1
+    smallest_effect: float | None = None  # that would have been seen four times in five, as a ratio minus 1
+    more_repeats: int | None = None
+    units: int = 0
+    unit: str = ""  # "repeats", or "rounds" of one process
+    confidence: float | None = None  # of the interval
 
 
 class Unknown(msgspec.Struct):

@@ -6,9 +6,10 @@ ratio against the claimed bound. Everything about a ratio is reckoned in logs, a
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from statistics import fmean
 
 from tuilab import events, stats
 from tuilab.events import Measured
@@ -22,6 +23,7 @@ _MOST_DISTURBED = 0.3  # of the blocks
 _MOST_OBSERVED = 0.01  # of a step, spent on recording it
 _MOST_FAILED = 1 / 3  # of the repeats
 _LEAST_SEEN = 0.5  # of the known delay
+_LARGEST_LOG = 700  # beyond it a ratio is no float
 
 
 class Verdict(StrEnum):
@@ -155,9 +157,7 @@ def judge_ratios(claims: Sequence[tuple[events.ClaimDeclared, Evidence]], look: 
     return [found[i] for i in range(len(claims))]
 
 
-def judge_ratio(
-    claim: events.ClaimDeclared, evidence: Evidence, look: tuple[int, int] = (1, 1), among: int = 1
-) -> Judgement:
+def judge_ratio(claim: events.ClaimDeclared, evidence: Evidence, look: tuple[int, int] = (1, 1), among: int = 1) -> Judgement:
     """Judge a claim about the ratio of two arms at one of several looks, as one among several claims; the first that holds:
 
     1. INVALID: a control failed: the arms compute different things, a time is not a number, recording took more than 1 % of a
@@ -182,7 +182,7 @@ def judge_ratio(
         verdict, reason = _decide(question)
     found = replace(_measure(claim, evidence, question), verdict=verdict)
     if verdict == Verdict.INCONCLUSIVE:
-        found = replace(found, more_repeats=_more_repeats(evidence, question, reason))
+        found = replace(found, more_repeats=_more_repeats(question, reason))
     return replace(found, why="; ".join(_why(claim, evidence, found, reason)))
 
 
@@ -223,7 +223,7 @@ def _units(rounds: Sequence[Sequence[float]]) -> tuple[list[float], str]:
     measured = [values for values in rounds if values]
     if len(measured) == 1:
         return list(measured[0]), "rounds"
-    return [stats.fmean(values) for values in measured], "repeats"
+    return [fmean(values) for values in measured], "repeats"
 
 
 def _is_finite(evidence: Evidence) -> bool:
@@ -259,19 +259,21 @@ def _distrust(claim: events.ClaimDeclared, evidence: Evidence) -> str:
 
 def _doubt(evidence: Evidence, question: _Question) -> str:
     """Return why the measurement cannot carry a verdict, or nothing."""
+    failed, finished = evidence.failed_repeats, sum(bool(values) for values in evidence.rounds)
     if evidence.lacks:
         return evidence.lacks
-    if evidence.failed_repeats > _MOST_FAILED * _repeats(evidence):
-        return "too many repeats failed"
-    if len(question.units) < MIN_UNITS:
-        return f"{_counted(len(question.units), question.unit)} {'is' if len(question.units) == 1 else 'are'} too few"
+    if failed > _MOST_FAILED * (failed + finished):
+        return f"only {finished} of {failed + finished} repeats were measured"
     if not evidence.disturbed_share <= _MOST_DISTURBED:
         return f"the machine is too noisy: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"
-    return ""
+    return _too_few(question)
 
 
-def _repeats(evidence: Evidence) -> int:
-    return evidence.failed_repeats + sum(bool(values) for values in evidence.rounds)
+def _too_few(question: _Question) -> str:
+    count = len(question.units)
+    if count >= MIN_UNITS:
+        return ""
+    return f"{_counted(count, question.unit)} {'is' if count == 1 else 'are'} too few, {MIN_UNITS} are needed"
 
 
 def _decide(question: _Question) -> tuple[Verdict, str]:
@@ -281,7 +283,7 @@ def _decide(question: _Question) -> tuple[Verdict, str]:
     2. SUPPORTED: the interval lies on the claimed side of the bound. Where the claim is "not much worse" (at least 0.9, at
        most 1.1) and the ratio is not better than 1 either, the known delay must have been seen: the claim is then that
        nothing much was seen.
-    3. NO MEANINGFUL DIFFERENCE, for a claim of a difference (a bound of 1, or beyond it): the 90 % interval lies inside the
+    3. NO MEANINGFUL DIFFERENCE, for a claim of a difference (a bound of 1 or beyond): the 90 % interval lies inside the
        margin. It comes before REFUTED because it says more. INCONCLUSIVE if the known delay was not seen.
     4. WEAKER THAN CLAIMED, for a claim of a difference: the interval lies beyond the margin and short of the bound.
     5. REFUTED: the interval lies wholly on the other side of the bound.
@@ -298,7 +300,7 @@ def _decide(question: _Question) -> tuple[Verdict, str]:
     if bound >= 0 and abs(middle) <= margin and _is_inside(question):
         return (Verdict.INCONCLUSIVE, question.trust) if question.trust else (Verdict.NO_DIFFERENCE, "")
     if high < bound:
-        return Verdict.WEAKER if 0 < margin < low and bound > 0 else Verdict.REFUTED, ""
+        return Verdict.WEAKER if bound > 0 and low > margin else Verdict.REFUTED, ""
     return Verdict.INCONCLUSIVE, ""
 
 
@@ -323,8 +325,8 @@ def _measure(claim: events.ClaimDeclared, evidence: Evidence, question: _Questio
     units, unit = _units(evidence.rounds)
     center, low, high = stats.t_interval(units, question.confidence)
     same, _ = _units(evidence.same)
-    floor = (stats.t_interval(same, claim.confidence)[2] - stats.fmean(same)) if same else None
-    effect = stats.smallest_effect(len(units), stats.spread(units), question.confidence) if len(units) > 1 else None
+    floor = (stats.t_interval(same, claim.confidence)[2] - fmean(same)) if same else None
+    effect = stats.smallest_effect(len(units), stats.spread(units), question.confidence) if len(units) >= MIN_UNITS else None
     return Judgement(
         verdict=Verdict.INCONCLUSIVE,
         estimate=_rounded(center, math.exp),
@@ -343,27 +345,50 @@ def _rounded(value: float | None, function: Callable[[float], float] = float) ->
     return float(f"{function(value):.9g}") if value is not None and abs(value) < _LARGEST_LOG else None
 
 
-def _more_repeats(evidence: Evidence, question: _Question, reason: str) -> int | None:
+def _more_repeats(question: _Question, reason: str) -> int | None:
     """Return how many further repeats would likely decide at the observed distance; None where it cannot be known."""
-    if question.unit == "rounds":
+    if question.unit == "rounds" or reason not in ("", _too_few(question)):
         return None
     count = len(question.units)
     if count < MIN_UNITS:
         return MIN_UNITS - count
-    if reason:
-        return None
-    needed = [count_needed for count_needed in _needed(question) if count_needed is not None]
+    needed = [units for units in _needed(question) if units is not None]
     return max(1, min(needed) - count) if needed else None
 
 
 def _needed(question: _Question) -> list[int | None]:
     """Return how many units each way of deciding needs: against the bound, and inside the margin."""
-    center, deviation = stats.fmean(question.units), stats.spread(question.units)
+    center, deviation = fmean(question.units), stats.spread(question.units)
     confidence, equivalence = question.final
     against = stats.units_needed(abs(center - question.bound), deviation, confidence)
     if question.bound < 0 or question.trust:
         return [against]
     return [against, stats.units_needed(question.margin - abs(center), deviation, equivalence)]
+
+
+def _why(claim: events.ClaimDeclared, evidence: Evidence, found: Judgement, reason: str) -> list[str]:
+    """Return why a verdict was reached, in parts: what stands against another one, and what it rests on."""
+    parts = [reason] if reason else []
+    if found.units >= MIN_UNITS:
+        parts.append(_counted(found.units, found.unit))
+    if evidence.failed_repeats:
+        parts.append(f"{plural(evidence.failed_repeats, 'repeat')} failed")
+    if found.confidence != claim.confidence:
+        parts.append(f"interval of {100 * (found.confidence or 0):.7g} %")
+    if found.verdict == Verdict.INCONCLUSIVE:
+        needed = "n/a from one process" if found.unit == "rounds" else found.more_repeats or "n/a"
+        parts += [f"smallest effect it could have seen: {_percent(found.smallest_effect)}", f"repeats still needed: {needed}"]
+    return parts
+
+
+def _counted(count: int, unit: str) -> str:
+    return plural(count, "repeat") if unit == "repeats" else f"{plural(count, 'round')} within one process"
+
+
+def _percent(share: float | None) -> str:
+    if share is None:
+        return "n/a"
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def _single(value: Measured) -> float | None:

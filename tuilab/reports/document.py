@@ -54,15 +54,10 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
 
 def _claim(claim: Claim) -> dict[str, Any]:
     reached = claim.verdict
-    return {
-        "text": claim.text,
-        "verdict": reached.verdict if reached else None,
-        "why": reached.why if reached else "nothing was measured for it",
-        "estimate": reached.estimate if reached else None,
-        "low": reached.low if reached else None,
-        "high": reached.high if reached else None,
-        "rule": reached.rule if reached else None,
-    }
+    if reached is None:
+        return {"text": claim.text, "verdict": None, "why": "nothing was measured for it"}
+    fields = ("verdict", "why", "estimate", "low", "high", "confidence", "units", "unit", "noise_floor", "smallest_effect")
+    return {"text": claim.text, **{name: getattr(reached, name) for name in (*fields, "more_repeats", "rule")}}
 
 
 def _series(series: Series) -> dict[str, Any]:

@@ -70,7 +70,8 @@ def evidence(claim: Claim) -> str:
         low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (reached.low, reached.high))
         bound = f"{claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}"
         ratio = f"{claim.declared.over}/{claim.declared.under}"
-        return f"{ratio} {reached.estimate:.3g} [{low}, {high}], claimed {bound}; {reached.why}"
+        floor = f"; noise ±{100 * reached.noise_floor:.2g} %" if reached.noise_floor is not None else ""
+        return f"{ratio} {reached.estimate:.3g} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
     return reached.why
 
 

@@ -1,0 +1,64 @@
+"""The calibration: what trials without a difference, and with a known one, say of this lab on this box."""
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+from tuilab import calibration, events
+from tuilab.journal import Item
+from tuilab.summary import RunSummary, fold
+
+
+def trials(ratio: float, processes: int = 12, races: int = 3, rounds: int = 8) -> RunSummary:
+    """Return the summary of a calibration run in which `left` takes `ratio` times as long as `right`."""
+    generator = random.Random(1)
+    items: list[tuple[str, Item]] = []
+    for process in range(processes):
+        writer = f"worker-{process}"
+        items.append(("supervisor", events.WorkerStarted(writer=writer, pid=1, start=1, repeat=process)))
+        for race in range(races):
+            left, right = f"left {race}", f"right {race}"
+            started = events.RaceStarted(arms=[left, right], threads=1, device="cpu", loops={}, base=right, delay=0.05)
+            items.append((writer, started))
+            for number in range(rounds):
+                for arm, control, factor in ((left, "", ratio), (right, "", 1), (right, "same", 1), (right, "delayed", 1.05)):
+                    wall_ns = int(1e7 * factor * math.exp(generator.gauss(0, 0.005)))
+                    block = events.BlockTimed(arm=arm, round=number, slot=0, loops=1, wall_ns=wall_ns, cpu_ns=1)
+                    block.control = control  # type: ignore[assignment]
+                    items.append((writer, block))
+    return fold(items)
+
+
+def test_without_a_difference_there_are_no_false_verdicts_and_the_delay_is_seen() -> None:
+    found = calibration.assess(trials(ratio=1.0))
+
+    within, over = found["within one process"], found["over 6 processes"]
+    assert (within["trials"], within["false"]) == (36, 0)
+    assert (over["trials"], over["false"], over["seen"]) == (6, 0, 6)
+    assert 0.001 < over["smallest_effect"] < 0.02
+
+
+def test_a_lab_that_finds_differences_everywhere_is_told_so() -> None:
+    found = calibration.assess(trials(ratio=1.1))
+
+    assert found["over 6 processes"]["false"] == 6
+
+
+def test_each_box_has_its_own_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    monkeypatch.setattr("socket.gethostname", lambda: "one")
+    calibration.save({"over 6 processes": {"trials": 1}})
+    monkeypatch.setattr("socket.gethostname", lambda: "two")
+
+    assert calibration.load() == {}
+    monkeypatch.setattr("socket.gethostname", lambda: "one")
+    assert calibration.load()["over 6 processes"] == {"trials": 1}
+
+
+def test_a_damaged_calibration_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    (tmp_path / "calibration.json").write_text('{"vm": ')
+
+    assert calibration.load() == {}
