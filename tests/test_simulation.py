@@ -14,7 +14,8 @@ import pytest
 from tuilab import stats
 from tuilab.events import ClaimDeclared
 from tuilab.evidence import Evidence
-from tuilab.verdict import DECISIONS, judge_ratio, judge_ratios
+from tuilab.judgement import DECISIONS
+from tuilab.ratio import judge_ratio, judge_ratios
 
 RUNS = 500
 SEEN = [[math.log(1.05)]] * 6
@@ -231,7 +232,8 @@ def test_looking_five_times_seldom_calls_a_difference_none() -> None:
 
 
 def test_a_large_difference_is_seen_at_the_second_of_five_looks() -> None:
-    planned, _ = said(14, bound=1.05, center=math.log(1.2), spread=0.05, wanted="SUPPORTED".__eq__, looks=5, count=100)
-    early = [judge_ratio(claim("at_least", 1.05), run, (2, 5)).verdict for run in runs(14, 16, 100, ratio=1.2, luck=0.05)]
+    found = Counter(
+        judge_ratio(claim("at_least", 1.05), run, (2, 5)).verdict for run in runs(14, 16, 100, ratio=1.2, luck=0.05)
+    )
 
-    assert (planned, set(early)) == (1.0, {"SUPPORTED"})
+    assert found == {"SUPPORTED": 100}

@@ -10,9 +10,11 @@ import pytest
 from tuilab import events
 from tuilab.events import BlockTimed, ClaimDeclared, ClaimMeasured, Measured
 from tuilab.evidence import Evidence
+from tuilab.exact import holds, judge_exact
 from tuilab.lab import measured
+from tuilab.ratio import flaw, judge_ratio, judge_ratios
 from tuilab.summary import RunSummary, fold
-from tuilab.verdict import flaw, holds, judge, judge_claim, judge_exact, judge_ratio, judge_ratios, present_look
+from tuilab.verdict import judge, judge_claim, present_look
 
 
 def exact(got: object, op: str, want: object, tolerance: float = 0.0) -> ClaimMeasured:

@@ -11,8 +11,9 @@ from typing import Any
 from tuilab import events, places
 from tuilab.evidence import Evidence, gather
 from tuilab.files import read_regular
+from tuilab.judgement import Verdict
+from tuilab.ratio import judge_ratio
 from tuilab.summary import RunSummary
-from tuilab.verdict import Verdict, judge_ratio
 
 GROUP = 6  # processes that make one trial, as many as a run has repeats
 _LIMIT = 1024 * 1024

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tuilab.events import VerdictReached
 from tuilab.journal import Writer
+from tuilab.judgement import Verdict
 from tuilab.orders import UNDECIDED
-from tuilab.verdict import Verdict, judge
+from tuilab.verdict import judge
 from tuilab.watch import read_run
 
 

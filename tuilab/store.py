@@ -11,7 +11,8 @@ from tuilab.text import show
 
 def create(scenario: str, under: Path) -> Path:
     """Make the folder of a new run, readable by its owner alone, and return it."""
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    now = time.time()
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now)) + f"{int(now * 1000) % 1000:03}Z"  # so that names sort by time
     run_dir = under / f"{stamp}-{scenario}-{os.urandom(3).hex()}"
     try:
         under.mkdir(parents=True, exist_ok=True, mode=0o700)
