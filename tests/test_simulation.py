@@ -76,11 +76,14 @@ BOXES = {
 
 
 @pytest.mark.parametrize("box", BOXES)
-@pytest.mark.parametrize(("op", "bound"), [("at_least", 1.05), ("at_most", 0.95)])
-def test_an_arm_against_itself_is_not_called_faster(box: str, op: str, bound: float) -> None:
-    found = Counter(judge_ratio(claim(op, bound), run).verdict for run in runs(1, 10, **BOXES[box]))
+def test_an_arm_against_itself_is_not_called_faster(box: str) -> None:
+    """Neither of the two: such a verdict is false whichever of them it names."""
+    evidence = list(runs(1, 10, **BOXES[box]))
+    upper = Counter(judge_ratio(claim("at_most", 0.95), run).verdict for run in evidence)
+    lower = Counter(judge_ratio(claim("at_least", 1.05), run).verdict for run in evidence)
 
-    assert rates(found, *FASTER) <= at_most(0.025)
+    assert rates(upper, *FASTER) <= at_most(0.025)
+    assert rates(lower, *FASTER) <= at_most(0.025)
 
 
 @pytest.mark.parametrize("box", BOXES)
@@ -201,7 +204,7 @@ def test_several_claims_together_keep_the_confidence_that_they_would_not_keep_al
 
 
 def said(
-    seed: int, bound: float, center: float, spread: float, wanted: Callable[[str], bool], looks: int = 5, count: int = 800
+    seed: int, bound: float, center: float, spread: float, wanted: Callable[[str], bool], looks: int = 5, count: int = 500
 ) -> tuple[float, float]:
     """Return the share of runs that say what is wanted at one of their looks: by the rule, and at 95 % every time."""
     generator = random.Random(seed)
@@ -219,7 +222,7 @@ def test_looking_five_times_keeps_the_confidence_that_stopping_when_significant_
     """In 200 000 runs of bare t tests the rates are 5.1 % and 14.5 %."""
     planned, naive = said(15, bound=1.0, center=0.0, spread=0.3, wanted=DECISIONS.__contains__)
 
-    assert planned <= at_most(0.05, 800)
+    assert planned <= at_most(0.05, 500)
     assert naive > 0.1
 
 
@@ -227,7 +230,7 @@ def test_looking_five_times_seldom_calls_a_difference_none() -> None:
     """The difference is as large as the margin, so that NO MEANINGFUL DIFFERENCE is false."""
     planned, naive = said(13, bound=2.0, center=math.log(1.03), spread=0.03, wanted="NO MEANINGFUL DIFFERENCE".__eq__)
 
-    assert planned <= at_most(0.05, 800)
+    assert planned <= at_most(0.05, 500)
     assert naive > 0.1
 
 

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable
 from typing import IO
 
-import msgspec
-
 from tuilab import orders
 from tuilab.capture import Capture
 from tuilab.orders import ArmOrder, Farewell
@@ -66,6 +64,7 @@ class Crew:
             signal.signal(number, lambda *_: None)
         for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)  # a hangup is not a request: the run outlives the terminal
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])  # blocked signals are inherited through exec
 
     def _hear_signals(self, ear: socket.socket) -> None:
         for number in ear.recv(4096):
@@ -80,7 +79,7 @@ class Crew:
                 return
             except OSError:
                 message = None  # it died with our order unread
-            except (msgspec.MsgspecError, KeyError, ValueError) as problem:
+            except ValueError as problem:
                 child.farewell = Farewell(error=f"the worker sent something that is no message: {problem}")
                 message = None
             if isinstance(message, Farewell):

@@ -4,7 +4,7 @@
 added with a default; a field never changes its meaning, a kind is never reused. Readers pass over kinds they do not know.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -12,6 +12,12 @@ FORMAT = 1  # major version of the journal; a reader refuses a newer one
 
 Scalar = bool | int | float | str
 Operator = Literal["equals", "at_most", "at_least", "between"]
+
+# Every number fits 64 bits and every word can be displayed: a record that says otherwise is not one of ours.
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+Word = Annotated[str, msgspec.Meta(pattern=r"^(?a:[\w .+-]{1,60})\Z")]
 
 
 def _snake(name: str) -> str:
@@ -21,8 +27,8 @@ def _snake(name: str) -> str:
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="k", tag=_snake):
     """What every record has."""
 
-    n: int = -1
-    t: int = 0
+    n: Count = -1
+    t: Count = 0
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -30,16 +36,16 @@ class Identity(msgspec.Struct, frozen=True):
 
     host: str
     boot: str
-    pid: int
-    start: int  # clock ticks after boot, from /proc/PID/stat
-    pid_namespace: int = 0
+    pid: Count
+    start: Count  # clock ticks after boot, from /proc/PID/stat
+    pid_namespace: Count = 0
 
 
 # ---- written by the supervisor
 
 
 class RunStarted(Event):
-    format: int
+    format: Count
     run: str
     scenario: str
     topic: str
@@ -48,11 +54,11 @@ class RunStarted(Event):
     params: dict[str, Scalar]
     supervisor: Identity
     tuilab: str
-    wall_ns: int  # wall clock, for people only
+    wall_ns: Count  # wall clock, for people only
     changed: list[str] = []  # the params that differ from the scenario's defaults
     claims: list[str] = []  # read from the source before anything ran
-    repeats: int = 1
-    looks: list[int] = []  # numbers of repeats at which the verdicts may end the run
+    repeats: Count = 1
+    looks: list[Count] = []  # numbers of repeats at which the verdicts may end the run
     budget_s: float | None = None
     quick: bool = False
     timeout_s: float | None = None
@@ -60,15 +66,15 @@ class RunStarted(Event):
 
 
 class StateChanged(Event):
-    state: str
+    state: Word
     reason: str = ""
 
 
 class WorkerStarted(Event):
     writer: str
-    pid: int
-    start: int
-    repeat: int = 0
+    pid: Count
+    start: Count
+    repeat: Count = 0
     arm: str = ""
     env: dict[str, str] = {}
     prefix: list[str] = []
@@ -77,17 +83,17 @@ class WorkerStarted(Event):
 
 class WorkerExited(Event):
     writer: str
-    code: int | None = None
-    signal: int | None = None
+    code: Whole | None = None
+    signal: Count | None = None
     reason: str = ""
     fault: str = ""  # where it was when it crashed
 
 
 class OutputCaptured(Event):
-    stream: str
-    bytes_total: int
-    bytes_head: int
-    bytes_tail: int
+    stream: Word
+    bytes_total: Count
+    bytes_head: Count
+    bytes_tail: Count
 
 
 class StopRequested(Event):
@@ -96,20 +102,24 @@ class StopRequested(Event):
 
 class LeftoversEnded(Event):
     processes: list[str]  # the first of them by name
-    count: int
+    count: Count
 
 
 class SamplerEnded(Event):
     reason: str
-    restarts: int
+    restarts: Count
 
 
 # ---- written by a worker
 
 
 class EnvironmentRecorded(Event):
-    part: str  # "box", "gpu", "torch", "cuda"
+    part: Word  # "box", "gpu", "torch", "cuda"
     facts: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if not is_shallow(self.facts):
+            raise ValueError("the facts are nested too deeply")
 
 
 class StageEntered(Event):
@@ -119,14 +129,14 @@ class StageEntered(Event):
 class Logged(Event, gc=False):
     """The hot record: scalars of one step. Short keys, because there may be a million of them."""
 
-    s: int
+    s: Whole
     v: dict[str, float]
     a: str = ""  # arm
 
 
 class Progressed(Event):
-    done: int
-    total: int
+    done: Count
+    total: Count
     unit: str = "steps"
 
 
@@ -146,6 +156,13 @@ class ClaimMeasured(Event):
     want: Measured
     tolerance: float = 0.0
     unit: str = ""
+
+    def __post_init__(self) -> None:
+        bounds = len(self.want.numbers)
+        if self.op == "between" and bounds != 2:
+            raise ValueError(f"between takes two numbers, not {bounds}")
+        if self.op in ("at_most", "at_least") and bounds != 1 and not self.want.words:
+            raise ValueError(f"{self.op} takes one number, not {bounds}")
 
 
 class ClaimDeclared(Event):
@@ -175,18 +192,18 @@ class ImageShown(Event):
     """A small array as a picture: base64 of one byte a cell, 0..254 from `low` to `high`, 255 where it is not finite."""
 
     title: str
-    rows: int
-    cols: int
+    rows: Count
+    cols: Count
     cells: str
     low: float
     high: float
     arm: str = ""
-    step: int = 0
+    step: Whole = 0
 
 
 class ArtifactSaved(Event):
     name: str
-    bytes_total: int
+    bytes_total: Count
     sha256: str
 
 
@@ -207,9 +224,9 @@ class ArmFinished(Event):
 
 class RaceStarted(Event):
     arms: list[str]
-    threads: int
+    threads: Count
     device: str
-    loops: dict[str, int]  # calls of each arm in one of its blocks
+    loops: dict[str, AtLeastOne]  # calls of each arm in one of its blocks
     base: str = ""  # the arm that the controls use
     delay: float = 0.0  # of the control with a known delay, as a share of a step
 
@@ -218,19 +235,19 @@ class FirstCalled(Event):
     """The first call of an arm: what it costs once (compiling, first allocation) is a number of its own."""
 
     arm: str
-    wall_ns: int
+    wall_ns: Count
 
 
 class BlockTimed(Event):
     """Calls of one arm, timed together; each round has one block of every arm, in alternating order."""
 
     arm: str
-    round: int
-    slot: int
-    loops: int
-    wall_ns: int
-    cpu_ns: int
-    device_ns: int | None = None  # from CUDA events: loops x the median step
+    round: Count
+    slot: Count
+    loops: AtLeastOne
+    wall_ns: AtLeastOne
+    cpu_ns: Count
+    device_ns: Count | None = None  # from CUDA events: loops x the median step
     is_warmup: bool = False
     control: Literal["", "same", "delayed"] = ""
     is_disturbed: bool = False  # by the sensors alone; it was run again at once
@@ -270,7 +287,7 @@ class BoxLacked(Event):
 
 
 class ScenarioFinished(Event):
-    lost: int = 0  # records that could not be written
+    lost: Count = 0  # records that could not be written
     trouble: str = ""
 
 
@@ -278,19 +295,19 @@ class ScenarioFinished(Event):
 
 
 class Sampled(Event):
-    processes: int
-    threads: int
+    processes: Count
+    threads: Count
     cpu_percent: float
-    rss_bytes: int
-    uss_bytes: int | None = None
+    rss_bytes: Count
+    uss_bytes: Count | None = None
     gpus: dict[str, dict[str, float]] = {}  # uuid -> metric -> value; what is unknown is left out
 
 
 class GpuFound(Event):
     uuid: str
-    index: int
+    index: Count
     name: str
-    bytes_total: int | None = None
+    bytes_total: Count | None = None
 
 
 class Unavailable(Event):
@@ -303,8 +320,8 @@ class Unavailable(Event):
 
 class VerdictReached(Event):
     text: str
-    verdict: str
-    rule: str
+    verdict: Word
+    rule: Word
     why: str = ""
     estimate: float | None = None
     low: float | None = None
@@ -317,11 +334,17 @@ class VerdictReached(Event):
     confidence: float | None = None  # of the interval
 
 
+def is_shallow(value: Any, depth: int = 20) -> bool:
+    """Say whether plain data is nested no deeper than anybody would who is to read it."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return depth > 0 and all(is_shallow(part, depth - 1) for part in inner)
+
+
 class Unknown(msgspec.Struct):
     """A record of a kind, or of a shape, that this version does not know: kept and passed over."""
 
-    n: int
-    t: int
+    n: Count
+    t: Count
     k: str
     fields: dict[str, Any]
 

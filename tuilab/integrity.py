@@ -6,11 +6,12 @@ from pathlib import Path
 
 from tuilab import events
 from tuilab.files import open_regular
-from tuilab.journal import Corrupt, Follower, Gap
+from tuilab.journal import Corrupt, Gap
 from tuilab.processes import presence
-from tuilab.summary import RunSummary, fold
+from tuilab.summary import RunSummary
 from tuilab.text import plural, show
 from tuilab.verdict import judge
+from tuilab.watch import Watch
 
 
 @dataclass
@@ -36,23 +37,22 @@ def examine(run_dir: Path) -> Findings:
 
 
 def _examine_journal(run_dir: Path, findings: Findings) -> RunSummary:
-    follower = Follower(run_dir)
-    summary = RunSummary()
+    watch = Watch(run_dir)
+    summary = watch.summary
     streams = set()
-    while items := follower.read():
-        fold(items, summary)
+    while items := watch.refresh():
         for stream, item in items:
             streams.add(stream)
             if isinstance(item, Corrupt):
                 findings.wrong.append(f"{show(stream)}: {item.reason} at byte {item.offset}")
             elif isinstance(item, Gap):
                 findings.wrong.append(f"{show(stream)}: {plural(item.missing, 'record')} missing")
-    if follower.pending_bytes and summary.is_over:
-        findings.wrong.append(f"{follower.pending_bytes} bytes after the last whole line: a record cut short")
-    findings.wrong += [f"{show(stream)}: cannot be read: {why}" for stream, why in follower.unreadable.items()]
+    if watch.pending_bytes and summary.is_over:
+        findings.wrong.append(f"{watch.pending_bytes} bytes after the last whole line: a record cut short")
+    findings.wrong += [f"{show(stream)}: cannot be read: {why}" for stream, why in watch.unreadable.items()]
     if summary.damage.lost_count:
         findings.wrong.append(f"{plural(summary.damage.lost_count, 'record')} could not be written")
-    follower.close()
+    watch.close()
     findings.records, findings.streams = summary.records, len(streams)
     return summary
 
@@ -93,5 +93,5 @@ def _digest(path: Path) -> str:
     try:
         with open(open_regular(path), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
+    except (OSError, ValueError):  # a name may hold what no file name can
         return ""

@@ -8,6 +8,7 @@ A kill of anything at any time loses nothing that was written. A line cut short 
 with a line feed. Non-finite floats travel as "nan", "inf", "-inf" and come back as floats.
 """
 
+import json
 import math
 import os
 import threading
@@ -19,17 +20,18 @@ from zlib import crc32
 
 import msgspec
 
-from tuilab.events import Event, Record, Unknown
+from tuilab.events import Event, Record, Unknown, is_shallow
 from tuilab.files import open_regular
 
 LINE_LIMIT = 64 * 1024
 _CHUNK = 1024 * 1024
 _BARREN_LIMIT = 64 * _CHUNK  # a stream with so many bytes and no record is not read on
 
-_encode = msgspec.json.Encoder().encode
+_encode_json = msgspec.json.Encoder().encode
 _decode_record = msgspec.json.Decoder(Record, strict=False).decode
 _decode_records = msgspec.json.Decoder(list[Record], strict=False).decode
 _decode_any = msgspec.json.Decoder(dict[str, Any]).decode
+_NOT_A_RECORD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Writer:
@@ -53,7 +55,7 @@ class Writer:
         with self._lock:
             event.n, event.t = self._next, monotonic_ns()
             self._next += 1
-            body = _encode(event) if is_finite else _encode(spell_out(msgspec.to_builtins(event)))
+            body = _encode(event, is_finite)
             line = b"%08x %b\n" % (crc32(body), body)
             if len(line) > LINE_LIMIT:
                 return self._lose(f"a record of {len(line)} bytes is too long")
@@ -94,6 +96,13 @@ class Writer:
         self.lost += 1
         self.trouble = why
         return False
+
+
+def _encode(event: Event, is_finite: bool) -> bytes:
+    try:
+        return _encode_json(event if is_finite else spell_out(msgspec.to_builtins(event)))
+    except UnicodeEncodeError:  # half a character, as in a file name that is not UTF-8
+        return json.dumps(spell_out(msgspec.to_builtins(event)), ensure_ascii=False).encode(errors="replace")
 
 
 def spell_out(value: Any) -> Any:
@@ -177,7 +186,7 @@ class Reader:
             return []
         try:
             records: list[Record] = _decode_records(b"[%b]" % b",".join(bodies))
-        except (msgspec.DecodeError, RecursionError):
+        except _NOT_A_RECORD:
             return []
         if [record.n for record in records] != list(range(self._next, self._next + len(lines))):
             return []
@@ -229,19 +238,17 @@ def _parse(line: bytes) -> Record | Unknown | str:
     try:
         record: Record = _decode_record(body)
         return record
-    except (msgspec.DecodeError, RecursionError):
+    except _NOT_A_RECORD:
         return _parse_unknown(body)
 
 
 def _parse_unknown(body: bytes) -> Unknown | str:
     try:
         fields = _decode_any(body)
-        n, t, k = fields.pop("n"), fields.pop("t"), fields.pop("k")
-    except (msgspec.DecodeError, RecursionError, KeyError):
+        unknown = msgspec.convert({"n": fields.pop("n"), "t": fields.pop("t"), "k": fields.pop("k"), "fields": fields}, Unknown)
+    except (*_NOT_A_RECORD, KeyError):
         return "not a record"
-    if not (isinstance(n, int) and isinstance(t, int) and isinstance(k, str)):
-        return "not a record"
-    return Unknown(n, t, k, fields)
+    return unknown if is_shallow(fields) else "nested too deeply"
 
 
 class Follower:

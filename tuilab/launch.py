@@ -6,9 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
-
-from tuilab import processes, store
+from tuilab import orders, processes, store
 from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
 from tuilab.events import Scalar
 from tuilab.orders import Receipt, RunOrder
@@ -74,12 +72,12 @@ def start(run_order: RunOrder) -> tuple[Path, "subprocess.Popen[bytes]"]:
     assert supervisor.stdin and supervisor.stdout and supervisor.stderr
     with supervisor.stdin, supervisor.stdout, supervisor.stderr:
         with contextlib.suppress(BrokenPipeError):  # it died; what it said tells why
-            supervisor.stdin.write(msgspec.json.encode(run_order))
+            supervisor.stdin.write(orders.pack(run_order))
             supervisor.stdin.close()
         said = supervisor.stdout.read()  # to its end: the supervisor lets go of it and lives on
         try:
-            receipt = msgspec.json.decode(said, type=Receipt)
-        except msgspec.DecodeError as problem:
+            receipt: Receipt = orders.unpack(said, Receipt)
+        except ValueError as problem:
             last = (supervisor.stderr.read().decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
             raise ScenarioError(f"the supervisor did not start: {show(last)}") from problem
     if receipt.error:
@@ -107,6 +105,7 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
     number = signal.SIGINT if at_once else signal.SIGTERM
     if not processes.send(supervisor.pid, supervisor.start, number):
         raise UsageError(f"{name} could not be asked to stop: its supervisor is gone or belongs to another user")
+    processes.send(supervisor.pid, supervisor.start, signal.SIGCONT)  # a suspended one could not hear it
     return f"asked {name} to stop{' at once' if at_once else ''}"
 
 

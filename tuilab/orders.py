@@ -1,9 +1,11 @@
 """What a front asks of a supervisor, and what supervisor and worker say to each other.
 
 An order travels as one JSON document over the supervisor's stdin. Supervisor and worker talk in messages over a socket
-pair that keeps message boundaries, so nothing needs framing.
+pair that keeps message boundaries, so nothing needs framing. Both are Python's JSON, which has words for NaN and Inf and
+for file names that are not UTF-8.
 """
 
+import json
 import socket
 from typing import Any
 
@@ -13,6 +15,7 @@ from tuilab.events import Scalar
 
 UNDECIDED = 10  # exit code of a judge that looked and wants more repeats
 _LIMIT = 200_000  # bytes; under the default send buffer of a unix socket
+_ENVELOPE = 1_000  # what a reply may have beside the value that an arm's farewell brought
 
 
 class RunOrder(msgspec.Struct, kw_only=True):
@@ -42,7 +45,7 @@ class Receipt(msgspec.Struct):
     exit_code: int = 0
 
 
-class ArmOrder(msgspec.Struct, kw_only=True):
+class ArmOrder(msgspec.Struct, kw_only=True, tag=True):
     """A function of the scenario to be called in a process of its own."""
 
     arm: str
@@ -53,7 +56,7 @@ class ArmOrder(msgspec.Struct, kw_only=True):
     timeout_s: float = 60.0
 
 
-class WorkerOrder(msgspec.Struct, kw_only=True):
+class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
     """What a worker is to run: the whole scenario, or one arm of it."""
 
     run_dir: str
@@ -66,14 +69,14 @@ class WorkerOrder(msgspec.Struct, kw_only=True):
     arm: ArmOrder | None = None
 
 
-class Farewell(msgspec.Struct):
+class Farewell(msgspec.Struct, tag=True):
     """A worker's last message: how its part ended. None at all means that it died."""
 
     error: str = ""
     value: Any = None
 
 
-class ArmReply(msgspec.Struct):
+class ArmReply(msgspec.Struct, tag=True):
     """What came of an arm, for the worker that asked."""
 
     writer: str
@@ -90,23 +93,34 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def send(line: socket.socket, message: Message) -> None:
-    """Send one message; ValueError when it is too large or cannot be said in JSON."""
+def pack(value: Any) -> bytes:
+    """Return an order, a receipt or a message as bytes; ValueError when it holds something that is no plain data."""
     try:
-        data = msgspec.json.encode([type(message).__name__, message])
-    except TypeError as problem:
+        return json.dumps(msgspec.to_builtins(value)).encode()
+    except (TypeError, RecursionError) as problem:
         raise ValueError(str(problem)) from problem
-    if len(data) > _LIMIT:
+
+
+def unpack(data: bytes, kind: Any) -> Any:
+    """Return what `pack` was given; ValueError when it is not of that kind."""
+    try:
+        return msgspec.convert(json.loads(data), kind)
+    except (msgspec.MsgspecError, RecursionError) as problem:
+        raise ValueError(str(problem)) from problem
+
+
+def send(line: socket.socket, message: Message) -> None:
+    """Send one message; ValueError when it is too large or no plain data."""
+    data = pack(message)
+    if len(data) > (_LIMIT if isinstance(message, ArmReply) else _LIMIT - _ENVELOPE):
         raise ValueError(f"{len(data)} bytes are too much for a message; save it as an artifact")
     line.sendall(data)
 
 
 def receive(line: socket.socket) -> Message | None:
-    """Return the next message; None at the end of the line."""
+    """Return the next message; None at the end of the line, ValueError when it is none."""
     data = line.recv(_LIMIT + 1)
     if not data:
         return None
-    name, fields = msgspec.json.decode(data, type=tuple[str, msgspec.Raw])
-    kinds: dict[str, Any] = {kind.__name__: kind for kind in (WorkerOrder, ArmOrder, Farewell, ArmReply)}
-    message: Message = msgspec.json.decode(fields, type=kinds[name])
+    message: Message = unpack(data, Message)
     return message

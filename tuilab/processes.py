@@ -29,9 +29,14 @@ def identify(pid: int) -> Identity | None:
 
 
 def start_time(pid: int) -> int | None:
-    """Return when `pid` started, in clock ticks after boot; None when it is gone or a zombie."""
+    """Return when `pid` started, in clock ticks after boot; None when it is gone or a zombie.
+
+    A process whose first thread has ended looks like a zombie, but has other threads.
+    """
     fields = _stat_fields(pid)
-    return None if fields is None or fields[0] in "ZX" else int(fields[19])
+    if fields is None or fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
+        return None
+    return int(fields[19])
 
 
 def presence(identity: Identity) -> Literal["alive", "dead", "elsewhere"]:
@@ -84,7 +89,7 @@ def end_descendants(grace_s: float, spare: Iterable[int] = (), tend: Callable[[]
         deadline = time.monotonic() + patience_s
         signalled: set[int] = set()
         while time.monotonic() < deadline:
-            living = [pid for pid in descendants(os.getpid()) if pid not in spared and start_time(pid) is not None]
+            living = _living(spared) or _living(spared)  # one walk may miss a child whose parent ends meanwhile
             if not living:
                 return []
             for pid in living:
@@ -94,7 +99,7 @@ def end_descendants(grace_s: float, spare: Iterable[int] = (), tend: Callable[[]
             if tend() and number == signal.SIGTERM:
                 break
             time.sleep(0.02)
-    return [name_of(pid) for pid in descendants(os.getpid()) if pid not in spared]
+    return [name_of(pid) for pid in _living(spared)]
 
 
 def marked(run: str) -> list[tuple[int, int]]:
@@ -137,6 +142,14 @@ def name_of(pid: int) -> str:
     return f"{pid} {words[:80]}"
 
 
+def signal_name(number: int) -> str:
+    """Return `SIGTERM`; most of the real-time signals have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def become_subreaper() -> None:
     """Become the parent of every orphan below: a daemon cannot leave the run."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -151,6 +164,10 @@ def die_with_parent(parent: int) -> None:
 
 def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _living(spared: set[int]) -> list[int]:
+    return [pid for pid in descendants(os.getpid()) if pid not in spared and start_time(pid) is not None]
 
 
 def _signal_now(pid: int, number: int) -> None:

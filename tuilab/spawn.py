@@ -54,7 +54,7 @@ class Child:
         if self.signal is None:
             return f"exit code {self.code}"
         hint = "; nobody asked for that: out of memory?" if self.signal == signal.SIGKILL else ""
-        return f"ended by {signal.Signals(self.signal).name}{hint}"
+        return f"ended by {processes.signal_name(self.signal)}{hint}"
 
     def kill(self, reason: str) -> None:
         """Kill the process itself; it has not been reaped, so the pid is still its own."""
@@ -91,14 +91,22 @@ def spawn_worker(writer: str, run: str, arm: ArmOrder | None) -> Child:
 def spawn_sampler(run_dir: Path, stream: str) -> Child:
     """Start the sampler; its stdin is its lifeline, its stdout its heartbeat."""
     command = [sys.executable, "-P", "-m", "tuilab.sampler", str(run_dir), str(os.getpid()), stream]
-    process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, processes.MARK: run_dir.name},
+        start_new_session=True,
+    )
     return Child(stream, process)
 
 
 def spawn_judge(run_dir: Path, *flags: str) -> Child:
     """Start the process that reaches the verdicts."""
     command = [sys.executable, "-P", "-m", "tuilab.judge", str(run_dir), *flags]
-    return Child("judge", subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL))
+    environment = {**os.environ, processes.MARK: run_dir.name}
+    return Child("judge", subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment))
 
 
 def _before_exec(parent: int):  # type: ignore[no-untyped-def]
@@ -106,7 +114,7 @@ def _before_exec(parent: int):  # type: ignore[no-untyped-def]
 
     def prepare() -> None:
         processes.die_with_parent(parent)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)  # ignored signals are inherited through exec
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
 

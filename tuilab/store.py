@@ -1,6 +1,7 @@
 """The folder of runs: what a new run is called, and how a run is found again."""
 
 import os
+import re
 import stat
 import time
 from pathlib import Path
@@ -8,12 +9,15 @@ from pathlib import Path
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.text import show
 
+_ODD = re.compile(r"(?a:[^\w.+-])")  # what a scenario file may be called, and a run is not
+
 
 def create(scenario: str, under: Path) -> Path:
     """Make the folder of a new run, readable by its owner alone, and return it."""
     now = time.time()
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now)) + f"{int(now * 1000) % 1000:03}Z"  # so that names sort by time
-    run_dir = under / f"{stamp}-{scenario}-{os.urandom(3).hex()}"
+    name = _ODD.sub("_", scenario)[:60]
+    run_dir = under / f"{stamp}-{name}-{os.urandom(3).hex()}"
     try:
         under.mkdir(parents=True, exist_ok=True, mode=0o700)
         run_dir.mkdir(mode=0o700)
@@ -35,7 +39,15 @@ def list_runs(under: Path) -> list[Path]:
         return []
     except OSError as problem:
         raise UsageError(f"cannot read the folder of runs {show(under)}: {problem.strerror}") from problem
-    return [under / name for name in sorted(names, reverse=True) if (under / name / "journal").is_dir()]
+    return [under / name for name in sorted(names, reverse=True) if _is_run(under / name)]
+
+
+def _is_run(folder: Path) -> bool:
+    """Say whether a folder is a run: one with a name that can be shown and a journal of its own that this user may enter."""
+    try:
+        return folder.name.isprintable() and stat.S_ISDIR(os.lstat(folder / "journal").st_mode)
+    except OSError:
+        return False
 
 
 def find(reference: str, under: Path) -> Path:
@@ -63,6 +75,9 @@ def remove(run_dir: Path) -> None:
     """Delete a run's folder; a link in its place is not followed."""
     import shutil  # slow to load, and the listing of runs does not need it
 
-    if not stat.S_ISDIR(os.lstat(run_dir).st_mode):
-        raise UsageError(f"{show(run_dir)} is not a run folder")
-    shutil.rmtree(run_dir)
+    try:
+        if not stat.S_ISDIR(os.lstat(run_dir).st_mode):
+            raise UsageError(f"{show(run_dir)} is not a run folder")
+        shutil.rmtree(run_dir)
+    except OSError as problem:
+        raise CannotRecord(f"cannot delete {show(run_dir)}: {problem.strerror}") from problem

@@ -151,7 +151,7 @@ def _fold_logged(summary: RunSummary, stream: str, event: events.Logged) -> None
 
 
 def _run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> None:
-    summary.run = event
+    summary.run = summary.run or event  # there is one; a second would change who is alive
     for text in event.claims:
         _claim(summary, text)
 

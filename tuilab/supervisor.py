@@ -16,8 +16,6 @@ import time
 import traceback
 from pathlib import Path
 
-import msgspec
-
 from tuilab import __version__, events, orders, processes, store
 from tuilab.capture import Capture
 from tuilab.crew import Crew
@@ -31,7 +29,8 @@ GRACE_S = 3.0
 SAMPLER_SILENCE_S = 10.0
 SAMPLER_STARTS = 4  # the first and three more
 JUDGE_PATIENCE_S = 60.0
-FAULT_LIMIT = 4096
+FAULT_LIMIT = 4096  # bytes
+REASON_LIMIT = 1000  # characters
 _DISMISSED = "dismissed"
 
 
@@ -81,7 +80,10 @@ class Supervisor:
         return "succeeded", ""
 
     def _run_repeat(self, repeat: int) -> tuple[str, str]:
-        worker = self._start_worker(repeat)
+        try:
+            worker = self._start_worker(repeat)
+        except OSError as problem:
+            return "failed", f"cannot start a worker process: {problem.strerror}"
         if repeat == 0:
             self._enter("running")
         while not worker.is_over:
@@ -137,9 +139,10 @@ class Supervisor:
     def _start_arm(self, arm: ArmOrder, asker: Child) -> None:
         try:
             self._start_worker(asker.repeat, arm, asker)
-        except OSError as problem:
+        except (OSError, ValueError) as problem:
             command = arm.prefix[0] if arm.prefix else sys.executable
-            self._answer(asker, ArmReply(writer="", elapsed_s=0.0, error=f"cannot start {command}: {problem.strerror}"))
+            why = getattr(problem, "strerror", None) or str(problem)
+            self._answer(asker, ArmReply(writer="", elapsed_s=0.0, error=f"cannot start {command[:200]}: {why}"))
 
     def _note_death(self, child: Child) -> None:
         if child is self._sampler:
@@ -210,7 +213,11 @@ class Supervisor:
 
     def _judge(self, *flags: str) -> int | None:
         """Have the verdicts reached by a process of its own: statistics are slow to load. Returns its exit code."""
-        child = spawn_judge(self.run_dir, *flags)
+        try:
+            child = spawn_judge(self.run_dir, *flags)
+        except OSError as problem:
+            self.journal.append(events.Unavailable(what="verdicts", reason=f"cannot start the judge: {problem.strerror}"))
+            return None
         child.deadline = child.started + JUDGE_PATIENCE_S
         self._crew.add(child)
         while not child.is_over:
@@ -271,7 +278,7 @@ def _outcome(worker: Child) -> tuple[str, str]:
     if worker.farewell is None:
         return "failed", f"the worker ended with exit code {worker.code} before run() returned"
     if worker.farewell.error:
-        return "failed", worker.farewell.error
+        return "failed", worker.farewell.error[:REASON_LIMIT]
     if worker.code:
         return "failed", f"the worker ended with exit code {worker.code} after run() returned"
     return "succeeded", ""
@@ -328,13 +335,13 @@ def main() -> None:
     """Read an order from stdin, answer with a receipt on stdout, let go of both, and run."""
     os.umask(0o077)
     processes.become_subreaper()
-    order = msgspec.json.decode(sys.stdin.buffer.read(), type=RunOrder)
+    order: RunOrder = orders.unpack(sys.stdin.buffer.read(), RunOrder)
     try:
         supervisor = open_run(order)
         receipt = Receipt(run_dir=str(supervisor.run_dir))
     except TuilabError as problem:
         receipt = Receipt(error=str(problem), exit_code=problem.exit_code)
-    os.write(1, msgspec.json.encode(receipt))
+    os.write(1, orders.pack(receipt))
     if receipt.error:
         return
     _let_go(supervisor.run_dir)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tuilab import processes
 from tuilab.errors import UsageError
-from tuilab.events import FORMAT
+from tuilab.events import FORMAT, RunStarted, Unknown
 from tuilab.journal import Follower, Item
 from tuilab.summary import RunSummary, fold
 from tuilab.text import show
@@ -28,10 +28,9 @@ class Watch:
             items = self._follower.read()
         except OSError as problem:
             raise UsageError(f"cannot read the run {show(self.run_dir.name)}: {problem.strerror}") from problem
+        if any(_is_newer(item) for _, item in items):
+            raise UsageError(f"{show(self.run_dir.name)} was recorded by a newer tuilab; upgrade this one")
         fold(items, self.summary)
-        run = self.summary.run
-        if run is not None and run.format > FORMAT:
-            raise UsageError(f"{show(self.run_dir.name)} was recorded by a newer tuilab ({show(run.tuilab)}); upgrade this one")
         return items
 
     def state(self) -> str:
@@ -52,8 +51,21 @@ class Watch:
     def pending_bytes(self) -> int:
         return self._follower.pending_bytes
 
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """Streams that cannot be opened, and why."""
+        return self._follower.unreadable
+
     def close(self) -> None:
         self._follower.close()
+
+
+def _is_newer(item: Item) -> bool:
+    """Say whether an item is the start of a run in a newer format, whose fields may be others."""
+    if isinstance(item, Unknown):
+        version = item.fields.get("format") if item.k == "run_started" else None
+        return isinstance(version, int) and version > FORMAT
+    return isinstance(item, RunStarted) and item.format > FORMAT
 
 
 def read_run(run_dir: Path) -> RunSummary:

@@ -10,6 +10,7 @@ import io
 import os
 import socket
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,9 @@ from tuilab import events, orders, processes
 from tuilab.journal import Writer
 from tuilab.orders import Farewell, WorkerOrder
 
-_TRACEBACK_LIMIT = 16_000  # characters
+# Characters; one may take six bytes in a record, and a record has a limit.
+_TRACEBACK_LIMIT = 8_000
+_MESSAGE_LIMIT = 2_000
 
 
 def main() -> None:
@@ -32,7 +35,7 @@ def main() -> None:
     run_dir = Path(order.run_dir)
     fault_log = (run_dir / f"fault-{order.writer}.log").open("wb")
     faulthandler.enable(fault_log)
-    os.register_at_fork(after_in_child=_follow_to_death(os.getpid()))
+    os.register_at_fork(after_in_child=_follow_to_death(os.getpid(), threading.get_ident()))
     _unbuffer_lines()
     journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl")
     farewell, code = _run(order, run_dir, journal, line)
@@ -54,8 +57,9 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: socket.socket
         value = _call(module, lab, order)
         lab.close()
     except BoxLacks as lack:
-        journal.append(events.BoxLacked(needs=str(lack)))
-        return Farewell(error=str(lack) if order.arm else ""), 0
+        needs = str(lack)[:_MESSAGE_LIMIT]
+        journal.append(events.BoxLacked(needs=needs))
+        return Farewell(error=needs if order.arm else ""), 0
     except SystemExit as leaving:
         return _farewell_of_exit(leaving, journal)
     except BaseException as problem:
@@ -93,8 +97,8 @@ def describe(problem: BaseException, source: Path) -> events.ScenarioFailed:
     text = "".join(lines).replace(str(source), "scenario.py")
     if len(text) > _TRACEBACK_LIMIT:
         text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
-    message = str(problem)[:2000]
-    return events.ScenarioFailed(type=type(problem).__name__, message=message, traceback=text, hint=_hint(problem))
+    message, name = str(problem)[:_MESSAGE_LIMIT], type(problem).__name__[:200]
+    return events.ScenarioFailed(type=name, message=message, traceback=text, hint=_hint(problem))
 
 
 def _hint(problem: BaseException) -> str:
@@ -120,16 +124,19 @@ def _first_line(problem: BaseException) -> str:
 def _farewell_of_exit(leaving: SystemExit, journal: Writer) -> tuple[Farewell, int]:
     if leaving.code in (None, 0):
         return Farewell(), 0
-    what = f"the scenario called sys.exit({leaving.code!r})"
+    what = f"the scenario called sys.exit({leaving.code!r})"[:_MESSAGE_LIMIT]
     journal.append(events.ScenarioFailed(type="SystemExit", message=what, traceback=""))
     return Farewell(error=what[:300]), leaving.code if isinstance(leaving.code, int) else 1
 
 
-def _follow_to_death(parent: int) -> Callable[[], None]:
-    """Return a fork hook: children of the worker (loader workers) die with it, daemons of their own are left alone."""
+def _follow_to_death(parent: int, thread: int) -> Callable[[], None]:
+    """Return a fork hook: children of the worker (loader workers) die with it, daemons of their own are left alone.
+
+    So are the children of other threads: the kernel ties a child to the thread that made it.
+    """
 
     def follow() -> None:
-        if os.getppid() == parent:
+        if os.getppid() == parent and threading.get_ident() == thread:
             processes.die_with_parent(parent)
 
     return follow

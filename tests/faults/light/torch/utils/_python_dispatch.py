@@ -1,0 +1,1 @@
+from torch import Anything as TorchDispatchMode  # noqa: F401

@@ -1,0 +1,319 @@
+"""What every fault test uses: a site to inject faults in, and the one check that follows each of them.
+
+O1 every record written is read back       O6  no bystander was signalled
+O2 nothing is read that was not written    O9  descriptors and memory stay bounded
+O3 a loss is counted and visible           O10 folders 0700, files 0600, nothing written elsewhere
+O4 one final state, or derived `lost`      O11 views wrote nothing
+O5 no process of the run is left           O12 a documented exit code and no traceback
+"""
+
+import contextlib
+import io
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import uuid
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import TUILAB
+from tests.engine import look, newest, until
+import msgspec
+
+from tuilab import catalog, events, launch, orders, processes, store
+from tuilab.cli import tuilab
+from tuilab.errors import ExitCode
+from tuilab.journal import Corrupt, Gap, Item, Reader, Writer
+from tuilab.summary import FINAL_STATES
+from tuilab.watch import Watch
+
+LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
+
+# Says which signals reach it; SIGKILL shows by its end.
+BYSTANDER = """
+import signal, sys
+signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCONT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT}
+signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+print("ready", flush=True)
+while True:
+    print(signal.sigwait(signals).name, flush=True)
+"""
+
+
+@dataclass
+class Site:
+    """A folder of runs of its own, a command line in it, and an innocent bystander."""
+
+    folder: Path
+    environment: dict[str, str]
+    bystander: "subprocess.Popen[str]"
+    bystander_says: Path
+    started: "list[subprocess.Popen[Any]]" = field(default_factory=list)
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "runs"
+
+    def start(self, *words: str, command: "list[str] | None" = None, **more: Any) -> "subprocess.Popen[str]":
+        """Start `tuilab ...` and return it while it runs."""
+        options: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+        }
+        environment = {**self.environment, **more.pop("env", {})}
+        front = subprocess.Popen([*(command or [TUILAB]), *words], env=environment, **{**options, **more})
+        self.started.append(front)
+        return front
+
+    def run(self, *words: str, timeout: float = 100, **more: Any) -> "subprocess.CompletedProcess[str]":
+        """Run `tuilab ...` to its end."""
+        front = self.start(*words, **more)
+        out, err = front.communicate(timeout=timeout)
+        return subprocess.CompletedProcess(front.args, front.returncode, out, err)
+
+    def detach(self, path: Path, *words: str, **more: Any) -> Path:
+        """Start a run that has no front, and return its folder."""
+        done = self.run("run", str(path), "--detach", *words, **more)
+        assert done.returncode == 0, done.stderr
+        return next(run for run in self.root.iterdir() if run.name.endswith(done.stdout.strip()))
+
+    def living(self) -> dict[int, int]:
+        """Return every process that came from this site but its fronts and the bystander, as pid -> start time."""
+        ours = {front.pid for front in self.started} | {self.bystander.pid, os.getpid()}
+        return {pid: start for pid, start in carrying(self.environment["TUILAB_SITE"]).items() if pid not in ours}
+
+    def end(self) -> None:
+        """End what a failed test may have left."""
+        for front in self.started:
+            front.kill()
+            front.wait()
+            for pipe in (front.stdin, front.stdout, front.stderr):
+                if pipe:
+                    pipe.close()
+        for pid, start in self.living().items():
+            processes.send(pid, start, signal.SIGKILL)
+        self.bystander.kill()
+        self.bystander.wait()
+
+
+def make_site(folder: Path) -> Site:
+    """Make a site whose processes can be told by a mark in their environment."""
+    says = folder / "bystander"
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TUILAB")}
+    environment |= {
+        "TUILAB_ROOT": str(folder / "runs"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "TUILAB_SITE": uuid.uuid4().hex,
+    }
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [LIGHT, os.environ.get("PYTHONPATH")]))
+    marked = {**environment, processes.MARK: "another-run"}
+    with says.open("w") as log:
+        bystander = subprocess.Popen([sys.executable, "-c", BYSTANDER], env=marked, stdout=log, text=True)
+    until(lambda: says.read_text() == "ready\n")
+    return Site(folder, environment, bystander, says)
+
+
+def carrying(mark: str) -> dict[int, int]:
+    """Return the living processes with this mark of a site in their environment."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            start = processes.start_time(int(entry.name))
+            with contextlib.suppress(OSError):
+                if start is not None and mark.encode() in (entry / "environ").read_bytes():
+                    found[int(entry.name)] = start
+    return found
+
+
+def settle(site: Site, run_dir: Path, patience_s: float = 60.0) -> Watch:
+    """Wait until a run is over or lost and none of its processes is left."""
+    until(lambda: look(run_dir).state() in {*FINAL_STATES, "lost"}, patience_s)
+    until(lambda: not site.living(), patience_s)
+    return look(run_dir)
+
+
+def check(site: Site, run_dir: Path, *states: str, is_whole: bool | None = True) -> Watch:
+    """Wait for the end of a run and check the oracles; `is_whole` None: the record may or may not have lost something."""
+    watch = settle(site, run_dir)
+    items = _check_records(run_dir)
+    state = _check_state(watch, items)
+    assert not states or state in states, (state, watch.summary.reason)
+    damaged = any(isinstance(item, Corrupt | Gap) for item in items) or watch.summary.damage.is_any
+    assert is_whole is None or is_whole is not damaged, watch.summary.damage
+    _check_innocence(site)
+    _check_modes(site, run_dir)
+    _check_views(run_dir, state, damaged)
+    return watch
+
+
+def raw_records(stream: Path) -> list[dict[str, Any]]:
+    """Return the records of a stream as anybody can read them who knows the format: nothing of ours is used."""
+    found = []
+    for line in stream.read_bytes().split(b"\n")[:-1]:
+        with contextlib.suppress(ValueError):
+            if line[8:9] == b" " and int(line[:8], 16) == zlib.crc32(line[9:]):
+                found.append(json.loads(line[9:]))
+    return found
+
+
+def _check_records(run_dir: Path) -> list[Item]:
+    """O1, O2: what we read is what stands in the files."""
+    every: list[Item] = []
+    for stream in sorted((run_dir / "journal").iterdir()):
+        reader = Reader(stream)
+        items = list(reader.read_all())
+        reader.close()
+        read = [item for item in items if not isinstance(item, Corrupt | Gap)]
+        written = raw_records(stream)
+        assert [item.n for item in read] == [record["n"] for record in written], stream
+        assert [item.t for item in read] == [record["t"] for record in written], stream
+        logged = [(record["s"], record["v"]) for record in written if record["k"] == "logged"]
+        assert [(item.s, item.v) for item in read if type(item).__name__ == "Logged"] == logged, stream  # type: ignore[union-attr]
+        every += items
+    return every
+
+
+def _check_state(watch: Watch, items: list[Item]) -> str:
+    """O4: one final state at the very end, or none and then the run is lost."""
+    ends = [entered.state for entered in watch.summary.states if entered.state in FINAL_STATES]
+    state = watch.state()
+    assert ends == ([] if state == "lost" else [state]), ends
+    if ends:
+        assert watch.summary.states[-1].state == state
+    else:
+        assert watch.supervisor_presence == "dead"
+    return state
+
+
+def _check_innocence(site: Site) -> None:
+    """O6: the bystander lives and heard nothing."""
+    assert site.bystander.poll() is None
+    assert site.bystander_says.read_text() == "ready\n"
+
+
+def _check_modes(site: Site, run_dir: Path) -> None:
+    """O10: the run belongs to its owner alone; the folder of runs holds runs only."""
+    for path in [run_dir, *run_dir.rglob("*")]:
+        if not path.is_symlink():
+            mode = path.stat().st_mode
+            assert stat.S_IMODE(mode) == (0o700 if stat.S_ISDIR(mode) else 0o600), path
+    if run_dir.parent == site.root:
+        strangers = [entry.name for entry in site.root.iterdir() if not (entry / "journal").is_dir() and entry.name[0] != "."]
+        assert strangers == []
+
+
+def _check_views(run_dir: Path, state: str, is_damaged: bool) -> None:
+    """O3, O11, O12: every view tells the same, shows what is lost, writes nothing, prints nothing that steers a terminal."""
+    before = snapshot(run_dir)
+    root = ("--root", str(run_dir.parent))
+    code, text = view("attach", run_dir.name, "--plot", *root)
+    json_code, document = view("attach", run_dir.name, "--json", "--quiet", *root)
+    jsonl_code, _ = view("attach", run_dir.name, "--jsonl", "--quiet", *root)
+    verify_code, verified = view("verify", run_dir.name, *root)
+    _, listed = view("runs", "--limit", "1000", *root)
+    (told,) = json.loads(document)["runs"]
+
+    assert code == json_code == jsonl_code
+    assert (code == ExitCode.FAILED) == (state != "succeeded")
+    assert told["state"] == state
+    assert any(run_dir.name.rpartition("-")[2] in line and state in line for line in listed.splitlines()), listed
+    assert ("the record is not whole" in text) == is_damaged
+    assert not is_damaged or verify_code == ExitCode.REFUTED
+    assert ("it is lost" in verified) == (state == "lost"), verified
+    assert snapshot(run_dir) == before
+
+
+def view(*words: str) -> tuple[int, str]:
+    """Run a verb in this process and return its exit code and what it printed; an exception is a traceback for the user."""
+    from tuilab.errors import TuilabError
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            code = tuilab.main(list(words), prog_name="tuilab", standalone_mode=False)
+        except TuilabError as problem:
+            print(f"tuilab: {problem}")
+            code = problem.exit_code
+    text = out.getvalue()
+    assert UNSAFE.findall(text) == [], (words, UNSAFE.findall(text))
+    return ExitCode(int(code or 0)), text
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Return what is in a folder, so that two moments can be compared."""
+    entries = ((path, path.lstat()) for path in sorted(folder.rglob("*")))
+    return {str(path): (info.st_size, info.st_mtime_ns, info.st_ino) for path, info in entries}
+
+
+def is_well(front: "subprocess.CompletedProcess[str]") -> bool:
+    """O12 for a front that was run for real: a documented code, no traceback (a scenario's own is indented), no controls."""
+    text = front.stdout + front.stderr
+    return front.returncode in set(ExitCode) and not re.search("^Traceback", text, re.MULTILINE) and not UNSAFE.search(text)
+
+
+def supervisor_of(run_dir: Path) -> tuple[int, int]:
+    """Return pid and start time of a run's supervisor."""
+    run = until(lambda: look(run_dir).summary.run)
+    return run.supervisor.pid, run.supervisor.start
+
+
+def child_of(pid: int, word: str) -> Iterator[tuple[int, int]]:
+    """Yield (pid, start time) of the processes below `pid` whose command line has this word."""
+    for child in processes.descendants(pid):
+        start = processes.start_time(child)
+        if start is not None and word in processes.name_of(child):
+            yield child, start
+
+
+def latest(site: Site) -> Path:
+    """Wait for the first run of a site and return its newest."""
+    return until(lambda: newest(site.root))
+
+
+def order_for(site: Site, path: Path) -> bytes:
+    """Return what a front writes to a supervisor's stdin to run a scenario file."""
+    (scenario,) = catalog.find(catalog.load([]), str(path))
+    return orders.pack(launch.order(scenario, {}, root=site.root))
+
+
+def supervise(site: Site, path: Path, *before: str, **more: Any) -> "subprocess.CompletedProcess[bytes]":
+    """Run a supervisor without a front, with `before` ahead of its command line."""
+    command = [*before, sys.executable, "-P", "-m", "tuilab.supervisor"]
+    return subprocess.run(
+        command, input=order_for(site, path), env={**site.environment, **more}, capture_output=True, timeout=60, check=False
+    )
+
+
+def run_started(**fields: Any) -> events.RunStarted:
+    """Return the first record of a run; by default its supervisor is long gone."""
+    me = processes.identify(os.getpid())
+    assert me is not None
+    gone = msgspec.structs.replace(me, start=me.start - 1)
+    usual: dict[str, Any] = {
+        "format": events.FORMAT, "run": "made-up", "scenario": "made", "topic": "up", "title": "Made up.", "source_sha256": "",
+        "params": {}, "supervisor": gone, "tuilab": "0", "wall_ns": 0,
+    }  # fmt: skip
+    return events.RunStarted(**{**usual, **fields})
+
+
+def fabricate(site: Site, *records: events.Event | str, stream: str = "supervisor") -> Path:
+    """Make the folder of a run that holds these records (or their JSON without n and t); nothing ever ran."""
+    run_dir = store.create("made", site.root)
+    writer = Writer(run_dir / "journal" / f"{stream}.jsonl")
+    for record in records:
+        if isinstance(record, events.Event):
+            writer.append(record)
+        else:
+            writer.append_fields(record)
+    writer.close()
+    return run_dir
