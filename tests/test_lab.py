@@ -106,6 +106,19 @@ def test_a_claim_about_a_ratio_is_on_record_before_the_race(lab: Lab, recorded: 
     assert claim.n < min(block.n for block in blocks)
 
 
+@pytest.mark.parametrize("bound", [{"equals": 2}, {"between": (1, 2)}, {"at_least": 0}, {"at_least": math.inf}])
+def test_a_claim_about_a_ratio_that_cannot_be_judged_is_refused_at_once(lab: Lab, bound: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="ratio"):
+        lab.claim("c", ratio="slow/fast", **bound)  # type: ignore[arg-type]
+
+
+def test_a_race_is_made_of_whole_cycles(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.1)
+
+    rounds = {block.round for block in recorded(events.BlockTimed) if not block.is_warmup}
+    assert len(rounds) >= 6 and len(rounds) % 4 == 0
+
+
 def test_a_race_times_every_arm_and_both_controls_in_every_round(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
     lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.2, same=lambda a, b: True)
 

@@ -4,6 +4,8 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from tuilab import events
 from tuilab.files import open_regular
 from tuilab.journal import Corrupt, Gap
@@ -84,8 +86,9 @@ def _examine_verdicts(summary: RunSummary, findings: Findings) -> None:
             findings.wrong.append(f"the verdict on “{show(text)}” does not follow from the measurements")
 
 
-def _essence(verdict: events.VerdictReached) -> tuple[object, ...]:
-    return verdict.verdict, verdict.rule, verdict.why, repr(verdict.estimate), repr(verdict.low), repr(verdict.high)
+def _essence(verdict: events.VerdictReached) -> dict[str, object]:
+    """Return all of a verdict but where and when it was written."""
+    return {name: repr(value) for name, value in msgspec.structs.asdict(verdict).items() if name not in ("n", "t")}
 
 
 def _digest(path: Path) -> str:

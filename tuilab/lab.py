@@ -33,6 +33,7 @@ from tuilab.meters import Memory
 from tuilab.orders import ArmOrder, ArmReply, WorkerOrder
 from tuilab.probes.env import cuda_facts, torch_facts
 from tuilab.race import Race, run_process_race, run_race
+from tuilab.ratio import flaw
 
 _PENDING_LIMIT = 256  # device scalars held back before they are brought over
 _PENDING_PERIOD_S = 0.5
@@ -224,8 +225,10 @@ class Lab:
         op, want = _bound(got, equals, at_most, at_least, between)
         if ratio:
             over, _, under = ratio.partition("/")
-            (bound,) = want.numbers
+            bound = want.numbers[0] if len(want.numbers) == 1 else math.nan
             declared = events.ClaimDeclared(text=text, over=over, under=under, op=op, bound=bound, margin=margin, cores=cores)
+            if problem := flaw(declared):
+                raise ValueError(problem)
             self._journal.append(declared)
             if cores:
                 self.effective_cores(cores)

@@ -25,6 +25,7 @@ Call = Callable[[], object]
 
 DELAY = 0.05
 _MOST_ROUNDS = 200
+_CYCLE = 4  # rounds: forward, back, back, forward
 _UNITS = 6  # rounds of one process, or processes, that an interval needs at least
 _WARM_SHARE = 0.3  # of the time
 _DRIFT = 0.03
@@ -133,10 +134,11 @@ class _Rounds:
         turn = 0
         while True:
             elapsed = time.monotonic() - began
-            is_warming = is_warming and not (_has_settled(self._warm) or elapsed > _WARM_SHARE * self._seconds)
-            done = len(self._times[self._slots[0].arm])
-            if done >= least and (elapsed > self._seconds or done >= _MOST_ROUNDS):
-                return self._times, int(median(self._record_ns))
+            if turn % _CYCLE == 0:  # only whole cycles, else what the slots differ in would not cancel
+                is_warming = is_warming and not (_has_settled(self._warm) or elapsed > _WARM_SHARE * self._seconds)
+                done = len(self._times[self._slots[0].arm])
+                if done >= least and (elapsed > self._seconds or done >= _MOST_ROUNDS):
+                    return self._times, int(median(self._record_ns))
             for slot_number, slot in enumerate(_order(self._slots, turn)):
                 self._run_slot(slot, turn, slot_number, is_warming)
             turn += 1
