@@ -88,7 +88,7 @@ def _examine_verdicts(summary: RunSummary, findings: Findings) -> None:
 
 def _essence(verdict: events.VerdictReached) -> dict[str, object]:
     """Return all of a verdict but where and when it was written."""
-    return {name: repr(value) for name, value in msgspec.structs.asdict(verdict).items() if name not in ("n", "t")}
+    return {name: repr(value) for name, value in msgspec.to_builtins(verdict).items() if name not in ("n", "t")}
 
 
 def _digest(path: Path) -> str:
