@@ -87,6 +87,7 @@ class WorkerExited(Event):
     signal: Count | None = None
     reason: str = ""
     fault: str = ""  # where it was when it crashed
+    lost: Count = 0  # records that it could not write, as it said itself
 
 
 class OutputCaptured(Event):

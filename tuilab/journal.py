@@ -39,6 +39,7 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._path = path
         self._fd = os.open(path, flags, 0o600)
         self._lock = threading.Lock()
         self._next = 0
@@ -73,12 +74,24 @@ class Writer:
         """How many records there have been."""
         return self._next
 
-    def sync(self) -> None:
-        """Ask the disk to keep what was written; a disk that cannot says so in `trouble`."""
+    def sync(self) -> bool:
+        """Ask the disk to keep what was written; one that cannot says so in `trouble`."""
         try:
             os.fdatasync(self._fd)
         except OSError as problem:
-            self.trouble = self.trouble or str(problem.strerror)
+            self.trouble = self.trouble or f"the disk did not confirm what was written: {problem.strerror}"
+            return False
+        return True
+
+    def is_in_place(self) -> bool:
+        """Say whether the stream is still what its name leads to: writing into a removed file succeeds silently."""
+        try:
+            there, here = os.lstat(self._path), os.fstat(self._fd)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True  # a disk that does not answer now
+        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
     def disown(self) -> None:
         """Forget the stream: the child of a fork must not write into its parent's."""

@@ -74,6 +74,7 @@ class Farewell(msgspec.Struct, tag=True):
 
     error: str = ""
     value: Any = None
+    lost: int = 0  # records that could not be written
 
 
 class ArmReply(msgspec.Struct, tag=True):

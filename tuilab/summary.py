@@ -23,6 +23,7 @@ class Worker:
 
     started: events.WorkerStarted | None = None
     exited: events.WorkerExited | None = None
+    lost: int = 0  # records that it could not write
 
 
 @dataclass
@@ -167,6 +168,7 @@ def _worker_started(summary: RunSummary, stream: str, event: events.WorkerStarte
 
 def _worker_exited(summary: RunSummary, stream: str, event: events.WorkerExited) -> None:
     summary.workers.setdefault(event.writer, Worker()).exited = event
+    _note_lost(summary, event.writer, event.lost)
     if event.fault:
         _keep(summary.faults, event.fault)
 
@@ -245,7 +247,9 @@ def _box_lacked(summary: RunSummary, stream: str, event: events.BoxLacked) -> No
 
 
 def _scenario_finished(summary: RunSummary, stream: str, event: events.ScenarioFinished) -> None:
-    summary.damage.lost_count += event.lost
+    _note_lost(summary, stream, event.lost)
+    if event.trouble and not event.lost:
+        summary.unavailable[f"records of {stream}"] = event.trouble
 
 
 def _sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
@@ -282,6 +286,13 @@ def _unavailable(summary: RunSummary, stream: str, event: events.Unavailable) ->
 
 def _sampler_ended(summary: RunSummary, stream: str, event: events.SamplerEnded) -> None:
     summary.unavailable["sampler"] = f"{event.reason} (restarted {event.restarts} times)"
+
+
+def _note_lost(summary: RunSummary, writer: str, lost: int) -> None:
+    """Count what a worker could not write: it says so in its own stream, if that can be written, and to the supervisor."""
+    worker = summary.workers.setdefault(writer, Worker())
+    summary.damage.lost_count += max(lost - worker.lost, 0)
+    worker.lost = max(lost, worker.lost)
 
 
 def _claim(summary: RunSummary, text: str) -> Claim:

@@ -20,6 +20,7 @@ from tuilab import __version__, events, orders, processes, store
 from tuilab.capture import Capture
 from tuilab.crew import Crew
 from tuilab.errors import CannotRecord, TuilabError, UsageError
+from tuilab.files import open_regular
 from tuilab.journal import Writer
 from tuilab.orders import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
 from tuilab.spawn import Child, spawn_judge, spawn_sampler, spawn_worker
@@ -56,7 +57,8 @@ class Supervisor:
         self._enter("starting")
         self._start_sampler()
         state, reason = self._run_repeats()
-        self._judge()
+        if self.journal.is_in_place():
+            self._judge()
         self._end_sampler()
         leftovers = self._end_others(spare=set())
         for capture in self._outputs.values():
@@ -88,8 +90,8 @@ class Supervisor:
             self._enter("running")
         while not worker.is_over:
             self._turn(0.5)
-            if self._stop:
-                self._end_others(self._sampler_pid())
+            if self._stop and self._end_others(self._sampler_pid()):
+                return self._stop  # something cannot be ended; `run` names it
         self._end_others(self._sampler_pid())
         return self._stop or _outcome(worker)
 
@@ -150,6 +152,7 @@ class Supervisor:
         elif child.writer != "judge":
             exited = events.WorkerExited(writer=child.writer, code=child.code, signal=child.signal, reason=child.how_it_ended())
             exited.fault = self._fault_of(child)
+            exited.lost = max(child.farewell.lost, 0) if child.farewell else 0
             self.journal.append(exited)
             if child.asker is not None:
                 self._finish_arm(child, child.asker)
@@ -157,9 +160,9 @@ class Supervisor:
     def _fault_of(self, worker: Child) -> str:
         """Return what the fault handler wrote when the worker crashed; remove the file when it wrote nothing."""
         log = self.run_dir / f"fault-{worker.writer}.log"
-        with contextlib.suppress(OSError):
-            if log.stat().st_size:
-                return log.read_bytes()[:FAULT_LIMIT].decode(errors="replace")
+        with contextlib.suppress(OSError), open(open_regular(log), "rb") as file:
+            if text := file.read(FAULT_LIMIT).decode(errors="replace"):
+                return text
             log.unlink()
         return ""
 
@@ -233,6 +236,8 @@ class Supervisor:
         now = time.monotonic()
         if self._deadline and now > self._deadline:
             self._stop_run("failed", f"timed out after {self.order.timeout_s:g} s")
+        if not self.journal.is_in_place():
+            self._stop_run("failed", "the folder of the run was removed or replaced")
         if self._sampler and now - self._sampler.last_heard > SAMPLER_SILENCE_S and not self._sampler.reason:
             self._sampler.kill("stopped answering")
 
@@ -268,7 +273,8 @@ class Supervisor:
             if self.journal.append(events.StateChanged(state=state, reason=reason)):
                 break
             time.sleep(0.25)
-        self.journal.sync()
+        if not self.journal.sync():
+            self.journal.append(events.Unavailable(what="safe storage", reason=self.journal.trouble))
 
 
 def _outcome(worker: Child) -> tuple[str, str]:
@@ -341,8 +347,11 @@ def main() -> None:
         receipt = Receipt(run_dir=str(supervisor.run_dir))
     except TuilabError as problem:
         receipt = Receipt(error=str(problem), exit_code=problem.exit_code)
-    os.write(1, orders.pack(receipt))
+    is_heard = _answer_front(receipt)
     if receipt.error:
+        return
+    if not is_heard:
+        supervisor.journal.append(events.StateChanged(state="stopped", reason="whoever asked for it was gone before it began"))
         return
     _let_go(supervisor.run_dir)
     try:
@@ -352,6 +361,15 @@ def main() -> None:
         processes.end_descendants(0)
         supervisor.journal.append(events.StateChanged(state="failed", reason=f"tuilab's supervisor failed: {problem!r}"))
         raise SystemExit(1) from problem
+
+
+def _answer_front(receipt: Receipt) -> bool:
+    """Tell the front what came of its order; return whether it is still there."""
+    try:
+        os.write(1, orders.pack(receipt))
+    except OSError:
+        return False
+    return True
 
 
 def _let_go(run_dir: Path) -> None:

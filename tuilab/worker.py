@@ -39,10 +39,12 @@ def main() -> None:
     _unbuffer_lines()
     journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl")
     farewell, code = _run(order, run_dir, journal, line)
+    journal.sync()
     journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))
+    journal.sync()
     if journal.lost:
         farewell, code = Farewell(error=f"{journal.lost} records could not be written: {journal.trouble}"), 5
-    journal.sync()
+        farewell.lost = journal.lost
     _leave(line, farewell, code)
 
 

@@ -271,6 +271,34 @@ def test_a_stop_ends_a_worker(site: Site, body: str, what: str) -> None:
     check(site, run_dir, "stopped")
 
 
+FREEZER = Path("/sys/fs/cgroup/freezer")
+
+
+@pytest.mark.skipif(
+    not os.access(FREEZER, os.W_OK), reason="a process that cannot be killed takes root and a freezer of cgroups v1"
+)
+@pytest.mark.timeout(180)
+def test_a_worker_that_cannot_be_killed_is_named(site: Site) -> None:
+    run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
+    wait_for_stage(site.root, "on")
+    (worker,) = child_of(supervisor_of(run_dir)[0], "tuilab.worker")
+    ice = FREEZER / f"tuilab-{os.getpid()}"
+    ice.mkdir()
+    try:
+        (ice / "cgroup.procs").write_text(str(worker[0]))
+        (ice / "freezer.state").write_text("FROZEN")
+        site.run("stop", "last", "--now")
+        until(lambda: look(run_dir).summary.is_over)
+        (ice / "freezer.state").write_text("THAWED")
+
+        summary = check(site, run_dir, "unkillable").summary
+        assert summary.reason.startswith(f"could not be ended: {worker[0]} ") and "tuilab.worker" in summary.reason
+    finally:
+        (ice / "freezer.state").write_text("THAWED")
+        until(lambda: not (ice / "cgroup.procs").read_text())
+        ice.rmdir()
+
+
 def test_every_way_to_end_is_told_apart(site: Site) -> None:
     """Exit codes and all signals that end a process, the nameless real-time ones too: each in an arm of one run."""
     codes = (0, 1, 2, 42, 126, 127, 128, 137, 255)
