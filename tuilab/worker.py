@@ -99,13 +99,21 @@ def describe(problem: BaseException, source: Path) -> events.ScenarioFailed:
     text = "".join(lines).replace(str(source), "scenario.py")
     if len(text) > _TRACEBACK_LIMIT:
         text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
-    message, name = str(problem)[:_MESSAGE_LIMIT], type(problem).__name__[:200]
+    message, name = text_of(problem)[:_MESSAGE_LIMIT], type(problem).__name__[:200]
     return events.ScenarioFailed(type=name, message=message, traceback=text, hint=_hint(problem))
+
+
+def text_of(problem: BaseException) -> str:
+    """Return what an exception says; its class may be unable to."""
+    try:
+        return str(problem)
+    except Exception as worse:
+        return f"(its text cannot be told: {type(worse).__name__})"
 
 
 def _hint(problem: BaseException) -> str:
     """Return what to do about a failure that people meet often, or nothing."""
-    text = str(problem)
+    text = text_of(problem)
     if "out of memory" in text and type(problem).__name__ in ("OutOfMemoryError", "RuntimeError"):
         return "the GPU has no memory left: choose a smaller size, or see who else uses it"
     if "device-side assert" in text:
@@ -120,7 +128,7 @@ def _hint(problem: BaseException) -> str:
 
 
 def _first_line(problem: BaseException) -> str:
-    return (str(problem).splitlines() or [""])[0][:300]
+    return (text_of(problem).splitlines() or [""])[0][:300]
 
 
 def _farewell_of_exit(leaving: SystemExit, journal: Writer) -> tuple[Farewell, int]:

@@ -712,7 +712,7 @@ def test_twenty_runs_that_start_at_once_have_twenty_folders(site: Site) -> None:
 def test_two_supervisors_cannot_share_a_folder(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if both should draw the same name at the same second."""
     monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
-    monkeypatch.setattr(time, "strftime", lambda *_: "20260101T000000Z")
+    monkeypatch.setattr(time, "time", lambda: 1.0)
     first = store.create("same", site.root)
 
     with pytest.raises(CannotRecord, match="File exists"):

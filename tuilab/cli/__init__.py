@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from tuilab import __version__
+from tuilab import __version__, text
 from tuilab.errors import ExitCode, TuilabError
 
 # Verb -> its line in `tuilab --help`; a verb's file is loaded only when it is used.
@@ -74,7 +74,9 @@ def main() -> NoReturn:
         _say(f"tuilab: {problem}")
         code = problem.exit_code
     except click.ClickException as problem:
-        problem.show()
+        context = getattr(problem, "ctx", None)
+        command = context.command_path if context else "tuilab"
+        _say(f"tuilab: {problem.format_message()}; `{command} --help` tells what it takes")
         code = ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
         code = ExitCode.INTERRUPTED
@@ -99,7 +101,7 @@ def _open_standard_streams() -> None:
 
 def _say(sentence: str) -> None:
     try:
-        print(sentence, file=sys.stderr, flush=True)
+        print(text.show(sentence, 2000), file=sys.stderr, flush=True)
     except OSError:
         return  # nobody listens
 
