@@ -90,7 +90,8 @@ def test_a_hundred_kills_at_random_moments_lose_nothing_that_was_written(site: S
         steps = [record["s"] for record in written if record["k"] == "logged"]
         assert steps == list(range(len(steps))) and len(steps) > last
     assert len(notes) >= 70
-    assert {"killed", "lost", "succeeded"} == set(states)
+    assert {"killed", "lost"} <= set(states)
+    assert set(states) <= {"killed", "lost", "succeeded", "stopped"}  # stopped: its front was gone before it began
 
 
 # ---- the supervisor dies
