@@ -35,13 +35,15 @@ _NOT_A_RECORD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Writer:
-    """Appends records to one stream; safe for threads, useless after a fork (a stream has one writing process)."""
+    """Appends records to one stream; safe for threads and signal handlers, useless after a fork (one process, one stream)."""
 
     def __init__(self, path: Path) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         self._path = path
         self._fd = os.open(path, flags, 0o600)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._is_busy = False
+        self._waiting: list[tuple[Event, bool]] = []  # from a signal handler that ran in the middle of a record
         self._next = 0
         self._is_torn = False
         self.lost = 0
@@ -54,20 +56,13 @@ class Writer:
         `is_finite` promises that no number in it is NaN or Inf: the hot path of `Lab.log`.
         """
         with self._lock:
-            event.n, event.t = self._next, monotonic_ns()
-            self._next += 1
-            body = _encode(event, is_finite)
-            line = b"%08x %b\n" % (crc32(body), body)
-            if len(line) > LINE_LIMIT:
-                return self._lose(f"a record of {len(line)} bytes is too long")
-            if self._is_torn:
-                line = b"\n" + line
-            try:
-                written = os.write(self._fd, line)
-            except OSError as problem:
-                return self._lose(problem.strerror or str(problem))
-            self._is_torn = written != len(line)
-            return not self._is_torn or self._lose("the disk is full")
+            if self._is_busy:
+                self._waiting.append((event, is_finite))
+                return True
+            is_written = self._write(event, is_finite)
+            while self._waiting:
+                self._write(*self._waiting.pop(0))
+            return is_written
 
     @property
     def written(self) -> int:
@@ -96,12 +91,32 @@ class Writer:
     def disown(self) -> None:
         """Forget the stream: the child of a fork must not write into its parent's."""
         self._fd = -1
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._is_busy = False
 
     def close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def _write(self, event: Event, is_finite: bool) -> bool:
+        self._is_busy = True
+        try:
+            event.n, event.t = self._next, monotonic_ns()
+            body = _encode(event, is_finite)
+            self._next += 1  # of what cannot be written in JSON nothing is missed
+            line = b"%08x %b\n" % (crc32(body), body)
+            if len(line) > LINE_LIMIT:
+                return self._lose(f"a record of {len(line)} bytes is too long")
+            if self._is_torn:
+                line = b"\n" + line
+            written = os.write(self._fd, line)
+            self._is_torn = written != len(line)
+            return not self._is_torn or self._lose("the disk is full")
+        except OSError as problem:
+            return self._lose(problem.strerror or str(problem))
+        finally:
+            self._is_busy = False
 
     def _lose(self, why: str) -> bool:
         if self._fd < 0:

@@ -35,7 +35,7 @@ def order(
     Claims about time want repeats: without a number, a budget or `quick` there are a few, enough for an interval.
     """
     if scenario.error:
-        raise UsageError(f"{scenario.id} cannot be run: {scenario.error}; see tuilab check {show(scenario.path)}")
+        raise UsageError(f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see tuilab check {show(scenario.path)}")
     values = check_values(scenario.params, {**(quick_values(scenario.params) if is_quick else {}), **given})
     defaults = {param.name: param.default for param in scenario.params}
     return RunOrder(

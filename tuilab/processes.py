@@ -67,19 +67,22 @@ def send(pid: int, start: int, number: int) -> bool:
     return True
 
 
-def descendants(pid: int) -> list[int]:
-    """Return every living process below `pid`, near ones first; cheap, and may miss one that is just being born."""
+def descendants(pid: int, spare: Iterable[int] = ()) -> list[int]:
+    """Return every process below `pid`, near ones first, but those in `spare` and below them.
+
+    It is cheap, includes zombies, and may miss one that is just being born.
+    """
     found: list[int] = []
     queue = [pid]
     while queue:
-        children = _children(queue.pop())
+        children = [child for child in _children(queue.pop()) if child not in spare]
         found += children
         queue += children
     return found
 
 
 def end_descendants(grace_s: float, spare: Iterable[int] = (), tend: Callable[[], bool] = lambda: False) -> list[str]:
-    """End everything below this process (a subreaper) but `spare`: SIGTERM, a grace, SIGKILL until none is left.
+    """End everything below this process (a subreaper): SIGTERM, a grace, SIGKILL until none is left; not `spare` and below.
 
     `tend` is called while waiting, must reap the dead, and says whether to skip what is left of the grace. Returns the
     names of those that could not be ended.
@@ -167,7 +170,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _living(spared: set[int]) -> list[int]:
-    return [pid for pid in descendants(os.getpid()) if pid not in spared and start_time(pid) is not None]
+    return [pid for pid in descendants(os.getpid(), spared) if start_time(pid) is not None]
 
 
 def _signal_now(pid: int, number: int) -> None:

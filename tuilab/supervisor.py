@@ -60,7 +60,7 @@ class Supervisor:
         if self.journal.is_in_place():
             self._judge()
         self._end_sampler()
-        leftovers = self._end_others(spare=set())
+        leftovers = self._end(spare=set())
         for capture in self._outputs.values():
             self.journal.append(capture.report())
         if leftovers:
@@ -168,10 +168,7 @@ class Supervisor:
 
     def _finish_arm(self, arm: Child, asker: Child) -> None:
         """Clear away what an arm left behind, so that it does not disturb the next, and tell the worker that waits."""
-        spare = set(self._crew.children)
-        for pid in self._crew.children:
-            spare.update(processes.descendants(pid))
-        self._end_others(spare)
+        self._end_others(set(self._crew.children))
         reply = ArmReply(writer=arm.writer, elapsed_s=time.monotonic() - arm.started)
         state, reason = _outcome(arm)
         if state == "succeeded" and arm.farewell is not None:
@@ -255,12 +252,15 @@ class Supervisor:
             self._enter("stopping", reason)
 
     def _end_others(self, spare: set[int]) -> list[str]:
-        """End every process of the run but `spare`; return the names of those that would not go."""
-        left = [pid for pid in processes.descendants(os.getpid()) if pid not in spare and pid not in self._crew.children]
+        """Write down what a worker left behind and end it, but not `spare`; return the names of those that would not go."""
+        others = processes.descendants(os.getpid(), {*spare, *self._crew.children})
+        left = [pid for pid in others if processes.start_time(pid) is not None]
         if left and not self._stop:
             names = [processes.name_of(pid) for pid in left[:20]]
             self.journal.append(events.LeftoversEnded(processes=names, count=len(left)))
+        return self._end(spare)
 
+    def _end(self, spare: set[int]) -> list[str]:
         def tend() -> bool:
             self._crew.turn(0)
             return self._is_hurried

@@ -21,17 +21,17 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tests.conftest import TUILAB
-from tests.engine import look, newest, until
+from tests.engine import newest, until
 from tuilab import catalog, events, launch, orders, processes, store
 from tuilab.cli import tuilab
 from tuilab.errors import ExitCode
 from tuilab.journal import Corrupt, Gap, Item, Reader, spell_out
-from tuilab.summary import FINAL_STATES
+from tuilab.summary import FINAL_STATES, RunSummary
 from tuilab.watch import Watch
 
 LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
@@ -135,25 +135,63 @@ def carrying(mark: str) -> dict[int, int]:
     return found
 
 
-def settle(site: Site, run_dir: Path, patience_s: float = 60.0) -> Watch:
+class Seen(NamedTuple):
+    """A run as a view saw it at one moment."""
+
+    summary: RunSummary
+    state: str
+    supervisor_presence: str
+
+
+def look(run_dir: Path) -> Seen:
+    """Return a run as a view sees it now."""
+    watch = Watch(run_dir)
+    while watch.refresh():
+        pass
+    seen = Seen(watch.summary, watch.state(), watch.supervisor_presence)
+    watch.close()
+    return seen
+
+
+def reach_stage(site: Site, name: str) -> Path:
+    """Wait until the newest run has entered a stage and return its folder."""
+
+    def entered() -> Path | None:
+        run_dir = newest(site.root)
+        return run_dir if run_dir and any(stage.name == name for stage in look(run_dir).summary.stages) else None
+
+    return until(entered) or Path()
+
+
+def settle(site: Site, run_dir: Path, patience_s: float = 60.0) -> Seen:
     """Wait until a run is over or lost and none of its processes is left."""
-    until(lambda: look(run_dir).state() in {*FINAL_STATES, "lost"}, patience_s)
+    until(lambda: look(run_dir).state in {*FINAL_STATES, "lost"}, patience_s)
     until(lambda: not site.living(), patience_s)
     return look(run_dir)
 
 
-def check(site: Site, run_dir: Path, *states: str, is_whole: bool | None = True) -> Watch:
+def check(site: Site, run_dir: Path, *states: str, is_whole: bool | None = True) -> Seen:
     """Wait for the end of a run and check the oracles; `is_whole` None: the record may or may not have lost something."""
-    watch = settle(site, run_dir)
+    seen = settle(site, run_dir)
     items = _check_records(run_dir)
-    state = _check_state(watch, items)
-    assert not states or state in states, (state, watch.summary.reason)
-    damaged = any(isinstance(item, Corrupt | Gap) for item in items) or watch.summary.damage.is_any
-    assert is_whole is None or is_whole is not damaged, watch.summary.damage
+    _check_state(seen)
+    assert not states or seen.state in states, (seen.state, seen.summary.reason)
+    damaged = any(isinstance(item, Corrupt | Gap) for item in items) or seen.summary.damage.is_any
+    assert is_whole is None or is_whole is not damaged, seen.summary.damage
     _check_innocence(site)
     _check_modes(site, run_dir)
-    _check_views(run_dir, state, damaged)
-    return watch
+    _check_views(run_dir, seen.state, damaged)
+    if len(os.listdir(run_dir.parent)) < 10:
+        check_list(run_dir.parent, {run_dir.name: seen.state})
+    return seen
+
+
+def check_list(root: Path, states: dict[str, str]) -> None:
+    """Check that the list of runs tells the states of these."""
+    _, text = view("runs", "--limit", "1000", "--root", str(root))
+    listed = {line.split()[0]: line for line in text.splitlines()}
+    for name, state in states.items():
+        assert f" {state} " in listed[name.rpartition("-")[2]]
 
 
 def raw_records(stream: Path) -> list[dict[str, Any]]:
@@ -177,23 +215,22 @@ def _check_records(run_dir: Path) -> list[Item]:
         written = raw_records(stream)
         assert [item.n for item in read] == [record["n"] for record in written], stream
         assert [item.t for item in read] == [record["t"] for record in written], stream
-        logged = [(r["s"], {k: float(v) for k, v in r["v"].items()}) for r in written if r["k"] == "logged"]
-        mine = [(item.s, item.v) for item in read if type(item).__name__ == "Logged"]
-        assert repr(mine) == repr(logged), stream  # as text, because NaN is not equal to itself  # type: ignore[union-attr]
+        logged = [
+            (record["s"], {name: float(v) for name, v in record["v"].items()}) for record in written if record["k"] == "logged"
+        ]
+        mine = [(item.s, item.v) for item in read if isinstance(item, events.Logged)]
+        assert repr(mine) == repr(logged), stream  # as text, because NaN is not equal to itself
         every += items
     return every
 
 
-def _check_state(watch: Watch, items: list[Item]) -> str:
+def _check_state(seen: Seen) -> None:
     """O4: one final state at the very end, or none and then the run is lost."""
-    ends = [entered.state for entered in watch.summary.states if entered.state in FINAL_STATES]
-    state = watch.state()
-    assert ends == ([] if state == "lost" else [state]), ends
-    if ends:
-        assert watch.summary.states[-1].state == state
+    ends = [entered.state for entered in seen.summary.states if entered.state in FINAL_STATES]
+    if seen.state == "lost":
+        assert (ends, seen.supervisor_presence) == ([], "dead")
     else:
-        assert watch.supervisor_presence == "dead"
-    return state
+        assert ends == [seen.state] == [seen.summary.states[-1].state]
 
 
 def _check_innocence(site: Site) -> None:
@@ -221,13 +258,11 @@ def _check_views(run_dir: Path, state: str, is_damaged: bool) -> None:
     json_code, document = view("attach", run_dir.name, "--json", "--quiet", *root)
     jsonl_code, _ = view("attach", run_dir.name, "--jsonl", "--quiet", *root)
     verify_code, verified = view("verify", run_dir.name, *root)
-    _, listed = view("runs", "--limit", "1000", *root)
     (told,) = json.loads(document)["runs"]
 
     assert code == json_code == jsonl_code
     assert (code == ExitCode.FAILED) == (state != "succeeded")
     assert told["state"] == state
-    assert any(run_dir.name.rpartition("-")[2] in line and state in line for line in listed.splitlines()), listed
     assert ("the record is not whole" in text) == is_damaged
     assert not is_damaged or verify_code == ExitCode.REFUTED
     assert ("it is lost" in verified) == (state == "lost"), verified
@@ -287,12 +322,10 @@ def order_for(site: Site, path: Path) -> bytes:
     return orders.pack(launch.order(scenario, {}, root=site.root))
 
 
-def supervise(site: Site, path: Path, *before: str, **more: Any) -> "subprocess.CompletedProcess[bytes]":
+def supervise(site: Site, order: bytes, *before: str) -> None:
     """Run a supervisor without a front, with `before` ahead of its command line."""
     command = [*before, sys.executable, "-P", "-m", "tuilab.supervisor"]
-    return subprocess.run(
-        command, input=order_for(site, path), env={**site.environment, **more}, capture_output=True, timeout=60, check=False
-    )
+    subprocess.run(command, input=order, env=site.environment, capture_output=True, timeout=60, check=False)
 
 
 def run_started(**fields: Any) -> events.RunStarted:
@@ -312,10 +345,10 @@ def fabricate(site: Site, *records: events.Event | str, stream: str = "superviso
     run_dir = store.create("made", site.root)
     lines = []
     for number, record in enumerate(records):
-        fields = (
+        plain = (
             record if isinstance(record, str) else msgspec.json.encode(spell_out(msgspec.to_builtins(record))).decode()[1:-1]
         )
-        body = f'{{"n":{number},"t":{number + 1},{fields}}}'.encode()
+        body = f'{{"n":{number},"t":{number + 1},{plain}}}'.encode()
         lines.append(b"%08x %b\n" % (zlib.crc32(body), body))
     (run_dir / "journal" / f"{stream}.jsonl").write_bytes(b"".join(lines))
     return run_dir
