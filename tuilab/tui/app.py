@@ -95,7 +95,7 @@ class TuilabApp(PacedApp[int]):
         if not isinstance(self.screen, HelpPage):
             self.push_screen(HelpPage(getattr(self.screen, "PLACE", "")))
 
-    def action_back(self) -> None:
+    def action_step_back(self) -> None:
         """One step out; on the Lab screen there is nowhere to go."""
         if len(self.screen_stack) > 2:
             self.pop_screen()

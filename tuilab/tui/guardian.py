@@ -5,6 +5,7 @@ import os
 import signal
 import termios
 from collections.abc import Callable
+from typing import Any
 
 # Everything that the screens may have switched on: keyboard protocol, mouse, focus, paste, resize reports, other screen.
 RESTORE = b"\x1b[<u" + b"".join(
@@ -32,7 +33,7 @@ def guard(terminal: int) -> Callable[[], None]:
     return dismiss
 
 
-def _wait_and_restore(terminal: str, ear: int, before: list[object]) -> None:
+def _wait_and_restore(terminal: str, ear: int, before: Any) -> None:
     """Wait for the word that all is well, or for the end of who would say it."""
     try:
         os.setsid()  # no signal of the terminal is meant for us

@@ -66,7 +66,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     "everywhere": (
         Key("question_mark", "app.open_help", "help", "The keys of what has the focus."),
         Key("ctrl+p", "app.command_palette", "commands", "Every command by its name."),
-        Key("escape", "app.back", "back", "One step back out.", False),
+        Key("escape", "app.step_back", "back", "One step back out.", False),
         Key("q", "app.leave", "quit", "Leave; what runs goes on."),
         Key("tab", "app.focus_next", "", "The next pane.", False),
         Key("shift+tab", "app.focus_previous", "", "The pane before.", False),
@@ -78,9 +78,14 @@ KEYS: dict[str, tuple[Key, ...]] = {
 }
 
 _SHOWN = {
-    "slash": "/", "question_mark": "?", "ctrl+p": "^p", "ctrl+l": "^l", "ctrl+z": "^z", "escape": "esc", "plus": "+", "minus": "-",
-    "left_square_bracket": "[", "right_square_bracket": "]",
-}  # fmt: skip
+    "slash": "/",
+    "question_mark": "?",
+    "escape": "esc",
+    "plus": "+",
+    "minus": "-",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+}
 
 
 def bindings(place: str) -> list[BindingType]:
@@ -90,4 +95,4 @@ def bindings(place: str) -> list[BindingType]:
 
 def shown(key: Key) -> str:
     """Return a key as the user sees it."""
-    return _SHOWN.get(key.key, key.key)
+    return _SHOWN.get(key.key, key.key.replace("ctrl+", "^"))

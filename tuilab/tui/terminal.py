@@ -64,7 +64,7 @@ class Terminal(LinuxDriver):
     def start_application_mode(self) -> None:
         self._answers_expected = 1  # to the question that starting asks
         self._asked = time.monotonic()
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
@@ -88,7 +88,8 @@ class Terminal(LinuxDriver):
                 if selector.select(0.1):
                     data = self._read()
                     if not data:
-                        return self._lose()
+                        self._lose()
+                        return
                     typed = self._take_answers(decode(data))
                 for event in [*(parser.feed(typed) if typed else ()), *parser.tick()]:
                     self.process_message(event)
