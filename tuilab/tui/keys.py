@@ -64,8 +64,8 @@ KEYS: dict[str, tuple[Key, ...]] = {
     "box": (Key("r", "measure_again", "refresh", "Look again at what this machine is."),),
     "help": (),
     "everywhere": (
-        Key("question_mark", "app.open_help", "help", "The keys of what has the focus."),
         Key("ctrl+p", "app.command_palette", "commands", "Every command by its name."),
+        Key("question_mark", "app.open_help", "help", "The keys of what has the focus."),
         Key("escape", "app.step_back", "back", "One step back out.", False),
         Key("q", "app.leave", "quit", "Leave; what runs goes on."),
         Key("tab", "app.focus_next", "", "The next pane.", False),

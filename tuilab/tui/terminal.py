@@ -65,6 +65,7 @@ class Terminal(LinuxDriver):
         self._answers_expected = 1  # to the question that starting asks
         self._asked = time.monotonic()
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        self._loop.call_soon_threadsafe(self._app.redraw)  # after a suspension it shows something else
 
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
@@ -93,6 +94,14 @@ class Terminal(LinuxDriver):
                     typed = self._take_answers(decode(data))
                 for event in [*(parser.feed(typed) if typed else ()), *parser.tick()]:
                     self.process_message(event)
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Return what the terminal says of itself; variables that were exported once are not asked."""
+        try:
+            columns, rows = os.get_terminal_size(self._out)
+        except OSError:
+            columns, rows = 80, 24
+        return columns or 80, rows or 24
 
     def _read(self) -> bytes:
         try:

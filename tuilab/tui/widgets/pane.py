@@ -1,0 +1,64 @@
+"""A part of the Run screen: a frame with a title, that can be focused, scrolled and maximised."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+if TYPE_CHECKING:
+    from tuilab.tui.following import Following
+
+
+@dataclass
+class View:
+    """How the user wants to look at a run; every pane heeds it."""
+
+    is_log: bool | None = None  # None: as the data suggests
+    is_smooth: bool = False
+    is_timed: bool = False
+    cursor_t: int | None = None  # a moment on the clock of the records: one cursor for all panes
+    end_t: int | None = None  # show the run as it was then
+
+
+class Pane(VerticalScroll):
+    """A pane; those with lines of text give them in `lines`."""
+
+    DEFAULT_CSS = """
+    Pane { border: round $border-blurred; padding: 0 1; height: 1fr; scrollbar-size: 1 1; background: $background; }
+    Pane:focus, Pane:focus-within { border: round $primary; }
+    Pane > Static { width: 100%; height: auto; }
+    """
+    NAME: ClassVar[str] = ""
+    can_focus = True
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self.border_title = Content(title)
+
+    def show(self, run: "Following", view: View) -> None:
+        """Show the run as it is now."""
+
+
+class TextPane(Pane):
+    """A pane of lines of text."""
+
+    is_followed: ClassVar[bool] = False  # stay at the end while it grows, unless the user has scrolled away
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self._text = Static(Content(""))
+        self._shown: list[Content] | None = None
+
+    def compose(self):  # type: ignore[no-untyped-def]
+        yield self._text
+
+    def put(self, lines: list[Content]) -> None:
+        """Show these lines, if they are others than before."""
+        if lines != self._shown:
+            is_at_end = self.scroll_offset.y >= self.max_scroll_y
+            self._shown = lines
+            self._text.update(Content("\n").join(lines))
+            if self.is_followed and is_at_end:
+                self.scroll_end(animate=False)
