@@ -15,6 +15,11 @@ def calibration_file() -> str:
     return f"{os.path.dirname(os.path.abspath(runs_folder()))}/calibration.json"
 
 
+def settings_file() -> str:
+    """Return where the screens keep what they remember, beside the folder of runs."""
+    return f"{os.path.dirname(os.path.abspath(runs_folder()))}/screens.json"
+
+
 def cache_folder() -> str:
     """Return the folder for what can be made again."""
     return f"{_base('XDG_CACHE_HOME', '.cache')}/tuilab"

@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 from tuilab import __version__, text
-from tuilab.errors import ExitCode, TuilabError
+from tuilab.errors import ExitCode, TuilabError, UsageError
 
 # Verb -> its line in `tuilab --help`; a verb's file is loaded only when it is used.
 VERBS = {
@@ -56,10 +56,24 @@ class _Verbs(click.Group):
 def tuilab(ctx: click.Context) -> None:
     """A lab in the terminal: checks the folklore of PyTorch training on your own box.
 
-    Start with: tuilab run stability --headless
+    Without a command it opens the screens. Start with: tuilab run stability --headless
     """
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        ctx.exit(_open_screens())
+
+
+def _open_screens() -> int:
+    from tuilab import tui
+
+    if why := tui.why_not():
+        raise UsageError(
+            f"{why}, so no screens open here; tuilab run stability --headless prints results, tuilab --help the rest"
+        )
+    from pathlib import Path
+
+    from tuilab import places
+
+    return tui.start(Path(places.runs_folder()))
 
 
 def main() -> NoReturn:

@@ -33,11 +33,6 @@ class Outcome:
     runs: list[tuple[RunSummary, str, Path]] = field(default_factory=list)
     codes: list[ExitCode] = field(default_factory=list)
 
-    def talk_of_screens(self) -> None:
-        """Say why no screens open."""
-        why = "there is no terminal" if not sys.stdout.isatty() else "the screens are still to come"
-        _say(f"tuilab: {why}; running as with --headless")
-
     def take(self, watch: Watch, state: str) -> None:
         """Keep the result of a run that is over, and print it if each is printed by itself."""
         code = headless.exit_code(watch.summary, state, is_strict=self.is_strict)

@@ -147,7 +147,12 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         has_chart=(given["plot"] or sys.stdout.isatty()) and not given["quiet"],
     )
     if not given["headless"] and not (given["as_json"] or given["as_jsonl"] or given["quiet"]):
-        outcome.talk_of_screens()
+        from tuilab import tui
+
+        why = tui.why_not()
+        if not why:
+            return tui.start(options.root(given["root"]), given["scenarios"], orders)
+        print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
     return run_all(orders, outcome)
 
 

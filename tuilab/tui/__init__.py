@@ -1,0 +1,41 @@
+"""The screens: `start` opens them in this terminal and returns when the user leaves."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tuilab.errors import ExitCode
+from tuilab.orders import RunOrder
+
+
+def why_not() -> str:
+    """Return why no screens can be shown here; nothing when they can."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return "there is no terminal"
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        return "the terminal (TERM=dumb) cannot place text"
+    return ""
+
+
+def start(root: Path, folders: Sequence[str] = (), orders: Sequence[RunOrder] = ()) -> int:
+    """Open the screens and run the orders, one after another; return the exit code.
+
+    The guardian is forked before anything else, while this process is small and has one thread.
+    """
+    from tuilab.tui.guardian import guard
+
+    dismiss = guard(sys.stdout.fileno())
+    from tuilab.tui import settings
+    from tuilab.tui.app import TuilabApp
+    from tuilab.tui.desk import Desk
+
+    desk = Desk(root, folders, settings.load())
+    try:
+        code = TuilabApp(desk, orders).run()
+    finally:
+        dismiss()
+    from tuilab.tui.farewell import say_goodbye
+
+    say_goodbye(desk)
+    return ExitCode.DONE if code is None else code

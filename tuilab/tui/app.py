@@ -1,0 +1,161 @@
+"""The terminal application: which screen is open, and the keys that work everywhere."""
+
+import os
+import signal
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from textual.app import SystemCommand
+from textual.screen import Screen
+
+from tuilab.errors import TuilabError
+from tuilab.orders import RunOrder
+from tuilab.text import show
+from tuilab.tui import clipboard, settings, themes
+from tuilab.tui.desk import Desk
+from tuilab.tui.keys import KEYS, bindings, shown
+from tuilab.tui.paced import PacedApp
+from tuilab.tui.terminal import Terminal, leave_on_signals
+
+
+class TuilabApp(PacedApp[int]):
+    """Opens screens; what they show is theirs."""
+
+    TITLE = "tuilab"
+    CSS_PATH = "tuilab.tcss"
+    BINDINGS = bindings("everywhere")
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    ENABLE_COMMAND_PALETTE = True
+
+    def __init__(self, desk: Desk, orders: Sequence[RunOrder] = ()) -> None:
+        super().__init__()
+        self.desk = desk
+        self._first_orders = list(orders)
+        for theme in themes.OURS:
+            self.register_theme(theme)
+        self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
+
+    def on_mount(self) -> None:
+        if isinstance(self._driver, Terminal):
+            leave_on_signals(self._heed_signal)
+        self._open_lab()
+        if self._first_orders:
+            self.run_orders(self._first_orders)
+
+    # ---- screens
+
+    def run_orders(self, orders: list[RunOrder]) -> None:
+        """Start runs one after another, and show each while it goes on."""
+        self.desk.waiting += orders
+        self._start_next()
+
+    def _start_next(self) -> None:
+        """Start the next run that waits, unless one goes on; look again in a second while there are any."""
+        if self.desk.waiting and not self.desk.is_running():
+            try:
+                run_dir = self.desk.start(self.desk.waiting.pop(0))
+            except TuilabError as problem:
+                self.desk.waiting.clear()
+                self.tell(str(problem))
+                return
+            if getattr(self.screen, "is_following", False):
+                self.pop_screen()  # the run before this one
+            self.open_run(run_dir)
+        if self.desk.waiting:
+            self.set_timer(1.0, self._start_next)
+
+    def open_run(self, run_dir: Path) -> None:
+        """Show a run: live while it goes on, else its record."""
+        from tuilab.tui.screens.run import RunPage
+
+        try:
+            self.push_screen(RunPage(run_dir))
+        except TuilabError as problem:
+            self.tell(str(problem))
+
+    def open_compare(self, run_dirs: list[Path]) -> None:
+        """Show runs side by side."""
+        from tuilab.tui.screens.compare import ComparePage
+
+        self.push_screen(ComparePage(run_dirs))
+
+    def action_open_history(self) -> None:
+        from tuilab.tui.screens.history import HistoryPage
+
+        self.push_screen(HistoryPage())
+
+    def action_open_box(self) -> None:
+        from tuilab.tui.screens.box import BoxPage
+
+        self.push_screen(BoxPage())
+
+    def action_open_help(self) -> None:
+        from tuilab.tui.screens.help import HelpPage
+
+        if not isinstance(self.screen, HelpPage):
+            self.push_screen(HelpPage(getattr(self.screen, "PLACE", "")))
+
+    def action_step_back(self) -> None:
+        """One step out; on the Lab screen there is nowhere to go."""
+        if len(self.screen_stack) > 2:
+            self.pop_screen()
+
+    def _open_lab(self) -> None:
+        from tuilab.tui.screens.lab import LabPage
+
+        self.push_screen(LabPage())
+
+    # ---- what works everywhere
+
+    def tell(self, text: str, *, is_problem: bool = True) -> None:
+        """Say one sentence at the edge of the screen."""
+        self.notify(show(text), severity="error" if is_problem else "information", markup=False)
+
+    def copy(self, text: str) -> None:
+        """Copy a text and say what was really done."""
+        self.tell(clipboard.copy(text, self._write_to_terminal), is_problem=False)
+
+    def action_leave(self) -> None:
+        self.exit(0)
+
+    def action_next_theme(self) -> None:
+        at = themes.NAMES.index(self.theme) if self.theme in themes.NAMES else -1
+        self.theme = self.desk.settings.theme = themes.NAMES[(at + 1) % len(themes.NAMES)]
+
+    def action_reset_layout(self) -> None:
+        self.desk.settings = settings.Settings(has_seen_hint=True, scenario=self.desk.settings.scenario)
+        self.theme = self.desk.settings.theme
+        reset = getattr(self.screen, "reset_layout", None)
+        if reset is not None:
+            reset()
+
+    def action_redraw(self) -> None:
+        self.redraw()
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Offer every key's command by its name, those of the open screen first."""
+        place = getattr(screen, "PLACE", "")
+        for key in (*KEYS.get(place, ()), *KEYS["everywhere"]):
+            owner = self if key.action.startswith("app.") else screen
+            yield SystemCommand(f"{key.word or key.help} ({shown(key)})", key.help, self._command(owner, key.action))
+
+    def _command(self, owner: object, action: str):  # type: ignore[no-untyped-def]
+        async def run() -> None:
+            await self.run_action(action, owner)  # type: ignore[arg-type]
+
+        return run
+
+    def _write_to_terminal(self, data: str) -> None:
+        if self._driver is not None:
+            self._driver.write(data)
+
+    def _heed_signal(self, number: int) -> None:
+        self.exit(130 if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) else 0)
+
+    def on_unmount(self) -> None:
+        settings.save(self.desk.settings)
+
+
+def is_inside_tmux() -> bool:
+    """Whether the terminal is a pane of tmux."""
+    return bool(os.environ.get("TMUX"))

@@ -1,0 +1,34 @@
+"""What stays in the scrollback when the screens close: what goes on, and the commands that come back to it."""
+
+import contextlib
+
+from tuilab import store
+from tuilab.errors import TuilabError
+from tuilab.text import show
+from tuilab.tui.desk import Desk
+from tuilab.watch import Watch
+
+
+def say_goodbye(desk: Desk) -> None:
+    """Print a line for each run that was started from the screens."""
+    with contextlib.suppress(OSError):
+        for name in desk.started:
+            if line := _line(desk, name):
+                print(line, flush=True)
+
+
+def _line(desk: Desk, name: str) -> str:
+    id = store.short_id(name)
+    try:
+        watch = Watch(desk.root / name)
+        while watch.refresh():
+            pass
+        state = watch.state()
+        watch.close()
+    except TuilabError:
+        return ""
+    run = watch.summary.run
+    title = f"{show(run.topic)}/{show(run.scenario)} {id}" if run else id
+    if state in ("starting", "running", "stopping"):
+        return f"{title} goes on.  Come back: tuilab   follow: tuilab attach {id}   end it: tuilab stop {id}"
+    return f"{title} {state}.  Its result: tuilab attach {id}"

@@ -1,0 +1,165 @@
+"""What is sent to the terminal: the cells that changed since the last frame, in as few bytes as they need.
+
+Textual sends whole regions again when one cell of them changed, and passes control characters on. Here every frame is
+compared with the last one cell by cell, and nothing but printable text, colours and cursor moves is ever sent.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from rich.cells import split_graphemes
+from rich.color import ColorSystem
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import SGR_STYLES
+
+_GAP = 5  # unchanged cells between two changed ones that are cheaper to send than a cursor move
+_IS_SIMPLE = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
+_PLAIN = {
+    **dict.fromkeys(range(0x2500, 0x2580), "+"),
+    **{ord(sign): "-" for sign in "─━┄┅┈┉╌╍╴╶╸╺—–▔▁▂═"},
+    **{ord(sign): "|" for sign in "│┃┆┇┊┋╎╏╵╷╹╻▏▎▍▌▐▕║"},
+    **{ord(sign): "#" for sign in "█▓▒▇▆▅▄▀▊▉▋"},
+    **{ord(sign): plain for sign, plain in zip("●·▸▾▲▼◂▶✓✗⚠○≈…░×µ±²“”’→←↑↓⏎", '*.>v^v<>+x!o~.:xu~2""\'><^v<', strict=True)},
+}
+
+
+class Pen(NamedTuple):
+    """How a cell is drawn, as the parameters of the escape sequence."""
+
+    attributes: str
+    colour: str
+    background: str
+
+
+class Row(NamedTuple):
+    """One line of a frame: the text of each cell (empty for the right half of a wide character) and its pen."""
+
+    segments: Sequence[Segment]
+    cells: list[str]
+    pens: list[Pen]
+
+
+class Frames:
+    """The frames of one terminal; `difference` returns what turns the last one into the next."""
+
+    def __init__(self, colours: ColorSystem | None, *, is_utf8: bool = True) -> None:
+        self._colours = colours
+        self._is_utf8 = is_utf8
+        self._rows: list[Row] = []
+
+    def forget(self) -> None:
+        """Send everything next time: the terminal may show something else."""
+        self._rows = []
+
+    def difference(self, lines: Iterable[Sequence[Segment]]) -> str:
+        """Return what to send so that the terminal shows `lines`; nothing when it does already."""
+        out: list[str] = []
+        rows = []
+        pen: Pen | None = None
+        for y, segments in enumerate(lines):
+            old = self._rows[y] if y < len(self._rows) else None
+            if old is not None and old.segments == segments:
+                rows.append(old)
+                continue
+            row = self._expand(segments)
+            rows.append(row)
+            for start, end in _changes(old, row):
+                pen = _draw(out, row, y, (start, end), pen)
+        self._rows = rows
+        return "".join([*out, "\x1b[0m"]) if out else ""
+
+    def _expand(self, segments: Sequence[Segment]) -> Row:
+        cells: list[str] = []
+        pens: list[Pen] = []
+        for text, style, control in segments:
+            if control:
+                continue
+            before = len(cells)
+            cells += text if _IS_SIMPLE(text) else _graphemes(text)
+            pens += [_pen(style, self._colours)] * (len(cells) - before)
+        return Row(segments, cells if self._is_utf8 else [_plain(cell) for cell in cells], pens)
+
+
+def _changes(old: Row | None, new: Row) -> list[tuple[int, int]]:
+    """Return where cells differ, as ranges; near ones are joined."""
+    if old is None or len(old.cells) != len(new.cells):
+        return [(0, len(new.cells))] if new.cells else []
+    found: list[tuple[int, int]] = []
+    pairs = zip(old.cells, new.cells, old.pens, new.pens, strict=True)
+    for x, (was, cell, pen_was, pen) in enumerate(pairs):
+        if was == cell and pen_was == pen:
+            continue
+        start = x - 1 if cell == "" and x else x  # the right half is drawn with the left one
+        if found and start - found[-1][1] <= _GAP:
+            found[-1] = (found[-1][0], x + 1)
+        else:
+            found.append((start, x + 1))
+    return found
+
+
+def _draw(out: list[str], row: Row, y: int, span: tuple[int, int], pen: Pen | None) -> Pen | None:
+    """Append what draws the cells of a span; return the pen that the terminal is left with."""
+    is_placed = False
+    for x in range(*span):
+        cell = row.cells[x]
+        if cell == "":
+            continue
+        if not is_placed:
+            out.append(f"\x1b[{y + 1};{x + 1}H")
+        if row.pens[x] != pen:
+            out.append(_change_of_pen(pen, row.pens[x]))
+            pen = row.pens[x]
+        out.append(cell)
+        is_placed = len(cell) == 1 and bool(_IS_SIMPLE(cell))  # of others the terminal may think otherwise how wide they are
+    return pen
+
+
+@lru_cache(maxsize=4096)
+def _change_of_pen(old: Pen | None, new: Pen) -> str:
+    if old is None or old.attributes != new.attributes:
+        codes = [
+            "0",
+            new.attributes,
+            new.colour if new.colour != "39" else "",
+            new.background if new.background != "49" else "",
+        ]
+    else:
+        codes = [new.colour * (old.colour != new.colour), new.background * (old.background != new.background)]
+    return f"\x1b[{';'.join(code for code in codes if code)}m"
+
+
+@lru_cache(maxsize=4096)
+def _pen(style: Style | None, colours: ColorSystem | None) -> Pen:
+    if style is None:
+        return Pen("", "39", "49")
+    bits = style._attributes & style._set_attributes
+    attributes = ";".join(code for bit, code in enumerate(SGR_STYLES) if bits & (1 << bit))
+    if colours is None:
+        return Pen(attributes, "39", "49")
+    colour = ";".join(style.color.downgrade(colours).get_ansi_codes()) if style.color else "39"
+    background = ";".join(style.bgcolor.downgrade(colours).get_ansi_codes(False)) if style.bgcolor else "49"
+    return Pen(attributes, colour, background)
+
+
+def _graphemes(text: str) -> list[str]:
+    """Return the cells of a text: a wide character takes two, the second one empty; what has no width joins its neighbour."""
+    cells: list[str] = []
+    text = _CONTROLS.sub("\ufffd", text)
+    for start, end, width in split_graphemes(text)[0]:
+        if width:
+            cells += [text[start:end], *[""] * (width - 1)]
+        elif cells and cells[-1]:
+            cells[-1] += text[start:end]
+    return cells
+
+
+@lru_cache(maxsize=4096)
+def _plain(cell: str) -> str:
+    """Return a cell for a terminal that has no UTF-8; of a wide character both halves are drawn."""
+    if cell == "":
+        return "?"
+    return cell.translate(_PLAIN).encode("ascii", "replace").decode()[:1]

@@ -1,0 +1,98 @@
+"""Every key of every screen, once: the footer, `?`, the palette and the docs are made from this."""
+
+from typing import NamedTuple
+
+from textual.binding import Binding, BindingType
+
+
+class Key(NamedTuple):
+    """A key, what it does, and how that is told."""
+
+    key: str  # as Textual names it
+    action: str
+    word: str  # in the footer
+    help: str  # for `?`: a short sentence
+    is_in_footer: bool = True
+
+
+KEYS: dict[str, tuple[Key, ...]] = {
+    "lab": (
+        Key("enter", "run", "run", "Run the scenario, or every scenario of the topic, with the form's values."),
+        Key("slash", "filter", "filter", "Narrow the list to what contains the words typed."),
+        Key("p", "show_part('lesson')", "lesson", "Read the lesson.", False),
+        Key("f", "show_part('form')", "form", "Fill in the form: parameters, repeats, prediction."),
+        Key("c", "show_part('code')", "code", "Read the source, with the claims' lines marked."),
+        Key("r", "show_part('runs')", "runs", "Past runs of the scenario."),
+        Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
+        Key("h", "app.open_history", "history", "All runs on this box."),
+        Key("b", "app.open_box", "box", "What this machine is."),
+    ),
+    "run": (
+        Key("s", "stop", "stop", "Stop the run; again: at once."),
+        Key("space", "freeze", "freeze", "Hold the picture still while the run goes on; of a finished run: play or pause."),
+        Key("z", "maximise", "zoom", "Fill the screen with the focused pane, and back."),
+        Key("l", "toggle_log", "log", "Logarithmic or linear axis."),
+        Key("o", "toggle_smooth", "smooth", "Smooth the lines; the raw ones stay behind."),
+        Key("t", "toggle_time", "time", "Steps or seconds along the axis.", False),
+        Key("n", "next_bad", "next bad", "Move the cursor to the next NaN or Inf."),
+        Key("left", "move_cursor(-1)", "", "Move the time cursor back.", False),
+        Key("right", "move_cursor(1)", "", "Move the time cursor on.", False),
+        Key("shift+left", "move_cursor(-10)", "", "Move the time cursor far back.", False),
+        Key("shift+right", "move_cursor(10)", "", "Move the time cursor far on.", False),
+        Key("plus", "zoom(0.5)", "", "Look closer along the axis.", False),
+        Key("minus", "zoom(2.0)", "", "Look from further away.", False),
+        Key("left_square_bracket", "speed(0.5)", "", "Replay at half the speed.", False),
+        Key("right_square_bracket", "speed(2.0)", "", "Replay at twice the speed.", False),
+        Key("R", "replay", "replay", "Play a finished run again from its start.", False),
+        Key("a", "again", "again", "Run the scenario again: back to its form with these values.", False),
+        Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
+    ),
+    "history": (
+        Key("enter", "open", "open", "Open the run: live when it goes on, else its record."),
+        Key("slash", "filter", "filter", "Narrow the list to what contains the words typed."),
+        Key("space", "mark", "mark", "Mark the run to compare it."),
+        Key("m", "compare", "compare", "Compare the marked runs, or this one with the last of its scenario."),
+        Key("s", "stop", "stop", "Stop the run.", False),
+        Key("d", "delete", "delete", "Delete the marked runs or this one, after a question."),
+        Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
+    ),
+    "compare": (
+        Key("l", "toggle_log", "log", "Logarithmic or linear axis."),
+        Key("z", "maximise", "zoom", "Fill the screen with the focused pane, and back."),
+        Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
+    ),
+    "box": (Key("r", "measure_again", "refresh", "Look again at what this machine is."),),
+    "help": (),
+    "everywhere": (
+        Key("question_mark", "app.open_help", "help", "The keys of what has the focus."),
+        Key("ctrl+p", "app.command_palette", "commands", "Every command by its name."),
+        Key("escape", "app.step_back", "back", "One step back out.", False),
+        Key("q", "app.leave", "quit", "Leave; what runs goes on."),
+        Key("tab", "app.focus_next", "", "The next pane.", False),
+        Key("shift+tab", "app.focus_previous", "", "The pane before.", False),
+        Key("T", "app.next_theme", "", "The next theme.", False),
+        Key("0", "app.reset_layout", "", "Layout and settings as they were at first.", False),
+        Key("ctrl+l", "app.redraw", "", "Draw the whole screen again.", False),
+        Key("ctrl+z", "app.suspend_process", "", "Suspend tuilab; fg brings it back.", False),
+    ),
+}
+
+_SHOWN = {
+    "slash": "/",
+    "question_mark": "?",
+    "escape": "esc",
+    "plus": "+",
+    "minus": "-",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+}
+
+
+def bindings(place: str) -> list[BindingType]:
+    """Return the keys of a place as Textual wants them."""
+    return [Binding(key.key, key.action, key.word or key.help, show=key.is_in_footer) for key in KEYS[place]]
+
+
+def shown(key: Key) -> str:
+    """Return a key as the user sees it."""
+    return _SHOWN.get(key.key, key.key.replace("ctrl+", "^"))

@@ -1,0 +1,95 @@
+"""An app that draws at the terminal's pace: only the cells that changed, never a frame that would have to wait.
+
+Textual hands over every change as it comes. Here a change only marks the screen; the whole frame is composed when the
+terminal has shown the last one, so that on a slow link frames are left out and none is ever old.
+"""
+
+import asyncio
+import contextvars
+import time
+from typing import Any
+
+from textual._context import visible_screen_stack
+from textual.app import App, ReturnType
+from textual.screen import Screen
+
+from tuilab.text import is_utf8_terminal
+from tuilab.tui.frames import Frames
+from tuilab.tui.terminal import Terminal
+
+_SHORTEST_S = 1 / 30  # between two frames
+_RECHECK_S = 1.0  # for answers that are lost
+_SLOW_S = 0.5  # a frame that takes so long to arrive means a slow link
+
+
+class PacedApp(App[ReturnType]):
+    """What every screen is shown by."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(driver_class=Terminal, **more)
+        self._frames: Frames | None = None
+        self._is_due = False
+        self._drawn = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._drawing_context: contextvars.Context | None = None
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that the terminal was sent; 0 where there is none."""
+        return self._driver.bytes_sent if isinstance(self._driver, Terminal) else 0
+
+    @property
+    def is_link_slow(self) -> bool:
+        """Whether the last frame took long to arrive at the terminal."""
+        return isinstance(self._driver, Terminal) and self._driver.round_trip_s > _SLOW_S
+
+    def redraw(self) -> None:
+        """Send the whole frame again: the terminal may show something else."""
+        self._frames = None
+        self._mark()
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        if not isinstance(self._driver, Terminal) or renderable is None or self._batch_count:
+            super()._display(screen, renderable)
+            return
+        self._driver.on_ready = self._on_ready
+        self._drawing_context = contextvars.copy_context()
+        self._mark()
+        self.post_display_hook()
+
+    def _mark(self) -> None:
+        self._is_due = True
+        self._on_ready()
+
+    def _on_ready(self) -> None:
+        """Draw as soon as may be, if there is something to draw."""
+        if not self._is_due or self._drawing_context is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        is_ready = isinstance(self._driver, Terminal) and self._driver.is_ready
+        delay_s = max(self._drawn + _SHORTEST_S - time.monotonic(), 0) if is_ready else _RECHECK_S
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(delay_s, self._draw, context=self._drawing_context)
+
+    def _draw(self) -> None:
+        self._timer = None
+        terminal = self._driver
+        if not self._running or self._closed or not isinstance(terminal, Terminal):
+            return
+        if not terminal.is_ready or self._batch_count:
+            self._on_ready()
+            return
+        self._is_due = False
+        self._drawn = time.monotonic()
+        try:
+            visible_screen_stack.set(self._background_screens)
+            lines = [strip._segments for strip in self.screen._compositor.render_strips()]
+        except Exception as problem:
+            self._handle_exception(problem)
+            return
+        if self._frames is None:
+            self._frames = Frames(self.console._color_system, is_utf8=is_utf8_terminal())
+        if frame := self._frames.difference(lines):
+            x, y = self.screen.outer_size.clamp_offset(self.cursor_position)
+            terminal.send_frame(f"{frame}\x1b[{y + 1};{x + 1}H")

@@ -1,0 +1,153 @@
+"""The terminal as Textual's driver, made to survive what happens over SSH.
+
+Nothing here waits for the terminal: what it does not take at once is kept and sent when it can. Every frame ends with a
+question that the terminal answers (the mode report that Textual asks for at its start, too), so that we know when a frame has
+arrived at the far end of the link, not only in a buffer on the way.
+"""
+
+import asyncio
+import codecs
+import os
+import re
+import selectors
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+
+_QUESTION = "\x1b[?2026$p"
+_ANSWER = re.compile(r"\x1b\[\?2026;\d\$y")
+_PATIENCE_S = 5.0  # an answer that is not there by then is lost
+_LAST_WORDS_S = 1.0  # for what is not sent when the screens close
+_READ = 4096
+
+
+class Terminal(LinuxDriver):
+    """Reads keys, writes frames; says when the next frame may be sent, and when nobody is there any more."""
+
+    def __init__(self, app: Any, **more: Any) -> None:
+        super().__init__(app, **more)
+        self.on_ready: Callable[[], None] = lambda: None
+        self.bytes_sent = 0
+        self.round_trip_s = 0.0  # of the last frame that was answered
+        self._out = os.open(os.ttyname(1), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._lock = threading.RLock()  # the reading thread and signal handlers write, too
+        self._waiting = b""
+        self._is_writer_added = False
+        self._answers_expected = 0
+        self._has_answered = False
+        self._asked = 0.0
+        self._is_gone = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the last frame has left us and, where the terminal answers, has arrived."""
+        is_answered = self._answers_expected <= 0 or not self._has_answered
+        return not self._waiting and (is_answered or time.monotonic() - self._asked > _PATIENCE_S)
+
+    def send_frame(self, frame: str) -> None:
+        """Send a frame and ask whether it arrived."""
+        self._answers_expected = max(self._answers_expected, 0) + 1
+        self._asked = time.monotonic()
+        self.write(frame + _QUESTION)
+
+    def write(self, data: str) -> None:
+        """Send as much as the terminal takes now, the rest when it can."""
+        with self._lock:
+            self._waiting += data.encode(errors="replace")
+            self._send()
+
+    def start_application_mode(self) -> None:
+        self._answers_expected = 1  # to the question that starting asks
+        self._asked = time.monotonic()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def stop_application_mode(self) -> None:
+        super().stop_application_mode()
+        deadline = time.monotonic() + _LAST_WORDS_S
+        while self._waiting and not self._is_gone and time.monotonic() < deadline:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._out, selectors.EVENT_WRITE)
+                selector.select(0.1)
+            with self._lock:
+                self._send()
+        self._waiting = b""
+
+    def run_input_thread(self) -> None:
+        """Read what is typed until we leave or the terminal is gone; bytes that are no UTF-8 are dropped."""
+        parser = XTermParser(self._debug)
+        decode = codecs.getincrementaldecoder("utf-8")(errors="ignore").decode
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                typed = ""
+                if selector.select(0.1):
+                    data = self._read()
+                    if not data:
+                        self._lose()
+                        return
+                    typed = self._take_answers(decode(data))
+                for event in [*(parser.feed(typed) if typed else ()), *parser.tick()]:
+                    self.process_message(event)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, _READ)
+        except OSError:
+            return b""
+
+    def _take_answers(self, typed: str) -> str:
+        answers = len(_ANSWER.findall(typed))
+        if answers:
+            self._has_answered = True
+            self._answers_expected -= answers
+            if self._answers_expected <= 0:
+                self.round_trip_s = time.monotonic() - self._asked
+                self._loop.call_soon_threadsafe(self.on_ready)
+        return typed
+
+    def _send(self) -> None:
+        if self._is_gone:
+            self._waiting = b""
+            return
+        try:
+            while self._waiting:
+                sent = os.write(self._out, self._waiting)
+                self.bytes_sent += sent
+                self._waiting = self._waiting[sent:]
+        except BlockingIOError:
+            self._loop.call_soon_threadsafe(self._await_room)
+        except OSError:
+            self._waiting = b""
+            self._lose()
+
+    def _await_room(self) -> None:
+        if not self._is_writer_added:
+            self._is_writer_added = True
+            self._loop.add_writer(self._out, self._continue)
+
+    def _continue(self) -> None:
+        with self._lock:
+            self._send()
+            if not self._waiting:
+                self._loop.remove_writer(self._out)
+                self._is_writer_added = False
+        if not self._waiting:
+            self.on_ready()
+
+    def _lose(self) -> None:
+        """Leave: nobody is there any more."""
+        if not self._is_gone:
+            self._is_gone = True
+            self._loop.call_soon_threadsafe(self._app.exit, None, 0)
+
+
+def leave_on_signals(leave: Callable[[int], None]) -> None:
+    """Have the signals that would end the process leave the screens in order, so that the terminal is given back."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
+        loop.add_signal_handler(number, leave, number)

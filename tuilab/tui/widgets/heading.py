@@ -1,0 +1,34 @@
+"""The first line of every screen: where one is, and on what machine."""
+
+from textual.app import RenderResult
+from textual.content import Content
+from textual.widget import Widget
+
+
+class Heading(Widget):
+    """Two texts on one line: the left one matters more when there is no room for both."""
+
+    DEFAULT_CSS = """
+    Heading { height: 1; width: 100%; background: $panel; padding: 0 1; }
+    """
+
+    def __init__(self, left: Content | None = None, right: Content | None = None) -> None:
+        super().__init__()
+        self._left = left or Content("")
+        self._right = right or Content("")
+
+    def show(self, left: Content, right: Content | None = None) -> None:
+        """Show these texts."""
+        right = self._right if right is None else right
+        if (left, right) != (self._left, self._right):
+            self._left, self._right = left, right
+            self.refresh()
+
+    def render(self) -> RenderResult:
+        width = self.content_size.width
+        left = self._left.truncate(width, ellipsis=True)
+        room = width - left.cell_length - 2
+        if room < 8:
+            return left
+        right = self._right.truncate(room, ellipsis=True)
+        return Content("").join([left, Content(" " * (width - left.cell_length - right.cell_length)), right])
