@@ -1,7 +1,6 @@
 """An axis: its range, which changes rarely while data grows, and ticks at numbers that people would choose."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -106,14 +105,18 @@ def _log_axis(low: float, high: float, unit: str, count: int) -> Axis:
     bottom, top = _log_end(low, -1), _log_end(high, 1)
     if top - bottom < 0.3:
         bottom, top = bottom - 0.3, top + 0.3
-    stride = max(1, math.ceil((top - bottom) / max(count, 1)))
-    powers = range(math.ceil(bottom - 1e-9), math.floor(top + 1e-9) + 1)
-    wanted: Sequence[float] = [float(power) for power in powers if power % stride == 0]
-    if len(wanted) < 3:
-        fine = [power + math.log10(m) for power in range(math.floor(bottom), math.ceil(top) + 1) for m in (1, 2, 5)]
-        wanted = [power for power in fine if bottom - 1e-9 <= power <= top + 1e-9]
+    wanted = _log_ticks(bottom, top, max(count, 2))
     marks = [((power - bottom) / (top - bottom), _power_label(power, unit)) for power in wanted]
     return Axis(bottom, top, is_log=True, ticks=tuple(marks))
+
+
+def _log_ticks(bottom: float, top: float, count: int) -> list[float]:
+    """Return about `count` powers of ten from `bottom` to `top`: whole ones, and 2 and 5 times those where there is room."""
+    whole = [float(power) for power in range(math.ceil(bottom - 1e-9), math.floor(top + 1e-9) + 1)]
+    fine = [power + math.log10(m) for power in range(math.floor(bottom), math.ceil(top) + 1) for m in (1, 2, 5)]
+    fine = [power for power in fine if bottom - 1e-9 <= power <= top + 1e-9]
+    chosen = fine if len(fine) <= count or len(whole) < 2 else whole
+    return chosen[:: math.ceil(len(chosen) / (count + 1))]
 
 
 def _power_label(power: float, unit: str) -> str:

@@ -41,12 +41,12 @@ def draw_bars(
     return canvas.picture()
 
 
-def put_names(canvas: Canvas, named: Sequence[tuple[str, int]], symbols: Symbols) -> int:
-    """Write a name at the head of each row and return the column after all of them; the last row says how many lack one."""
+def put_names(canvas: Canvas, named: Sequence[tuple[str, int]], symbols: Symbols, stride: int = 1) -> int:
+    """Write names at the left, `stride` rows apart, and return the column after all of them."""
     limit = canvas.width // _NAME_SHARE
     names = [plain(fit(show(name, 80), max(limit - 1, 1)), symbols) for name, _ in named]
     for y, (name, (_, look)) in enumerate(zip(names, named, strict=True)):
-        canvas.put(0, y, name, ARMS[look % len(ARMS)])
+        canvas.put(0, stride * y, name, ARMS[look % len(ARMS)])
     return max((len(cells(name)) for name in names), default=0) + 1
 
 

@@ -12,7 +12,8 @@ from tuilab.drawings.symbols import Symbols, plain
 from tuilab.drawings.units import clock, number
 from tuilab.text import show
 
-_VALUE_WIDTH = 9  # kept free, so that what follows does not move
+_SPACE = 2  # columns between entries
+_TIGHTER = ((24, 9, False), (24, 7, False), (12, 7, True), (6, 0, True))  # width of names and of values, is what is bad brief
 
 
 @dataclass(frozen=True)
@@ -77,29 +78,42 @@ def _bad(group: list[Line], is_timed: bool) -> str:
 
 
 def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequence[str], symbols: Symbols) -> int:
-    """Write the head of a chart in as many rows as it needs, a quarter of the height at most; return how many it took."""
+    """Write the head of a chart in as many rows as it needs, a quarter of the height at most; return how many it took.
+
+    Where that is too little, entries get narrower.
+    """
+    head = fit(", ".join(part for part in (show(title, 60), *notes) if part), canvas.width)
     rows = max(1, canvas.height // 4)
-    x = y = 0
-    head = ", ".join([part for part in (show(title, 60), *notes) if part])
-    if head:
-        x = canvas.put(0, 0, plain(fit(head, canvas.width), symbols), "title") + 3
-    for count, entry in enumerate(found):
-        parts = _parts(entry, symbols)
-        width = sum(len(cells(text)) for text, _ in parts)
-        if x and x + width > canvas.width:
-            if y + 1 == rows:
-                canvas.put(canvas.width - 4, y, f" +{len(found) - count}", "muted")
-                break
+    for label_width, value_width, is_brief in _TIGHTER:
+        entries = [_parts(entry, label_width, value_width, is_brief) for entry in found]
+        places, last = _places(
+            [sum(len(cells(text)) for text, _ in parts) for parts in entries], len(cells(head)), canvas.width
+        )
+        if last < rows:
+            break
+    canvas.put(0, 0, plain(head, symbols), "title")
+    for parts, (x, y) in zip(entries, places, strict=True):
+        for text, role in parts if y < rows else ():
+            x = canvas.put(x, y, plain(text, symbols), role)
+    if hidden := sum(y >= rows for _, y in places):
+        canvas.put(canvas.width - 4, rows - 1, f" +{hidden}".rjust(4), "muted")
+    return min(last + 1, rows) if head or found else 0
+
+
+def _places(widths: Sequence[int], x: int, room: int) -> tuple[list[tuple[int, int]], int]:
+    """Return the column and row of each entry after a head that ends at x, and the last row."""
+    places, y = [], 0
+    for width in widths:
+        x += _SPACE if x else 0
+        if x > _SPACE and x + width > room:
             x, y = 0, y + 1
-        for text, role in parts:
-            x = canvas.put(x, y, text, role)
-        x += 2
-    return y + 1 if x else 0
+        places.append((x, y))
+        x += width
+    return places, y
 
 
-def _parts(entry: Entry, symbols: Symbols) -> list[tuple[str, str]]:
-    name = f"{entry.letter} {fit(entry.label, 24)}".strip()
-    parts = [(f"{name} " if name else "", entry.role), (entry.value.ljust(_VALUE_WIDTH), "value")]
-    if entry.bad:
-        parts.append((f" {entry.bad}", "bad"))
-    return [(plain(text, symbols), role) for text, role in parts if text]
+def _parts(entry: Entry, label_width: int, value_width: int, is_brief: bool) -> list[tuple[str, str]]:
+    name = f"{entry.letter} {fit(entry.label, label_width)}".strip()
+    bad = entry.bad.partition(" from")[0] if is_brief else entry.bad
+    parts = [(f"{name} ", entry.role), (entry.value.ljust(value_width), "value"), (f" {bad}" if bad else "", "bad")]
+    return [(text, role) for text, role in parts if text.strip()]

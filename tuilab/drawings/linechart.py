@@ -51,15 +51,20 @@ def draw(chart: LineChart, width: int, height: int, symbols: Symbols = BRAILLE) 
     """Draw a chart into so many cells; a very small one becomes numbers."""
     if width < LEAST_WIDTH or height < LEAST_HEIGHT:
         return _numbers(chart, width, height, symbols)
-    canvas = Canvas(width, height)
-    top = legend.put_legend(canvas, chart.title, _entries(chart), _notes(chart), symbols)
-    drawn = _Drawn(chart, canvas, top, symbols)
+    drawn = _laid_out(chart, width, height, symbols)
     if all(line.is_empty for line in chart.lines):
         text = plain(fit(show(chart.empty, 200), width), symbols)
-        canvas.put(max((width - len(text)) // 2, 0), (top + height) // 2, text, "muted")
+        drawn.canvas.put(max((width - len(text)) // 2, 0), (drawn.top + height) // 2, text, "muted")
     else:
         drawn.put_all()
-    return canvas.picture()
+    return drawn.canvas.picture()
+
+
+def x_at(chart: LineChart, width: int, height: int, column: int, symbols: Symbols = BRAILLE) -> float | None:
+    """Return which x a column of the screen shows; None outside of the plot."""
+    drawn = _laid_out(chart, width, height, symbols)
+    share = (column - drawn.left - 0.5) / max(drawn.width - 1, 1)
+    return drawn.x.low + share * (drawn.x.high - drawn.x.low) if -0.05 <= share <= 1.05 else None
 
 
 def x_range(chart: LineChart) -> tuple[float, float]:
@@ -75,6 +80,12 @@ def x_range(chart: LineChart) -> tuple[float, float]:
     if chart.is_over:
         return first, last
     return grown(first, last, _LEAST_SECONDS if chart.is_timed else _LEAST_STEPS, chart.x_end)
+
+
+def _laid_out(chart: LineChart, width: int, height: int, symbols: Symbols) -> "_Drawn":
+    canvas = Canvas(width, height)
+    top = legend.put_legend(canvas, chart.title, _entries(chart), _notes(chart), symbols)
+    return _Drawn(chart, canvas, top, symbols)
 
 
 class _Drawn:

@@ -143,13 +143,12 @@ def next_bad(lines: Sequence[Line], x: float) -> float | None:
     return float((after if len(after) else places).min()) if len(places) else None
 
 
-def next_point(lines: Sequence[Line], x: float, wanted: float) -> float:
-    """Return the point nearest to `wanted` that is further from x in its direction, or x where there is none."""
+def next_point(lines: Sequence[Line], x: float | None, wanted: float) -> float | None:
+    """Return the point nearest to `wanted` that is further from x in its direction (from anywhere when x is None)."""
     places = np.concatenate([part for line in lines for part in (line.xs, line.bad_xs)]) if lines else np.zeros(0)
-    further = places[places > x] if wanted > x else places[places < x]
-    if not len(further):
-        return x
-    return float(further[np.argmin(np.abs(further - wanted))])
+    if x is not None:
+        places = places[places > x] if wanted > x else places[places < x]
+    return float(places[np.argmin(np.abs(places - wanted))]) if len(places) else None
 
 
 def positive(line: Line) -> tuple[Line, int]:

@@ -11,6 +11,8 @@ from tuilab.drawings.picture import ARMS, Canvas, Picture
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.drawings.units import number
 
+_FROM_ZERO = 0.7  # values that differ by more than this share one axis from 0, so that lengths compare
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -41,17 +43,18 @@ def draw_spreads(
         canvas.put(0, 0, plain("nothing measured yet", symbols), "muted")
         return canvas.picture()
     texts = [plain(number(spread.value, unit, 3) if spread in known else "n/a", symbols) for spread in spreads]
-    names = put_names(canvas, [(f"{letter(spread.look)} {spread.label}", spread.look) for spread in spreads], symbols)
+    stride = 2 if height >= 2 * len(spreads) + 2 else 1
+    names = put_names(canvas, [(f"{letter(spread.look)} {spread.label}", spread.look) for spread in spreads], symbols, stride)
     room = width - names - max(map(len, texts)) - 1
-    axis = y_axis(min(min(_ends(one)) for one in known), max(max(_ends(one)) for one in known), unit, max(room // 14, 2))
-    rows = min(len(spreads), max(height - 1, 1))
+    least, greatest = min(min(_ends(one)) for one in known), max(max(_ends(one)) for one in known)
+    axis = y_axis(0.0 if 0 < least < _FROM_ZERO * greatest else least, greatest, unit, max(room // 14, 2))
     if room >= 3:
-        _put_band(canvas, known[0].value, noise, axis, names, room, rows, symbols)
+        _put_band(canvas, known[0].value, noise, axis, names, room, stride * (len(spreads) - 1) + 1, symbols)
     for y, (spread, text) in enumerate(zip(spreads, texts, strict=True)):
         if spread in known and room >= 3:
-            _put_spread(canvas, spread, axis, names, room, y, symbols)
-        canvas.put(width - len(text), y, text, "value")
-    _put_foot(canvas, axis, noise, names, room, rows, symbols)
+            _put_spread(canvas, spread, axis, names, room, stride * y, symbols)
+        canvas.put(width - len(text), stride * y, text, "value")
+    _put_foot(canvas, axis, noise, names, room, stride * len(spreads), symbols)
     return canvas.picture()
 
 
