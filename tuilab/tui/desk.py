@@ -19,6 +19,8 @@ class Desk:
         self.root = root
         self.folders = folders
         self.settings = settings
+        self.fps = 2.0
+        self.predictions: dict[str, str] = {}  # by run: what the user said before it
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
         self.waiting: list[RunOrder] = []  # runs to be started, each when the one before is over
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tuilab.tui.following import Following
 
 
-@dataclass
+@dataclass(frozen=True)
 class View:
     """How the user wants to look at a run; every pane heeds it."""
 
