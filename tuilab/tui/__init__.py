@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tuilab.errors import ExitCode, TuilabError
+from tuilab.errors import ExitCode, ScenarioError
 from tuilab.orders import RunOrder
 
 
@@ -39,6 +39,6 @@ def start(root: Path, folders: Sequence[str] = (), orders: Sequence[RunOrder] = 
     from tuilab.tui.farewell import say_goodbye
 
     if app.return_code and code is None:
-        raise TuilabError("the screens failed (above); that is a mistake of tuilab. Runs go on: tuilab runs")
+        raise ScenarioError("the screens failed (above); that is a mistake of tuilab. Runs go on: tuilab runs")
     say_goodbye(desk)
     return ExitCode.DONE if code is None else code
