@@ -1,7 +1,7 @@
 """What was measured for a claim about two arms, gathered from the summary: all that a verdict may look at."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from tuilab import events
@@ -28,9 +28,10 @@ class Evidence:
     lacks: str = ""  # what the box did not give while this was measured
 
 
-def gather(claim: events.ClaimDeclared, summary: RunSummary) -> Evidence | None:
-    """Return the evidence for a claim so far; None while there is none."""
-    writers = [name for name in _repeats(summary) if {(name, claim.over), (name, claim.under)} <= summary.blocks.keys()]
+def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[str] | None = None) -> Evidence | None:
+    """Return the evidence for a claim so far, from the workers that are named or from all; None while there is none."""
+    known = [name for name in _repeats(summary) if among is None or name in among]
+    writers = [name for name in known if {(name, claim.over), (name, claim.under)} <= summary.blocks.keys()]
     rounds = [log_ratios(summary.blocks[name, claim.over], summary.blocks[name, claim.under]) for name in writers]
     if not any(rounds):
         return None

@@ -115,6 +115,10 @@ class RunSummary:
         """Seconds from the first record to the last."""
         return (self.last_t - self.first_t) / 1e9
 
+    def finished_repeats(self) -> list[str]:
+        """Return the workers of whole repeats that have ended, well or not."""
+        return [name for name, one in self.workers.items() if one.exited and one.started and not one.started.arm]
+
 
 def fold(items: Iterable[tuple[str, Item]], summary: RunSummary | None = None) -> RunSummary:
     """Fold records (and what is wrong among them) into a summary: a new one, or the one that a follower has."""
