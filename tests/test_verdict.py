@@ -11,7 +11,7 @@ from tuilab import events
 from tuilab.events import BlockTimed, ClaimDeclared, ClaimMeasured, Measured
 from tuilab.evidence import Evidence
 from tuilab.exact import holds, judge_exact
-from tuilab.lab import measured
+from tuilab.measured import measured
 from tuilab.ratio import flaw, judge_ratio, judge_ratios
 from tuilab.summary import RunSummary, fold
 from tuilab.verdict import judge, present_look
