@@ -118,9 +118,9 @@ def send(line: socket.socket, message: Message) -> None:
     line.sendall(data)
 
 
-def receive(line: socket.socket) -> Message | None:
+def receive(line: socket.socket, flags: int = 0) -> Message | None:
     """Return the next message; None at the end of the line, ValueError when it is none."""
-    data = line.recv(_LIMIT + 1)
+    data = line.recv(_LIMIT + 1, flags)
     if not data:
         return None
     message: Message = unpack(data, Message)

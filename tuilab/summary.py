@@ -4,9 +4,10 @@
 stream was read first.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuilab import events
 from tuilab.events import Unknown
@@ -49,6 +50,16 @@ class Block:
     is_rerun: bool = False
     wall_ns: int = 0
     records: int = 0  # written while the time ran
+    t: int = 0  # when it had ended
+
+
+class GpuState(NamedTuple):
+    """What the sampler read of a GPU's clocks; None where the driver did not tell."""
+
+    t: int
+    uuid: str
+    throttle_mask: int | None  # as in nvml.h
+    sm_mhz: float | None
 
 
 @dataclass
@@ -80,6 +91,7 @@ class RunSummary:
     first_progress: events.Progressed | None = None  # of the same total: the rate is measured from here
     series: dict[tuple[str, str, str], Series] = field(default_factory=dict)  # name, arm, writer
     resources: dict[str, Series] = field(default_factory=dict)  # what the sampler saw
+    gpu_states: list[GpuState] = field(default_factory=list)
     claims: dict[str, Claim] = field(default_factory=dict)
     blocks: dict[tuple[str, str], list[Block]] = field(default_factory=dict)  # writer, arm
     controls: dict[tuple[str, str, str], list[Block]] = field(default_factory=dict)  # writer, arm, control
@@ -114,6 +126,10 @@ class RunSummary:
     def elapsed_s(self) -> float:
         """Seconds from the first record to the last."""
         return (self.last_t - self.first_t) / 1e9
+
+    def finished_repeats(self) -> list[str]:
+        """Return the workers of whole repeats that have ended, well or not."""
+        return [name for name, one in self.workers.items() if one.exited and one.started and not one.started.arm]
 
 
 def fold(items: Iterable[tuple[str, Item]], summary: RunSummary | None = None) -> RunSummary:
@@ -211,7 +227,8 @@ def _race_started(summary: RunSummary, stream: str, event: events.RaceStarted) -
 
 def _block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> None:
     step_s = (event.device_ns or event.wall_ns) / event.loops / 1e9
-    block = Block(event.round, step_s, event.is_warmup, event.is_disturbed, event.is_rerun, event.wall_ns, event.records)
+    marks = event.is_warmup, event.is_disturbed, event.is_rerun
+    block = Block(event.round, step_s, *marks, event.wall_ns, event.records, event.t)
     if event.control:
         summary.controls.setdefault((stream, event.arm, event.control), []).append(block)
     else:
@@ -262,6 +279,9 @@ def _sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
     }
     for uuid, metrics in event.gpus.items():
         seen |= {f"{uuid} {metric}": value for metric, value in metrics.items()}
+        mask, clock = (metrics.get(name, math.nan) for name in ("throttle_mask", "sm_mhz"))
+        state = GpuState(event.t, uuid, int(mask) if math.isfinite(mask) else None, clock if math.isfinite(clock) else None)
+        summary.gpu_states.append(state)
     for name, value in seen.items():
         if value is not None:
             series = summary.resources.setdefault(name, Series(name, writer="sampler"))
@@ -341,8 +361,6 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
 
 def ratios(summary: RunSummary, over: str, under: str) -> dict[str, list[float]]:
     """Return, by writer, the log ratio of two arms' times in every round that counts."""
-    import math
-
     found: dict[str, list[float]] = {}
     for (writer, arm), blocks in summary.blocks.items():
         other = summary.blocks.get((writer, under))

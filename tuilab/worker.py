@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tuilab import events, orders, processes
+from tuilab import events, orders, preload, processes
 from tuilab.journal import Writer
 from tuilab.orders import Farewell, WorkerOrder
 
@@ -32,6 +32,11 @@ def main() -> None:
     order = orders.receive(line)
     if not isinstance(order, WorkerOrder):
         return  # the supervisor died or has no work: leave without a trace
+    serve(order, line)
+
+
+def serve(order: WorkerOrder, line: socket.socket) -> None:
+    """Run what is ordered, say farewell on the line and end this process."""
     run_dir = Path(order.run_dir)
     fault_log = (run_dir / f"fault-{order.writer}.log").open("wb")
     faulthandler.enable(fault_log)
@@ -74,6 +79,7 @@ def _call(module: ModuleType, lab: Any, order: WorkerOrder) -> Any:
     if order.arm is None:
         module.run(lab, **order.params)
         return None
+    preload.check(order.arm.env.get("LD_PRELOAD", ""))
     body: Callable[..., Any] = getattr(module, order.arm.function)
     return body(lab, *order.arm.args)
 
