@@ -11,6 +11,8 @@ from pathlib import Path
 from tuilab import orders, processes
 from tuilab.orders import ArmOrder, Farewell
 
+REASON_LIMIT = 1000  # characters
+
 # What a worker's environment gets unless the user has set it: silence for a C++ library that prints on its own.
 _WORKER_DEFAULTS = {"KINETO_LOG_LEVEL": "99"}
 
@@ -55,6 +57,18 @@ class Child:
             return f"exit code {self.code}"
         hint = "; nobody asked for that: out of memory?" if self.signal == signal.SIGKILL else ""
         return f"ended by {processes.signal_name(self.signal)}{hint}"
+
+    def outcome(self) -> tuple[str, str]:
+        """Return the state and reason that a worker's end amounts to; success needs an observed exit code 0."""
+        if self.signal:
+            return "failed" if self.reason else "killed", self.how_it_ended()
+        if self.farewell is None:
+            return "failed", f"the worker ended with exit code {self.code} before run() returned"
+        if self.farewell.error:
+            return "failed", self.farewell.error[:REASON_LIMIT]
+        if self.code:
+            return "failed", f"the worker ended with exit code {self.code} after run() returned"
+        return "succeeded", ""
 
     def kill(self, reason: str) -> None:
         """Kill the process itself; it has not been reaped, so the pid is still its own."""
