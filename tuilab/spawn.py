@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tuilab import orders, processes
-from tuilab.orders import ArmOrder, Farewell
+from tuilab.orders import ArmOrder, Farewell, WarmUp
 
 REASON_LIMIT = 1000  # characters
 
@@ -100,6 +100,17 @@ def spawn_worker(writer: str, run: str, arm: ArmOrder | None) -> Child:
             raise
     ours.setblocking(False)
     return Child(writer, process, ours)
+
+
+def spawn_spare() -> Child | None:
+    """Start a worker that gets ready before there is a run for it; None when there can be none: the run starts its own."""
+    try:
+        spare = spawn_worker("spare", processes.SPARE, None)
+        assert spare.line is not None
+        orders.send(spare.line, WarmUp())
+    except OSError:
+        return None
+    return spare
 
 
 def spawn_sampler(run_dir: Path, stream: str) -> Child:

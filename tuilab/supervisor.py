@@ -15,23 +15,21 @@ import time
 import traceback
 from pathlib import Path
 
-from tuilab import events, orders, processes
+from tuilab import events, orders, processes, worker_records
 from tuilab.attendants import Attendants
 from tuilab.crew import Crew
 from tuilab.errors import TuilabError
-from tuilab.files import open_regular
 from tuilab.opening import OpenRun, answer_front, cannot_record, let_go, open_run
 from tuilab.orders import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
-from tuilab.spawn import Child, spawn_worker
+from tuilab.spawn import Child, spawn_spare, spawn_worker
 
 GRACE_S = 3.0
-FAULT_LIMIT = 4096  # bytes
 
 
 class Supervisor:
     """Runs one order to its end."""
 
-    def __init__(self, order: RunOrder, run: OpenRun) -> None:
+    def __init__(self, order: RunOrder, run: OpenRun, spare: Child | None) -> None:
         self.order = order
         self.run_dir = run.run_dir
         self.journal = run.journal
@@ -40,6 +38,7 @@ class Supervisor:
         self._attendants = Attendants(self.run_dir, self.journal, self._crew)
         self._began = time.monotonic()
         self._workers_started = 0
+        self._spare = spare
         self._deadline = time.monotonic() + order.timeout_s if order.timeout_s else None
         self._stop: tuple[str, str] | None = None  # the state and reason that the run will end in
         self._is_hurried = False
@@ -99,24 +98,24 @@ class Supervisor:
         return ""
 
     def _start_worker(self, repeat: int, arm: ArmOrder | None = None, asker: Child | None = None) -> Child:
-        child = spawn_worker(f"worker-{self._workers_started}", self.run_dir.name, arm)
+        writer = f"worker-{self._workers_started}"
+        spare = None if arm else self._take_spare()
+        child = spare or spawn_worker(writer, self.run_dir.name, arm)
+        child.writer = writer
         self._workers_started += 1
         child.repeat, child.asker = repeat, asker
         child.deadline = time.monotonic() + arm.timeout_s if arm else None
         self._crew.add(child)
-        self._note_start(child, arm)
+        self.journal.append(worker_records.started(child, arm, was_warm=child is spare))
         assert child.line is not None
         with contextlib.suppress(OSError):  # it may have died already; its exit tells
             orders.send(child.line, self._worker_order(child, arm))
         return child
 
-    def _note_start(self, child: Child, arm: ArmOrder | None) -> None:
-        started = events.WorkerStarted(
-            writer=child.writer, pid=child.pid, start=processes.start_time(child.pid) or 0, repeat=child.repeat
-        )
-        if arm:
-            started.arm, started.env, started.prefix = arm.arm, arm.env, arm.prefix
-        self.journal.append(started)
+    def _take_spare(self) -> Child | None:
+        """Return the worker that was started ahead, once, if it still lives."""
+        spare, self._spare = self._spare, None
+        return spare if spare and processes.start_time(spare.pid) is not None else None
 
     def _worker_order(self, child: Child, arm: ArmOrder | None) -> WorkerOrder:
         return WorkerOrder(
@@ -141,21 +140,9 @@ class Supervisor:
     def _note_death(self, child: Child) -> None:
         if self._attendants.note_death(child, is_stopping=self._stop is not None):
             return
-        exited = events.WorkerExited(writer=child.writer, code=child.code, signal=child.signal, reason=child.how_it_ended())
-        exited.fault = self._fault_of(child)
-        exited.lost = max(child.farewell.lost, 0) if child.farewell else 0
-        self.journal.append(exited)
+        self.journal.append(worker_records.exited(child, self.run_dir))
         if child.asker is not None:
             self._finish_arm(child, child.asker)
-
-    def _fault_of(self, worker: Child) -> str:
-        """Return what the fault handler wrote when the worker crashed; remove the file when it wrote nothing."""
-        log = self.run_dir / f"fault-{worker.writer}.log"
-        with contextlib.suppress(OSError), open(open_regular(log), "rb") as file:
-            if text := file.read(FAULT_LIMIT).decode(errors="replace"):
-                return text
-            log.unlink()
-        return ""
 
     def _finish_arm(self, arm: Child, asker: Child) -> None:
         """Clear away what an arm left behind, so that it does not disturb the next, and tell the worker that waits."""
@@ -222,21 +209,28 @@ class Supervisor:
             self.journal.append(events.Unavailable(what="safe storage", reason=self.journal.trouble))
 
 
-def _begin(order: RunOrder) -> Supervisor:
+def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
     run = open_run(order)
     try:
-        return Supervisor(order, run)
+        return Supervisor(order, run, spare)
     except OSError as problem:
         raise cannot_record(run.run_dir, problem.strerror or str(problem)) from problem
 
 
 def main() -> None:
-    """Read an order from stdin, answer with a receipt on stdout, let go of both, and run."""
+    """Read an order from stdin, answer with a receipt on stdout, let go of both, and run.
+
+    With --warm the order may be long in coming, and a worker gets ready meanwhile.
+    """
     os.umask(0o077)
     processes.become_subreaper()
-    order: RunOrder = orders.unpack(sys.stdin.buffer.read(), RunOrder)
+    spare = spawn_spare() if "--warm" in sys.argv else None
+    said = sys.stdin.buffer.read()
+    if not said:
+        return  # nobody wants a run any more; the spare ends with this process
+    order: RunOrder = orders.unpack(said, RunOrder)
     try:
-        supervisor = _begin(order)
+        supervisor = _begin(order, spare)
         receipt = Receipt(run_dir=str(supervisor.run_dir))
     except TuilabError as problem:
         receipt = Receipt(error=str(problem), exit_code=problem.exit_code)
