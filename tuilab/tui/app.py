@@ -153,6 +153,7 @@ class TuilabApp(PacedApp[int]):
         self.exit(130 if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) else 0)
 
     def on_unmount(self) -> None:
+        self.desk.leave()
         settings.save(self.desk.settings)
 
 

@@ -3,7 +3,8 @@
 from textual.content import Content
 
 from tuilab.reports.plain import evidence
-from tuilab.summary import Claim, RunSummary
+from tuilab.standing import Standing, Standings, in_words
+from tuilab.summary import Claim
 from tuilab.tui.following import Following
 from tuilab.tui.marks import mark, plain
 from tuilab.tui.widgets.pane import TextPane, View
@@ -17,31 +18,37 @@ class ClaimsPane(TextPane):
     def __init__(self, prediction: str = "") -> None:
         super().__init__("Claims")
         self._prediction = prediction
+        self._standings = Standings()
 
     def show(self, run: Following, view: View) -> None:
         claims = list(run.summary.claims.values())
         done = sum(claim.verdict is not None for claim in claims)
         self.border_subtitle = Content(f"{done}/{len(claims)}") if claims else None
-        lines = [line for claim in claims for line in self._lines(claim, run.summary)]
+        standings = {} if run.is_over else {found.claim.text: found for found in self._standings.of(run.summary)}
+        lines = [line for claim in claims for line in _lines(claim, standings.get(claim.text))]
         if self._prediction:
             lines.append(Content.assemble(("you predicted ", "$text-muted"), plain(self._prediction, 40, "bold")))
         self.put(lines or [Content.styled("no claims yet", "$text-muted")])
 
-    def _lines(self, claim: Claim, summary: RunSummary) -> list[Content]:
-        found = claim.verdict.verdict if claim.verdict else ""
-        first = Content.assemble(mark(found or "pending"), " ", plain(claim.text, 400))
-        if claim.verdict and found not in ("SUPPORTED",):
-            first = Content.assemble(first, "  ", plain(found.lower(), 40, "bold"))
-        words = standing_words(claim, summary)
-        return [first, Content.assemble("  ", plain(words, 600, "$text-muted"))] if words else [first]
+
+def _lines(claim: Claim, standing: Standing | None) -> list[Content]:
+    """Return a claim's words, and what is known of it."""
+    found = claim.verdict.verdict if claim.verdict else ""
+    first = Content.assemble(mark(found or "pending"), " ", plain(claim.text, 400))
+    if found not in ("", "SUPPORTED"):
+        first = Content.assemble(first, "  ", plain(found.lower(), 40, "bold"))
+    words = _words(claim, standing)
+    return [first, Content.assemble("  ", plain(words, 600, "$text-muted"))] if words else [first]
 
 
-def standing_words(claim: Claim, summary: RunSummary) -> str:
+def _words(claim: Claim, standing: Standing | None) -> str:
     """Return what is known of a claim in a phrase: the verdict's numbers, or what there is so far."""
     if claim.verdict is not None:
         return evidence(claim)
     if claim.needs:
         return f"not testable here: {claim.needs}"
+    if standing is not None:
+        return in_words(standing)
     if claim.declared is not None:
         return f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured"
     return ""
