@@ -4,10 +4,11 @@ from textual.content import Content
 
 from tuilab.reports.plain import evidence
 from tuilab.standing import Standing, Standings, in_words
-from tuilab.summary import Claim
+from tuilab.summary import Claim, RunSummary
 from tuilab.tui.following import Following
 from tuilab.tui.marks import mark, plain
 from tuilab.tui.widgets.pane import TextPane, View
+from tuilab.verdict import judge_claim
 
 
 class ClaimsPane(TextPane):
@@ -25,30 +26,30 @@ class ClaimsPane(TextPane):
         done = sum(claim.verdict is not None for claim in claims)
         self.border_subtitle = Content(f"{done}/{len(claims)}") if claims else None
         standings = {} if run.is_over else {found.claim.text: found for found in self._standings.of(run.summary)}
-        lines = [line for claim in claims for line in _lines(claim, standings.get(claim.text))]
+        lines = [line for claim in claims for line in _lines(claim, run.summary, standings.get(claim.text))]
         if self._prediction:
             lines.append(Content.assemble(("you predicted ", "$text-muted"), plain(self._prediction, 40, "bold")))
         self.put(lines or [Content.styled("no claims yet", "$text-muted")])
 
 
-def _lines(claim: Claim, standing: Standing | None) -> list[Content]:
+def _lines(claim: Claim, summary: RunSummary, standing: Standing | None) -> list[Content]:
     """Return a claim's words, and what is known of it."""
-    found = claim.verdict.verdict if claim.verdict else ""
-    first = Content.assemble(mark(found or "pending"), " ", plain(claim.text, 400))
-    if found not in ("", "SUPPORTED"):
-        first = Content.assemble(first, "  ", plain(found.lower(), 40, "bold"))
-    words = _words(claim, standing)
+    verdict, words = _known(claim, summary, standing)
+    first = Content.assemble(mark(verdict or "pending"), " ", plain(claim.text, 400))
+    if verdict not in ("", "SUPPORTED"):
+        first = Content.assemble(first, "  ", plain(verdict.lower(), 40, "bold"))
     return [first, Content.assemble("  ", plain(words, 600, "$text-muted"))] if words else [first]
 
 
-def _words(claim: Claim, standing: Standing | None) -> str:
-    """Return what is known of a claim in a phrase: the verdict's numbers, or what there is so far."""
+def _known(claim: Claim, summary: RunSummary, standing: Standing | None) -> tuple[str, str]:
+    """Return the verdict on a claim and what it rests on; while the run goes on, what there is so far."""
     if claim.verdict is not None:
-        return evidence(claim)
-    if claim.needs:
-        return f"not testable here: {claim.needs}"
+        return claim.verdict.verdict, evidence(claim)
     if standing is not None:
-        return in_words(standing)
+        return "", in_words(standing)
+    if claim.measured or claim.needs:
+        found = judge_claim(claim, summary)
+        return (found.verdict, found.why) if found else ("", "")
     if claim.declared is not None:
-        return f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured"
-    return ""
+        return "", f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured"
+    return "", ""
