@@ -27,10 +27,11 @@ class TuilabApp(PacedApp[int]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     ENABLE_COMMAND_PALETTE = True
 
-    def __init__(self, desk: Desk, orders: Sequence[RunOrder] = ()) -> None:
+    def __init__(self, desk: Desk, orders: Sequence[RunOrder] = (), replay: Path | None = None) -> None:
         super().__init__()
         self.desk = desk
         self._first_orders = list(orders)
+        self._first_replay = replay
         for theme in themes.OURS:
             self.register_theme(theme)
         self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
@@ -41,6 +42,8 @@ class TuilabApp(PacedApp[int]):
         self._open_lab()
         if self._first_orders:
             self.run_orders(self._first_orders)
+        if self._first_replay:
+            self.open_run(self._first_replay, is_replay=True)
 
     # ---- screens
 
@@ -64,12 +67,12 @@ class TuilabApp(PacedApp[int]):
         if self.desk.waiting:
             self.set_timer(1.0, self._start_next)
 
-    def open_run(self, run_dir: Path) -> None:
-        """Show a run: live while it goes on, else its record."""
+    def open_run(self, run_dir: Path, *, is_replay: bool = False) -> None:
+        """Show a run: live while it goes on, else its record, or played again."""
         from tuilab.tui.screens.run import RunPage
 
         try:
-            self.push_screen(RunPage(run_dir))
+            self.push_screen(RunPage(run_dir, is_replay=is_replay))
         except TuilabError as problem:
             self.tell(str(problem))
 

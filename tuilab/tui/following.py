@@ -2,10 +2,22 @@
 
 import time
 from pathlib import Path
+from typing import Protocol
 
+from tuilab.summary import RunSummary
 from tuilab.watch import Watch
 
 _PORTION_S = 0.03
+
+
+class Shown(Protocol):
+    """What a pane asks of a run, whether it happens or is played again."""
+
+    run_dir: Path
+    summary: RunSummary
+
+    @property
+    def is_over(self) -> bool: ...
 
 
 class Following:

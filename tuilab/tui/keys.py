@@ -43,6 +43,8 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("minus", "zoom(2.0)", "", "Look from further away.", False),
         Key("left_square_bracket", "speed(0.5)", "", "Replay at half the speed.", False),
         Key("right_square_bracket", "speed(2.0)", "", "Replay at twice the speed.", False),
+        Key("comma", "seek(-0.05)", "", "In a replay: back.", False),
+        Key("full_stop", "seek(0.05)", "", "In a replay: on.", False),
         Key("R", "replay", "replay", "Play a finished run again from its start.", False),
         Key("a", "again", "again", "Run the scenario again: back to its form with these values.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
@@ -83,6 +85,8 @@ _SHOWN = {
     "escape": "esc",
     "plus": "+",
     "minus": "-",
+    "comma": ",",
+    "full_stop": ".",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
 }

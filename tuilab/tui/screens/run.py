@@ -11,12 +11,14 @@ from textual.content import Content
 from textual.events import Resize
 
 from tuilab import launch, store
+from tuilab.drawings.units import clock
 from tuilab.errors import TuilabError
 from tuilab.headless import progress_words
 from tuilab.text import show
 from tuilab.tui.following import Following
 from tuilab.tui.keys import bindings
 from tuilab.tui.marks import plain, state_words
+from tuilab.tui.playback import Playback
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.claims import ClaimsPane
@@ -40,10 +42,10 @@ class RunPage(Page):
     RunPage #panes { layout: grid; grid-size: 2; height: 1fr; overflow-y: auto; scrollbar-size: 1 1; }
     """
 
-    def __init__(self, run_dir: Path) -> None:
+    def __init__(self, run_dir: Path, *, is_replay: bool = False) -> None:
         super().__init__()
         self.run_dir = run_dir
-        self.following = Following(run_dir)
+        self.following: Following | Playback = Playback(run_dir) if is_replay else Following(run_dir)
         self.view = View(is_log=None)
         self._panes: dict[str, Pane] = {}
         self._is_frozen = False
@@ -52,8 +54,8 @@ class RunPage(Page):
 
     @property
     def is_following(self) -> bool:
-        """Whether this page shows a run that may go on."""
-        return True
+        """Whether this page shows a run as it happens, not one that is played again."""
+        return isinstance(self.following, Following)
 
     def compose_body(self) -> ComposeResult:
         yield Container(id="panes")
@@ -176,8 +178,8 @@ class RunPage(Page):
         if not following.is_caught_up:
             return Content.styled(f"reading, {summary.records} records", "$text-warning")
         parts = [] if following.is_over else [progress_words(summary)]
-        seconds = int(following.elapsed_s)
-        parts.append(f"{seconds // 60}:{seconds % 60:02}")
+        parts.append(clock(following.elapsed_s))
+        parts += [f"of {clock(following.whole_s)}"] if isinstance(following, Playback) else []
         repeats = [w.started.repeat for w in summary.workers.values() if w.started and not w.started.arm]
         if summary.run and summary.run.repeats > 1 and repeats:
             parts.append(f"repeat {max(repeats) + 1}/{summary.run.repeats}")
@@ -186,6 +188,9 @@ class RunPage(Page):
     def _show_note(self) -> None:
         if self._is_frozen:
             note = Content.styled("frozen", "bold $text-warning")
+        elif isinstance(self.following, Playback):
+            word = "end" if self.following.is_over else "playing" if self.following.is_playing else "paused"
+            note = Content.styled(f"{word} x{self.following.speed:.3g}  space, , . seek  [ ] speed", "$text-accent")
         elif self.following.is_over:
             note = Content("")
         else:
@@ -198,9 +203,36 @@ class RunPage(Page):
     # ---- keys
 
     def action_freeze(self) -> None:
-        self._is_frozen = not self._is_frozen
+        """Hold the picture; of a run that is over, play it again, and pause."""
+        if isinstance(self.following, Playback):
+            self.following.is_playing = not self.following.is_playing
+        elif self.following.is_over:
+            self.action_replay()
+            return
+        else:
+            self._is_frozen = not self._is_frozen
         self._show_note()
         self._turn()
+
+    def action_replay(self) -> None:
+        """Play the run from its start."""
+        if not self.following.is_over:
+            self.lab.tell("a run that goes on cannot be played again yet", is_problem=False)
+            return
+        self.following.close()
+        self.following = Playback(self.run_dir)
+        self._turn()
+
+    def action_speed(self, factor: float) -> None:
+        if isinstance(self.following, Playback):
+            self.following.speed = min(max(self.following.speed * factor, 0.1), 1000.0)
+            self._show_note()
+
+    def action_seek(self, share: float) -> None:
+        if isinstance(self.following, Playback) and self.following.is_caught_up:
+            self.following.seek(share)
+            self._show_heading()
+            self.show_panes()
 
     @work(thread=True, exclusive=True, group="stop")
     def action_stop(self) -> None:

@@ -5,10 +5,10 @@ from textual.content import Content
 from tuilab.reports.plain import evidence
 from tuilab.standing import Standing, Standings, in_words
 from tuilab.summary import Claim, RunSummary
-from tuilab.tui.following import Following
+from tuilab.tui.following import Shown
 from tuilab.tui.marks import mark, plain
 from tuilab.tui.widgets.pane import TextPane, View
-from tuilab.verdict import judge_claim
+from tuilab.verdict import judge_plainly
 
 
 class ClaimsPane(TextPane):
@@ -21,7 +21,7 @@ class ClaimsPane(TextPane):
         self._prediction = prediction
         self._standings = Standings()
 
-    def show(self, run: Following, view: View) -> None:
+    def show(self, run: Shown, view: View) -> None:
         claims = list(run.summary.claims.values())
         done = sum(claim.verdict is not None for claim in claims)
         self.border_subtitle = Content(f"{done}/{len(claims)}") if claims else None
@@ -48,7 +48,7 @@ def _known(claim: Claim, summary: RunSummary, standing: Standing | None) -> tupl
     if standing is not None:
         return "", in_words(standing)
     if claim.measured or claim.needs:
-        found = judge_claim(claim, summary)
+        found = judge_plainly(claim, summary)
         return (found.verdict, found.why) if found else ("", "")
     if claim.declared is not None:
         return "", f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured"

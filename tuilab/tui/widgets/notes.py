@@ -3,7 +3,7 @@
 from textual.content import Content
 
 from tuilab.text import show_lines
-from tuilab.tui.following import Following
+from tuilab.tui.following import Shown
 from tuilab.tui.marks import plain
 from tuilab.tui.widgets.pane import TextPane, View
 
@@ -19,7 +19,7 @@ class NotesPane(TextPane):
         super().__init__("Notes")
         self._try_next = try_next
 
-    def show(self, run: Following, view: View) -> None:
+    def show(self, run: Shown, view: View) -> None:
         latest = {text.title: text.text for text in run.summary.texts}
         lines: list[Content] = []
         for title, text in latest.items():

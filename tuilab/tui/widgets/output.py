@@ -8,7 +8,7 @@ from textual.content import Content
 
 from tuilab.files import open_regular
 from tuilab.text import show_lines
-from tuilab.tui.following import Following
+from tuilab.tui.following import Shown
 from tuilab.tui.marks import plain
 from tuilab.tui.widgets.pane import TextPane, View
 
@@ -25,7 +25,7 @@ class OutputPane(TextPane):
     def __init__(self) -> None:
         super().__init__("Output")
 
-    def show(self, run: Following, view: View) -> None:
+    def show(self, run: Shown, view: View) -> None:
         summary = run.summary
         lines = [
             Content.assemble((f"{(stage.t - summary.first_t) / 1e9:7.1f} s ", "$text-muted"), "▸ ", plain(stage.name, 200))

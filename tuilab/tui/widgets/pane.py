@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 if TYPE_CHECKING:
-    from tuilab.tui.following import Following
+    from tuilab.tui.following import Shown
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Pane(VerticalScroll):
         super().__init__()
         self.border_title = Content(title)
 
-    def show(self, run: "Following", view: View) -> None:
+    def show(self, run: "Shown", view: View) -> None:
         """Show the run as it is now."""
 
 

@@ -7,7 +7,7 @@ from tuilab.drawings.heat import draw_image
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.events import ImageShown
-from tuilab.tui.following import Following
+from tuilab.tui.following import Shown
 from tuilab.tui.widgets.drawing import Drawing
 from tuilab.tui.widgets.pane import Pane, View
 
@@ -29,7 +29,7 @@ class PicturesPane(Pane):
     def compose(self) -> ComposeResult:
         yield from ()
 
-    def show(self, run: Following, view: View) -> None:
+    def show(self, run: Shown, view: View) -> None:
         images = dict(list(run.summary.images.items())[:_MOST])
         for key, image in images.items():
             if key not in self._drawings:

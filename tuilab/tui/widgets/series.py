@@ -10,7 +10,7 @@ from tuilab.drawings.linechart import Guide
 from tuilab.series import Series
 from tuilab.summary import RunSummary
 from tuilab.text import show
-from tuilab.tui.following import Following
+from tuilab.tui.following import Shown
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane, View
 
@@ -45,7 +45,7 @@ class SeriesPane(ChartPane):
         super().__init__("")
         self.series_name = name
 
-    def show(self, run: Following, view: View) -> None:
+    def show(self, run: Shown, view: View) -> None:
         summary = run.summary
         found = [one for one in summary.series.values() if one.name == self.series_name]
         progress = summary.progress
@@ -73,7 +73,7 @@ class MemoryPane(ChartPane):
     def __init__(self) -> None:
         super().__init__("")
 
-    def show(self, run: Following, view: View) -> None:
+    def show(self, run: Shown, view: View) -> None:
         summary = run.summary
         found = memory_series(summary)
         self.chart.show_series(

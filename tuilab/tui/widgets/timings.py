@@ -10,7 +10,7 @@ from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import Symbols
 from tuilab.summary import Block, RunSummary
 from tuilab.text import plural, show
-from tuilab.tui.following import Following
+from tuilab.tui.following import Shown
 from tuilab.tui.widgets.drawing import Drawing
 from tuilab.tui.widgets.pane import Pane, View
 
@@ -30,7 +30,7 @@ class TimingsPane(Pane):
     def compose(self) -> ComposeResult:
         yield self._drawing
 
-    def show(self, run: Following, view: View) -> None:
+    def show(self, run: Shown, view: View) -> None:
         blocks = blocks_of(run.summary)
         noise = noise_floor(run.summary)
 
