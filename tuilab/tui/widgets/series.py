@@ -48,21 +48,26 @@ class SeriesPane(ChartPane):
     def show(self, run: Shown, view: View) -> None:
         summary = run.summary
         found = [one for one in summary.series.values() if one.name == self.series_name]
-        progress = summary.progress
-        is_one_process = len({one.writer for one in found}) == 1
-        end = float(progress.total) if progress and is_one_process and progress.unit == "steps" else None
         self.chart.show_series(
             found,
             [show(one.arm, 30) for one in found],
             title=show(self.series_name, 40),
             start_t=summary.first_t,
-            x_end=end,
+            x_end=_last_step(summary, found),
             is_over=run.is_over,
             guides=_GUIDES,
         )
         self.heed(view, is_timed=view.is_timed)
         bad = sum(one.bad_count for one in found)
         self.border_subtitle = Content.styled(f"{bad} not finite", "$text-error") if bad else None
+
+
+def _last_step(summary: RunSummary, found: Sequence[Series]) -> float | None:
+    """Return the last step that will come, where the progress counts the steps of just these series."""
+    progress = summary.progress
+    if progress is None or not found or abs(progress.done - max(one.last_step for one in found)) > 1:
+        return None
+    return float(progress.total)
 
 
 class MemoryPane(ChartPane):
