@@ -3,11 +3,13 @@
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from tuilab import events
 from tuilab.summary import Block, RunSummary
 from tuilab.throttling import held_back
 
+MIN_UNITS = 6  # that an interval needs
 _CORES_SHARE = 0.8  # of the cores that a claim needs must have been free
 
 
@@ -48,6 +50,20 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
         failed_repeats=_failed_repeats(summary, writers),
         lacks=_lacks(claim, summary),
     )
+
+
+def units_of(rounds: Sequence[Sequence[float]]) -> tuple[list[float], str]:
+    """Return the rounds of a single process, or of several the mean of each: values of one process are not independent."""
+    measured = [values for values in rounds if values]
+    if len(measured) == 1:
+        return list(measured[0]), "rounds"
+    return [fmean(values) for values in measured], "repeats"
+
+
+def is_finite(evidence: Evidence) -> bool:
+    """Say whether every time was a number: to leave out what is not would choose among the measurements."""
+    every = [*evidence.rounds, *evidence.same, *evidence.delayed]
+    return all(math.isfinite(value) for values in every for value in values)
 
 
 def log_ratios(over: Sequence[Block], under: Sequence[Block]) -> list[float]:

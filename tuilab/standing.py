@@ -8,8 +8,8 @@ are not independent, would be narrower than that of the first two repeats, and n
 from dataclasses import dataclass
 
 from tuilab import events
+from tuilab.evidence import MIN_UNITS
 from tuilab.judgement import DECISIONS, Judgement, Verdict
-from tuilab.ratio import MIN_UNITS
 from tuilab.summary import RunSummary
 from tuilab.text import plural
 from tuilab.verdict import judge_finished
