@@ -248,6 +248,8 @@ def _visible_range(line: Line, low: float, high: float) -> list[float]:
 
 
 def _is_near(value: float, low: float, high: float, is_log: bool) -> bool:
+    if not math.isfinite(value):
+        return False
     if is_log:
         return value > 0 and math.log10(low) - 0.5 <= math.log10(value) <= math.log10(high) + 0.5
     reach = (high / 2 - low / 2) * 2 * _GUIDE_REACH
