@@ -1,6 +1,7 @@
 """An axis: its range, which changes rarely while data grows, and ticks at numbers that people would choose."""
 
 import math
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from tuilab.drawings.units import labels, number
 
-_GREATEST = 1.7e308
+_GREATEST = sys.float_info.max
 _LEAST_SPAN = 1e-290  # below it the arithmetic of steps ends
 _LADDER = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
@@ -65,7 +66,7 @@ def x_axis(low: float, high: float, unit: str, count: int) -> Axis:
 def grown(first: float, last: float, least: float, end: float | None = None) -> tuple[float, float]:
     """Return a range for data that still grows: up to its known `end`, or further in steps, so that it changes rarely."""
     low = 0.0 if 0 <= first <= 0.25 * last or first == 0 else first
-    if end is not None and end >= last and end > low:
+    if end is not None and math.isfinite(end) and end >= last and end > low:
         return low, end
     span = max(last / 2 - low / 2, least / 2) * 2 if max(abs(low), abs(last)) < 1e300 else last - low
     if not math.isfinite(span) or span <= 0:
@@ -84,9 +85,9 @@ def _widened(low: float, high: float) -> tuple[float, float]:
 
 
 def _nice_step(low: float, high: float, count: int, unit: str) -> float:
-    raw = max((high / 2 - low / 2) / max(count, 1) * 2, 1e-300)
+    raw = min(max((high / 2 - low / 2) / max(count, 2) * 2, 1e-300), _GREATEST / 2)
     if unit == "bytes" and raw >= 1:
-        return float(2.0 ** math.ceil(math.log2(raw)))
+        return float(2.0 ** min(math.ceil(math.log2(raw)), 1023))
     if unit == "time" and raw > 0.5:
         return next((float(step) for step in _CLOCK_STEPS if step >= raw), math.ceil(raw / 86_400) * 86_400.0)
     power = 10.0 ** math.floor(math.log10(raw))

@@ -126,4 +126,4 @@ def _put_scale(
     if has_bad:
         x = canvas.put(x + 2, y, plain(f"{symbols.nan} not finite", symbols), "bad")
     if stride > 1:
-        canvas.put(x + 2, y, f"1 of {stride} rows and columns", "muted")
+        canvas.put(x + 2, y, f"scale 1:{stride}", "muted")

@@ -11,6 +11,7 @@ from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.text import show
 
 _FILLS, _PLAIN_FILLS = "█▒▓░▚▤", "#=%-+:"
+_LONGEST_S = 1e15  # no time is longer
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Lane:
 def draw_lanes(lanes: Sequence[Lane], width: int, height: int, symbols: Symbols = BRAILLE) -> Picture:
     """Draw lanes over a time axis; each kind has a fill and a colour, a cell has the kind that took most of it."""
     canvas = Canvas(width, height)
-    spans = [span for lane in lanes for span in lane.spans if math.isfinite(span.start) and math.isfinite(span.end)]
+    spans = [span for lane in lanes for span in lane.spans if _is_drawable(span)]
     if not spans:
         canvas.put(0, 0, plain("nothing happened yet", symbols), "muted")
         return canvas.picture()
@@ -55,7 +56,7 @@ def _put_lane(
     low, length = ends[0], max(ends[1] - ends[0], 1e-300)
     taken: list[tuple[float, str] | None] = [None] * room
     for span in lane.spans:
-        if not (math.isfinite(span.start) and math.isfinite(span.end)):
+        if not _is_drawable(span):
             continue
         start, end = (min(max((at - low) / length, 0.0), 1.0) * room for at in (span.start, span.end))
         for column in range(int(start), min(math.ceil(end), room) if end > start else min(int(start) + 1, room)):
@@ -67,6 +68,10 @@ def _put_lane(
         if held is not None:
             look = kinds[held[1]]
             canvas.put(left + column, y, _fill(look, symbols), ARMS[look % len(ARMS)])
+
+
+def _is_drawable(span: Span) -> bool:
+    return abs(span.start) < _LONGEST_S and abs(span.end) < _LONGEST_S
 
 
 def _put_axis(canvas: Canvas, low: float, high: float, left: int, y: int, symbols: Symbols) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tuilab.drawings import legend
 from tuilab.drawings.axis import Axis, grown, x_axis, y_axis
-from tuilab.drawings.lines import Line, positive
+from tuilab.drawings.lines import Line, bad_points, positive
 from tuilab.drawings.picture import ARMS, Canvas, Picture, fit
 from tuilab.drawings.raster import column_of, raster
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
@@ -220,9 +220,10 @@ class _Drawn:
     def _put_bad(self) -> None:
         """Mark what is no number at the edge: Inf above, NaN and -Inf on the axis below."""
         for line in self.chart.lines:
-            is_shown = (line.bad_xs >= self.x.low) & (line.bad_xs <= self.x.high)
-            columns = column_of(self.x, line.bad_xs[is_shown], self.width * self.symbols.across) // self.symbols.across
-            marks = set(zip(columns.tolist(), np.nan_to_num(line.bad_values[is_shown], nan=0.0).tolist(), strict=True))
+            places, values = bad_points(line)
+            is_shown = (places >= self.x.low) & (places <= self.x.high)
+            columns = column_of(self.x, places[is_shown], self.width * self.symbols.across) // self.symbols.across
+            marks = set(zip(columns.tolist(), np.nan_to_num(values[is_shown], nan=0.0).tolist(), strict=True))
             for column, value in sorted(marks, key=lambda mark: abs(mark[1]), reverse=True):  # NaN over -Inf
                 mark = self.symbols.nan if value == 0 else self.symbols.inf_up if value > 0 else self.symbols.inf_down
                 self.canvas.put(self.left + 1 + column, self.top - 1 if value > 0 else self.bottom + 1, mark, "bad")
@@ -248,6 +249,8 @@ def _visible_range(line: Line, low: float, high: float) -> list[float]:
 
 
 def _is_near(value: float, low: float, high: float, is_log: bool) -> bool:
+    if not math.isfinite(value):
+        return False
     if is_log:
         return value > 0 and math.log10(low) - 0.5 <= math.log10(value) <= math.log10(high) + 0.5
     reach = (high / 2 - low / 2) * 2 * _GUIDE_REACH

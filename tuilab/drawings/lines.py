@@ -12,6 +12,7 @@ from tuilab.text import show
 
 Floats = NDArray[np.float64]
 _GAP = 5.0  # times the usual spacing in time: the line is broken there
+_FLOOD = 1000  # marks, more than there are columns
 _MANY = 8  # points that make a spacing usual
 
 
@@ -141,6 +142,15 @@ def next_bad(lines: Sequence[Line], x: float) -> float | None:
     places = np.concatenate([line.bad_xs for line in lines]) if lines else np.zeros(0)
     after = places[places > x]
     return float((after if len(after) else places).min()) if len(places) else None
+
+
+def bad_points(line: Line) -> tuple[Floats, Floats]:
+    """Return where to mark that there was no number, and which; of a flood that was not kept to its end, all the way."""
+    is_flooded = 0 < len(line.bad_xs) < line.bad_count and not math.isfinite(line.last)
+    if not is_flooded or (len(line.xs) and line.xs[-1] > line.bad_xs[-1]):
+        return line.bad_xs, line.bad_values
+    rest = np.linspace(float(line.bad_xs[-1]), line.last_x, _FLOOD)
+    return np.append(line.bad_xs, rest), np.append(line.bad_values, np.full(_FLOOD, line.last))
 
 
 def next_point(lines: Sequence[Line], x: float | None, wanted: float) -> float | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 _BRAILLE_BITS = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)  # down the left column, then down the right one
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Symbols:
     """A cell is a grid of dots, `across` by `down`; `glyphs` has a character for each set of dots, the left column first."""
 

@@ -24,6 +24,9 @@ def number(value: float, unit: str = "", digits: int = 4) -> str:
         return clock(value)
     divisor, suffix = _scale(abs(value), unit, is_short=False)
     digits = max(digits, 5) if abs(value) / divisor >= 1e4 else digits  # 65504, not 6.55e4
+    if not unit and 0 < abs(value) < 1e-3:
+        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+        return f"{_trim(mantissa)}e{int(exponent)}"
     return _short_exponent(f"{value / divisor:.{digits}g}") + suffix
 
 

@@ -148,7 +148,6 @@ class Drawing(Widget):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._looks.clear()
-        self._drawn = None
         self.call_later(self.redraw)
 
     def _look(self, role: str) -> Style:
