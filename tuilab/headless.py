@@ -13,7 +13,7 @@ import msgspec
 from tuilab import launch
 from tuilab.errors import ExitCode
 from tuilab.glyphs import Style
-from tuilab.journal import Item, spell_out
+from tuilab.journal import Item, Portion, spell_out
 from tuilab.standing import Standing, Standings, in_words
 from tuilab.summary import RunSummary
 from tuilab.text import show
@@ -32,7 +32,7 @@ class Talk(Protocol):
     def close(self) -> None: ...
 
 
-def follow(watch: Watch, talk: Talk, on_items: Callable[[list[tuple[str, Item]]], None], *, is_ours: bool) -> str:
+def follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], *, is_ours: bool) -> str:
     """Follow a run to its end and return its state.
 
     Ctrl-C stops a run of ours in order, a second one at once; of another's run it only ends the following.

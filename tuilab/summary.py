@@ -7,9 +7,12 @@ stream was read first.
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import compress, groupby
+from operator import itemgetter, not_
 from typing import Any, NamedTuple
 
 from tuilab import events
+from tuilab.curves import add_logged
 from tuilab.events import Unknown
 from tuilab.journal import Corrupt, Gap, Item
 from tuilab.series import Series
@@ -135,36 +138,43 @@ class RunSummary:
 def fold(items: Iterable[tuple[str, Item]], summary: RunSummary | None = None) -> RunSummary:
     """Fold records (and what is wrong among them) into a summary: a new one, or the one that a follower has."""
     summary = summary or RunSummary()
-    for stream, item in items:
-        kind = type(item)
-        if kind is events.Logged:
-            _fold_logged(summary, stream, item)  # type: ignore[arg-type]
-        elif kind is Corrupt:
-            summary.damage.corrupt_count += 1
-            _keep(summary.damage.corrupt, item)
-            continue
-        elif kind is Gap:
-            summary.damage.missing_count += item.missing  # type: ignore[union-attr]
-            continue
-        elif kind is Unknown:
-            summary.damage.unknown_count += 1
-        else:
-            _FOLDS[kind](summary, stream, item)
-        summary.records += 1
-        t: int = item.t  # type: ignore[union-attr]
-        if t > summary.last_t:
-            summary.last_t = t
-        if not summary.first_t or t < summary.first_t:
-            summary.first_t = t
+    for stream, group in groupby(items, itemgetter(0)):
+        fold_stream(summary, stream, [item for _, item in group])
     return summary
 
 
-def _fold_logged(summary: RunSummary, stream: str, event: events.Logged) -> None:
-    for name, value in event.v.items():
-        series = summary.series.get((name, event.a, stream))
-        if series is None:
-            series = summary.series[name, event.a, stream] = Series(name, event.a, stream)
-        series.add(event.s, event.t, value)
+def fold_stream(summary: RunSummary, stream: str, items: list[Item]) -> None:
+    """Fold what one stream brought; many items at once are several times as fast as one at a time."""
+    are_logged = [kind is events.Logged for kind in map(type, items)]
+    logged: list[Any] = list(compress(items, are_logged))
+    if logged:
+        add_logged(summary.series, stream, logged)
+        _note_times(summary, [event.t for event in logged])
+    if len(logged) < len(items):
+        _fold_others(summary, stream, compress(items, map(not_, are_logged)))
+
+
+def _fold_others(summary: RunSummary, stream: str, items: Iterable[Item]) -> None:
+    for item in items:
+        if isinstance(item, Corrupt):
+            summary.damage.corrupt_count += 1
+            _keep(summary.damage.corrupt, item)
+        elif isinstance(item, Gap):
+            summary.damage.missing_count += item.missing
+        else:
+            if isinstance(item, Unknown):
+                summary.damage.unknown_count += 1
+            else:
+                _FOLDS[type(item)](summary, stream, item)
+            _note_times(summary, [item.t])
+
+
+def _note_times(summary: RunSummary, times: list[int]) -> None:
+    """Count records, and note when the first and the last of all were written."""
+    summary.records += len(times)
+    summary.last_t = max(summary.last_t, max(times))
+    earliest = min(times)
+    summary.first_t = min(summary.first_t or earliest, earliest)
 
 
 def _run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> None:

@@ -14,6 +14,7 @@ import subprocess
 import termios
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,13 +34,18 @@ ALLOWED = re.compile(
 class Terminal:
     """A terminal of its own with a command in it, as the foreground job of a session."""
 
-    def __init__(self, *command: str, columns: int = 120, rows: int = 40, env: dict[str, str], answers: bool = True) -> None:
+    def __init__(
+        self, *command: str, columns: int = 120, rows: int = 40, env: dict[str, str], answers: bool = True, limit: int = 0
+    ) -> None:
         self.ours, theirs = os.openpty()
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self._answers = answers
+        self._limit = limit  # bytes a second that the link takes; 0: all
+        self._link: deque[tuple[float, bytes]] = deque()  # what is on its way: when it left, and what
         self._lock = threading.Lock()
         self._is_reading = True
+        self._is_closed = False
         self.sent = bytearray()
         self._set_size(columns, rows)
         self.before = termios.tcgetattr(theirs)
@@ -52,6 +58,8 @@ class Terminal:
         os.close(theirs)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
+        if limit:
+            threading.Thread(target=self._carry, daemon=True).start()
 
     @property
     def text(self) -> str:
@@ -91,6 +99,10 @@ class Terminal:
         self._thread.join(2)
         return code
 
+    def age_s(self) -> float:
+        """Return for how long the oldest bytes on a slow link have been on their way."""
+        return time.monotonic() - self._link[0][0] if self._link else 0.0
+
     def is_restored(self) -> bool:
         """Say whether the modes are as before and everything that was switched on is off again."""
         seen = bytes(self.sent)
@@ -110,6 +122,8 @@ class Terminal:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
+        self._is_closed = True
+        self._thread.join()  # or it would read from whoever gets the number of our descriptor next
         with contextlib.suppress(OSError):
             os.close(self.ours)
 
@@ -118,21 +132,38 @@ class Terminal:
 
     def _read(self) -> None:
         with contextlib.suppress(OSError, ValueError):
-            while True:
+            while not self._is_closed:
                 if not self._is_reading:
                     time.sleep(0.01)
                     continue
-                if not select.select([self.ours], [], [], 0.1)[0]:
+                if not select.select([self.ours], [], [], 0.05)[0]:
                     continue
                 data = os.read(self.ours, 65536)
                 if not data:
                     return
-                with self._lock:
-                    self.sent += data
-                    self._stream.feed(_UNKNOWN_TO_PYTE.sub(b"", data))
-                if self._answers:
-                    for _ in range(data.count(_QUESTION)):
-                        os.write(self.ours, b"\x1b[?2026;2$y")
+                if self._limit:
+                    self._link.append((time.monotonic(), data))
+                else:
+                    self._arrive(data)
+
+    def _carry(self) -> None:
+        """Be a slow link: it takes everything at once, as the buffers of ssh do, and delivers so many bytes a second."""
+        while self.process.poll() is None:
+            if not self._link:
+                time.sleep(0.005)
+                continue
+            data = self._link[0][1]
+            time.sleep(len(data) / self._limit)
+            self._arrive(data)
+            self._link.popleft()
+
+    def _arrive(self, data: bytes) -> None:
+        with self._lock:
+            self.sent += data
+            self._stream.feed(_UNKNOWN_TO_PYTE.sub(b"", data))
+        if self._answers:
+            for _ in range(data.count(_QUESTION)):
+                os.write(self.ours, b"\x1b[?2026;2$y")
 
 
 @contextlib.contextmanager

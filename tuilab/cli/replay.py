@@ -22,4 +22,4 @@ def command(run: str, root: str | None) -> int:
     if why := tui.why_not():
         name = store.short_id(run_dir.name)
         raise UsageError(f"{why}, so nothing can be played here; tuilab attach {name} prints the result")
-    return tui.start(folder, replay=run_dir)
+    return tui.start(folder, show=run_dir, is_replay=True)

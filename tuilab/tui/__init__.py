@@ -18,8 +18,15 @@ def why_not() -> str:
     return ""
 
 
-def start(root: Path, folders: Sequence[str] = (), orders: Sequence[RunOrder] = (), replay: Path | None = None) -> int:
-    """Open the screens and run the orders, one after another, or play a run again; return the exit code.
+def start(
+    root: Path,
+    folders: Sequence[str] = (),
+    orders: Sequence[RunOrder] = (),
+    *,
+    show: Path | None = None,
+    is_replay: bool = False,
+) -> int:
+    """Open the screens; run the orders one after another, or show a run, live or played again; return the exit code.
 
     The guardian is forked before anything else, while this process is small and has one thread.
     """
@@ -31,7 +38,7 @@ def start(root: Path, folders: Sequence[str] = (), orders: Sequence[RunOrder] = 
     from tuilab.tui.desk import Desk
 
     desk = Desk(root, folders, settings.load())
-    app = TuilabApp(desk, orders, replay)
+    app = TuilabApp(desk, orders, show, is_replay=is_replay)
     try:
         code = app.run()
     finally:

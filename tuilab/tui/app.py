@@ -27,11 +27,14 @@ class TuilabApp(PacedApp[int]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     ENABLE_COMMAND_PALETTE = True
 
-    def __init__(self, desk: Desk, orders: Sequence[RunOrder] = (), replay: Path | None = None) -> None:
+    def __init__(
+        self, desk: Desk, orders: Sequence[RunOrder] = (), show: Path | None = None, *, is_replay: bool = False
+    ) -> None:
         super().__init__()
         self.desk = desk
         self._first_orders = list(orders)
-        self._first_replay = replay
+        self._first_run = show
+        self._is_first_replay = is_replay
         for theme in themes.OURS:
             self.register_theme(theme)
         self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
@@ -42,8 +45,8 @@ class TuilabApp(PacedApp[int]):
         self._open_lab()
         if self._first_orders:
             self.run_orders(self._first_orders)
-        if self._first_replay:
-            self.open_run(self._first_replay, is_replay=True)
+        if self._first_run:
+            self.open_run(self._first_run, is_replay=self._is_first_replay)
 
     # ---- screens
 
