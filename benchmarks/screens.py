@@ -77,7 +77,9 @@ def first_paint(folder: Path) -> None:
             taken = until_shown(term, "softmax")
             times += [taken] if number else []  # the first one fills the cache of the catalogue
             term.close()
-    say("first paint of the Lab screen", f"{median(ours):.2f} s, bare {median(bare):.2f} s", "at most 0.15 s after the bare app")
+    say(
+        "first paint of the Lab screen", f"{median(ours):.2f} s, bare {median(bare):.2f} s", "at most 0.15 s after the bare app"
+    )
 
 
 def idle(folder: Path) -> None:

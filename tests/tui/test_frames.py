@@ -28,7 +28,9 @@ def line(width: int, parts: list[tuple[str, Style | None]]) -> list[Segment]:
     return [*segments, Segment(" " * (width - sum(s.cell_length for s in segments)))]
 
 
-frames_of = st.lists(st.lists(st.lists(st.tuples(TEXTS, st.sampled_from(STYLES)), max_size=4), min_size=4, max_size=4), min_size=1)
+frames_of = st.lists(
+    st.lists(st.lists(st.tuples(TEXTS, st.sampled_from(STYLES)), max_size=4), min_size=4, max_size=4), min_size=1
+)
 
 
 def whole(lines: list[list[Segment]]) -> str:
@@ -83,7 +85,9 @@ def test_no_control_character_is_ever_sent(text: str) -> None:
 
 
 def test_without_colours_only_attributes_are_sent() -> None:
-    assert Frames(None).difference([line(4, [("ab", Style.parse("bold red on blue"))])]) == "\x1b[1;1H\x1b[0;1mab\x1b[0m  \x1b[0m"
+    assert (
+        Frames(None).difference([line(4, [("ab", Style.parse("bold red on blue"))])]) == "\x1b[1;1H\x1b[0;1mab\x1b[0m  \x1b[0m"
+    )
 
 
 def test_a_terminal_without_utf8_gets_ascii_of_the_same_width() -> None:

@@ -31,6 +31,7 @@ from tuilab.tui.widgets.timings import TimingsPane, blocks_of
 
 _MOST_SERIES = 6
 _OLD_S = 2.0  # data older than this is told to be
+_GLANCE_S = 0.4  # between two pictures while a long record is read
 
 
 class RunPage(Page):
@@ -49,6 +50,7 @@ class RunPage(Page):
         self.view = View(is_log=None)
         self._panes: dict[str, Pane] = {}
         self._is_frozen = False
+        self._shown_at = 0.0
         self._has_asked_to_stop = False
         self._cost = Cost()
 
@@ -82,16 +84,19 @@ class RunPage(Page):
             self.lab.tell(str(problem))
             self._is_frozen = True
             return
+        if not self.following.is_caught_up:
+            self.set_timer(0.005, self._turn)  # a long record is read in portions, and keys are answered between them
+            if time.monotonic() - self._shown_at < _GLANCE_S:
+                return
         if is_news or not self.following.is_over:
             self._show_heading()
         if is_news:
             self.show_panes()
-        if not self.following.is_caught_up:
-            self.set_timer(0.01, self._turn)  # a long record is read in portions, and keys are answered between them
         self._show_note()
 
     def show_panes(self) -> None:
         """Show what there is in the panes, and make those that are missing."""
+        self._shown_at = time.monotonic()
         wanted = self._wanted()
         if list(wanted) != list(self._panes):
             self._arrange(wanted)
@@ -119,6 +124,8 @@ class RunPage(Page):
     def _arrange(self, wanted: dict[str, int]) -> None:
         """Put the panes in their places; those that there were keep what they show."""
         holder = self.query_one("#panes")
+        for name in self._panes.keys() - wanted.keys():
+            self._panes.pop(name).remove()
         for name, span in wanted.items():
             pane = self._panes.get(name) or self._make(name)
             pane.styles.column_span = span
@@ -126,7 +133,8 @@ class RunPage(Page):
                 holder.mount(pane)
             self._panes[name] = pane
         self._panes = {name: self._panes[name] for name in wanted}
-        holder.sort_children(key=lambda child: list(self._panes.values()).index(child))  # type: ignore[arg-type]
+        order = {pane: place for place, pane in enumerate(self._panes.values())}
+        holder.sort_children(key=lambda child: order.get(child, len(order)))  # type: ignore[call-overload]
         self._fit_rows()
 
     def _make(self, name: str) -> Pane:
@@ -248,7 +256,7 @@ class RunPage(Page):
         if self.maximized is not None:
             self.minimize()
         elif pane := self._focused_pane():
-            self.maximize(pane)
+            self.maximize(pane, container=False)
 
     def action_toggle_log(self) -> None:
         if chart := self._focused_chart():

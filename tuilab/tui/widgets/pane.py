@@ -31,6 +31,7 @@ class Pane(VerticalScroll):
     Pane > Static { width: 100%; height: auto; }
     """
     NAME: ClassVar[str] = ""
+    ALLOW_MAXIMIZE = True
     can_focus = True
 
     def __init__(self, title: str) -> None:
