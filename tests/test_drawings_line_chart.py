@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tests.drawing_aids import SECOND, changed_cells, series
-from tuilab.drawings.axis import grown, y_axis
+from tuilab.drawings.axis import grown, x_axis, y_axis
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import lines_of, next_bad, next_point, smooth, values_at
 from tuilab.drawings.symbols import ALL, ASCII, BLOCK, BRAILLE, Symbols
@@ -120,6 +120,23 @@ def test_numbers_have_units_that_people_read() -> None:
     assert [label for _, label in y_axis(0, 5 * 2**30, "bytes", 3).ticks] == ["0", "2 GiB", "4 GiB"]
     assert [label for _, label in y_axis(0, 0.0012, "s", 3).ticks] == ["0", "0.5 ms", "1 ms"]
     assert [label for _, label in y_axis(1e-5, 0.3, "", 6, is_log=True).ticks] == ["1e-5", "1e-4", "0.001", "0.01", "0.1"]
+
+
+def test_steps_have_short_labels_that_tell_them_apart() -> None:
+    assert [label for _, label in x_axis(0, 2000, "", 8).ticks] == [
+        "0",
+        "250",
+        "500",
+        "750",
+        "1k",
+        "1.25k",
+        "1.5k",
+        "1.75k",
+        "2k",
+    ]
+    assert [label for _, label in x_axis(1e6, 1.002e6, "", 2).ticks] == ["1M", "1.001M", "1.002M"]
+    assert [label for _, label in x_axis(0, 120, "time", 4).ticks] == ["0 s", "30 s", "1:00", "1:30", "2:00"]
+    assert [label for _, label in x_axis(0, 1, "", 8).ticks] == ["0", "1"]
 
 
 def test_only_nan_is_said_and_marked() -> None:
