@@ -130,6 +130,20 @@ def test_charts_share_a_moment_whatever_their_axes() -> None:
     drive(body)
 
 
+def test_runs_that_began_at_different_times_are_laid_over_each_other() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        late = series(LOSSES)
+        late.times = [t + 9000 * SECOND for t in late.times]
+        app.chart.toggle_time_axis()
+        app.chart.show_series([series(LOSSES), late], ["first run", "second run"], start_t=[0, 9000 * SECOND])
+        app.chart.put_cursor(3 * SECOND)
+        await pilot.pause()
+
+        assert [reading.x for reading in app.chart.readings] == [3.0, 3.0]
+
+    drive(body)
+
+
 def test_the_jump_to_what_is_no_number_comes_round() -> None:
     async def body(app: Showing, pilot: Pilot[None]) -> None:
         app.chart.show_series([series([1.0, math.nan, 2.0, math.inf])])

@@ -2,6 +2,8 @@
 
 import base64
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -172,3 +174,20 @@ def test_blanks_have_no_role_so_that_they_do_not_change_with_their_neighbours() 
     canvas.put(0, 0, "a b", "title")
 
     assert canvas.picture().rows == ((("a", "title"), (" ", ""), ("b", "title"), ("  ", "")),)
+
+
+def test_drawings_know_neither_the_screens_nor_torch() -> None:
+    modules = ["bars", "heat", "lanes", "linechart", "numberline", "spreads"]
+    code = f"import sys, {', '.join(f'tuilab.drawings.{name}' for name in modules)}; print(*sys.modules)"
+
+    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+    assert loaded & {"torch", "textual", "scipy", "plotext"} == set()
+
+
+def test_a_sparkline_needs_no_arrays() -> None:
+    code = "import sys, tuilab.drawings.sparkline; print(*sys.modules)"
+
+    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+    assert loaded & {"torch", "textual", "numpy"} == set()

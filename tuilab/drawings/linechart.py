@@ -124,7 +124,8 @@ class _Drawn:
         for guide in self.chart.guides:
             if _is_near(guide.value, bottom, top, is_log):
                 bottom, top = min(bottom, guide.value), max(top, guide.value)
-        return y_axis(bottom, top, self.chart.unit, max(2, min(self.height // 4 + 1, 8)), is_log=is_log)
+        count = max(2, min(self.height // 4 + 1, 8))
+        return y_axis(bottom, top, self.chart.unit, count, is_log=is_log, is_growing=not self.chart.is_over)
 
     def _row(self, share: float) -> int:
         rows = self.height * self.symbols.down

@@ -49,15 +49,18 @@ class Reading:
 
 
 def lines_of(
-    series: Sequence[Series], names: Sequence[str] = (), *, is_timed: bool = False, start_t: int = 0
+    series: Sequence[Series], names: Sequence[str] = (), *, is_timed: bool = False, starts: Sequence[int] = ()
 ) -> tuple[Line, ...]:
     """Return a line for each series, called by `names` or its arm; those of one name share a look.
 
-    `is_timed` puts them along the seconds since `start_t` instead of steps.
+    `is_timed` puts them along seconds instead of steps, each since its moment in `starts` (or since 0).
     """
     called = [show(name, 60) for name in (names or [one.arm for one in series])]
     looks = {name: look for look, name in enumerate(dict.fromkeys(called))}
-    return tuple(_line(one, name, looks[name], is_timed, start_t) for one, name in zip(series, called, strict=True))
+    starts = starts or [0] * len(series)
+    return tuple(
+        _line(one, name, looks[name], is_timed, start_t) for one, name, start_t in zip(series, called, starts, strict=True)
+    )
 
 
 def _line(series: Series, label: str, look: int, is_timed: bool, start_t: int) -> Line:

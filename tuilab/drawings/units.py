@@ -39,6 +39,8 @@ def labels(ticks: Sequence[float], step: float, unit: str = "", *, is_short: boo
     if greatest / divisor >= 1e5 or 0 < greatest / divisor < 1e-3:
         digits = 1 + max(0, math.floor(math.log10(greatest)) - math.floor(math.log10(step)) if step > 0 else 3)
         return [_short_exponent(f"{tick:.{min(digits, 6)}g}") + suffix if tick else "0" for tick in ticks]
+    if is_short and suffix:  # 500, 1k, 1.5k
+        return [number(tick, digits=7) if abs(tick) < 1e3 else _with_thousands(tick, step) for tick in ticks]
     decimals = _decimals(step / divisor)
     return [_trim(f"{tick / divisor:.{decimals}f}") + suffix if tick else "0" for tick in ticks]
 
@@ -68,6 +70,11 @@ def _scale(greatest: float, unit: str, *, is_short: bool) -> tuple[float, str]:
     if 1e15 > greatest >= (1e3 if is_short else 1e5):
         return next(pair for pair in _THOUSANDS if greatest >= pair[0])
     return 1.0, ""
+
+
+def _with_thousands(tick: float, step: float) -> str:
+    divisor, suffix = _scale(abs(tick), "", is_short=True)
+    return _trim(f"{tick / divisor:.{_decimals(step / divisor)}f}") + suffix
 
 
 def _decimals(step: float) -> int:

@@ -28,7 +28,7 @@ class Shown:
     names: tuple[str, ...] = ()
     title: str = ""
     unit: str = ""
-    start_t: int = 0
+    starts: tuple[int, ...] = ()  # of each series
     x_end: float | None = None
     is_over: bool = False
     guides: tuple[Guide, ...] = ()
@@ -79,7 +79,7 @@ class Chart(Drawing):
         *,
         title: str = "",
         unit: str | None = None,
-        start_t: int = 0,
+        start_t: int | Sequence[int] = 0,
         x_end: float | None = None,
         is_over: bool = False,
         guides: Sequence[Guide] = (),
@@ -87,12 +87,13 @@ class Chart(Drawing):
     ) -> None:
         """Show series, called by `names` or their arms; those of one name look alike.
 
-        `unit` is else told by the name of the first series; `start_t` is where time begins, `x_end` the last step (or second)
-        that is expected, `empty` the reason why there are no points.
+        `unit` is else told by the name of the first series; `start_t` is where time begins, for all or for each (the runs of a
+        comparison), `x_end` the last step that is expected, `empty` the reason why there are no points.
         """
         if unit is None:
             unit = unit_of(series[0].name) if series else ""
-        self._shown = Shown(tuple(series), tuple(names), title, unit, start_t, x_end, is_over, tuple(guides), empty)
+        starts = (start_t,) * len(series) if isinstance(start_t, int) else tuple(start_t)
+        self._shown = Shown(tuple(series), tuple(names), title, unit, starts, x_end, is_over, tuple(guides), empty)
         self._update()
 
     @property
@@ -176,14 +177,14 @@ class Chart(Drawing):
         if at is None:
             return None
         if self._view.is_timed:
-            return round(at * 1e9) + self._shown.start_t
+            return round(at * 1e9) + self._start_t
         return _partner(at, ((one.steps, one.times, [(bad.step, bad.t) for bad in one.bad]) for one in self._shown.series))
 
     def put_cursor(self, t: int | None) -> None:
         """Put the cursor where the moment `t` is, without telling anybody: for charts that share one cursor."""
         place: float | None = None
         if t is not None:
-            place = (t - self._shown.start_t) / 1e9 if self._view.is_timed else self._step_at(t)
+            place = (t - self._start_t) / 1e9 if self._view.is_timed else self._step_at(t)
         self._change(replace(self._view, cursor=place))
 
     @property
@@ -228,6 +229,10 @@ class Chart(Drawing):
     def _whole_range(self) -> tuple[float, float]:
         return x_range(replace(self._line_chart(), window=None))
 
+    @property
+    def _start_t(self) -> int:
+        return self._shown.starts[0] if self._shown.starts else 0
+
     def _step_at(self, t: int) -> float | None:
         return _partner(t, ((one.times, one.steps, [(bad.t, bad.step) for bad in one.bad]) for one in self._shown.series))
 
@@ -243,10 +248,10 @@ class Chart(Drawing):
         return tuple((id(one), one.count) for one in self._shown.series)
 
     def _current_lines(self) -> tuple[Line, ...]:
-        key = (self._data_key(), self._shown.names, self._shown.start_t, self._view.is_timed)
+        key = (self._data_key(), self._shown.names, self._shown.starts, self._view.is_timed)
         if key != self._lines_key:
             shown = self._shown
-            self._lines = lines_of(shown.series, shown.names, is_timed=self._view.is_timed, start_t=shown.start_t)
+            self._lines = lines_of(shown.series, shown.names, is_timed=self._view.is_timed, starts=shown.starts)
             self._lines_key = key
         return self._lines
 
