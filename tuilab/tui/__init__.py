@@ -25,6 +25,7 @@ def start(
     *,
     show: Path | None = None,
     is_replay: bool = False,
+    fps: float = 2.0,
 ) -> int:
     """Open the screens; run the orders one after another, or show a run, live or played again; return the exit code.
 
@@ -37,7 +38,7 @@ def start(
     from tuilab.tui.app import TuilabApp
     from tuilab.tui.desk import Desk
 
-    desk = Desk(root, folders, settings.load())
+    desk = Desk(root, folders, settings.load(), fps)
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
     try:
         code = app.run()

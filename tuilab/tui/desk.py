@@ -15,11 +15,11 @@ from tuilab.watch import Watch
 class Desk:
     """One for the app; the screens ask it instead of the disk."""
 
-    def __init__(self, root: Path, folders: Sequence[str], settings: Settings) -> None:
+    def __init__(self, root: Path, folders: Sequence[str], settings: Settings, fps: float = 2.0) -> None:
         self.root = root
         self.folders = folders
         self.settings = settings
-        self.fps = 2.0
+        self.fps = fps  # how often what is new is drawn
         self.predictions: dict[str, str] = {}  # by run: what the user said before it
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
         self._spare: launch.Spare | None = None
