@@ -10,7 +10,6 @@ from textual.app import SystemCommand
 from textual.screen import Screen
 
 from tuilab.errors import TuilabError
-from tuilab.orders import RunOrder
 from tuilab.text import show
 from tuilab.tui import clipboard, settings, themes
 from tuilab.tui.desk import Desk
@@ -20,6 +19,7 @@ from tuilab.tui.terminal import Terminal, leave_on_signals
 
 if TYPE_CHECKING:
     from tuilab.drawings.symbols import Symbols
+    from tuilab.orders import RunOrder
 
 
 class TuilabApp(PacedApp[int]):
@@ -32,7 +32,7 @@ class TuilabApp(PacedApp[int]):
     ENABLE_COMMAND_PALETTE = True
 
     def __init__(
-        self, desk: Desk, orders: Sequence[RunOrder] = (), show: Path | None = None, *, is_replay: bool = False
+        self, desk: Desk, orders: "Sequence[RunOrder]" = (), show: Path | None = None, *, is_replay: bool = False
     ) -> None:
         super().__init__()
         self.desk = desk
@@ -54,7 +54,7 @@ class TuilabApp(PacedApp[int]):
 
     # ---- screens
 
-    def run_orders(self, orders: list[RunOrder]) -> None:
+    def run_orders(self, orders: "list[RunOrder]") -> None:
         """Start runs one after another, and show each while it goes on."""
         self.desk.waiting += orders
         self._start_next()
