@@ -178,10 +178,10 @@ class RunPage(Page):
         run = summary.run
         name = f"{show(run.topic)}/{show(run.scenario)}" if run else "?"
         stage = show(summary.stages[-1].name, 40) if summary.stages and not following.is_over else ""
-        id = Content.styled(f" · {store.short_id(self.run_dir.name)}  ", "dim")
+        id = Content.styled(f" · {store.short_id(self.run_dir.name)}  ", "$text-muted")
         left = Content.assemble((name, "bold"), id, state_words(following.state), "  ", stage)
         if following.is_over and summary.reason:
-            left = Content.assemble(left, plain(summary.reason, 200, "dim"))
+            left = Content.assemble(left, plain(summary.reason, 200, "$text-muted"))
         self.heading.show(left, self._progress())
 
     def _progress(self) -> Content:
@@ -208,7 +208,7 @@ class RunPage(Page):
             age = self.following.age_s
             old = f"data {age:.0f} s old  " if age > _OLD_S else ""
             slow = "slow link, drawing less  " if self.lab.is_link_slow else ""
-            note = Content.assemble((old + slow, "$text-warning"), (self._cost.words(self.lab.bytes_sent), "dim"))
+            note = Content.assemble((old + slow, "$text-warning"), (self._cost.words(self.lab.bytes_sent), "$text-muted"))
         self.keybar.note(note)
 
     # ---- keys

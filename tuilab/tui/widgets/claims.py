@@ -31,7 +31,7 @@ class ClaimsPane(TextPane):
         lines = [line for claim in claims for line in _lines(claim, run.summary, standings.get(claim.text))]
         if self._prediction:
             lines.append(_answer(self._prediction, claims))
-        self.put(lines or [Content.styled("no claims yet", "dim")])
+        self.put(lines or [Content.styled("no claims yet", "$text-muted")])
 
 
 def _lines(claim: Claim, summary: RunSummary, standing: Standing | None) -> list[Content]:
@@ -40,14 +40,14 @@ def _lines(claim: Claim, summary: RunSummary, standing: Standing | None) -> list
     first = Content.assemble(mark(verdict or "pending"), " ", plain(claim.text, 400))
     if verdict not in ("", "SUPPORTED"):
         first = Content.assemble(first, "  ", plain(verdict.lower(), 40, "bold"))
-    return [first, Content.assemble("  ", plain(words, 600, "dim"))] if words else [first]
+    return [first, Content.assemble("  ", plain(words, 600, "$text-muted"))] if words else [first]
 
 
 def _answer(prediction: str, claims: Sequence[Claim]) -> Content:
     """Return what was predicted beside what was measured: the estimate of the first ratio that was claimed."""
-    said = Content.assemble(("you predicted ", "dim"), plain(prediction, 40, "bold"))
+    said = Content.assemble(("you predicted ", "$text-muted"), plain(prediction, 40, "bold"))
     measured = [c.verdict.estimate for c in claims if c.verdict and c.declared and c.verdict.estimate is not None]
-    return Content.assemble(said, ("; measured ", "dim"), (f"{measured[0]:.3g}", "bold")) if measured else said
+    return Content.assemble(said, ("; measured ", "$text-muted"), (f"{measured[0]:.3g}", "bold")) if measured else said
 
 
 def _known(claim: Claim, summary: RunSummary, standing: Standing | None) -> tuple[str, str]:

@@ -28,7 +28,7 @@ class OutputPane(TextPane):
     def show(self, run: Shown, view: View) -> None:
         summary = run.summary
         lines = [
-            Content.assemble((f"{(stage.t - summary.first_t) / 1e9:7.1f} s ", "dim"), "▸ ", plain(stage.name, 200))
+            Content.assemble((f"{(stage.t - summary.first_t) / 1e9:7.1f} s ", "$text-muted"), "▸ ", plain(stage.name, 200))
             for stage in summary.stages
             if view.end_t is None or stage.t <= view.end_t
         ]
@@ -37,10 +37,10 @@ class OutputPane(TextPane):
             lines += [Content.styled(line, "$text-warning") for line in _tail(run.run_dir / "stderr.log")]
         failure = summary.failure
         if failure is not None:
-            lines += [Content.styled(line, "dim") for line in show_lines(failure.traceback).splitlines()[-30:]]
+            lines += [Content.styled(line, "$text-muted") for line in show_lines(failure.traceback).splitlines()[-30:]]
             lines.append(Content.assemble(plain(f"{failure.type}: {failure.message}", 1000, "$text-error")))
             lines += [plain(f"hint: {failure.hint}")] if failure.hint else []
-        self.put(lines[-_LINES:] or [Content.styled("nothing printed", "dim")])
+        self.put(lines[-_LINES:] or [Content.styled("nothing printed", "$text-muted")])
 
 
 def _tail(path: Path) -> list[str]:

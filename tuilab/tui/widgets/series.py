@@ -93,7 +93,7 @@ class MemoryPane(ChartPane):
         )
         self.heed(replace(view, is_log=False, is_smooth=False), is_timed=True)
         reason = "" if summary.gpus else gpu_reason(summary)
-        self.border_subtitle = Content.styled(show(reason, 60), "dim") if reason else None
+        self.border_subtitle = Content.styled(show(reason, 60), "$text-muted") if reason else None
 
 
 def memory_series(summary: RunSummary) -> Sequence[tuple[str, Series]]:
