@@ -213,8 +213,8 @@ class HistoryPage(Page):
             parts.append(f"{size(sum(sizes))} on disk" if is_whole else f"{size(sum(sizes))} on disk in {len(sizes):,}")
         if self.runs.marked:
             parts.append(f"{len(self.runs.marked)} marked")
-        left = Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "$text-muted"))
-        self.heading.show(left, plain(str(self.desk.root), 200, "$text-muted"))
+        left = Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
+        self.heading.show(left, plain(str(self.desk.root), 200, "dim"))
 
     def _show_details(self) -> None:
         entry = self.runs.chosen
@@ -333,7 +333,7 @@ def _details(entry: Entry, *, is_long: bool) -> list[Content]:
     """Return more about the run that the cursor is on: its title, its facts, how it ended."""
     facts = [exactly(entry.started_s), store.short_id(entry.run)]
     facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []
-    about = Content.assemble(("  ".join(facts), "$text-muted"), "  ", plain(changed_words(entry), 600, "$text-secondary"))
+    about = Content.assemble(("  ".join(facts), "dim"), "  ", plain(changed_words(entry), 600, "$text-secondary"))
     lines = [plain(entry.title or entry.scenario, 200, "bold"), about]
     if entry.state == "lost":
         lines.append(plain("lost: its supervisor is gone; what it did after its last record is not known", None, "$text-error"))

@@ -39,7 +39,7 @@ class KeyBar(Widget):
         parts: list[Content] = []
         used = 0
         for key in self._keys:
-            part = Content.assemble((shown(key), "bold $text-accent"), " ", (key.word, "$text-muted"), "  ")
+            part = Content.assemble((shown(key), "bold $text-accent"), " ", (key.word, "dim"), "  ")
             if used + part.cell_length - 2 > room:
                 break
             parts.append(part)

@@ -55,7 +55,7 @@ def columns(width: int) -> list[Column]:
 
 def head(width: int) -> Content:
     """Return the line above the runs."""
-    cells = [_fit(Content.styled(column.name, "$text-muted bold"), column) for column in columns(width)]
+    cells = [_fit(Content.styled(column.name, "dim bold"), column) for column in columns(width)]
     return Content(" ").join([Content(" "), *cells])
 
 
@@ -92,14 +92,14 @@ def _cell(entry: Entry, column: Column, now_s: float) -> Content:
         case "when":
             return Content(ago(entry.started_s, now_s))
         case "exactly":
-            return Content.styled(exactly(entry.started_s), "$text-muted")
+            return Content.styled(exactly(entry.started_s), "dim")
         case "scenario":
             is_roomy = column.width >= len(entry.name)
             return plain(entry.name if is_roomy else entry.scenario, 100)
         case "id":
-            return plain(short_id(entry.run), 20, "$text-muted")
+            return plain(short_id(entry.run), 20, "dim")
     if not entry.is_read:
-        return Content.styled("…" if column.name == "state" else "", "$text-muted")
+        return Content.styled("…" if column.name == "state" else "", "dim")
     match column.name:
         case "changed":
             return plain(changed_words(entry), 400, "$text-secondary")
@@ -109,7 +109,7 @@ def _cell(entry: Entry, column: Column, now_s: float) -> Content:
             return verdict_marks(entry, column.width)
         case "took":
             return Content(lasting(_elapsed_s(entry, now_s)))
-    return Content.styled("n/a" if entry.bytes_total is None else size(entry.bytes_total), "$text-muted")
+    return Content.styled("n/a" if entry.bytes_total is None else size(entry.bytes_total), "dim")
 
 
 def _elapsed_s(entry: Entry, now_s: float) -> float | None:
