@@ -1,0 +1,25 @@
+"""Series for the tests of drawings."""
+
+from collections.abc import Iterable
+
+from tuilab.drawings.picture import Picture
+from tuilab.series import Series
+
+SECOND = 1_000_000_000
+
+
+def series(values: Iterable[float], arm: str = "", name: str = "loss") -> Series:
+    """A point a step, one each second."""
+    made = Series(name, arm)
+    for step, value in enumerate(values):
+        made.add(step, step * SECOND, value)
+    return made
+
+
+def changed_cells(before: Picture, after: Picture) -> int:
+    """How many cells differ in character or role."""
+    return sum(was != cell for was, cell in zip(_cells(before), _cells(after), strict=True))
+
+
+def _cells(picture: Picture) -> list[tuple[str, str]]:
+    return [(character, role) for row in picture.rows for text, role in row for character in text]

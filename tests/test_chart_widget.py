@@ -1,0 +1,306 @@
+"""The widgets in a running app: what keys do through the screen, and how little is painted again."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+
+import pytest
+from rich.color import ColorSystem
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+from textual.strip import Strip
+
+from tests.drawing_aids import SECOND, series
+from tuilab.drawings.linechart import Guide
+from tuilab.drawings.spreads import Spread, draw_spreads
+from tuilab.drawings.symbols import ALL, BRAILLE, Symbols
+from tuilab.tui import themes
+from tuilab.tui.frames import Frames
+from tuilab.tui.widgets.chart import Chart, View
+from tuilab.tui.widgets.drawing import Drawing
+
+LOSSES = [2 * math.exp(-step / 8) + 0.5 for step in range(40)]
+
+
+class Showing(App[None]):
+    """One chart and one drawing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moments: list[int | None] = []
+        for theme in themes.OURS:
+            self.register_theme(theme)
+
+    def compose(self) -> ComposeResult:
+        yield Chart(symbols=BRAILLE)
+        yield Drawing(symbols=BRAILLE)
+
+    def on_chart_cursor_moved(self, event: Chart.CursorMoved) -> None:
+        self.moments.append(event.t)
+
+    @property
+    def chart(self) -> Chart:
+        return self.query_one(Chart)
+
+    @property
+    def lines(self) -> list[Strip]:
+        return self.screen._compositor.render_strips()
+
+
+def drive(body: Callable[[Showing, Pilot[None]], Awaitable[None]], size: tuple[int, int] = (80, 40)) -> Showing:
+    async def run() -> Showing:
+        app = Showing()
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            await body(app, pilot)
+        return app
+
+    return asyncio.run(run())
+
+
+def test_a_chart_shows_series_and_then_only_what_is_new() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        loss = series(LOSSES)
+        frames = Frames(ColorSystem.TRUECOLOR)
+        app.chart.show_series([loss], title="loss", x_end=100)
+        await pilot.pause()
+        first = frames.difference([strip._segments for strip in app.lines])
+        app.chart.show_series([loss], title="loss", x_end=100)
+        await pilot.pause()
+        same = frames.difference([strip._segments for strip in app.lines])
+        loss.add(40, 40 * SECOND, 0.51)
+        app.chart.show_series([loss], title="loss", x_end=100)
+        await pilot.pause()
+        more = frames.difference([strip._segments for strip in app.lines])
+
+        assert "loss" in app.chart.picture_text
+        assert len(first) > 2000
+        assert same == ""
+        assert 0 < len(more) < 300
+
+    drive(body)
+
+
+def test_only_changed_rows_are_painted_again() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        loss = series(LOSSES)
+        app.chart.show_series([loss], x_end=100)
+        await pilot.pause()
+        painted: list[int] = []
+        paint = app.chart.render_line
+        app.chart.render_line = lambda y: painted.append(y) or paint(y)  # type: ignore[method-assign,func-returns-value]
+        loss.add(40, 40 * SECOND, 0.51)
+        app.chart.show_series([loss], x_end=100)
+        await pilot.pause()
+
+        assert 0 < len(set(painted)) <= 4
+
+    drive(body)
+
+
+def test_the_cursor_stands_on_points_and_tells_its_moment() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.chart.show_series([series(LOSSES)], x_end=40)
+        app.chart.move_cursor(-1)
+        assert app.chart.readings[0].x == 39.0
+        app.chart.move_cursor(-10)
+        await pilot.pause()
+        (reading,) = app.chart.readings
+
+        assert reading.x == int(reading.x)
+        assert 30 <= reading.x < 39
+        assert app.moments == [39 * SECOND, int(reading.x) * SECOND]
+
+    drive(body)
+
+
+def test_charts_share_a_moment_whatever_their_axes() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.chart.show_series([series(LOSSES)])
+        app.chart.put_cursor(7 * SECOND + 1)
+        assert app.chart.view.cursor == 7.0
+        app.chart.toggle_time_axis()
+        assert app.chart.cursor_t == 7 * SECOND
+        app.chart.toggle_time_axis()
+        assert app.chart.view.cursor == 7.0
+        await pilot.pause()
+
+        assert app.moments == []
+
+    drive(body)
+
+
+def test_runs_that_began_at_different_times_are_laid_over_each_other() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        late = series(LOSSES)
+        late.times = [t + 9000 * SECOND for t in late.times]
+        app.chart.toggle_time_axis()
+        app.chart.show_series([series(LOSSES), late], ["first run", "second run"], start_t=[0, 9000 * SECOND])
+        app.chart.put_cursor(3 * SECOND)
+        await pilot.pause()
+
+        assert [reading.x for reading in app.chart.readings] == [3.0, 3.0]
+
+    drive(body)
+
+
+def test_the_jump_to_what_is_no_number_comes_round() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.chart.show_series([series([1.0, math.nan, 2.0, math.inf])])
+        assert [app.chart.jump_to_bad() and app.chart.view.cursor for _ in range(3)] == [1.0, 3.0, 1.0]
+        assert [reading.low for reading in app.chart.readings] == [pytest.approx(math.nan, nan_ok=True)]
+        app.chart.show_series([series([1.0, 2.0])])
+        assert app.chart.jump_to_bad() is False
+
+    drive(body)
+
+
+def test_zoom_goes_to_the_cursor_and_pan_stops_at_the_ends() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.chart.show_series([series(LOSSES)], x_end=40)
+        app.chart.put_cursor(10 * SECOND)
+        app.chart.zoom(0.5)
+        assert app.chart.view.window == (5.0, 25.0)
+        app.chart.pan(-1.0)
+        assert app.chart.view.window == (0.0, 20.0)
+        app.chart.pan(9.0)
+        assert app.chart.view.window == (20.0, 40.0)
+        app.chart.zoom(2.0)
+        assert app.chart.view.window is None
+        for _ in range(50):
+            app.chart.zoom(0.5)
+        await pilot.pause()
+        app.chart.reset()
+        assert app.chart.view == View()
+
+    drive(body)
+
+
+def test_the_cursor_takes_the_window_along() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.chart.show_series([series([*LOSSES[:39], math.nan])], x_end=40)
+        app.chart.put_cursor(5 * SECOND)
+        app.chart.zoom(0.25)
+        app.chart.jump_to_bad()
+
+        assert app.chart.view.window == (30.0, 40.0)
+
+    drive(body)
+
+
+def test_a_loss_that_falls_far_is_shown_on_a_logarithmic_axis_and_bytes_are_not() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.chart.show_series([series([100.0, 1.0])])
+        assert app.chart.is_log
+        app.chart.toggle_log()
+        assert not app.chart.is_log
+        app.chart.look(View())
+        app.chart.show_series([series([100.0, 1.0], name="rss_bytes")])
+        assert not app.chart.is_log
+
+    drive(body)
+
+
+def test_smoothing_leaves_the_values_in_the_legend() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.chart.show_series([series([1.0, 9.0, 2.0])], title="loss")
+        app.chart.toggle_smooth()
+        await pilot.pause()
+
+        assert app.chart.picture_text.splitlines()[0].split() == ["loss,", "smoothed", "2"]
+
+    drive(body)
+
+
+def test_a_click_puts_the_cursor_on_the_nearest_point() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.chart.show_series([series(LOSSES)], is_over=True)
+        await pilot.pause()
+        await pilot.click(Chart, offset=(79, 5))
+        await pilot.pause()
+
+        assert app.moments == [39 * SECOND]
+
+    drive(body)
+
+
+@pytest.mark.parametrize("theme", themes.NAMES)
+def test_every_theme_gives_arms_colours_of_their_own(theme: str) -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.chart.show_series([series([1.0, 2.0], f"arm {number}") for number in range(6)], guides=[Guide(1.5, "limit")])
+        app.theme = theme
+        await pilot.pause()
+        styles = [app.chart._look(f"arm{number}") for number in range(6)]
+
+        assert len({str(style.color) for style in styles}) == 6
+        assert all(style.color != style.bgcolor for style in styles)
+        assert app.chart._look("title") != app.chart._look("muted")
+
+    drive(body)
+
+
+def test_a_new_theme_changes_the_colours_on_the_screen() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.theme = "tuilab-dark"
+        app.chart.show_series([series(LOSSES)])
+        await pilot.pause()
+        dark = {segment.style.color for strip in app.lines for segment in strip if segment.style}
+        app.theme = "tuilab-light"
+        await pilot.pause()
+        light = {segment.style.color for strip in app.lines for segment in strip if segment.style}
+
+        assert not dark & light
+
+    drive(body)
+
+
+@pytest.mark.parametrize("symbols", ALL, ids=lambda symbols: symbols.name)
+def test_every_size_is_drawn_at_once(symbols: Symbols) -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.chart.use_symbols(symbols)
+        app.chart.show_series([series([*LOSSES, math.nan], "模型"), series(LOSSES, "b")], title="loss")
+        for size in [(200, 50), (60, 20), (3, 2), (1, 1), (80, 24)]:
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert len(app.lines) == size[1]
+            assert {strip.cell_length for strip in app.lines} == {size[0]}
+
+        assert "loss" in app.chart.picture_text
+
+    drive(body)
+
+
+def test_a_drawing_is_painted_again_only_for_another_version_or_size() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        spreads = [Spread("fp32", 0.012, 0.0115, 0.0125, 0.010, 0.015)]
+        sizes: list[tuple[int, int]] = []
+
+        def paint(width: int, height: int, symbols: Symbols, has_colour: bool):  # type: ignore[no-untyped-def]
+            sizes.append((width, height))
+            return draw_spreads(spreads, width, height, symbols, unit="s")
+
+        for version in (1, 1, 2):
+            app.query(Drawing).last().show(paint, version)
+        await pilot.resize_terminal(60, 20)
+        await pilot.pause()
+
+        assert sizes == [(80, 20), (80, 20), (60, 10)]
+        assert "12 ms" in app.query(Drawing).last().picture_text
+
+    drive(body)
+
+
+def test_no_points_yet_is_said_until_there_are_some() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.chart.show_series([], title="GPU memory", empty="no NVIDIA driver")
+        for act in (app.chart.toggle_log, app.chart.toggle_smooth, app.chart.toggle_time_axis, app.chart.jump_to_bad):
+            act()
+        app.chart.move_cursor(1)
+        app.chart.zoom(0.5)
+        app.chart.pan(0.5)
+        await pilot.pause()
+
+        assert "no NVIDIA driver" in app.chart.picture_text
+        assert app.chart.cursor_t is None
+
+    drive(body)

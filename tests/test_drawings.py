@@ -1,0 +1,193 @@
+"""Bars, spreads, lanes, heat maps, pictures, number lines and sparklines, as text."""
+
+import base64
+import math
+import subprocess
+import sys
+
+import pytest
+
+from tuilab.drawings.bars import Bar, draw_bars, draw_histogram
+from tuilab.drawings.heat import draw_heat, draw_image
+from tuilab.drawings.lanes import Lane, Span, draw_lanes
+from tuilab.drawings.numberline import Mark, draw_number_line
+from tuilab.drawings.picture import Canvas, fit
+from tuilab.drawings.sparkline import sparkline, sparkline_of
+from tuilab.drawings.spreads import Spread, draw_spreads
+from tuilab.drawings.symbols import ASCII, BRAILLE
+from tuilab.drawings.units import clock, number, unit_of
+from tuilab.events import ImageShown
+from tuilab.series import Series
+
+CHECKS = [[0, 254, 0, 254], [254, 0, 254, 255]]
+
+
+def image(cells: list[list[int]]) -> ImageShown:
+    content = base64.b64encode(bytes(cell for row in cells for cell in row)).decode()
+    return ImageShown(title="right", rows=len(cells), cols=len(cells[0]), cells=content, low=0.0, high=1.0, arm="fp16")
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    bars = [Bar("core 0", 1.0), Bar("core 1", 0.5), Bar("core 2", math.nan)]
+
+    assert (
+        draw_bars(bars, 30, 3, BRAILLE, full=1.0).text
+        == "core 0 ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇   1\ncore 1 ▇▇▇▇▇▇▇▇▇▇          0.5\ncore 2                     n/a"
+    )
+    assert draw_bars(bars[:2], 30, 2, ASCII).text == "core 0 ===================   1\ncore 1 ==========          0.5"
+
+
+def test_a_histogram_counts_what_is_no_number() -> None:
+    text = draw_histogram([1, 1, 1, 2, math.nan, math.inf], 20, 4, unit="ms").text
+
+    assert text.splitlines()[0].startswith("×2 NaN or Inf")
+    assert text.splitlines()[1][0] == "█"
+    assert text.splitlines()[-1] == "1 ms            2 ms"
+
+
+def test_spreads_share_an_axis_and_show_the_noise_floor() -> None:
+    spreads = [Spread("fp32", 0.012, 0.0115, 0.0125, 0.010, 0.015, 0), Spread("amp", 0.006, 0.0058, 0.0062, 0.005, 0.007, 1)]
+
+    assert draw_spreads(spreads, 60, 4, BRAILLE, unit="s", noise=0.05).text == SPREADS.strip("\n")
+
+
+SPREADS = """
+A fp32                                ├───▇▇█▇───────┤ 12 ms
+B amp                 ├──█▇─┤             ░░░░░         6 ms
+       0            5 ms            10 ms          15 ms
+░ A/A noise floor ±5 %
+"""
+
+
+def test_lanes_tell_kinds_apart_by_their_fill() -> None:
+    lanes = [
+        Lane("worker 0", (Span(0, 2, "read"), Span(2, 3, "decode"))),
+        Lane("worker 1", (Span(1, 3, "read"), Span(3, 4, "decode"))),
+    ]
+
+    assert draw_lanes(lanes, 50, 4).text == LANES.strip("\n")
+
+
+LANES = """
+worker 0 █████████████████████▒▒▒▒▒▒▒▒▒▒
+worker 1           █████████████████████▒▒▒▒▒▒▒▒▒▒
+         0                  2 s                4 s
+█ read  ▒ decode
+"""
+
+
+def test_a_picture_is_two_cells_in_one_where_there_is_colour() -> None:
+    picture = draw_image(image(CHECKS), 4, 2)
+
+    assert picture.rows[0] == (("▀", "tone0 on tone7"), ("▀", "tone7 on tone0"), ("▀", "tone0 on tone7"), ("×", "bad on tone7"))
+
+
+def test_a_picture_is_shades_where_there_is_no_colour() -> None:
+    plain = draw_image(image(CHECKS), 30, 3, ASCII, has_colour=False).text
+
+    assert plain.splitlines()[:2] == ["  ##  ##", "##  ##xx"]
+    assert draw_image(image(CHECKS), 30, 3, BRAILLE, has_colour=False).text.splitlines()[0] == "  ██  ██"
+    assert "right fp16 0  .:*# 1  x not fi" in plain
+
+
+def test_a_large_picture_says_that_cells_were_left_out() -> None:
+    assert "scale 1:4" in draw_heat([[0.0, 1.0] * 40] * 40, 60, 6).text
+
+
+def test_a_damaged_picture_is_called_so() -> None:
+    assert (
+        draw_image(ImageShown(title="t", rows=9, cols=9, cells="!", low=0, high=1), 40, 2).text.strip()
+        == "t: a damaged picture"
+    )
+
+
+def test_a_number_line_names_what_has_no_place_on_it() -> None:
+    marks = [Mark(65504, "float16 max"), Mark(3.4e38, "float32 max", 1), Mark(1.0, "one", 2), Mark(math.inf, "1e39 in float32")]
+
+    assert draw_number_line(marks, 60, 4, scale="log").text.lstrip("\n") == NUMBER_LINE.strip("\n")
+
+
+NUMBER_LINE = """
+
+one 1  float16 max 65504                  float32 max 3.4e38
+●──────●───────────────────────────────────────────────────●
+not shown: 1e39 in float32 Inf
+"""
+
+
+def test_a_sparkline_keeps_spikes_and_marks_what_is_no_number() -> None:
+    values = [0.0] * 100
+    values[57] = 8.0
+
+    assert sparkline(values, 10) == "▁▁▁▁▁█▁▁▁▁"
+    assert sparkline([0, 1, math.nan, 2, -math.inf], 5) == "▁▅×█▼"
+    assert sparkline([0, 1, math.nan, 2, math.inf], 5, ASCII) == "_=x#^"
+    assert sparkline([3.0, 3.0], 5) == "▅▅"
+
+
+def test_a_sparkline_of_a_series_has_its_bad_points_in_place() -> None:
+    made = Series("loss")
+    for step, value in enumerate([1.0, math.nan, 2.0]):
+        made.add(step, step, value)
+
+    assert sparkline_of(made, 3) == "▁×█"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (65504, "", "65504"), (123456, "", "123.5k"), (0.00001234, "", "1.234e-5"), (1e308, "", "1e308"), (0, "bytes", "0 B"),
+        (1536, "bytes", "1.5 KiB"), (80 * 2**30, "bytes", "80 GiB"), (0.00025, "s", "250 µs"), (12.5, "%", "12.5 %"),
+        (-math.inf, "s", "-Inf"), (math.nan, "", "NaN"), (90, "time", "1:30"),
+    ],
+)  # fmt: skip
+def test_numbers_are_short(value: float, unit: str, text: str) -> None:
+    assert number(value, unit) == text
+
+
+def test_times_are_clocks() -> None:
+    assert [clock(seconds) for seconds in (0, 5, 65, 3661)] == ["0 s", "5 s", "1:05", "1:01:01"]
+
+
+def test_the_name_of_a_series_tells_its_unit() -> None:
+    assert [unit_of(name) for name in ("rss_bytes", "wait_ms", "cpu_percent", "loss", "GPU-1 power_w")] == [
+        "bytes",
+        "ms",
+        "%",
+        "",
+        "W",
+    ]
+
+
+def test_wide_characters_never_move_what_follows() -> None:
+    canvas = Canvas(8, 1)
+    canvas.put(0, 0, "模型模型")
+    canvas.put(3, 0, "x")
+    canvas.put(7, 0, "模")
+
+    assert canvas.picture().text == "模 x模"
+    assert fit("模型模型", 5) == "模型…"
+
+
+def test_blanks_have_no_role_so_that_they_do_not_change_with_their_neighbours() -> None:
+    canvas = Canvas(5, 1)
+    canvas.put(0, 0, "a b", "title")
+
+    assert canvas.picture().rows == ((("a", "title"), (" ", ""), ("b", "title"), ("  ", "")),)
+
+
+def test_drawings_know_neither_the_screens_nor_torch() -> None:
+    modules = ["bars", "heat", "lanes", "linechart", "numberline", "spreads"]
+    code = f"import sys, {', '.join(f'tuilab.drawings.{name}' for name in modules)}; print(*sys.modules)"
+
+    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+    assert loaded & {"torch", "textual", "scipy", "plotext"} == set()
+
+
+def test_a_sparkline_needs_no_arrays() -> None:
+    code = "import sys, tuilab.drawings.sparkline; print(*sys.modules)"
+
+    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+    assert loaded & {"torch", "textual", "numpy"} == set()

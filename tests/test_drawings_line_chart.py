@@ -1,0 +1,284 @@
+"""The line chart: what it shows, what it keeps, and how little changes when a point comes."""
+
+import math
+import random
+
+import pytest
+
+from tests.drawing_aids import SECOND, changed_cells, series
+from tuilab.drawings.axis import grown, x_axis, y_axis
+from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
+from tuilab.drawings.lines import lines_of, next_bad, next_point, smooth, values_at
+from tuilab.drawings.symbols import ALL, ASCII, BLOCK, BRAILLE, Symbols
+from tuilab.series import Series
+
+DECAY = [2 * math.exp(-step / 8) for step in range(40)]
+BROKEN = [math.inf if step == 3 else math.nan if step in (20, 21) else 1.2 - step / 40 for step in range(40)]
+
+GOLDENS = {
+    "braille": """
+loss  A fp32 0.04704    B amp 0.45      NaN/Inf ×3 from 3
+           ▲
+      2┤⠱⡀  ·   ·   ·   ·   ·   ·   ·  │·   ·   ·   ·   ·
+       │ ⠱⡀                            │
+       │╌╌⠘⢄╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌│╌╌╌╌╌╌╌╌╌╌╌╌ limit ╌
+       │⠑⠒⠂ A⢄⣀⡀                       │
+      1┤·   · ⠑⢌⠉B⠉⠒⠒⠒⠤⠤⣀⣀⣀ ·   ·   ·  │·   ·   ·   ·   ·
+       │        ⠉⠒⠤⣀       ⠉  ⠐⠒⠤⠤⠤⢄⣀⡀ │
+       │            ⠉⠒⠤⠤⣀⣀           ⠈⠉⠉⠑B⠢⠤⠤⢄⣀⡀
+      0┤                  ⠉⠉⠉⠒⠒⠒⠒⠢⠤⠤A⠤⠤⠤⠤⠤⢄⣀⣀⣀⣀⣈⡁
+       └┬───────────────────××───────────────────┬──────────
+        0                  20         30        40
+""",
+    "block": """
+loss  A fp32 0.04704    B amp 0.45      NaN/Inf ×3 from 3
+           ▲
+      2┤▚   ·   ·   ·   ·   ·   ·   ·  │·   ·   ·   ·   ·
+       │ ▚▖                            │
+       │╌╌▝▖╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌│╌╌╌╌╌╌╌╌╌╌╌╌ limit ╌
+       │▀▀▘▝A▄▄▖                       │
+      1┤·   ·▝▚▟█B▀▀▀▀▄▄▄▄▄ ·   ·   ·  │·   ·   ·   ·   ·
+       │         ▀▄▄       ▀  ▝▀▄▄▄▄▄▄▖│
+       │            ▀▀▀▄▄▄▄           ▝▀▀B▀▚▄▄▄▄▖
+      0┤                   ▀▀▀▀▀▀▀▀▀A▄▄▄▄▄▄▄▄▄▄▄▖
+       └┬───────────────────××───────────────────┬──────────
+        0                  20         30        40
+""",
+    "ascii": """
+loss  A fp32 0.04704    B amp 0.45      NaN/Inf x3 from 3
+           ^
+      2+'.  .   .   .   .   .   .   .  |.   .   .   .   .
+       | '.                            |
+       |---'.--------------------------|------------ limit -
+       |''- A...                       |
+      1+.   . '-|B''---.... .   .   .  |.   .   .   .   .
+       |        '--.       '  -----... |
+       |            ''--..            '''B---....
+      0+                  ''''------A---.........
+       ++-------------------xx-------------------+----------
+        0                  20         30        40
+""",
+}
+
+
+@pytest.mark.parametrize("symbols", ALL, ids=lambda symbols: symbols.name)
+def test_a_chart_in_three_sets_of_symbols(symbols: Symbols) -> None:
+    lines = lines_of([series(DECAY, "fp32"), series(BROKEN, "amp")])
+
+    picture = draw(LineChart(lines, title="loss", x_end=50, guides=(Guide(1.5, "limit"),), cursor=30), 60, 12, symbols)
+
+    assert picture.text == GOLDENS[symbols.name].strip("\n")
+
+
+@pytest.mark.parametrize("symbols", ALL, ids=lambda symbols: symbols.name)
+@pytest.mark.parametrize("place", [0, 1234, 4095, 9999, 50_000])
+def test_one_point_among_many_is_seen(symbols: Symbols, place: int) -> None:
+    """A spike is as high as the chart, however many points share its column."""
+    values = [0.0] * 60_000
+    values[place] = 1.0
+
+    picture = draw(LineChart(lines_of([series(values)])), 80, 20, symbols)
+
+    plot = [row[8:].replace(symbols.grid + "   ", "") for row in picture.text.splitlines()[1:-2]]
+    assert all(row.strip() for row in plot)
+
+
+def test_a_point_more_changes_few_cells() -> None:
+    """Counted at 120 x 40 over a whole run whose length is not known: what is sent over a slow link follows from this."""
+    dice = random.Random(7)
+    growing = [Series("loss", "fp32"), Series("loss", "amp")]
+    before = None
+    changes = []
+    for step in range(400):
+        for one in growing:
+            one.add(step, step, 1 / (1 + step / 50) + dice.gauss(0, 0.01))
+        picture = draw(LineChart(lines_of(growing), title="loss"), 120, 40)
+        if before is not None:
+            changes.append(changed_cells(before, picture))
+        before = picture
+
+    assert sorted(changes)[len(changes) // 2] <= 16
+    assert sorted(changes)[len(changes) * 9 // 10] <= 36
+    assert sum(change > 100 for change in changes) <= 45  # an axis grew
+
+
+def test_the_x_axis_grows_in_steps() -> None:
+    ends = {grown(0.0, float(last), 10.0)[1] for last in range(1, 1001)}
+
+    assert sorted(ends) == [10, 12.5, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200, 250, 300, 400, 500, 600, 800, 1000]
+    assert grown(0.0, 3.0, 10.0, end=500.0) == (0.0, 500.0)
+    assert grown(0.0, 700.0, 10.0, end=500.0) == (0.0, 800.0)
+
+
+def test_a_run_that_is_over_fills_the_chart() -> None:
+    chart = LineChart(lines_of([series(DECAY)]), is_over=True)
+
+    assert x_range(chart) == (0.0, 39.0)
+
+
+def test_numbers_have_units_that_people_read() -> None:
+    assert [label for _, label in y_axis(0, 5 * 2**30, "bytes", 3).ticks] == ["0", "2 GiB", "4 GiB"]
+    assert [label for _, label in y_axis(0, 0.0012, "s", 3).ticks] == ["0", "0.5 ms", "1 ms"]
+    assert [label for _, label in y_axis(1e-5, 0.3, "", 6, is_log=True).ticks] == ["1e-5", "1e-4", "0.001", "0.01", "0.1"]
+
+
+def test_steps_have_short_labels_that_tell_them_apart() -> None:
+    assert [label for _, label in x_axis(0, 2000, "", 8).ticks] == [
+        "0",
+        "250",
+        "500",
+        "750",
+        "1k",
+        "1.25k",
+        "1.5k",
+        "1.75k",
+        "2k",
+    ]
+    assert [label for _, label in x_axis(1e6, 1.002e6, "", 2).ticks] == ["1M", "1.001M", "1.002M"]
+    assert [label for _, label in x_axis(0, 120, "time", 4).ticks] == ["0 s", "30 s", "1:00", "1:30", "2:00"]
+    assert [label for _, label in x_axis(0, 1, "", 8).ticks] == ["0", "1"]
+
+
+def test_only_nan_is_said_and_marked() -> None:
+    text = draw(LineChart(lines_of([series([math.nan] * 5)]), title="loss"), 60, 12).text
+
+    assert "NaN ×5 from 0" in text
+    assert text.splitlines()[-2].count("×") == 5
+
+
+def test_a_flood_of_nan_is_marked_to_its_end() -> None:
+    flooded = series([1.0] * 5000 + [math.nan] * 5000)
+
+    axis = draw(LineChart(lines_of([flooded]), is_over=True), 87, 12).text.splitlines()[-2]
+
+    assert axis.count("×") == 40
+
+
+def test_no_points_yet_is_said() -> None:
+    picture = draw(LineChart((), title="GPU memory", empty="no NVIDIA driver (libnvidia-ml.so.1 not found)"), 60, 12)
+
+    assert "no NVIDIA driver (libnvidia-ml.so.1 not found)" in picture.text
+    assert "GPU memory" in picture.text
+
+
+def test_a_logarithm_says_what_it_cannot_show() -> None:
+    lines = lines_of([series([1.0, -1.0, 0.0, 100.0])])
+
+    assert "log, 2 not above 0" in draw(LineChart(lines, is_log=True), 60, 12).text
+    assert "linear: nothing above 0" in draw(LineChart(lines_of([series([-1.0, 0.0])]), is_log=True), 60, 12).text
+
+
+def test_a_tiny_chart_is_numbers() -> None:
+    assert draw(LineChart(lines_of([series([2.0, 0.5, 1.0])]), title="loss"), 19, 3).text == "loss\n1\n0.5..2"
+
+
+def test_a_guide_near_the_data_comes_into_view_and_a_far_one_does_not() -> None:
+    lines = lines_of([series([50_000.0, 60_000.0])])
+
+    text = draw(LineChart(lines, guides=(Guide(65504.0, "float16 max"), Guide(3.4e38, "float32 max"))), 60, 12).text
+    assert ("float16 max" in text, "float32 max" in text) == (False, False)
+
+    text = draw(LineChart(lines_of([series([0.0, 60_000.0])]), guides=(Guide(65504.0, "float16 max"),)), 60, 12).text
+    assert "float16 max" in text
+
+
+def test_a_gap_in_time_is_not_bridged() -> None:
+    gapped = Series("rss_bytes")
+    for second in [*range(20), *range(80, 100)]:
+        gapped.add(second, second * SECOND, 5.0)
+
+    by_time = draw(LineChart(lines_of([gapped], is_timed=True), is_timed=True), 80, 12, ASCII).text
+    by_step = draw(LineChart(lines_of([gapped])), 80, 12, ASCII).text
+
+    row_by_time, row_by_step = (max(text.splitlines()[1:-2], key=lambda row: row.count("-")) for text in (by_time, by_step))
+    assert row_by_time.count("-") < 40 < row_by_step.count("-")
+
+
+def test_a_line_is_broken_where_it_was_no_number() -> None:
+    lines = lines_of([series([1.0, 1.0, math.nan, 1.0, 1.0])])
+
+    assert lines[0].breaks.tolist() == [False, True, False]
+
+
+def test_steps_that_begin_again_are_drawn_in_order() -> None:
+    twice = Series("loss")
+    for step, value in [(0, 1.0), (1, 2.0), (0, 3.0), (1, 4.0)]:
+        twice.add(step, step, value)
+
+    assert lines_of([twice])[0].xs.tolist() == [0.0, 0.0, 1.0, 1.0]
+
+
+def test_values_at_the_cursor() -> None:
+    lines = lines_of([series([1.0, math.nan, 3.0], "a"), series([5.0], "b")])
+
+    assert [(one.label, one.low) for one in values_at(lines, 2.0)] == [("a", 3.0), ("b", 5.0)]
+    assert math.isnan(values_at(lines, 1.0)[0].low)
+    assert values_at(lines, -1.0) == []
+
+
+def test_a_bucket_of_many_points_has_a_range_at_the_cursor() -> None:
+    many = series([float(step % 10) for step in range(10_000)])
+
+    (reading,) = values_at(lines_of([many]), 5000.0)
+
+    assert (reading.low, reading.high) != (reading.high, reading.low)
+    assert 0 <= reading.low < reading.high <= 9
+
+
+def test_the_next_bad_point_comes_round_again() -> None:
+    lines = lines_of([series(BROKEN, "a"), series(DECAY, "b")])
+
+    assert [next_bad(lines, after) for after in (-1, 3, 20, 21)] == [3, 20, 21, 3]
+    assert next_bad(lines_of([series(DECAY)]), 0) is None
+
+
+def test_the_cursor_always_reaches_another_point() -> None:
+    lines = lines_of([series(DECAY)])
+
+    assert next_point(lines, 5.0, 5.3) == 6.0
+    assert next_point(lines, 5.0, 1.9) == 2.0
+    assert next_point(lines, 39.0, 45.0) is None
+    assert next_point(lines, None, 7.4) == 7.0
+
+
+def test_smoothing_starts_at_the_first_value_and_passes_over_what_is_no_number() -> None:
+    smoothed = smooth(lines_of([series([4.0, math.nan, 4.0, math.inf, 4.0])])[0])
+
+    assert smoothed.highs.tolist() == pytest.approx([4.0, 4.0, 4.0])
+
+
+def test_repeats_of_an_arm_share_its_letter() -> None:
+    lines = lines_of([series(DECAY, "fp32"), series(BROKEN, "amp"), series(DECAY, "fp32")])
+
+    assert [line.look for line in lines] == [0, 1, 0]
+    assert draw(LineChart(lines), 80, 12).text.splitlines()[0].split()[:2] == ["A", "fp32"]
+
+
+def test_arms_can_be_told_apart_without_colour() -> None:
+    dense = [series([1.0 + 0.1 * math.sin(step / 9) for step in range(400)], "up"), series([0.2] * 400, "low")]
+
+    plot = "\n".join(draw(LineChart(lines_of(dense)), 80, 16).text.splitlines()[1:])
+
+    assert plot.count("A") >= 2
+    assert plot.count("B") >= 2
+
+
+def test_an_arms_name_cannot_steer_the_terminal() -> None:
+    text = draw(LineChart(lines_of([series(DECAY, "a\x1b[31m\u202e[/b]")])), 60, 12).text
+
+    assert ("\x1b" in text, "\u202e" in text, "[/b]" in text) == (False, False, True)
+
+
+def test_a_column_of_the_screen_tells_its_x() -> None:
+    chart = LineChart(lines_of([series(DECAY)]), is_over=True)
+
+    assert x_at(chart, 60, 12, 0) is None
+    assert [round(x_at(chart, 60, 12, column) or 0) for column in (7, 59)] == [0, 39]
+
+
+def test_only_plain_ascii_is_drawn_where_nothing_else_is_shown() -> None:
+    chart = LineChart(lines_of([series(BROKEN, "µ模型"), series(DECAY, "b")]), title="α", unit="µs", guides=(Guide(1.0, "≤"),))
+
+    assert draw(chart, 70, 14, ASCII).text.isascii()
+    assert not draw(chart, 70, 14, BLOCK).text.isascii()
+    assert not draw(chart, 70, 14, BRAILLE).text.isascii()

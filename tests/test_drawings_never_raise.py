@@ -1,0 +1,113 @@
+"""No number, no text and no size makes a drawing fail, and each has exactly the size that was asked for."""
+
+import math
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tuilab.drawings.bars import Bar, draw_bars, draw_histogram
+from tuilab.drawings.heat import draw_heat, draw_image
+from tuilab.drawings.lanes import Lane, Span, draw_lanes
+from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
+from tuilab.drawings.lines import lines_of, next_bad, next_point, smooth, values_at
+from tuilab.drawings.numberline import Mark, draw_number_line
+from tuilab.drawings.picture import Picture
+from tuilab.drawings.sparkline import sparkline, sparkline_of
+from tuilab.drawings.spreads import Spread, draw_spreads
+from tuilab.drawings.symbols import ALL
+from tuilab.drawings.units import labels, number
+from tuilab.events import ImageShown
+from tuilab.series import Series
+
+ODD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 1.7976931348623157e308, 5e-324, -5e-324, 0.0, -0.0, 1.0, 65504.0]
+numbers = st.one_of(st.sampled_from(ODD), st.floats())
+texts = st.text(max_size=12)
+widths, heights = st.integers(1, 300), st.integers(1, 80)
+symbols = st.sampled_from(ALL)
+units = st.sampled_from(["", "bytes", "s", "%", "ms", "°C"])
+whole = st.integers(-(2**63), 2**63 - 1)
+
+
+@st.composite
+def many_series(draw_from: st.DrawFn) -> list[Series]:
+    found = []
+    for _ in range(draw_from(st.integers(0, 3))):
+        one = Series("x", draw_from(texts))
+        for step, value in draw_from(st.lists(st.tuples(st.one_of(st.integers(-5, 50), whole), numbers), max_size=30)):
+            one.add(step, abs(step), value)
+        found.append(one)
+    return found
+
+
+def has_size(picture: Picture, width: int, height: int) -> bool:
+    return len(picture.rows) == height and all(cell_len("".join(text for text, _ in row)) == width for row in picture.rows)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    found=many_series(), width=widths, height=heights, signs=symbols, unit=units, title=texts, is_timed=st.booleans(),
+    is_log=st.booleans(), is_over=st.booleans(), is_smooth=st.booleans(), end=st.none() | numbers, guide=numbers,
+    window=st.none() | st.tuples(st.floats(-1e3, 1e3), st.floats(1e-3, 1e20)), cursor=st.none() | numbers,
+)  # fmt: skip
+def test_a_line_chart_takes_anything(
+    found, width, height, signs, unit, title, is_timed, is_log, is_over, is_smooth, end, guide, window, cursor
+):  # type: ignore[no-untyped-def]
+    lines = lines_of(found, is_timed=is_timed)
+    chart = LineChart(
+        tuple(map(smooth, lines)) if is_smooth else lines, lines if is_smooth else (), title, unit, is_timed, is_log, is_over,
+        end, (window[0], window[0] + window[1]) if window else None, cursor, (Guide(guide, title),),
+    )  # fmt: skip
+
+    assert "Traceback" not in draw(chart, width, height, signs).text
+    low, high = x_range(chart)
+    assert low <= high
+    x_at(chart, width, height, width // 2, signs)
+    place = cursor if cursor is not None and math.isfinite(cursor) else 0.0
+    values_at(lines, place), next_bad(lines, place), next_point(lines, place, place + 1), next_point(lines, None, place)
+
+
+@settings(max_examples=150, deadline=None)
+@given(found=many_series(), width=widths, height=heights, signs=symbols)
+def test_a_line_chart_has_the_size_that_was_asked_for(found, width, height, signs):  # type: ignore[no-untyped-def]
+    plain = [Series("x", "模型 é"[:number_]) for number_ in range(len(found))]
+    for one, like in zip(plain, found, strict=True):
+        for step, high in zip(like.steps, like.highs, strict=True):
+            one.add(step, step, high)
+
+    assert has_size(draw(LineChart(lines_of(plain)), width, height, signs), width, height)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    values=st.lists(numbers, max_size=12), names=st.lists(texts, min_size=12, max_size=12), width=widths, height=heights,
+    signs=symbols, unit=units, noise=st.none() | numbers, scale=st.sampled_from(["linear", "log", "symlog"]),
+)  # fmt: skip
+def test_the_other_drawings_take_anything(values, names, width, height, signs, unit, noise, scale):  # type: ignore[no-untyped-def]
+    named = list(zip(names, values, strict=False))
+    spreads = [Spread(name, value, *((values * 4)[:4]), look=3) for name, value in named]
+    lanes = [Lane(name, (Span(value, values[0], name), Span(values[-1], value, "x"))) for name, value in named]
+
+    for picture in (
+        draw_bars([Bar(name, value, 9) for name, value in named], width, height, signs, unit=unit),
+        draw_histogram(values, width, height, signs, unit=unit),
+        draw_spreads(spreads, width, height, signs, unit=unit, noise=noise),
+        draw_lanes(lanes, width, height, signs),
+        draw_number_line([Mark(value, name) for name, value in named], width, height, signs, scale=scale, unit=unit),
+        draw_heat([values, values[::-1]], width, height, signs, unit=unit, has_colour=width % 2 == 0),
+    ):
+        assert len(picture.rows) == height
+    assert len(sparkline(values, width, signs)) == min(len(values), width)
+    labels([value for value in values if math.isfinite(value)], 0.1, unit), [number(value, unit) for value in values]
+
+
+@settings(max_examples=100, deadline=None)
+@given(cells=st.text(), rows=st.integers(0, 9), cols=st.integers(0, 9), ends=st.tuples(numbers, numbers), width=widths)
+def test_a_picture_that_makes_no_sense_is_called_damaged(cells, rows, cols, ends, width):  # type: ignore[no-untyped-def]
+    image = ImageShown(title="t", rows=rows, cols=cols, cells=cells, low=ends[0], high=ends[1])
+
+    assert len(draw_image(image, width, 10).rows) == 10
+
+
+def test_a_sparkline_of_nothing_is_nothing() -> None:
+    assert sparkline_of(Series("x"), 10) == ""

@@ -1,0 +1,1 @@
+"""Charts and pictures for the screen, drawn by pure functions: data in, rows of characters with the names of styles out."""

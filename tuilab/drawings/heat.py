@@ -1,0 +1,129 @@
+"""Arrays as pictures: two cells of the array in one of the screen where there is colour, shades where there is none."""
+
+import base64
+import binascii
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuilab.drawings.picture import TONES, Canvas, Picture, fit
+from tuilab.drawings.symbols import BRAILLE, Symbols, plain
+from tuilab.drawings.units import number
+from tuilab.events import ImageShown
+from tuilab.text import show
+
+_BAD = len(TONES)  # the tone of what is not finite
+
+
+def draw_image(
+    image: ImageShown, width: int, height: int, symbols: Symbols = BRAILLE, *, has_colour: bool = True, is_named: bool = True
+) -> Picture:
+    """Draw a picture that a scenario showed; a damaged one says so."""
+    try:
+        content = base64.b64decode(image.cells, validate=True)
+    except (binascii.Error, ValueError):
+        content = b""
+    title = " ".join(part for part in (show(image.title, 60), show(image.arm, 30)) if part) if is_named else ""
+    if not 0 < image.cols * image.rows == len(content):
+        canvas = Canvas(width, height)
+        canvas.put(0, 0, plain(fit(f"{title}: a damaged picture", max(width, 0)), symbols), "muted")
+        return canvas.picture()
+    levels = np.frombuffer(content, np.uint8).reshape(image.rows, image.cols)
+    tones = np.where(levels == 255, _BAD, levels.astype(np.int64) * len(TONES) // 255)
+    return _draw(tones, (image.low, image.high), title, "", width, height, symbols, has_colour)
+
+
+def draw_heat(
+    values: Sequence[Sequence[float]], width: int, height: int, symbols: Symbols = BRAILLE,
+    *, title: str = "", unit: str = "", has_colour: bool = True,
+) -> Picture:  # fmt: skip
+    """Draw a table of numbers, from its least to its greatest."""
+    cells = np.array(values, np.float64)
+    if cells.ndim != 2 or not cells.size:
+        canvas = Canvas(width, height)
+        canvas.put(0, 0, plain("nothing to show yet", symbols), "muted")
+        return canvas.picture()
+    is_finite = np.isfinite(cells)
+    low, high = (float(cells[is_finite].min()), float(cells[is_finite].max())) if is_finite.any() else (0.0, 0.0)
+    halves = np.where(is_finite, cells, low) / 2  # of which the greatest difference is finite
+    span = high / 2 - low / 2
+    shares = (halves - low / 2) / span if span > 0 else np.zeros_like(halves)
+    tones = np.where(is_finite, np.minimum((shares * len(TONES)).astype(np.int64), len(TONES) - 1), _BAD)
+    return _draw(tones, (low, high), show(title, 60), unit, width, height, symbols, has_colour)
+
+
+def _draw(
+    tones: NDArray[np.int64], ends: tuple[float, float], title: str, unit: str,
+    width: int, height: int, symbols: Symbols, has_colour: bool,
+) -> Picture:  # fmt: skip
+    canvas = Canvas(width, height)
+    has_halves = has_colour and symbols.is_utf8
+    room = max(height - 1, 1)
+    tones, stride = _fitted(tones, width if has_halves else width // 2, room * (2 if has_halves else 1))
+    if has_halves:
+        _put_halves(canvas, tones, symbols)
+    else:
+        _put_shades(canvas, tones, symbols)
+    _put_scale(canvas, ends, title, unit, stride, bool((tones == _BAD).any()), symbols, has_halves)
+    return canvas.picture()
+
+
+def _fitted(tones: NDArray[np.int64], columns: int, rows: int) -> tuple[NDArray[np.int64], int]:
+    """Return the array so large that it fits: every n-th cell of a large one, each cell of a small one several times."""
+    height, width = tones.shape
+    stride = max(1, math.ceil(width / max(columns, 1)), math.ceil(height / max(rows, 1)))
+    tones = tones[::stride, ::stride]
+    times = max(1, min(columns // tones.shape[1], rows // tones.shape[0]))
+    return np.repeat(np.repeat(tones, times, axis=0), times, axis=1), stride
+
+
+def _put_halves(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> None:
+    """Put two rows of the array in one of the screen, the upper in the foreground; what is not finite has its own mark."""
+    if len(tones) % 2:
+        tones = np.vstack([tones, tones[-1:]]) if len(tones) > 1 else np.vstack([tones, tones])
+    for y, (upper, lower) in enumerate(zip(tones[::2].tolist(), tones[1::2].tolist(), strict=True)):
+        for x, (above, below) in enumerate(zip(upper, lower, strict=True)):
+            if above == _BAD or below == _BAD:
+                other = below if above == _BAD else above
+                canvas.put(x, y, symbols.nan, f"bad on {TONES[other]}" if other != _BAD else "bad")
+            elif above == below:
+                canvas.put(x, y, "█", TONES[above])
+            else:
+                canvas.put(x, y, "▀", f"{TONES[above]} on {TONES[below]}")
+
+
+def _put_shades(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> None:
+    shades = symbols.shades
+    for y, row in enumerate(tones.tolist()):
+        for x, tone in enumerate(row):
+            is_bad = tone == _BAD
+            mark = symbols.nan if is_bad else shades[tone * len(shades) // len(TONES)]
+            canvas.put(2 * x, y, 2 * mark, "bad" if is_bad else "value")
+
+
+def _put_scale(
+    canvas: Canvas,
+    ends: tuple[float, float],
+    title: str,
+    unit: str,
+    stride: int,
+    has_bad: bool,
+    symbols: Symbols,
+    has_halves: bool,
+) -> None:
+    """Write in the last row what the tones mean, and what was left out."""
+    y = canvas.height - 1
+    low, high = (plain(number(end, unit, 3), symbols) for end in ends)
+    x = canvas.put(0, y, plain(f"{title} {low} ".lstrip(), symbols), "label")
+    if has_halves:
+        for tone in TONES:
+            x = canvas.put(x, y, "█", tone)
+    else:
+        x = canvas.put(x, y, symbols.shades, "value")
+    x = canvas.put(x, y, f" {high}", "label")
+    if has_bad:
+        x = canvas.put(x + 2, y, plain(f"{symbols.nan} not finite", symbols), "bad")
+    if stride > 1:
+        canvas.put(x + 2, y, f"scale 1:{stride}", "muted")

@@ -1,0 +1,292 @@
+"""The line chart of everything live: drawn by ourselves, because it must be cheap and must not mind any number."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tuilab.drawings import legend
+from tuilab.drawings.axis import Axis, grown, x_axis, y_axis
+from tuilab.drawings.lines import Line, bad_points, positive
+from tuilab.drawings.picture import ARMS, Canvas, Picture, fit
+from tuilab.drawings.raster import column_of, raster
+from tuilab.drawings.symbols import BRAILLE, Symbols, plain
+from tuilab.drawings.units import clock, number
+from tuilab.text import show
+
+LEAST_WIDTH, LEAST_HEIGHT = 20, 5  # below it there are only numbers
+_LETTER_EVERY = 24  # columns from one letter of a line to its next
+_GUIDE_REACH = 0.25  # of the span: a guide so near to the data is brought into the chart
+_LEAST_STEPS, _LEAST_SECONDS = 10.0, 2.0  # that the x axis of a run that goes on shows
+
+
+@dataclass(frozen=True)
+class Guide:
+    """A value that is worth a dotted line, as 65504 is where float16 ends."""
+
+    value: float
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class LineChart:
+    """What to draw. `behind` are the raw values of smoothed lines."""
+
+    lines: tuple[Line, ...]
+    behind: tuple[Line, ...] = ()
+    title: str = ""
+    unit: str = ""  # of y: "", "bytes", "s", "%", ...
+    is_timed: bool = False  # x are seconds, not steps
+    is_log: bool = False
+    is_over: bool = False  # nothing more will come: the x axis ends with the data
+    x_end: float | None = None  # where x is known to end
+    window: tuple[float, float] | None = None  # the part of x that is shown, None for all
+    cursor: float | None = None
+    guides: tuple[Guide, ...] = ()
+    empty: str = "no points yet"
+
+
+def draw(chart: LineChart, width: int, height: int, symbols: Symbols = BRAILLE) -> Picture:
+    """Draw a chart into so many cells; a very small one becomes numbers."""
+    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+        return _numbers(chart, width, height, symbols)
+    drawn = _laid_out(chart, width, height, symbols)
+    if all(line.is_empty for line in chart.lines):
+        text = plain(fit(show(chart.empty, 200), width), symbols)
+        drawn.canvas.put(max((width - len(text)) // 2, 0), (drawn.top + height) // 2, text, "muted")
+    else:
+        drawn.put_all()
+    return drawn.canvas.picture()
+
+
+def x_at(chart: LineChart, width: int, height: int, column: int, symbols: Symbols = BRAILLE) -> float | None:
+    """Return which x a column of the screen shows; None outside of the plot."""
+    drawn = _laid_out(chart, width, height, symbols)
+    share = (column - drawn.left - 0.5) / max(drawn.width - 1, 1)
+    return drawn.x.low + share * (drawn.x.high - drawn.x.low) if -0.05 <= share <= 1.05 else None
+
+
+def x_range(chart: LineChart) -> tuple[float, float]:
+    """Return the x range that a chart shows."""
+    if chart.window is not None:
+        return chart.window
+    lines = [line for line in chart.lines if not line.is_empty]
+    if not lines:
+        return 0.0, 1.0
+    first = min(float(part[0]) for line in lines for part in (line.xs, line.bad_xs) if len(part))
+    last = max(line.last_x if math.isfinite(line.last_x) else float(line.xs[-1]) for line in lines)
+    last = max([last, *(float(part[-1]) for line in lines for part in (line.xs, line.bad_xs) if len(part))])
+    if chart.is_over:
+        return first, last
+    return grown(first, last, _LEAST_SECONDS if chart.is_timed else _LEAST_STEPS, chart.x_end)
+
+
+def _laid_out(chart: LineChart, width: int, height: int, symbols: Symbols) -> "_Drawn":
+    canvas = Canvas(width, height)
+    top = legend.put_legend(canvas, chart.title, _entries(chart), _notes(chart), symbols)
+    return _Drawn(chart, canvas, top, symbols)
+
+
+class _Drawn:
+    """The chart below its legend: where its parts are, and how each is put on the canvas."""
+
+    def __init__(self, chart: LineChart, canvas: Canvas, top: int, symbols: Symbols) -> None:
+        self.chart, self.canvas, self.symbols = chart, canvas, symbols
+        cut = [positive(line)[0] if chart.is_log else line for line in (*chart.behind, *chart.lines)]
+        self.behind, self.lines = cut[: len(chart.behind)], cut[len(chart.behind) :]
+        self.has_inf = any((line.bad_values == math.inf).any() for line in chart.lines if len(line.bad_values))
+        self.top = top + self.has_inf  # a row for the marks of Inf
+        self.bottom = canvas.height - 3  # the last row of the plot; below it the axis and its labels
+        self.height = self.bottom - self.top + 1
+        low, high = x_range(chart)
+        self.y = self._y_axis(low, high)
+        self.left = max([6, *(len(label) for _, label in self.y.ticks)]) + 1
+        self.width = canvas.width - self.left - 1
+        longest = 8 if chart.is_timed else 6
+        self.x = x_axis(low, high, "time" if chart.is_timed else "", max(2, self.width // (longest + 6)))
+
+    def put_all(self) -> None:
+        if self.height < 2 or self.width < 8:
+            return
+        self._put_axes()
+        self._put_lines()
+        self._put_guides()
+        self._put_bad()
+        self._put_cursor()
+
+    def _y_axis(self, low: float, high: float) -> Axis:
+        values = [value for line in (*self.behind, *self.lines) for value in _visible_range(line, low, high)]
+        is_log = self.chart.is_log and all(value > 0 for value in values)
+        if not values:
+            values, is_log = [0.0, 1.0], False
+        bottom, top = min(values), max(values)
+        for guide in self.chart.guides:
+            if _is_near(guide.value, bottom, top, is_log):
+                bottom, top = min(bottom, guide.value), max(top, guide.value)
+        return y_axis(bottom, top, self.chart.unit, max(2, min(self.height // 4 + 1, 8)), is_log=is_log)
+
+    def _row(self, share: float) -> int:
+        rows = self.height * self.symbols.down
+        return self.top + math.floor((1 - share) * (rows - 1) + 0.5) // self.symbols.down
+
+    def _column(self, share: float) -> int:
+        columns = self.width * self.symbols.across
+        return self.left + 1 + math.floor(share * (columns - 1) + 0.5) // self.symbols.across
+
+    def _put_axes(self) -> None:
+        canvas, symbols, left, base = self.canvas, self.symbols, self.left, self.bottom + 1
+        canvas.fill(np.s_[self.top : base], np.s_[left : left + 1], symbols.vertical, "axis")
+        canvas.put(left, base, symbols.corner + symbols.horizontal * self.width, "axis")
+        used = set()
+        for share, label in self.y.ticks:
+            row = self._row(share)
+            if -1e-9 <= share <= 1 + 1e-9 and row not in used:
+                used.add(row)
+                label = plain(label, symbols)
+                canvas.put(left - len(label), row, label, "label")
+                canvas.put(left, row, symbols.tick_y, "axis")
+                if row != self.bottom:
+                    self._put_grid(row)
+        self._put_x_labels(base)
+
+    def _put_grid(self, row: int) -> None:
+        dots = (self.symbols.grid + "   ") * (self.width // 4 + 1)
+        self.canvas.put(self.left + 1, row, dots[: self.width], "grid")
+
+    def _put_x_labels(self, base: int) -> None:
+        free = 0
+        for share, label in self.x.ticks:
+            column = self._column(share)
+            start = min(max(column - len(label) // 2, 0), self.canvas.width - len(label))
+            if -1e-9 <= share <= 1 + 1e-9 and start >= free:
+                self.canvas.put(column, base, self.symbols.tick_x, "axis")
+                free = self.canvas.put(start, base + 1, plain(label, self.symbols), "label") + 2
+
+    def _put_lines(self) -> None:
+        """Raw values lie behind; where lines meet, both are seen, in the colour of the later one."""
+        area = np.s_[self.top : self.bottom + 1, self.left + 1 : self.left + 1 + self.width]
+        sets = np.zeros((self.height, self.width), np.uint8)
+        looks = np.zeros((self.height, self.width), np.uint8)
+        for line in self.behind:
+            dots = raster(line, self.x, self.y, self.width, self.height, self.symbols)
+            sets |= dots
+            looks[dots > 0] = self.canvas.look("raw")
+        is_front = np.zeros((self.height, self.width), np.bool_)
+        for line in self.lines:
+            dots = raster(line, self.x, self.y, self.width, self.height, self.symbols)
+            is_drawn = dots > 0
+            sets = np.where(is_drawn & ~is_front, dots, sets | dots)
+            is_front |= is_drawn
+            looks[is_drawn] = self.canvas.look(ARMS[line.look % len(ARMS)])
+        glyphs = np.array([ord(glyph) for glyph in self.symbols.glyphs], np.uint32)
+        is_drawn = sets > 0
+        self.canvas.codes[area] = np.where(is_drawn, glyphs[sets], self.canvas.codes[area])
+        self.canvas.looks[area] = np.where(is_drawn, looks, self.canvas.looks[area])
+        for line in self.lines:
+            self._put_points(line)
+
+    def _put_points(self, line: Line) -> None:
+        """Name a line by its letter here and there, at columns that stay; where points are few, mark each."""
+        is_named = _is_named(self.chart)
+        is_shown = (line.xs >= self.x.low) & (line.xs <= self.x.high)
+        xs, values = line.xs[is_shown], line.highs[is_shown]
+        if not len(xs):
+            return
+        columns = column_of(self.x, xs, self.width * self.symbols.across) // self.symbols.across
+        if len(xs) <= self.width // 6:
+            chosen = np.arange(len(xs))
+        elif is_named:
+            wanted = np.flatnonzero(columns % _LETTER_EVERY == (4 + 5 * line.look) % _LETTER_EVERY)
+            chosen = wanted[np.flatnonzero(np.diff(columns[wanted], prepend=-1))] if len(wanted) else np.array([0])
+        else:
+            return
+        mark = legend.letter(line.look) if is_named else self.symbols.point
+        for index in chosen.tolist():
+            row = self._row(self.y.share(float(values[index])))
+            if self.top <= row <= self.bottom:
+                self.canvas.put(self.left + 1 + int(columns[index]), row, mark, ARMS[line.look % len(ARMS)])
+
+    def _put_guides(self) -> None:
+        for guide in self.chart.guides:
+            share = self.y.share(guide.value)
+            if not -1e-9 <= share <= 1 + 1e-9:
+                continue
+            row, name = self._row(share), plain(f" {fit(show(guide.name, 40), self.width // 2)} ", self.symbols)
+            start = self.canvas.width - len(name) - 1
+            self.canvas.fill(np.s_[row : row + 1], np.s_[self.left + 1 :], self.symbols.guide, "guide", over=("grid",))
+            self.canvas.put(start, row, name, "guide")
+
+    def _put_bad(self) -> None:
+        """Mark what is no number at the edge: Inf above, NaN and -Inf on the axis below."""
+        for line in self.chart.lines:
+            places, values = bad_points(line)
+            is_shown = (places >= self.x.low) & (places <= self.x.high)
+            columns = column_of(self.x, places[is_shown], self.width * self.symbols.across) // self.symbols.across
+            marks = set(zip(columns.tolist(), np.nan_to_num(values[is_shown], nan=0.0).tolist(), strict=True))
+            for column, value in sorted(marks, key=lambda mark: abs(mark[1]), reverse=True):  # NaN over -Inf
+                mark = self.symbols.nan if value == 0 else self.symbols.inf_up if value > 0 else self.symbols.inf_down
+                self.canvas.put(self.left + 1 + column, self.top - 1 if value > 0 else self.bottom + 1, mark, "bad")
+
+    def _put_cursor(self) -> None:
+        cursor = self.chart.cursor
+        if cursor is None or not self.x.low <= cursor <= self.x.high:
+            return
+        column = self._column(self.x.share(cursor))
+        plot = np.s_[self.top : self.bottom + 1]
+        self.canvas.fill(plot, np.s_[column : column + 1], self.symbols.vertical, "cursor", over=("grid", "guide"))
+        label = f" {clock(cursor, 0.01) if self.chart.is_timed else f'{cursor:.10g}'} "
+        self.canvas.put(min(max(column - len(label) // 2, 0), self.canvas.width - len(label)), self.bottom + 2, label, "cursor")
+
+
+def _visible_range(line: Line, low: float, high: float) -> list[float]:
+    """Return the least and the greatest value from x `low` to `high`; of a line that only crosses it, of its ends."""
+    first, after = int(np.searchsorted(line.xs, low)), int(np.searchsorted(line.xs, high, "right"))
+    if first >= after:
+        first, after = max(first - 1, 0), after + 1
+    lows, highs = line.lows[first:after], line.highs[first:after]
+    return [float(lows.min()), float(highs.max())] if len(lows) else []
+
+
+def _is_near(value: float, low: float, high: float, is_log: bool) -> bool:
+    if not math.isfinite(value):
+        return False
+    if is_log:
+        return value > 0 and math.log10(low) - 0.5 <= math.log10(value) <= math.log10(high) + 0.5
+    reach = (high / 2 - low / 2) * 2 * _GUIDE_REACH
+    return math.isfinite(reach) and low - reach <= value <= high + reach
+
+
+def _is_named(chart: LineChart) -> bool:
+    return len({line.look for line in chart.lines}) > 1
+
+
+def _entries(chart: LineChart) -> list[legend.Entry]:
+    """Return what the legend says of each look: of the repeats of an arm, the last that has a value."""
+    lines = chart.behind or chart.lines  # values are never smoothed
+    found = legend.entries(lines, chart.cursor, chart.unit, is_timed=chart.is_timed)
+    return found if _is_named(chart) else [replace(entry, letter="") for entry in found]
+
+
+def _notes(chart: LineChart) -> list[str]:
+    hidden = sum(positive(line)[1] for line in chart.lines) if chart.is_log else 0
+    shown = sum(len(line.xs) for line in chart.lines) - hidden
+    scale = [] if not chart.is_log else ["log"] if shown else ["linear: nothing above 0"]
+    return [*scale, *([f"{hidden} not above 0"] if hidden and shown else []), *(["smoothed"] if chart.behind else [])]
+
+
+def _numbers(chart: LineChart, width: int, height: int, symbols: Symbols) -> Picture:
+    """Draw numbers where there is no room for a chart."""
+    canvas = Canvas(width, height)
+    rows: list[tuple[str, str]] = [(show(chart.title, 60), "title")] if chart.title and height > 2 else []
+    for entry in _entries(chart):
+        head = f"{entry.letter} {entry.label}".strip()
+        rows.append((f"{head} {entry.value}".strip(), entry.role))
+        rows += [(f"  {entry.bad}", "bad")] if entry.bad else []
+    lows: Sequence[float] = [float(line.lows.min()) for line in chart.lines if len(line.lows)]
+    highs = [float(line.highs.max()) for line in chart.lines if len(line.highs)]
+    if lows:
+        rows.append((f"{number(min(lows), chart.unit, 3)}..{number(max(highs), chart.unit, 3)}", "muted"))
+    for y, (text, role) in enumerate(rows or [(chart.empty, "muted")]):
+        canvas.put(0, y, fit(plain(text, symbols), width), role)
+    return canvas.picture()

@@ -1,0 +1,176 @@
+"""Lines of a chart: what a `Series` holds, as arrays along steps or time, with its gaps and the points that are no numbers."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuilab.series import Series
+from tuilab.text import show
+
+Floats = NDArray[np.float64]
+_GAP = 5.0  # times the usual spacing in time: the line is broken there
+_FLOOD = 1000  # marks, more than there are columns
+_MANY = 8  # points that make a spacing usual
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The least and the greatest value from each x to the next; x never falls."""
+
+    label: str
+    xs: Floats
+    lows: Floats
+    highs: Floats
+    bad_xs: Floats
+    bad_values: Floats
+    breaks: NDArray[np.bool_]  # after each x but the last
+    look: int = 0  # lines of one look belong together, as the repeats of an arm do
+    bad_count: int = 0
+    last: float = math.nan
+    last_x: float = 0.0
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self.xs) and not len(self.bad_xs)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a line has at some x; `low` and `high` differ where several points share a place."""
+
+    label: str
+    look: int
+    x: float
+    low: float
+    high: float
+
+
+def lines_of(
+    series: Sequence[Series], names: Sequence[str] = (), *, is_timed: bool = False, starts: Sequence[int] = ()
+) -> tuple[Line, ...]:
+    """Return a line for each series, called by `names` or its arm; those of one name share a look.
+
+    `is_timed` puts them along seconds instead of steps, each since its moment in `starts` (or since 0).
+    """
+    called = [show(name, 60) for name in (names or [one.arm for one in series])]
+    looks = {name: look for look, name in enumerate(dict.fromkeys(called))}
+    starts = starts or [0] * len(series)
+    return tuple(
+        _line(one, name, looks[name], is_timed, start_t) for one, name, start_t in zip(series, called, starts, strict=True)
+    )
+
+
+def _line(series: Series, label: str, look: int, is_timed: bool, start_t: int) -> Line:
+    places = series.times if is_timed else series.steps
+    bad_places = [bad.t if is_timed else bad.step for bad in series.bad]
+    last = series.last_t if is_timed else series.last_step
+
+    def placed(whole: Sequence[int]) -> Floats:
+        if not is_timed:
+            return np.array(whole, np.float64)
+        return (np.array(whole, np.float64) - float(start_t)) / 1e9
+
+    line = Line(
+        label,
+        placed(places),
+        np.array(series.lows, np.float64),
+        np.array(series.highs, np.float64),
+        placed(bad_places),
+        np.array([bad.value for bad in series.bad], np.float64),
+        np.zeros(0, np.bool_),
+        look,
+        series.bad_count,
+        series.last,
+        float(placed([last])[0]),
+    )
+    line = _in_order(line)
+    return replace(line, breaks=_breaks(line, is_timed))
+
+
+def _in_order(line: Line) -> Line:
+    """Sort by x: a training may count its steps from 0 again."""
+    if len(line.xs) > 1 and (np.diff(line.xs) < 0).any():
+        order = np.argsort(line.xs, kind="stable")
+        line = replace(line, xs=line.xs[order], lows=line.lows[order], highs=line.highs[order])
+    if len(line.bad_xs) > 1 and (np.diff(line.bad_xs) < 0).any():
+        order = np.argsort(line.bad_xs, kind="stable")
+        line = replace(line, bad_xs=line.bad_xs[order], bad_values=line.bad_values[order])
+    return line
+
+
+def _breaks(line: Line, is_timed: bool) -> NDArray[np.bool_]:
+    """Say where the line is broken: at points that are no numbers, and where nothing was measured for long."""
+    spacing = np.diff(line.xs)
+    broken = np.diff(np.searchsorted(line.bad_xs, line.xs)) > 0
+    if is_timed and len(spacing) >= _MANY:
+        broken |= spacing > _GAP * float(np.median(spacing))
+    return broken
+
+
+def smooth(line: Line, weight: float = 0.9) -> Line:
+    """Return the moving average of a line's numbers, without the pull of its first value; what is no number is passed over."""
+    averages = []
+    average, debt = 0.0, 1.0
+    for value in ((line.lows / 2 + line.highs / 2).clip(-1.7e308, 1.7e308)).tolist():
+        average = average * weight + value * (1 - weight)
+        debt *= weight
+        averages.append(average / (1 - debt))
+    values = np.nan_to_num(np.array(averages, np.float64))
+    return replace(line, lows=values, highs=values)
+
+
+def values_at(lines: Sequence[Line], x: float) -> list[Reading]:
+    """Return what each line has at x: the points of its bucket there, or the NaN or Inf that is exactly there."""
+    readings = (_reading(line, x) for line in lines)
+    return [reading for reading in readings if reading is not None]
+
+
+def _reading(line: Line, x: float) -> Reading | None:
+    bad = int(np.searchsorted(line.bad_xs, x, "right")) - 1
+    at = int(np.searchsorted(line.xs, x, "right")) - 1
+    has_bad = bad >= 0 and (at < 0 or line.bad_xs[bad] >= line.xs[at])
+    if has_bad and (line.bad_xs[bad] == x or at < 0 or x >= line.last_x):
+        value = float(line.bad_values[bad])
+        return Reading(line.label, line.look, float(line.bad_xs[bad]), value, value)
+    if at < 0:
+        return None
+    return Reading(line.label, line.look, float(line.xs[at]), float(line.lows[at]), float(line.highs[at]))
+
+
+def next_bad(lines: Sequence[Line], x: float) -> float | None:
+    """Return the first x after `x` where some line is no number; after the last it begins again, None when there is none."""
+    places = np.concatenate([line.bad_xs for line in lines]) if lines else np.zeros(0)
+    after = places[places > x]
+    return float((after if len(after) else places).min()) if len(places) else None
+
+
+def bad_points(line: Line) -> tuple[Floats, Floats]:
+    """Return where to mark that there was no number, and which; of a flood that was not kept to its end, all the way."""
+    is_flooded = 0 < len(line.bad_xs) < line.bad_count and not math.isfinite(line.last)
+    if not is_flooded or (len(line.xs) and line.xs[-1] > line.bad_xs[-1]):
+        return line.bad_xs, line.bad_values
+    rest = np.linspace(float(line.bad_xs[-1]), line.last_x, _FLOOD)
+    return np.append(line.bad_xs, rest), np.append(line.bad_values, np.full(_FLOOD, line.last))
+
+
+def next_point(lines: Sequence[Line], x: float | None, wanted: float) -> float | None:
+    """Return the point nearest to `wanted` that is further from x in its direction (from anywhere when x is None)."""
+    places = np.concatenate([part for line in lines for part in (line.xs, line.bad_xs)]) if lines else np.zeros(0)
+    if x is not None:
+        places = places[places > x] if wanted > x else places[places < x]
+    return float(places[np.argmin(np.abs(places - wanted))]) if len(places) else None
+
+
+def positive(line: Line) -> tuple[Line, int]:
+    """Return a line without the points that a logarithm cannot show, broken where they were, and how many there were."""
+    is_kept = line.highs > 0
+    hidden = int(len(is_kept) - np.count_nonzero(is_kept))
+    if not hidden:
+        return line, 0
+    kept = np.flatnonzero(is_kept)
+    broken = np.concatenate([[0], np.cumsum(line.breaks | ~is_kept[1:] | ~is_kept[:-1])])
+    breaks = np.diff(broken[kept]) > 0 if len(kept) else np.zeros(0, np.bool_)
+    return replace(line, xs=line.xs[kept], lows=line.lows[kept], highs=line.highs[kept], breaks=breaks), hidden

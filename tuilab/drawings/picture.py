@@ -1,0 +1,115 @@
+"""What every drawing becomes: rows of text in few styles, each style a role that the screen's theme gives a look."""
+
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Run = tuple[str, str]  # text, and the role that says how it looks
+
+ARMS = tuple(f"arm{look}" for look in range(6))
+TONES = tuple(f"tone{level}" for level in range(8))  # from the least value to the greatest
+ROLES = (*ARMS, *TONES, "axis", "bad", "band", "cursor", "grid", "guide", "label", "muted", "raw", "title", "value")
+"""All roles. A run may also be called `a on b`: role a, on the colour of role b."""
+
+_SPACE = ord(" ")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Rows of runs, all of one width."""
+
+    width: int
+    rows: tuple[tuple[Run, ...], ...]
+
+    @property
+    def text(self) -> str:
+        """The picture without its styles."""
+        return "\n".join("".join(text for text, _ in row).rstrip() for row in self.rows)
+
+
+class Canvas:
+    """Cells to draw on; what falls outside is cut off."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = max(width, 0), max(height, 0)
+        self.codes: NDArray[np.uint32] = np.full((self.height, self.width), _SPACE, np.uint32)
+        self.looks: NDArray[np.uint8] = np.zeros((self.height, self.width), np.uint8)
+        self._names = [""]
+
+    def look(self, role: str) -> int:
+        """Return the number that stands for a role in `looks`."""
+        if role not in self._names:
+            self._names.append(role)
+        return self._names.index(role)
+
+    def put(self, x: int, y: int, text: str, role: str = "") -> int:
+        """Write `text` and return the column after it."""
+        codes = cells(text)
+        after = x + len(codes)
+        left, right = max(x, 0), min(after, self.width)
+        if not 0 <= y < self.height or left >= right:
+            return after
+        row = self.codes[y]
+        if row[left] == 0:  # the right half of a wide character
+            row[left - 1] = _SPACE
+        if right < self.width and row[right] == 0:
+            row[right] = _SPACE
+        row[left:right] = codes[left - x : right - x]
+        if row[left] == 0:
+            row[left] = _SPACE
+        if right < after and codes[right - x] == 0:
+            row[right - 1] = _SPACE
+        self.looks[y, left:right] = self.look(role)
+        return after
+
+    def fill(self, rows: slice, columns: slice, mark: str, role: str, *, over: tuple[str, ...] = ()) -> None:
+        """Put one character into every cell of a block that is blank, or has one of the roles `over`."""
+        codes, looks = self.codes[rows, columns], self.looks[rows, columns]
+        is_free = codes == _SPACE
+        for name in over:
+            is_free |= looks == self.look(name)
+        codes[is_free] = ord(mark)
+        looks[is_free] = self.look(role)
+
+    def picture(self) -> Picture:
+        """Return what was drawn; a blank has no role, so that it does not change when its neighbours do."""
+        coloured_blanks = [number for number, name in enumerate(self._names) if " on " in name or name == "cursor"]
+        looks = np.where((self.codes == _SPACE) & ~np.isin(self.looks, coloured_blanks), 0, self.looks)
+        return Picture(self.width, tuple(self._runs(codes, row) for codes, row in zip(self.codes, looks, strict=True)))
+
+    def _runs(self, codes: NDArray[np.uint32], looks: NDArray[np.uint8]) -> tuple[Run, ...]:
+        text = codes.tobytes().decode("utf-32-le")
+        edges = [0, *(np.flatnonzero(looks[1:] != looks[:-1]) + 1).tolist(), self.width]
+        if not self.width:
+            return ()
+        roles = [self._names[number] for number in looks[edges[:-1]].tolist()]
+        runs = [text[start:end] for start, end in pairwise(edges)]
+        if "\0" in text:
+            runs = [run.replace("\0", "") for run in runs]
+        return tuple(zip(runs, roles, strict=True))
+
+
+@lru_cache(4096)
+def cells(text: str) -> tuple[int, ...]:
+    """Return the characters of `text` by the cell: a wide one is followed by 0, one without width is left out."""
+    if text.isascii():
+        return tuple(text.encode())
+    codes: list[int] = []
+    for character in text:
+        if unicodedata.east_asian_width(character) in "WF":
+            codes += (ord(character), 0)
+        elif unicodedata.category(character) not in ("Mn", "Me", "Cf"):
+            codes.append(ord(character))
+    return tuple(codes)
+
+
+def fit(text: str, width: int) -> str:
+    """Return `text` cut to `width` cells, with an ellipsis where something is missing."""
+    codes = cells(text)
+    if len(codes) <= width:
+        return text
+    return "".join(map(chr, filter(None, codes[: max(width - 1, 0)]))) + "…"[:width]

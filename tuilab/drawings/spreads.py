@@ -1,0 +1,97 @@
+"""Measured values with their intervals on one axis, and the noise floor as a band: the step times of arms."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuilab.drawings.axis import Axis, y_axis
+from tuilab.drawings.bars import put_names
+from tuilab.drawings.legend import letter
+from tuilab.drawings.picture import ARMS, Canvas, Picture
+from tuilab.drawings.symbols import BRAILLE, Symbols, plain
+from tuilab.drawings.units import number
+
+_FROM_ZERO = 0.7  # values that differ by more than this share one axis from 0, so that lengths compare
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A value, its interval (drawn as a box), and the least and greatest that were seen (drawn as whiskers)."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    least: float
+    greatest: float
+    look: int = 0
+
+
+def draw_spreads(
+    spreads: Sequence[Spread],
+    width: int,
+    height: int,
+    symbols: Symbols = BRAILLE,
+    *,
+    unit: str = "",
+    noise: float | None = None,
+) -> Picture:
+    """Draw a row for each spread over a common axis; `noise` is a share of the first value, within which nothing is told."""
+    canvas = Canvas(width, height)
+    known = [spread for spread in spreads if all(map(math.isfinite, _ends(spread)))]
+    if not known:
+        canvas.put(0, 0, plain("nothing measured yet", symbols), "muted")
+        return canvas.picture()
+    texts = [plain(number(spread.value, unit, 3) if spread in known else "n/a", symbols) for spread in spreads]
+    stride = 2 if height >= 2 * len(spreads) + 2 else 1
+    names = put_names(canvas, [(f"{letter(spread.look)} {spread.label}", spread.look) for spread in spreads], symbols, stride)
+    room = width - names - max(map(len, texts)) - 1
+    least, greatest = min(min(_ends(one)) for one in known), max(max(_ends(one)) for one in known)
+    axis = y_axis(0.0 if 0 < least < _FROM_ZERO * greatest else least, greatest, unit, max(room // 14, 2))
+    if room >= 3:
+        _put_band(canvas, known[0].value, noise, axis, names, room, stride * (len(spreads) - 1) + 1, symbols)
+    for y, (spread, text) in enumerate(zip(spreads, texts, strict=True)):
+        if spread in known and room >= 3:
+            _put_spread(canvas, spread, axis, names, room, stride * y, symbols)
+        canvas.put(width - len(text), stride * y, text, "value")
+    _put_foot(canvas, axis, noise, names, room, stride * len(spreads), symbols)
+    return canvas.picture()
+
+
+def _ends(spread: Spread) -> tuple[float, ...]:
+    return spread.value, spread.low, spread.high, spread.least, spread.greatest
+
+
+def _put_spread(canvas: Canvas, spread: Spread, axis: Axis, left: int, room: int, y: int, symbols: Symbols) -> None:
+    role = ARMS[spread.look % len(ARMS)]
+    least, low, mid, high, greatest = (
+        left + round(axis.share(value) * (room - 1))
+        for value in (spread.least, spread.low, spread.value, spread.high, spread.greatest)
+    )
+    line = symbols.horizontal * (greatest - least - 1)
+    canvas.put(least, y, symbols.left + line + symbols.right if greatest > least else symbols.vertical, role)
+    canvas.put(low, y, symbols.bar * (high - low + 1), role)
+    canvas.put(mid, y, symbols.box, role)
+
+
+def _put_band(
+    canvas: Canvas, base: float, noise: float | None, axis: Axis, left: int, room: int, rows: int, symbols: Symbols
+) -> None:
+    if noise is None or not math.isfinite(noise):
+        return
+    start, end = (round(axis.share(base * (1 + side * noise)) * (room - 1)) for side in (-1, 1))
+    start, end = max(min(start, end), 0), min(max(start, end), room - 1)
+    for y in range(rows):
+        canvas.put(left + start, y, symbols.shades[1] * (end - start + 1), "band")
+
+
+def _put_foot(canvas: Canvas, axis: Axis, noise: float | None, left: int, room: int, y: int, symbols: Symbols) -> None:
+    """Write the ticks, and below them what the band is."""
+    free = left
+    for share, label in axis.ticks:
+        label = plain(label, symbols)
+        start = min(max(left + round(share * (room - 1)) - len(label) // 2, 0), canvas.width - len(label))
+        if start >= free and -1e-9 <= share <= 1 + 1e-9:
+            free = canvas.put(start, y, label, "label") + 2
+    if noise is not None and math.isfinite(noise):
+        canvas.put(0, y + 1, plain(f"{symbols.shades[1]} A/A noise floor ±{100 * noise:.2g} %", symbols), "muted")
