@@ -22,7 +22,7 @@ _MOMENTARY = ("load_average", "pressure_avg10", "memory_available_bytes", "memor
 _CONDITIONS = {
     "load_average": "load in the minute before",
     "pressure_avg10": "waiting for a core, % of 10 s",
-    "memory_available_bytes": "memory available, bytes",
+    "memory_available_bytes": "memory available",
 }
 
 
@@ -180,10 +180,16 @@ def _conditions(summaries: Sequence[RunSummary]) -> list[Difference]:
             box = summary.environment.get("box", {}).get("cpu", {})
             value = box.get(key) if isinstance(box, dict) else None
             value = value[0] if isinstance(value, list) and value else value
-            values.append(f"{value:.4g}" if isinstance(value, int | float) and not isinstance(value, bool) else ABSENT)
+            values.append(_condition(key, value))
         if len(set(values)) > 1:
             rows.append(Difference("conditions", name, tuple(values)))
     return rows
+
+
+def _condition(key: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ABSENT
+    return f"{value / 1e9:.1f} GB" if key.endswith("_bytes") else f"{value:.3g}"
 
 
 def _words(value: Any) -> str:
@@ -233,8 +239,8 @@ def _shift(first: Claim | None, other: Claim | None) -> Shift | None:
     scales = [NormalDist().inv_cdf((1 + confidence) / 2) for confidence in confidences]
     half = max(scales) * math.hypot(halves[0] / scales[0], halves[1] / scales[1])
     middle = math.log(two.estimate / one.estimate)
-    is_within = "repeats" not in (one.unit, two.unit) or one.unit != two.unit
-    return Shift(*(math.exp(min(max(at, -700.0), 700.0)) for at in (middle, middle - half, middle + half)), is_within)
+    ratio, low, high = (math.exp(min(max(at, -700.0), 700.0)) for at in (middle, middle - half, middle + half))
+    return Shift(ratio, low, high, is_within_process="rounds" in (one.unit, two.unit))
 
 
 def _half_width(estimate: float | None, low: float | None, high: float | None) -> float | None:

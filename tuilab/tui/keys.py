@@ -68,6 +68,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("l", "toggle_log", "log", "Logarithmic or linear axis."),
         Key("n", "next_curve", "next curve", "The curves of the next series."),
         Key("y", "copy_command", "copy", "Copy the command line that does the same."),
+        Key("escape", "back", "back", "Out of the zoom, else one step back out.", False),
     ),
     "box": (
         Key("r", "measure_again", "look again", "Look again at what this machine is."),

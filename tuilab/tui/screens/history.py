@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -43,7 +42,7 @@ class HistoryPage(Page):
     HistoryPage.-tall #details { height: 13; }
     HistoryPage.-short #details { display: none; }
     """
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-short"), (18, "-plain"), (32, "-tall")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (18, "-plain"), (32, "-tall")]
 
     class Listed(Message):
         """The folders of the runs were listed."""
@@ -157,7 +156,7 @@ class HistoryPage(Page):
 
     def _read_more(self, also: Sequence[str] = ()) -> None:
         """Read the next portion: what can be seen first; remember everything once all is read."""
-        unread = [entry.run for entry in (*self.runs.visible, *self._entries.values()) if not entry.is_read]
+        unread = [entry.run for entry in (*self.runs.in_view, *self._entries.values()) if not entry.is_read]
         wanted = list(dict.fromkeys([*also, *unread]))[:200]
         self.is_reading = bool(wanted)
         if wanted:
@@ -171,10 +170,12 @@ class HistoryPage(Page):
             self._list()
 
     def _going_on(self) -> list[str]:
-        return [entry.run for entry in self._entries.values() if entry.is_running or entry.state == "lost" and self._is_young(entry)]
+        return [entry.run for entry in self._entries.values() if entry.is_running or self._may_come_alive(entry)]
 
-    def _is_young(self, entry: Entry) -> bool:
-        return entry.started_s is not None and self._clock() - entry.started_s < 2 * ledger.NEWBORN_S
+    def _may_come_alive(self, entry: Entry) -> bool:
+        """Say whether a run that looks lost may only have written nothing yet."""
+        is_young = entry.started_s is not None and self._clock() - entry.started_s < 2 * ledger.NEWBORN_S
+        return entry.state == "lost" and is_young
 
     # ---- what is shown
 

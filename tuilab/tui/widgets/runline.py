@@ -45,7 +45,9 @@ def columns(width: int) -> list[Column]:
     chosen = [column for column in _COLUMNS if width >= column.from_width]
     spare = width - 2 - sum(column.width + 1 for column in chosen)
     if not any(column.name == "changed" for column in chosen):
-        return [column._replace(width=max(column.width + spare, 6)) if column.name == "scenario" else column for column in chosen]
+        return [
+            column._replace(width=max(column.width + spare, 6)) if column.name == "scenario" else column for column in chosen
+        ]
     wider = min(max(spare - _LEAST_PARAMS, 0) // 2, 14)
     more = {"scenario": wider, "changed": max(spare - wider, 1)}
     verdicts = min(max(more["changed"] - 40, 0) // 3, 8)

@@ -70,7 +70,7 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._entries[self._cursor] if self._cursor < len(self._entries) else None
 
     @property
-    def visible(self) -> Sequence[Entry]:
+    def in_view(self) -> Sequence[Entry]:
         """The runs that can be seen now."""
         first = self.scroll_offset.y
         return self._entries[first : first + max(self.size.height - 1, 0)]

@@ -68,14 +68,11 @@ def lay_out(sections: Sequence[Section], width: int) -> list[Content]:
 
 def _lay_out_rows(section: Section, width: int) -> list[Content]:
     rows = [section.heads, *section.rows] if any(section.heads) else list(section.rows)
-    widths = _fit([max(row[at].cell_length for row in rows) for at in range(max(map(len, rows), default=0))], width)
-    if len(widths) > 2 and min(widths[1:]) < _LEAST and width < sum(_natural(rows)):
+    wanted = [max(row[at].cell_length for row in rows if at < len(row)) for at in range(max(map(len, rows), default=0))]
+    widths = _fit(wanted, width)
+    if len(widths) > 2 and any(given < min(_LEAST, want) for given, want in zip(widths[1:], wanted[1:], strict=True)):
         return [line for row in section.rows for line in _stacked(row, section.heads, width)]
     return [line for row in rows for line in _beside(row, widths)]
-
-
-def _natural(rows: Sequence[tuple[Content, ...]]) -> list[int]:
-    return [max(row[at].cell_length for row in rows) + _GAP for at in range(len(rows[0]))]
 
 
 def _fit(wanted: list[int], width: int) -> list[int]:
