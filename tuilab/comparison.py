@@ -120,8 +120,6 @@ def source_changes(first: str, other: str) -> list[str]:
 
 def verdict_words(pair: ClaimPair) -> str:
     """Return how the runs differ on a claim, in a few words; nothing when they agree."""
-    if any(side is None for side in pair.sides):
-        return "not claimed in every run"
     if pair.has_other_verdicts:
         return "another verdict"
     shift = next((shift for shift in pair.shifts if shift is not None and shift.is_apart), None)

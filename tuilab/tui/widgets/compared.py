@@ -60,15 +60,19 @@ def difference_sections(found: Comparison, changes: Sequence[str]) -> list[Secti
 
 
 def claim_sections(found: Comparison) -> list[Section]:
-    """Return the claims side by side, those that differ first."""
+    """Return the claims side by side, those that differ first, those that not every run makes last."""
     heads = (Content(""), *numbers(len(found.names)), Content(""))
-    other = [pair for pair in found.claims if verdict_words(pair)]
-    alike = [pair for pair in found.claims if not verdict_words(pair)]
+    shared = [pair for pair in found.claims if None not in pair.sides]
+    groups = {
+        "Not the same": [pair for pair in shared if verdict_words(pair)],
+        "The same": [pair for pair in shared if not verdict_words(pair)],
+        "Not claimed in every run": [pair for pair in found.claims if None in pair.sides],
+    }
     sections = []
-    for title, pairs in (("Not the same", other), ("The same", alike)):
+    for title, pairs in groups.items():
         if pairs:
-            sections.append(Section(Content.styled(f"{title}: {plural(len(pairs), 'claim')}", "bold"),
-                                    [_claim(pair) for pair in pairs], heads))  # fmt: skip
+            named = Content.styled(f"{title}: {plural(len(pairs), 'claim')}", "bold")
+            sections.append(Section(named, [_claim(pair) for pair in pairs], heads))
     return sections or [Section(Content.styled("No claims.", "dim"), [])]
 
 
@@ -102,7 +106,7 @@ def _claim(pair: ClaimPair) -> tuple[Content, ...]:
 
 def _side(side: Side | None) -> Content:
     if side is None:
-        return Content.styled("not claimed", "dim")
+        return Content.styled("–", "dim")
     if side.estimate is not None and not side.measured:
         low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (side.low, side.high))
         return Content.assemble(mark(side.verdict or "pending"), f" {side.estimate:.3g} [{low}, {high}]")
