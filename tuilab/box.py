@@ -192,10 +192,7 @@ def _numa(numa: Mapping[str, Any]) -> list[Fact]:
         return [Fact("NUMA", "nodes", "", numa.get("missing", {}).get("nodes", "not asked"))]
     rows = []
     for name, node in list(nodes.items())[:16]:
-        memory = (
-            f"{_bytes(node['memory_free_bytes'])} free of {_bytes(node['memory_total_bytes'])}" if _has_memory(node) else "n/a"
-        )
-        rows.append(Fact("NUMA", f"node {name}", f"cores {node.get('cpus') or 'none'}, memory {memory}"))
+        rows.append(Fact("NUMA", f"node {name}", f"cores {node.get('cpus') or 'none'}, memory {_node_memory(node)}"))
     allowed = numa.get("allowed_nodes")
     if allowed is not None and len(allowed) < len(nodes):
         rows.append(Fact("NUMA", "memory allowed from", spans(allowed), note="memory of other nodes cannot be used here"))

@@ -101,10 +101,10 @@ class BoxPage(Page):
 
     def _show_facts(self) -> None:
         sections = box.in_order([*self._facts, *self._gpu_facts])
-        left = [_section(name, rows) for name, rows in sections.items() if name in _LEFT]
-        right = [_section(name, rows) for name, rows in sections.items() if name not in _LEFT]
-        self.query_one("#left", Sheet).show(left)
-        self.query_one("#right", Sheet).show(right)
+        for side, is_left in (("#left", True), ("#right", False)):
+            mine = {name: rows for name, rows in sections.items() if (name in _LEFT) == is_left}
+            width = max((len(fact.name) for rows in mine.values() for fact in rows), default=0)
+            self.query_one(side, Sheet).show([_section(name, rows, width) for name, rows in mine.items()])
 
     def action_measure_again(self) -> None:
         self._end_listening()
@@ -163,14 +163,14 @@ class BoxPage(Page):
             gpu.trouble = reading.get("lost", "" if gpu.values else gpu.trouble or "it no longer answers")
 
 
-def _section(name: str, rows: Sequence[Fact]) -> Section:
-    return Section(Content.styled(name, "bold $text-primary"), [_row(fact) for fact in rows])
+def _section(name: str, rows: Sequence[Fact], width: int) -> Section:
+    return Section(Content.styled(name, "bold $text-primary"), [_row(fact, width) for fact in rows])
 
 
-def _row(fact: Fact) -> tuple[Content, Content]:
+def _row(fact: Fact, width: int) -> tuple[Content, Content]:
     value = plain(fact.value, 300) if fact.value else Content.assemble("n/a", (": ", "dim"), plain(fact.reason, 300, "dim"))
     note = Content.assemble("  ", plain(fact.note, 200, "$text-warning")) if fact.note else Content("")
-    return plain(fact.name, 60, "dim"), Content("").join([value, note])
+    return plain(fact.name.ljust(min(width, 24)), 60, "dim"), Content("").join([value, note])
 
 
 def _waiting_percent() -> float | None:
