@@ -90,7 +90,8 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
          (32, "the comment of row_count does not end like this: 1..100 (quick 5)")),
         ("lab: Lab", "lab", (30, "lab has no type; write lab: Lab")),
         (" -> None", "", (30, "run has no return type; write -> None")),
-        ("lab.log(1, loss=2)", "pass", (30, "there is no live series and no picture (lab.log, lab.image)")),
+        ("lab.log(1, loss=2)", "pass",
+         (30, "there is no live series and no picture (lab.log, lab.image, lab.memory(timeline=True))")),
         ("return x\n", "return x.to(torch.cuda.current_device())\n",
          (23, "torch.cuda is used directly; lab.device says what to run on")),
         ("import torch\n", "import torch.cuda.amp\n", (18, "torch.cuda is used directly; lab.device says what to run on")),
@@ -227,3 +228,9 @@ def test_show_of_a_broken_scenario_gives_the_reason(tmp_path: Path) -> None:
     shown = CliRunner().invoke(show_verb.command, ["./mine.py"], standalone_mode=False).stdout
 
     assert shown.endswith("/mine.py\ncannot be used: line 1: '(' was never closed\n")
+
+
+def test_a_timeline_of_memory_is_a_live_series(tmp_path: Path) -> None:
+    timeline = GOOD.replace("lab.log(1, loss=2)", 'lab.memory("forward", timeline=True)', 1)
+
+    assert findings(tmp_path, timeline) == []

@@ -16,7 +16,7 @@ from tuilab.errors import ExitCode
 
 HERE = Path(__file__).resolve().parent.parent
 README = (HERE / "README.md").read_text()
-PLUMBING = {"record", "records_written", "run_arm", "close"}  # for the lab's own parts
+PLUMBING = {"record", "records_written", "close"}  # for the lab's own parts
 CONTRIBUTING = (HERE / "CONTRIBUTING.md").read_text()
 
 

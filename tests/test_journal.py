@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -127,6 +128,34 @@ def test_a_line_that_is_there_twice_is_counted_once(path: Path) -> None:
     assert [item.reason for item in items if isinstance(item, Corrupt)] == ["sequence number 0 again"]
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda line: line[:8].upper() + line[8:],
+        lambda line: line[:8] + b"\t" + line[9:],
+        lambda line: b" " + line[:7] + line[8:],
+        lambda line: b"+" + line[1:],
+        lambda line: b"\xff" + line[1:],
+        lambda line: line[:5],
+        lambda line: line[:-1],
+        lambda line: b"00000000" + line[8:],
+    ],
+    ids=["upper case", "a tab", "a digit less", "a sign", "no text", "a piece", "cut short", "another sum"],
+)
+def test_among_many_lines_one_with_a_bad_checksum_is_found(path: Path, spoil) -> None:  # type: ignore[no-untyped-def]
+    """Checksums are asked many at once: what one line would be refused for must be refused there too."""
+    lines = write_stages(path, 50).splitlines()
+    while not lines[20][:8].islower():  # a sum without letters has no upper case
+        lines[20] = lines[20][:9] + lines[20][9:].replace(b'"name":"', b'"name":"x')
+        lines[20] = b"%08x %b" % (crc32(lines[20][9:]), lines[20][9:])
+    path.write_bytes(b"\n".join([*lines[:20], spoil(lines[20]), *lines[21:]]) + b"\n")
+
+    items = read(path)
+
+    assert names(items) == [f"stage {number}" for number in range(50) if number != 20]
+    assert [type(item) for item in items if not isinstance(item, StageEntered)] == [Corrupt, Gap]
+
+
 def test_a_kind_from_the_future_is_kept_and_passed_over(path: Path) -> None:
     class TeaBrewed(events.Event):
         cups: int
@@ -174,8 +203,6 @@ def test_a_line_that_never_ends_is_dropped_in_bounded_memory(path: Path) -> None
     "body", [b"[" * 30_000, b'{"n":' + b"9" * 5000 + b',"t":1,"k":"x"}', b'{"n":0,"t":1}', b'{"n":"a","t":1,"k":"x"}', b"[]"]
 )
 def test_hostile_json_with_a_right_checksum_is_no_record(path: Path, body: bytes) -> None:
-    from zlib import crc32
-
     path.write_bytes(b"%08x %b\n" % (crc32(body), body))
 
     (item,) = read(path)

@@ -106,6 +106,17 @@ def test_a_claim_about_a_ratio_is_on_record_before_the_race(lab: Lab, recorded: 
     assert claim.n < min(block.n for block in blocks)
 
 
+@pytest.mark.parametrize("got", [{"got": None, "equals": None}, {"ratio": "slow/fast", "at_least": 2, "cores": 2}])
+def test_a_claim_that_lacks_something_is_not_testable_whatever_it_got(
+    lab: Lab, recorded: Callable[[type], list[Item]], got: dict[str, object]
+) -> None:
+    lab.claim("the GPU agrees", **got, lacks="a CUDA device")  # type: ignore[arg-type]
+
+    (record,) = recorded(events.ClaimNotTestable)
+    assert (record.text, record.needs) == ("the GPU agrees", "a CUDA device")
+    assert not recorded(events.ClaimDeclared) and not recorded(events.CoresMeasured)
+
+
 @pytest.mark.parametrize("bound", [{"equals": 2}, {"between": (1, 2)}, {"at_least": 0}, {"at_least": math.inf}])
 def test_a_claim_about_a_ratio_that_cannot_be_judged_is_refused_at_once(lab: Lab, bound: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="ratio"):

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import pytest
+
 from tests.engine import look, newest, write_scenario
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -72,6 +74,15 @@ def test_arms_in_processes_of_their_own_alternate_from_repeat_to_repeat(tuilab: 
     assert order == ["one", "two", "two", "one"]
     assert sorted(race["arm"] for race in run["races"]) == ["one", "one", "two", "two"]
     assert {race["arm"]: race["step_s"] for race in run["races"]} == {"one": [0.5], "two": [1.0]}
+
+
+@pytest.mark.parametrize("seconds", ["float('nan')", "float('inf')", "0.0", "-1"])
+def test_an_arm_that_returns_no_time_is_refused(tuilab: Tuilab, root: Path, tmp_path: Path, seconds: str) -> None:
+    tuilab("run", str(write_scenario(tmp_path, APART.replace("1.0", seconds), ARMS)), "--headless", "--quiet", "--repeat", "1")
+
+    summary = look(newest(root) or root).summary
+    assert re.fullmatch("ValueError: the arm two returned .* seconds for a step", summary.reason)
+    assert not summary.damage.is_any
 
 
 def test_a_busy_box_makes_no_parallel_claim(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from tuilab import events
 from tuilab.events import BlockTimed, ClaimDeclared, ClaimMeasured, Measured
 from tuilab.evidence import Evidence
 from tuilab.exact import holds, judge_exact
-from tuilab.lab import measured
+from tuilab.measured import measured
 from tuilab.ratio import flaw, judge_ratio, judge_ratios
 from tuilab.summary import RunSummary, fold
-from tuilab.verdict import judge, judge_claim, present_look
+from tuilab.verdict import judge, present_look
 
 
 def exact(got: object, op: str, want: object, tolerance: float = 0.0) -> ClaimMeasured:
@@ -463,7 +463,7 @@ def race(ratio: float, repeat: int, texts: tuple[str, ...]) -> list[events.Event
 def test_a_run_is_judged_from_its_records() -> None:
     (reached,) = judge(recorded(8, ratio=3.0))
 
-    assert (reached.text, reached.verdict, reached.rule, reached.why) == ("c", "SUPPORTED", "tuilab-2", "8 repeats")
+    assert (reached.text, reached.verdict, reached.rule, reached.why) == ("c", "SUPPORTED", "tuilab-3", "8 repeats")
     assert (reached.units, reached.unit, reached.confidence, reached.more_repeats) == (8, "repeats", 0.95, None)
     assert reached.estimate == pytest.approx(3.0, abs=0.01)
     assert reached.noise_floor is not None and 0 < reached.noise_floor < 0.005
@@ -500,13 +500,6 @@ def test_the_claims_of_a_run_are_judged_together_and_in_their_order() -> None:
     found = judge(recorded(8, ratio=3.0, texts=("c", "d")))
 
     assert [(reached.text, reached.confidence) for reached in found] == [("c", 0.975), ("d", 0.95)]
-
-
-def test_a_live_view_judges_a_claim_alone() -> None:
-    summary = recorded(8, ratio=3.0, texts=("c", "d"))
-    found = judge_claim(summary.claims["c"], summary)
-
-    assert found is not None and found.confidence == 0.95
 
 
 @pytest.mark.parametrize(

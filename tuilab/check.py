@@ -105,8 +105,9 @@ def _check_signature(file: _File) -> Iterator[Finding]:
 def _check_shown(file: _File) -> Iterator[Finding]:
     if not file.calls("claim"):
         yield Finding(file.run.lineno, "there is no claim (lab.claim)")
-    if not file.calls("log", "image"):
-        yield Finding(file.run.lineno, "there is no live series and no picture (lab.log, lab.image)")
+    timelines = [word for call in file.calls("memory") for word in call.keywords if word.arg == "timeline"]
+    if not file.calls("log", "image") and not timelines:
+        yield Finding(file.run.lineno, "there is no live series and no picture (lab.log, lab.image, lab.memory(timeline=True))")
 
 
 def _check_cuda(file: _File) -> Iterator[Finding]:

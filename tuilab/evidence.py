@@ -1,12 +1,15 @@
 """What was measured for a claim about two arms, gathered from the summary: all that a verdict may look at."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from tuilab import events
 from tuilab.summary import Block, RunSummary
+from tuilab.throttling import held_back
 
+MIN_UNITS = 6  # that an interval needs
 _CORES_SHARE = 0.8  # of the cores that a claim needs must have been free
 
 
@@ -28,24 +31,39 @@ class Evidence:
     lacks: str = ""  # what the box did not give while this was measured
 
 
-def gather(claim: events.ClaimDeclared, summary: RunSummary) -> Evidence | None:
-    """Return the evidence for a claim so far; None while there is none."""
-    writers = [name for name in _repeats(summary) if {(name, claim.over), (name, claim.under)} <= summary.blocks.keys()]
+def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[str] | None = None) -> Evidence | None:
+    """Return the evidence for a claim so far, from the workers that are named or from all; None while there is none."""
+    known = [name for name in _repeats(summary) if among is None or name in among]
+    writers = [name for name in known if {(name, claim.over), (name, claim.under)} <= summary.blocks.keys()]
     rounds = [log_ratios(summary.blocks[name, claim.over], summary.blocks[name, claim.under]) for name in writers]
     if not any(rounds):
         return None
-    blocks = [block for name in writers for arm in (claim.over, claim.under) for block in summary.blocks[name, arm]]
+    blocks = [block for name in writers for block in _blocks(claim, summary, name)]
     return Evidence(
         rounds=rounds,
         same=_controls(claim, summary, writers, "same"),
         delayed=_controls(claim, summary, writers, "delayed"),
         delay=next((race.delay for _, race in summary.races if race.delay), 0.05),
-        disturbed_share=_disturbed_share(blocks),
+        disturbed_share=_disturbed_share(claim, summary, writers),
         observer_share=_observer_share(blocks, summary),
         difference=_difference(claim, summary),
         failed_repeats=_failed_repeats(summary, writers),
         lacks=_lacks(claim, summary),
     )
+
+
+def units_of(rounds: Sequence[Sequence[float]]) -> tuple[list[float], str]:
+    """Return the rounds of a single process, or of several the mean of each: values of one process are not independent."""
+    measured = [values for values in rounds if values]
+    if len(measured) == 1:
+        return list(measured[0]), "rounds"
+    return [fmean(values) for values in measured], "repeats"
+
+
+def is_finite(evidence: Evidence) -> bool:
+    """Say whether every time was a number: to leave out what is not would choose among the measurements."""
+    every = [*evidence.rounds, *evidence.same, *evidence.delayed]
+    return all(math.isfinite(value) for values in every for value in values)
 
 
 def log_ratios(over: Sequence[Block], under: Sequence[Block]) -> list[float]:
@@ -76,9 +94,21 @@ def _controls(claim: events.ClaimDeclared, summary: RunSummary, writers: Sequenc
     return [logs for logs in found if logs]
 
 
-def _disturbed_share(blocks: Sequence[Block]) -> float:
-    first = [block for block in blocks if not block.is_warmup and not block.is_rerun]
-    return sum(block.is_disturbed for block in first) / len(first) if first else 0.0
+def _blocks(claim: events.ClaimDeclared, summary: RunSummary, writer: str) -> list[Block]:
+    return [*summary.blocks[writer, claim.over], *summary.blocks[writer, claim.under]]
+
+
+def _disturbed_share(claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str]) -> float:
+    """Return the share of the blocks that sensors marked: those of the CPU as it ran, those of the GPU looked up afterwards."""
+    every = [block for name in writers for block in _blocks(claim, summary, name)]
+    first = [block for block in every if not block.is_warmup and not block.is_rerun]
+    slowed = held_back(summary, first) if _is_on_gpu(claim, summary) else [False] * len(first)
+    marks = [block.is_disturbed or is_slowed for block, is_slowed in zip(first, slowed, strict=True)]
+    return sum(marks) / len(marks) if marks else 0.0
+
+
+def _is_on_gpu(claim: events.ClaimDeclared, summary: RunSummary) -> bool:
+    return any(race.device == "cuda" and {claim.over, claim.under} <= set(race.arms) for _, race in summary.races)
 
 
 def _observer_share(blocks: Sequence[Block], summary: RunSummary) -> float:

@@ -13,10 +13,11 @@ import msgspec
 from tuilab import launch
 from tuilab.errors import ExitCode
 from tuilab.glyphs import Style
-from tuilab.journal import Item, spell_out
+from tuilab.journal import Item, Portion, spell_out
+from tuilab.standing import Standing, Standings, in_words
 from tuilab.summary import RunSummary
 from tuilab.text import show
-from tuilab.verdict import judge_claim
+from tuilab.verdict import judge_plainly
 from tuilab.watch import Watch
 
 _POLL_S = 0.1
@@ -31,7 +32,7 @@ class Talk(Protocol):
     def close(self) -> None: ...
 
 
-def follow(watch: Watch, talk: Talk, on_items: Callable[[list[tuple[str, Item]]], None], *, is_ours: bool) -> str:
+def follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], *, is_ours: bool) -> str:
     """Follow a run to its end and return its state.
 
     Ctrl-C stops a run of ours in order, a second one at once; of another's run it only ends the following.
@@ -101,16 +102,21 @@ class Quiet:
 
 
 class Plain:
-    """One line for each stage, claim and change of state, and now and then how far it is: for pipes and logs."""
+    """One line for each stage, claim and change of state, and now and then how far it is: for pipes and logs.
+
+    After each repeat, one for each claim about a ratio: how it stands.
+    """
 
     def __init__(self, style: Style) -> None:
         self._style = style
+        self._standings = Standings()
         self._said: set[tuple[str, str]] = set()
         self._last = time.monotonic()
 
     def update(self, watch: Watch) -> None:
         name = show(watch.summary.run.scenario) if watch.summary.run else watch.run_dir.name
-        for kind, line in news(watch.summary, self._style):
+        standing = [("standing", line) for line in standing_lines(watch.summary, self._standings, self._style)]
+        for kind, line in news(watch.summary, self._style) + standing:
             if (kind, line) not in self._said:
                 self._said.add((kind, line))
                 self._say(f"{name}: {line}")
@@ -126,15 +132,20 @@ class Plain:
 
 
 class Live:
-    """A live line with stage, step, rate, time left and last values; claims scroll by as they come."""
+    """A live line with stage, step, rate, time left and last values, and above it how the claims about ratios stand.
+
+    Other claims scroll by as they come.
+    """
 
     def __init__(self, style: Style) -> None:
-        from rich.console import Console
+        from rich.console import Console, Group
         from rich.live import Live as RichLive
         from rich.text import Text
 
         self._text = Text
+        self._group = Group
         self._style = style
+        self._standings = Standings()
         self._said: set[tuple[str, str]] = set()
         self._console = Console(stderr=True, highlight=False)
         self._live = RichLive(console=self._console, refresh_per_second=4, transient=True)
@@ -146,7 +157,10 @@ class Live:
                 self._said.add((kind, line))
                 if kind != "state":
                     self._live.console.print(self._text.from_ansi(self._style.fit(line)))
-        self._live.update(self._text(self._style.fit(live_line(watch)), overflow="ellipsis", no_wrap=True))
+        standing = standing_lines(watch.summary, self._standings, self._style)
+        shown = [self._text.from_ansi(self._style.fit(line)) for line in standing]
+        last = self._text(self._style.fit(live_line(watch)), overflow="ellipsis", no_wrap=True)
+        self._live.update(self._group(*shown, last))
 
     def close(self) -> None:
         self._live.stop()
@@ -158,10 +172,20 @@ def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
     lines += [("stage", f"{style.dot} {show(stage.name)}") for stage in summary.stages]
     for claim in summary.claims.values():
         if claim.measured or claim.needs:
-            found = judge_claim(claim, summary)
+            found = judge_plainly(claim, summary)
             if found is not None:
                 lines.append(("claim", f"{style.mark(found.verdict)} {show(claim.text)}  {style.dim(show(found.why))}"))
     return lines
+
+
+def standing_lines(summary: RunSummary, known: Standings, style: Style) -> list[str]:
+    """Return a line for each claim about a ratio that is still open; none once only the verdict is left to come."""
+    found = known.of(summary)
+    return [_standing_line(one, style) for one in found if one.repeats < one.planned and not summary.is_over]
+
+
+def _standing_line(one: Standing, style: Style) -> str:
+    return f"{style.mark(one.judgement.verdict)} {show(one.claim.text)}: {style.dim(show(in_words(one)))}"
 
 
 def live_line(watch: Watch) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-RULE = "tuilab-2"  # changes whenever the same measurements could get another verdict
+RULE = "tuilab-3"  # changes whenever the same measurements could get another verdict
 
 
 class Verdict(StrEnum):

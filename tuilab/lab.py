@@ -10,7 +10,6 @@ lab.memory("forward")                         bytes and operators; see meters.py
 lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
 """
 
-import base64
 import hashlib
 import math
 import os
@@ -24,21 +23,22 @@ from typing import Any
 import torch
 
 from tuilab import device as devices
-from tuilab import events, orders
+from tuilab import events, ranks
+from tuilab.arms import Arm
+from tuilab.arms import ArmFailed as ArmFailed  # for scenarios that expect it
 from tuilab.cores import measure_cores
 from tuilab.errors import BoxLacks
-from tuilab.events import Measured
+from tuilab.images import image_shown
 from tuilab.journal import Writer
+from tuilab.measured import claimed_bound, measured
 from tuilab.meters import Memory
-from tuilab.orders import ArmOrder, ArmReply, WorkerOrder
+from tuilab.orders import ArmOrder, WorkerOrder
+from tuilab.pending import Pending
 from tuilab.probes.env import cuda_facts, torch_facts
 from tuilab.race import Race, run_process_race, run_race
 from tuilab.ratio import flaw
 
-_PENDING_LIMIT = 256  # device scalars held back before they are brought over
-_PENDING_PERIOD_S = 0.5
 _PROGRESS_PERIOD_S = 0.1
-_IMAGE_LIMIT = 128  # rows and columns
 _TEXT_LIMIT = 8_000  # characters
 
 Scalar = float | int | torch.Tensor
@@ -56,9 +56,8 @@ class Lab:
         self._journal = journal
         self._run_dir = run_dir
         self._line = line
-        self._pending: list[tuple[int, str, str, torch.Tensor]] = []
+        self._pending = Pending()
         self._progressed = 0.0
-        self._flushed = 0.0
         journal.append(events.EnvironmentRecorded(part="torch", facts=torch_facts(torch)))
 
     # ---- what happens
@@ -98,27 +97,7 @@ class Lab:
 
     def image(self, title: str, cells: Any, *, arm: str = "", step: int = 0) -> None:
         """Show a small array as a picture; of a large one every n-th cell."""
-        array = torch.as_tensor(cells).detach().to("cpu", torch.float32)
-        if array.ndim != 2:
-            raise ValueError(f"an image has 2 dimensions, not {array.ndim}")
-        stride = [math.ceil(size / _IMAGE_LIMIT) or 1 for size in array.shape]
-        array = array[:: stride[0], :: stride[1]]
-        finite = array[array.isfinite()]
-        low, high = (finite.min().item(), finite.max().item()) if finite.numel() else (0.0, 0.0)
-        scaled = (array - low) * (254 / (high - low) if high > low else 0)
-        levels = torch.where(array.isfinite(), scaled, 255).to(torch.uint8)
-        self._journal.append(
-            events.ImageShown(
-                title=title,
-                rows=levels.shape[0],
-                cols=levels.shape[1],
-                cells=base64.b64encode(bytes(levels.flatten().tolist())).decode(),
-                low=low,
-                high=high,
-                arm=arm or self._arm,
-                step=step,
-            )
-        )
+        self._journal.append(image_shown(title, cells, arm or self._arm, step))
 
     def artifact(self, name: str, data: bytes | str) -> Path:
         """Keep a file with the run and return where it is."""
@@ -186,13 +165,19 @@ class Lab:
     ) -> "Arm":
         """Return an arm: called, it runs `body(lab, *args)` in a fresh process and hands back what that returns.
 
-        `env` is added to its environment, `prefix` stands before its command line (numactl, torchrun). The body is a
-        function of the scenario file; what it takes and returns must be plain data. A failure raises ArmFailed.
+        `env` is added to its environment, `prefix` stands before its command line (numactl; under torchrun every rank calls
+        the body, and rank 0 returns the value). The body is a function of the scenario file; what it takes and returns must
+        be plain data. A failure raises ArmFailed; so does a library in LD_PRELOAD that was not loaded.
         """
         order = ArmOrder(
-            arm=name, function=body.__qualname__, args=list(args), env=env or {}, prefix=list(prefix), timeout_s=timeout
+            arm=name,
+            function=body.__qualname__,
+            args=list(args),
+            env=env or {},
+            prefix=ranks.complete(prefix),
+            timeout_s=timeout,
         )
-        return Arm(self, order)
+        return Arm(order, self._line, self._journal)
 
     def effective_cores(self, processes: int = 2) -> float:
         """Measure how many cores' worth of work that many busy processes get: fewer than they are when others work here."""
@@ -216,13 +201,17 @@ class Lab:
         ratio: str = "",
         margin: float = 0.03,
         cores: int = 0,
+        lacks: str = "",
     ) -> None:
         """Claim something about a measured value, or (with `ratio="slow/fast"`) about two arms of a race still to come.
 
         With a value alone it must be True. The text is the bullet under `## Look for`, word for word. A claim about work in
-        parallel says how many `cores` it needs: on a busier box it is inconclusive.
+        parallel says how many `cores` it needs: on a busier box it is inconclusive. Where the box `lacks` what the claim
+        needs, it is not testable here, whatever the value.
         """
-        op, want = _bound(got, equals, at_most, at_least, between)
+        if lacks:
+            return self.not_testable(text, lacks)
+        op, want = claimed_bound(got, equals, at_most, at_least, between)
         if ratio:
             over, _, under = ratio.partition("/")
             bound = want.numbers[0] if len(want.numbers) == 1 else math.nan
@@ -232,9 +221,10 @@ class Lab:
             self._journal.append(declared)
             if cores:
                 self.effective_cores(cores)
-            return
-        got = measured(got)
-        self._journal.append(events.ClaimMeasured(text=text, got=got, op=op, want=want, tolerance=tolerance, unit=unit))
+        else:
+            found = measured(got)
+            self._journal.append(events.ClaimMeasured(text=text, got=found, op=op, want=want, tolerance=tolerance, unit=unit))
+        return None
 
     def not_testable(self, text: str, needs: str) -> None:
         """Say that a claim cannot be tested on this box, and what it would need."""
@@ -255,78 +245,14 @@ class Lab:
     # ---- plumbing
 
     def _log_from_device(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
-        """Keep copies on the device: a tensor may be written to again before it is brought over."""
         for name, value in values.items():
             if isinstance(value, torch.Tensor):
-                self._pending.append((step, arm, name, value.detach().to(torch.float64, copy=True)))
+                self._pending.add(step, arm, name, value)
             else:
                 self.log(step, arm=arm, **{name: value})
-        if len(self._pending) >= _PENDING_LIMIT or time.monotonic() - self._flushed > _PENDING_PERIOD_S:
+        if self._pending.is_due:
             self._flush()
 
     def _flush(self) -> None:
-        """Bring the held-back scalars over in one copy."""
-        if not self._pending:
-            return
-        pending, self._pending = self._pending, []
-        self._flushed = time.monotonic()
-        values = torch.stack([value.reshape(()) for *_, value in pending]).tolist()
-        for (step, arm, name, _), value in zip(pending, values, strict=True):
+        for step, arm, name, value in self._pending.take():
             self.log(step, arm=arm, **{name: value})
-
-    def run_arm(self, order: ArmOrder) -> Any:
-        """Have the supervisor run an arm, and wait for it."""
-        orders.send(self._line, order)
-        reply = orders.receive(self._line)
-        if not isinstance(reply, ArmReply):
-            raise ArmFailed(f"{order.arm}: the supervisor is gone")
-        self._journal.append(
-            events.ArmFinished(arm=order.arm, writer=reply.writer, elapsed_s=reply.elapsed_s, error=reply.error)
-        )
-        if reply.error:
-            raise ArmFailed(reply.error)
-        return reply.value
-
-
-class Arm:
-    """A function of the scenario that runs in a process of its own each time it is called."""
-
-    def __init__(self, lab: Lab, order: ArmOrder) -> None:
-        self._lab = lab
-        self._order = order
-
-    def __call__(self) -> Any:
-        return self._lab.run_arm(self._order)
-
-
-class ArmFailed(Exception):
-    """An arm in a process of its own failed, timed out or could not be started."""
-
-
-def measured(value: Any) -> Measured:
-    """Return a value as the numbers or words that an exact claim compares."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().tolist()
-    if isinstance(value, str):
-        return Measured(words=value)
-    if isinstance(value, list | tuple):
-        parts = [measured(part) for part in value]
-        if any(part.words for part in parts):
-            return Measured(words=" ".join(part.words or str(part.numbers) for part in parts))
-        return Measured(numbers=[number for part in parts for number in part.numbers])
-    if isinstance(value, bool):
-        return Measured(words=str(value))
-    return Measured(numbers=[float(value)])
-
-
-def _bound(
-    got: Any, equals: Any, at_most: float | None, at_least: float | None, between: tuple[float, float] | None
-) -> tuple[events.Operator, Measured]:
-    given = [(op, want) for op, want in (("equals", equals), ("at_most", at_most), ("at_least", at_least), ("between", between))
-             if want is not None]  # fmt: skip
-    if not given and isinstance(got, bool):
-        given = [("equals", True)]
-    if len(given) != 1:
-        raise TypeError("a claim takes one of equals=, at_most=, at_least=, between=, or a value that is True")
-    op, want = given[0]
-    return op, measured(want)  # type: ignore[return-value]

@@ -1,6 +1,7 @@
 """Starts runs and asks them to stop: what every front does, made the same way."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +18,48 @@ from tuilab.watch import Watch
 
 REPEATS = 6  # processes: the fewest that give an interval
 LOOKS = (8, 16, 24, 32, 40)  # repeats after which a run with a budget may be decided
+
+
+class Spare:
+    """A supervisor without an order, whose worker has loaded torch meanwhile: a run that gets it starts at once.
+
+    It costs 300 MB and no time. It ends when it is dismissed, and with this process, however that ends.
+    """
+
+    def __init__(self) -> None:
+        self._surroundings = _surroundings()
+        self.supervisor = _spawn_supervisor("--warm")
+
+    def is_fit(self) -> bool:
+        """Say whether a run would find here what it would find in a supervisor that is started now."""
+        return self.supervisor.poll() is None and self._surroundings == _surroundings()
+
+    def dismiss(self) -> None:
+        """End it; once is enough, and it may be over already."""
+        self.supervisor.kill()  # the kernel ends its worker with it
+        self.supervisor.wait()
+        for pipe in (self.supervisor.stdin, self.supervisor.stdout, self.supervisor.stderr):
+            if pipe:
+                pipe.close()
+
+
+def prepare() -> Spare | None:
+    """Start a spare for the next run; None where that cannot be done now.
+
+    Loading torch takes two seconds of a core: a front keeps one at most, and starts none while anything is being measured.
+    """
+    try:
+        return Spare()
+    except CannotRecord:
+        return None
+
+
+def _surroundings() -> tuple[dict[str, str], str]:
+    """Return what a process inherits from this one."""
+    try:
+        return dict(os.environ), os.getcwd()
+    except FileNotFoundError:
+        return dict(os.environ), ""
 
 
 def order(
@@ -56,11 +99,33 @@ def order(
     )
 
 
-def start(run_order: RunOrder) -> tuple[Path, "subprocess.Popen[bytes]"]:
-    """Start a supervisor and return the folder of its run; it lives on when this process does not."""
+def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subprocess.Popen[bytes]"]:
+    """Start a supervisor and return the folder of its run; it lives on when this process does not.
+
+    A spare from `prepare` is used up: it takes the order, or when it cannot, it is dismissed and the run starts without.
+    """
+    if spare and not spare.is_fit():
+        spare.dismiss()
+        spare = None
+    supervisor = spare.supervisor if spare else _spawn_supervisor()
     try:
-        supervisor = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tuilab.supervisor"],
+        receipt = _hand_over(supervisor, run_order)
+    except ScenarioError:
+        if not spare:
+            raise
+        spare.dismiss()
+        return start(run_order)
+    if receipt.error:
+        failure = TuilabError(receipt.error)
+        failure.exit_code = type(failure.exit_code)(receipt.exit_code)
+        raise failure
+    return Path(receipt.run_dir), supervisor
+
+
+def _spawn_supervisor(*flags: str) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "tuilab.supervisor", *flags],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -69,6 +134,10 @@ def start(run_order: RunOrder) -> tuple[Path, "subprocess.Popen[bytes]"]:
         )
     except OSError as problem:
         raise CannotRecord(f"cannot start a supervisor process: {problem.strerror}") from problem
+
+
+def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Receipt:
+    """Give a supervisor its order and return what it says to it; ScenarioError when it says nothing."""
     assert supervisor.stdin and supervisor.stdout and supervisor.stderr
     with supervisor.stdin, supervisor.stdout, supervisor.stderr:
         with contextlib.suppress(BrokenPipeError):  # it died; what it said tells why
@@ -80,11 +149,7 @@ def start(run_order: RunOrder) -> tuple[Path, "subprocess.Popen[bytes]"]:
         except ValueError as problem:
             last = (supervisor.stderr.read().decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
             raise ScenarioError(f"the supervisor did not start: {show(last)}") from problem
-    if receipt.error:
-        failure = TuilabError(receipt.error)
-        failure.exit_code = type(failure.exit_code)(receipt.exit_code)
-        raise failure
-    return Path(receipt.run_dir), supervisor
+    return receipt
 
 
 def stop(run_dir: Path, *, at_once: bool = False) -> str:

@@ -56,6 +56,10 @@ class ArmOrder(msgspec.Struct, kw_only=True, tag=True):
     timeout_s: float = 60.0
 
 
+class WarmUp(msgspec.Struct, tag=True):
+    """To a worker that is started ahead: get ready, the order will follow."""
+
+
 class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
     """What a worker is to run: the whole scenario, or one arm of it."""
 
@@ -86,7 +90,7 @@ class ArmReply(msgspec.Struct, tag=True):
     error: str = ""
 
 
-Message = WorkerOrder | ArmOrder | Farewell | ArmReply
+Message = WarmUp | WorkerOrder | ArmOrder | Farewell | ArmReply
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -118,9 +122,9 @@ def send(line: socket.socket, message: Message) -> None:
     line.sendall(data)
 
 
-def receive(line: socket.socket) -> Message | None:
+def receive(line: socket.socket, flags: int = 0) -> Message | None:
     """Return the next message; None at the end of the line, ValueError when it is none."""
-    data = line.recv(_LIMIT + 1)
+    data = line.recv(_LIMIT + 1, flags)
     if not data:
         return None
     message: Message = unpack(data, Message)

@@ -6,6 +6,7 @@ of 5 %. Blocks before the times have settled are recorded as warm-up; a block th
 once, and both stay in the record. Nothing is judged here.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -100,13 +101,9 @@ def _are_close(a: Any, b: Any, tolerance: float) -> bool:
 
 def _prepare(lab: "Lab", arms: dict[str, Call], threads: int, device: torch.device) -> list[_Slot]:
     """Find how many calls fill a block of each arm, and add the controls, made from the fastest arm."""
-    slots = []
-    step_s = {}
-    for name, arm in arms.items():
-        loops, timed = calibrate(arm, device)
-        step_s[name] = timed.wall_ns / loops
-        slots.append(_Slot(name, arm, loops, timed.cpu_ns / timed.wall_ns))
-    base = next(slot for slot in slots if slot.arm == min(step_s, key=step_s.__getitem__))
+    paces = {name: calibrate(arm, device) for name, arm in arms.items()}
+    slots = [_Slot(name, arm, paces[name].loops, paces[name].calm_share) for name, arm in arms.items()]
+    base = min(slots, key=lambda slot: paces[slot.arm].step_s)
     started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops={s.arm: s.loops for s in slots})
     started.base, started.delay = base.arm, DELAY
     lab.record(started)
@@ -192,6 +189,8 @@ def run_process_race(lab: "Lab", arms: Mapping[str, Callable[[], float]]) -> Rac
     times: dict[str, list[float]] = {}
     for slot, name in enumerate(names):
         step_s = float(arms[name]())
+        if not 1e-9 <= step_s < math.inf:
+            raise ValueError(f"the arm {name} returned {step_s:g} seconds for a step")
         times[name] = [step_s]
         lab.record(events.BlockTimed(arm=name, round=0, slot=slot, loops=1, wall_ns=int(step_s * 1e9), cpu_ns=0))
         lab.progress(slot + 1, len(names), "arms")

@@ -5,19 +5,16 @@ Everything about a ratio is reckoned in logs, and only what is reported is a rat
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 
 from tuilab import events, stats
-from tuilab.evidence import Evidence
+from tuilab.controls import doubt, failed_control
+from tuilab.evidence import MIN_UNITS, Evidence, is_finite, units_of
 from tuilab.judgement import DECISIONS, Judgement, Verdict
+from tuilab.question import Question, ask, counted, more_repeats, too_few
 from tuilab.text import plural
 
-MIN_UNITS = 6
-_MOST_DISTURBED = 0.3  # of the blocks
-_MOST_OBSERVED = 0.01  # of a step, spent on recording it
-_MOST_FAILED = 1 / 3  # of the repeats
-_LEAST_SEEN = 0.5  # of the known delay
 _LARGEST_LOG = 700  # beyond it a ratio is no float
 
 
@@ -59,113 +56,23 @@ def judge_ratio(claim: events.ClaimDeclared, evidence: Evidence, look: tuple[int
     """
     if problem := flaw(claim):
         raise ValueError(problem)
-    if not _is_finite(evidence):
+    if not is_finite(evidence):
         return Judgement(Verdict.INVALID, evidence.difference or "a time is not a number: a block took no time, or for ever")
-    question = _ask(claim, evidence, look, among)
+    question = ask(claim, evidence, look, among)
     if not question.units:
         return Judgement(Verdict.INCONCLUSIVE, "no round was measured")
-    verdict, reason = Verdict.INVALID, _failed_control(claim, evidence)
+    verdict, reason = Verdict.INVALID, failed_control(claim, evidence)
     if not reason:
-        verdict, reason = Verdict.INCONCLUSIVE, _doubt(evidence, question)
+        verdict, reason = Verdict.INCONCLUSIVE, doubt(evidence) or too_few(question)
     if not reason:
         verdict, reason = _decide(question)
     found = replace(_measure(claim, evidence, question), verdict=verdict)
     if verdict == Verdict.INCONCLUSIVE:
-        found = replace(found, more_repeats=_more_repeats(question, reason))
+        found = replace(found, more_repeats=more_repeats(question, reason))
     return replace(found, why="; ".join(_why(claim, evidence, found, reason)))
 
 
-@dataclass(frozen=True)
-class _Question:
-    """A claim and its measurements in logs, turned so that it claims "at least"."""
-
-    units: list[float]
-    unit: str
-    bound: float
-    margin: float
-    confidence: float  # of the interval that the bound is held against
-    equivalence: float  # of the interval that must lie inside the margin
-    final: tuple[float, float]  # the same two at the last look
-    trust: str  # why "no difference" must not be claimed, or nothing
-
-
-def _ask(claim: events.ClaimDeclared, evidence: Evidence, look: tuple[int, int], among: int) -> _Question:
-    """Put the claim as a question; a claim of less than the margin says itself that less than the margin matters."""
-    units, unit = _units(evidence.rounds)
-    sign = 1 if claim.op == "at_least" else -1
-    bound, margin = sign * math.log(claim.bound), math.log1p(claim.margin)
-    alpha = (1 - claim.confidence) / among
-    return _Question(
-        units=[sign * value for value in units],
-        unit=unit,
-        bound=bound,
-        margin=min(margin, bound) if bound > 0 else margin,
-        confidence=stats.look_confidence(*look, 1 - alpha),
-        equivalence=stats.look_confidence(*look, 1 - 2 * alpha),
-        final=(stats.look_confidence(look[1], look[1], 1 - alpha), stats.look_confidence(look[1], look[1], 1 - 2 * alpha)),
-        trust=_distrust(claim, evidence),
-    )
-
-
-def _units(rounds: Sequence[Sequence[float]]) -> tuple[list[float], str]:
-    """Return the rounds of a single process, or of several the mean of each: values of one process are not independent."""
-    measured = [values for values in rounds if values]
-    if len(measured) == 1:
-        return list(measured[0]), "rounds"
-    return [fmean(values) for values in measured], "repeats"
-
-
-def _is_finite(evidence: Evidence) -> bool:
-    """Say whether every time was a number: to leave out what is not would choose among the measurements."""
-    every = [*evidence.rounds, *evidence.same, *evidence.delayed]
-    return all(math.isfinite(value) for values in every for value in values)
-
-
-def _failed_control(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return which control failed, or nothing."""
-    if evidence.difference:
-        return evidence.difference
-    if not evidence.observer_share <= _MOST_OBSERVED:
-        return f"recording took {100 * evidence.observer_share:.2g} % of a step"
-    same, _ = _units(evidence.same)
-    if len(same) >= MIN_UNITS:
-        center, low, high = stats.t_interval(same, claim.confidence)
-        if max(low, -high) > math.log1p(claim.margin):
-            return f"an arm against itself came out {math.exp(center):.3g} times as long: the control failed"
-    return ""
-
-
-def _distrust(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return why this run could have missed a difference: the known delay was not seen, or far too small."""
-    delayed, _ = _units(evidence.delayed)
-    if len(delayed) < MIN_UNITS:
-        return "whether a known delay is seen was not measured, so that no difference must not be claimed"
-    center, low, _ = stats.t_interval(delayed, claim.confidence)
-    if low > 0 and center >= _LEAST_SEEN * math.log1p(evidence.delay):
-        return ""
-    return f"the known delay of {100 * evidence.delay:g} % was not seen, so that no difference must not be claimed"
-
-
-def _doubt(evidence: Evidence, question: _Question) -> str:
-    """Return why the measurement cannot carry a verdict, or nothing."""
-    failed, finished = evidence.failed_repeats, sum(bool(values) for values in evidence.rounds)
-    if evidence.lacks:
-        return evidence.lacks
-    if failed > _MOST_FAILED * (failed + finished):
-        return f"only {finished} of {failed + finished} repeats were measured"
-    if not evidence.disturbed_share <= _MOST_DISTURBED:
-        return f"the machine is too noisy: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"
-    return _too_few(question)
-
-
-def _too_few(question: _Question) -> str:
-    count = len(question.units)
-    if count >= MIN_UNITS:
-        return ""
-    return f"{_counted(count, question.unit)} {'is' if count == 1 else 'are'} too few, {MIN_UNITS} are needed"
-
-
-def _decide(question: _Question) -> tuple[Verdict, str]:
+def _decide(question: Question) -> tuple[Verdict, str]:
     """Lay the interval against the bound. The first that holds, and why where it is not the numbers alone:
 
     1. INCONCLUSIVE: the Hodges-Lehmann estimate, which outliers move little, lies outside the interval.
@@ -193,27 +100,27 @@ def _decide(question: _Question) -> tuple[Verdict, str]:
     return Verdict.INCONCLUSIVE, ""
 
 
-def _is_inside(question: _Question) -> bool:
+def _is_inside(question: Question) -> bool:
     _, low, high = stats.t_interval(question.units, question.equivalence)
     return -question.margin <= low and high <= question.margin
 
 
 def _p_value(claim: events.ClaimDeclared, evidence: Evidence) -> float:
     """Return how sure a decision is, to put claims in order: against the bound, or that there is no difference."""
-    if not _is_finite(evidence):
+    if not is_finite(evidence):
         return 1.0
-    question = _ask(claim, evidence, (1, 1), 1)
+    question = ask(claim, evidence, (1, 1), 1)
     if len(question.units) < MIN_UNITS:
         return 1.0
     equal = stats.tost_p(question.units, question.margin) if question.bound >= 0 else 1.0
     return min(stats.p_value(question.units, question.bound), equal)
 
 
-def _measure(claim: events.ClaimDeclared, evidence: Evidence, question: _Question) -> Judgement:
+def _measure(claim: events.ClaimDeclared, evidence: Evidence, question: Question) -> Judgement:
     """Return the numbers of a judgement, its verdict still open."""
-    units, unit = _units(evidence.rounds)
+    units, unit = units_of(evidence.rounds)
     center, low, high = stats.t_interval(units, question.confidence)
-    same, _ = _units(evidence.same)
+    same, _ = units_of(evidence.same)
     floor = (stats.t_interval(same, claim.confidence)[2] - fmean(same)) if same else None
     effect = stats.smallest_effect(len(units), stats.spread(units), question.confidence) if len(units) >= MIN_UNITS else None
     return Judgement(
@@ -234,32 +141,11 @@ def _rounded(value: float | None, function: Callable[[float], float] = float) ->
     return float(f"{function(value):.9g}") if value is not None and abs(value) < _LARGEST_LOG else None
 
 
-def _more_repeats(question: _Question, reason: str) -> int | None:
-    """Return how many further repeats would likely decide at the observed distance; None where it cannot be known."""
-    if question.unit == "rounds" or reason not in ("", _too_few(question)):
-        return None
-    count = len(question.units)
-    if count < MIN_UNITS:
-        return MIN_UNITS - count
-    needed = [units for units in _needed(question) if units is not None]
-    return max(1, min(needed) - count) if needed else None
-
-
-def _needed(question: _Question) -> list[int | None]:
-    """Return how many units each way of deciding needs: against the bound, and inside the margin."""
-    center, deviation = fmean(question.units), stats.spread(question.units)
-    confidence, equivalence = question.final
-    against = stats.units_needed(abs(center - question.bound), deviation, confidence)
-    if question.bound < 0 or question.trust:
-        return [against]
-    return [against, stats.units_needed(question.margin - abs(center), deviation, equivalence)]
-
-
 def _why(claim: events.ClaimDeclared, evidence: Evidence, found: Judgement, reason: str) -> list[str]:
     """Return why a verdict was reached, in parts: what stands against another one, and what it rests on."""
     parts = [reason] if reason else []
     if found.units >= MIN_UNITS:
-        parts.append(_counted(found.units, found.unit))
+        parts.append(counted(found.units, found.unit))
     if evidence.failed_repeats:
         parts.append(f"{plural(evidence.failed_repeats, 'repeat')} failed")
     if found.confidence != claim.confidence:
@@ -268,10 +154,6 @@ def _why(claim: events.ClaimDeclared, evidence: Evidence, found: Judgement, reas
         needed = "n/a from one process" if found.unit == "rounds" else found.more_repeats or "n/a"
         parts += [f"smallest effect it could have seen: {_percent(found.smallest_effect)}", f"repeats still needed: {needed}"]
     return parts
-
-
-def _counted(count: int, unit: str) -> str:
-    return plural(count, "repeat") if unit == "repeats" else f"{plural(count, 'round')} within one process"
 
 
 def _percent(share: float | None) -> str:

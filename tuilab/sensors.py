@@ -44,8 +44,13 @@ def is_disturbed(seen: Reading, wall_ns: int, cpu_ns: int, calm_share: float) ->
     """Say whether a block was disturbed: throttled, robbed by the hypervisor, or off its core for a tenth of its time.
 
     `calm_share` is the CPU time that this arm uses of its wall time when nothing interferes; of one that mostly waits it tells
-    nothing.
+    nothing. GPUs are looked at afterwards, in throttling.py.
     """
+    # The pressure (PSI) is recorded and marks nothing. It is that of the whole box, where some process nearly always waits: on
+    # two cores beside two processes that were busy half of the time, 48 % of the blocks had a pressure above 10 %, and 28 % of
+    # these took a tenth longer, as did 22 % of all. Beside two that were always busy it was above 10 % in every block, and a
+    # third of them ran at full speed. Together with involuntary switches it found, beyond the 7 % and 63 % that were off their
+    # core and all slow, only blocks that took no longer (median 1.02 times the calm time; calm blocks 1.03).
     stolen_s = (seen.steal_ticks or 0) / _TICKS_PER_S
     is_off_core = calm_share > 0.5 and cpu_ns / wall_ns < 0.9 * calm_share
     return bool(seen.throttled) or stolen_s > 0.02 * wall_ns / 1e9 or is_off_core

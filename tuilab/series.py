@@ -1,7 +1,10 @@
 """A series of numbers that stays small however long it gets, and never averages a spike away."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from tuilab.events import Logged
 
 LIMIT = 4096  # buckets; reached, neighbours are merged and each bucket covers twice the points
 BAD_LIMIT = 1000  # non-finite points kept with their place; all are counted
@@ -50,6 +53,26 @@ class Series:
                 self.highs[-1] = value
         else:
             self._open_bucket(step, t, value)
+
+    def add_many(self, points: Sequence[Logged], values: Sequence[float]) -> None:
+        """Append the values of points: what `add` does with each of them, several times as fast."""
+        if not math.isfinite(sum(values)):  # or too large for a sum, which does no harm
+            for point, value in zip(points, values, strict=True):
+                self.add(point.s, point.t, value)
+            return
+        at = 0
+        while at < len(values):
+            if not self._room:
+                self._open_bucket(points[at].s, points[at].t, values[at])
+                at += 1
+            if taken := values[at : at + self._room]:
+                self.lows[-1] = min(self.lows[-1], min(taken))
+                self.highs[-1] = max(self.highs[-1], max(taken))
+                self._room -= len(taken)
+                at += len(taken)
+        if values:
+            self.count += len(values)
+            self.last, self.last_step, self.last_t = values[-1], points[-1].s, points[-1].t
 
     @property
     def low(self) -> float | None:

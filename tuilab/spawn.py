@@ -9,7 +9,9 @@ import time
 from pathlib import Path
 
 from tuilab import orders, processes
-from tuilab.orders import ArmOrder, Farewell
+from tuilab.orders import ArmOrder, Farewell, WarmUp
+
+REASON_LIMIT = 1000  # characters
 
 # What a worker's environment gets unless the user has set it: silence for a C++ library that prints on its own.
 _WORKER_DEFAULTS = {"KINETO_LOG_LEVEL": "99"}
@@ -56,6 +58,18 @@ class Child:
         hint = "; nobody asked for that: out of memory?" if self.signal == signal.SIGKILL else ""
         return f"ended by {processes.signal_name(self.signal)}{hint}"
 
+    def outcome(self) -> tuple[str, str]:
+        """Return the state and reason that a worker's end amounts to; success needs an observed exit code 0."""
+        if self.signal:
+            return "failed" if self.reason else "killed", self.how_it_ended()
+        if self.farewell is None:
+            return "failed", f"the worker ended with exit code {self.code} before run() returned"
+        if self.farewell.error:
+            return "failed", self.farewell.error[:REASON_LIMIT]
+        if self.code:
+            return "failed", f"the worker ended with exit code {self.code} after run() returned"
+        return "succeeded", ""
+
     def kill(self, reason: str) -> None:
         """Kill the process itself; it has not been reaped, so the pid is still its own."""
         self.reason = reason
@@ -86,6 +100,17 @@ def spawn_worker(writer: str, run: str, arm: ArmOrder | None) -> Child:
             raise
     ours.setblocking(False)
     return Child(writer, process, ours)
+
+
+def spawn_spare() -> Child | None:
+    """Start a worker that gets ready before there is a run for it; None when there can be none: the run starts its own."""
+    try:
+        spare = spawn_worker("spare", processes.SPARE, None)
+        assert spare.line is not None
+        orders.send(spare.line, WarmUp())
+    except OSError:
+        return None
+    return spare
 
 
 def spawn_sampler(run_dir: Path, stream: str) -> Child:

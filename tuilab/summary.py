@@ -4,11 +4,15 @@
 stream was read first.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import compress, groupby
+from operator import itemgetter, not_
+from typing import Any, NamedTuple
 
 from tuilab import events
+from tuilab.curves import add_logged
 from tuilab.events import Unknown
 from tuilab.journal import Corrupt, Gap, Item
 from tuilab.series import Series
@@ -49,6 +53,16 @@ class Block:
     is_rerun: bool = False
     wall_ns: int = 0
     records: int = 0  # written while the time ran
+    t: int = 0  # when it had ended
+
+
+class GpuState(NamedTuple):
+    """What the sampler read of a GPU's clocks; None where the driver did not tell."""
+
+    t: int
+    uuid: str
+    throttle_mask: int | None  # as in nvml.h
+    sm_mhz: float | None
 
 
 @dataclass
@@ -80,6 +94,7 @@ class RunSummary:
     first_progress: events.Progressed | None = None  # of the same total: the rate is measured from here
     series: dict[tuple[str, str, str], Series] = field(default_factory=dict)  # name, arm, writer
     resources: dict[str, Series] = field(default_factory=dict)  # what the sampler saw
+    gpu_states: list[GpuState] = field(default_factory=list)
     claims: dict[str, Claim] = field(default_factory=dict)
     blocks: dict[tuple[str, str], list[Block]] = field(default_factory=dict)  # writer, arm
     controls: dict[tuple[str, str, str], list[Block]] = field(default_factory=dict)  # writer, arm, control
@@ -115,40 +130,51 @@ class RunSummary:
         """Seconds from the first record to the last."""
         return (self.last_t - self.first_t) / 1e9
 
+    def finished_repeats(self) -> list[str]:
+        """Return the workers of whole repeats that have ended, well or not."""
+        return [name for name, one in self.workers.items() if one.exited and one.started and not one.started.arm]
+
 
 def fold(items: Iterable[tuple[str, Item]], summary: RunSummary | None = None) -> RunSummary:
     """Fold records (and what is wrong among them) into a summary: a new one, or the one that a follower has."""
     summary = summary or RunSummary()
-    for stream, item in items:
-        kind = type(item)
-        if kind is events.Logged:
-            _fold_logged(summary, stream, item)  # type: ignore[arg-type]
-        elif kind is Corrupt:
-            summary.damage.corrupt_count += 1
-            _keep(summary.damage.corrupt, item)
-            continue
-        elif kind is Gap:
-            summary.damage.missing_count += item.missing  # type: ignore[union-attr]
-            continue
-        elif kind is Unknown:
-            summary.damage.unknown_count += 1
-        else:
-            _FOLDS[kind](summary, stream, item)
-        summary.records += 1
-        t: int = item.t  # type: ignore[union-attr]
-        if t > summary.last_t:
-            summary.last_t = t
-        if not summary.first_t or t < summary.first_t:
-            summary.first_t = t
+    for stream, group in groupby(items, itemgetter(0)):
+        fold_stream(summary, stream, [item for _, item in group])
     return summary
 
 
-def _fold_logged(summary: RunSummary, stream: str, event: events.Logged) -> None:
-    for name, value in event.v.items():
-        series = summary.series.get((name, event.a, stream))
-        if series is None:
-            series = summary.series[name, event.a, stream] = Series(name, event.a, stream)
-        series.add(event.s, event.t, value)
+def fold_stream(summary: RunSummary, stream: str, items: list[Item]) -> None:
+    """Fold what one stream brought; many items at once are several times as fast as one at a time."""
+    are_logged = [kind is events.Logged for kind in map(type, items)]
+    logged: list[Any] = list(compress(items, are_logged))
+    if logged:
+        add_logged(summary.series, stream, logged)
+        _note_times(summary, [event.t for event in logged])
+    if len(logged) < len(items):
+        _fold_others(summary, stream, compress(items, map(not_, are_logged)))
+
+
+def _fold_others(summary: RunSummary, stream: str, items: Iterable[Item]) -> None:
+    for item in items:
+        if isinstance(item, Corrupt):
+            summary.damage.corrupt_count += 1
+            _keep(summary.damage.corrupt, item)
+        elif isinstance(item, Gap):
+            summary.damage.missing_count += item.missing
+        else:
+            if isinstance(item, Unknown):
+                summary.damage.unknown_count += 1
+            else:
+                _FOLDS[type(item)](summary, stream, item)
+            _note_times(summary, [item.t])
+
+
+def _note_times(summary: RunSummary, times: list[int]) -> None:
+    """Count records, and note when the first and the last of all were written."""
+    summary.records += len(times)
+    summary.last_t = max(summary.last_t, max(times))
+    earliest = min(times)
+    summary.first_t = min(summary.first_t or earliest, earliest)
 
 
 def _run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> None:
@@ -211,7 +237,8 @@ def _race_started(summary: RunSummary, stream: str, event: events.RaceStarted) -
 
 def _block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> None:
     step_s = (event.device_ns or event.wall_ns) / event.loops / 1e9
-    block = Block(event.round, step_s, event.is_warmup, event.is_disturbed, event.is_rerun, event.wall_ns, event.records)
+    marks = event.is_warmup, event.is_disturbed, event.is_rerun
+    block = Block(event.round, step_s, *marks, event.wall_ns, event.records, event.t)
     if event.control:
         summary.controls.setdefault((stream, event.arm, event.control), []).append(block)
     else:
@@ -262,6 +289,9 @@ def _sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
     }
     for uuid, metrics in event.gpus.items():
         seen |= {f"{uuid} {metric}": value for metric, value in metrics.items()}
+        mask, clock = (metrics.get(name, math.nan) for name in ("throttle_mask", "sm_mhz"))
+        state = GpuState(event.t, uuid, int(mask) if math.isfinite(mask) else None, clock if math.isfinite(clock) else None)
+        summary.gpu_states.append(state)
     for name, value in seen.items():
         if value is not None:
             series = summary.resources.setdefault(name, Series(name, writer="sampler"))
@@ -341,8 +371,6 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
 
 def ratios(summary: RunSummary, over: str, under: str) -> dict[str, list[float]]:
     """Return, by writer, the log ratio of two arms' times in every round that counts."""
-    import math
-
     found: dict[str, list[float]] = {}
     for (writer, arm), blocks in summary.blocks.items():
         other = summary.blocks.get((writer, under))

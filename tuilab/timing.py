@@ -12,6 +12,7 @@ from tuilab import device as devices
 
 _BLOCK_S = {"cpu": 0.010, "cuda": 0.050}
 _LEAST_LOOPS = {"cpu": 1, "cuda": 20}  # on a GPU waiting on the host would not be seen: the delay must be calls
+_CALM_BLOCKS = 3
 _MANY = 20
 _MOST_SPANS = 1000  # steps of a block that are timed one by one on the GPU
 
@@ -24,14 +25,27 @@ class Timed(NamedTuple):
     device_ns: int | None
 
 
-def calibrate(call: Callable[[], object], device: torch.device) -> tuple[int, Timed]:
-    """Return how many calls fill a block, and the time of as many."""
+class Pace(NamedTuple):
+    """What is known of a function before it is raced."""
+
+    loops: int  # calls that fill a block
+    step_s: float
+    calm_share: float  # CPU time of wall time when nothing interferes
+
+
+def calibrate(call: Callable[[], object], device: torch.device) -> Pace:
+    """Find the pace of a function from a few blocks; on a busy box the calmest of them tells what it does undisturbed."""
     goal_ns = _BLOCK_S[device.type] * 1e9
     loops = 1
+    tried = []
     while (timed := time_block(call, loops, device)).wall_ns < goal_ns / 2:
+        tried.append(timed)
         loops *= 4 if timed.wall_ns < goal_ns / 8 else 2
     loops = max(_LEAST_LOOPS[device.type], math.ceil(loops * goal_ns / timed.wall_ns))
-    return loops, time_block(call, loops, device)
+    blocks = [time_block(call, loops, device) for _ in range(_CALM_BLOCKS)]
+    long = [block for block in tried if block.wall_ns > goal_ns / 10]  # of shorter ones the clocks themselves are a part
+    calm_share = max(block.cpu_ns / block.wall_ns for block in blocks + long)
+    return Pace(loops, min(block.wall_ns for block in blocks) / loops / 1e9, calm_share)
 
 
 def time_block(call: Callable[[], object], loops: int, device: torch.device, delay: float = 0.0) -> Timed:

@@ -5,8 +5,8 @@ from pathlib import Path
 from tuilab import processes
 from tuilab.errors import UsageError
 from tuilab.events import FORMAT, RunStarted, Unknown
-from tuilab.journal import Follower, Item
-from tuilab.summary import RunSummary, fold
+from tuilab.journal import Follower, Item, Portion
+from tuilab.summary import RunSummary, fold_stream
 from tuilab.text import show
 
 
@@ -22,16 +22,17 @@ class Watch:
         except OSError as problem:
             raise UsageError(f"cannot read the run {show(run_dir.name)}: {problem.strerror}") from problem
 
-    def refresh(self) -> list[tuple[str, Item]]:
+    def refresh(self) -> Portion:
         """Fold in a portion of what is new and return it; nothing when there is no more for now."""
         try:
-            items = self._follower.read()
+            portion = self._follower.read()
         except OSError as problem:
             raise UsageError(f"cannot read the run {show(self.run_dir.name)}: {problem.strerror}") from problem
-        if any(_is_newer(item) for _, item in items):
+        if any(map(_has_newer, [items for _, items in portion.streams])):
             raise UsageError(f"{show(self.run_dir.name)} was recorded by a newer tuilab; upgrade this one")
-        fold(items, self.summary)
-        return items
+        for stream, items in portion.streams:
+            fold_stream(self.summary, stream, items)
+        return portion
 
     def state(self) -> str:
         """Return the recorded state, or `lost` when nobody is left who could end the run."""
@@ -58,6 +59,10 @@ class Watch:
 
     def close(self) -> None:
         self._follower.close()
+
+
+def _has_newer(items: list[Item]) -> bool:
+    return not {RunStarted, Unknown}.isdisjoint(map(type, items)) and any(map(_is_newer, items))
 
 
 def _is_newer(item: Item) -> bool:

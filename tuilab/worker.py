@@ -1,7 +1,7 @@
 """The worker: a fresh interpreter that runs one scenario, or one arm of it, and ends.
 
-It waits on its line for an order, records everything in a stream of its own, says farewell and leaves. When its supervisor
-dies, the kernel ends it.
+It waits on its line for an order (it may be told to get ready meanwhile), records everything in a stream of its own, says
+farewell and leaves. When its supervisor dies, the kernel ends it.
 """
 
 import faulthandler
@@ -17,9 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tuilab import events, orders, processes
+from tuilab import events, orders, preload, processes
 from tuilab.journal import Writer
-from tuilab.orders import Farewell, WorkerOrder
+from tuilab.orders import Farewell, WarmUp, WorkerOrder
+from tuilab.warmup import warm_up
 
 # Characters; one may take six bytes in a record, and a record has a limit.
 _TRACEBACK_LIMIT = 8_000
@@ -29,14 +30,19 @@ _MESSAGE_LIMIT = 2_000
 def main() -> None:
     """Take the order, run it, say farewell."""
     line = socket.socket(fileno=int(sys.argv[1]))
-    order = orders.receive(line)
+    _unbuffer_lines()
+    order = _receive_order(line)
     if not isinstance(order, WorkerOrder):
         return  # the supervisor died or has no work: leave without a trace
+    serve(order, line)
+
+
+def serve(order: WorkerOrder, line: socket.socket) -> None:
+    """Run what is ordered, say farewell on the line and end this process."""
     run_dir = Path(order.run_dir)
     fault_log = (run_dir / f"fault-{order.writer}.log").open("wb")
     faulthandler.enable(fault_log)
     os.register_at_fork(after_in_child=_follow_to_death(os.getpid(), threading.get_ident()))
-    _unbuffer_lines()
     journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl")
     farewell, code = _run(order, run_dir, journal, line)
     journal.sync()
@@ -46,6 +52,18 @@ def main() -> None:
         farewell, code = Farewell(error=f"{journal.lost} records could not be written: {journal.trouble}"), 5
         farewell.lost = journal.lost
     _leave(line, farewell, code)
+
+
+def _receive_order(line: socket.socket) -> orders.Message | None:
+    """Wait for the order; a worker that was started ahead of it gets ready first."""
+    message = orders.receive(line)
+    if isinstance(message, WarmUp):
+        take_mark = processes.open_mark()
+        warm_up()
+        message = orders.receive(line)
+        if isinstance(message, WorkerOrder):
+            take_mark(Path(message.run_dir).name)
+    return message
 
 
 def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: socket.socket) -> tuple[Farewell, int]:
@@ -74,6 +92,7 @@ def _call(module: ModuleType, lab: Any, order: WorkerOrder) -> Any:
     if order.arm is None:
         module.run(lab, **order.params)
         return None
+    preload.check(order.arm.env.get("LD_PRELOAD", ""))
     body: Callable[..., Any] = getattr(module, order.arm.function)
     return body(lab, *order.arm.args)
 

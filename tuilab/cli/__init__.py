@@ -18,6 +18,7 @@ VERBS = {
     "run": "Run a scenario, a topic or all.",
     "runs": "The runs on this box, newest first.",
     "attach": "Follow a run to its end and print its result.",
+    "replay": "Play a run again, as the screens would have shown it.",
     "stop": "Stop a run.",
     "rm": "Delete runs.",
     "verify": "Check that a run's record is whole.",

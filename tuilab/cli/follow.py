@@ -11,7 +11,7 @@ from pathlib import Path
 from tuilab import calibration, headless, launch, store
 from tuilab.errors import ExitCode
 from tuilab.glyphs import Style, style_of
-from tuilab.journal import Item
+from tuilab.journal import Portion
 from tuilab.orders import RunOrder
 from tuilab.reports.document import document
 from tuilab.reports.plain import render
@@ -75,7 +75,7 @@ def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool) -> None:
         is_live = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
         talk = headless.Live(style_of(sys.stderr)) if is_live else headless.Plain(style_of(sys.stderr))
 
-    def pass_on(items: list[tuple[str, Item]]) -> None:
+    def pass_on(items: Portion) -> None:
         if outcome.as_jsonl:
             _print("\n".join(headless.json_line(run_dir, stream, item) for stream, item in items))
 

@@ -6,6 +6,7 @@ from tuilab import store
 from tuilab.cli import options
 from tuilab.errors import ExitCode
 from tuilab.integrity import examine
+from tuilab.judgement import RULE
 from tuilab.text import plural
 
 
@@ -20,5 +21,7 @@ def command(run: str, root: str | None) -> int:
     click.echo(f"{run_dir}\n{', '.join(counts)}, {plural(found.verdicts, 'verdict')}{rule}")
     for sentence in found.wrong:
         click.echo(f"wrong: {sentence}")
+    if found.unchecked:
+        click.echo(f"not checked: {plural(found.unchecked, 'verdict')} by a rule that is not {RULE}, the one of this tuilab")
     click.echo("whole" if not found.wrong else plural(len(found.wrong), "finding"))
     return ExitCode.REFUTED if found.wrong else ExitCode.DONE

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from tuilab.drawings.units import labels, number
 
 _GREATEST = sys.float_info.max
+_ENDS = 4  # how many ends of a range the span of the data is worth: fewer change more rarely and waste more
 _LEAST_SPAN = 1e-290  # below it the arithmetic of steps ends
-_LADDER = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
+_LADDER = (1, 1.5, 2.5, 4, 6, 10)
 _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 
 
@@ -40,16 +41,19 @@ class Axis:
         return float(self.shares(np.array([value], np.float64))[0])
 
 
-def y_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = False) -> Axis:
-    """Return an axis for values from `low` to `high` with about `count` ticks; its ends are round numbers."""
+def y_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = False, is_growing: bool = False) -> Axis:
+    """Return an axis for values from `low` to `high` with about `count` ticks; its ends are round numbers.
+
+    Those of data that is growing are rounder, so that they change rarely: each time the whole chart is drawn again.
+    """
     if is_log:
         return _log_axis(low, high, unit, count)
     if low >= 0 and low <= 0.25 * high:
         low = 0.0
     low, high = _widened(low, high)
     step = _nice_step(low, high, count, unit)
-    half = step / 2
-    axis = Axis(max(-_GREATEST, math.floor(low / half) * half), min(_GREATEST, math.ceil(high / half) * half))
+    end = max(_nice_step(low, high, _ENDS, unit), step / 2) if is_growing else step / 2
+    axis = Axis(max(-_GREATEST, math.floor(low / end) * end), min(_GREATEST, math.ceil(high / end) * end))
     return replace(axis, ticks=_ticks(axis, step, unit, is_short=False))
 
 
@@ -122,7 +126,7 @@ def _log_ticks(bottom: float, top: float, count: int) -> list[float]:
 
 def _power_label(power: float, unit: str) -> str:
     if -300 < power < 300:
-        return number(10.0**power, unit, 2)
+        return number(10.0**power, unit, 3)
     return f"1e{round(power)}"
 
 

@@ -124,7 +124,8 @@ class _Drawn:
         for guide in self.chart.guides:
             if _is_near(guide.value, bottom, top, is_log):
                 bottom, top = min(bottom, guide.value), max(top, guide.value)
-        return y_axis(bottom, top, self.chart.unit, max(2, min(self.height // 4 + 1, 8)), is_log=is_log)
+        count = max(2, min(self.height // 4 + 1, 8))
+        return y_axis(bottom, top, self.chart.unit, count, is_log=is_log, is_growing=not self.chart.is_over)
 
     def _row(self, share: float) -> int:
         rows = self.height * self.symbols.down
@@ -210,9 +211,10 @@ class _Drawn:
     def _put_guides(self) -> None:
         for guide in self.chart.guides:
             share = self.y.share(guide.value)
-            if not -1e-9 <= share <= 1 + 1e-9:
-                continue
-            row, name = self._row(share), plain(f" {fit(show(guide.name, 40), self.width // 2)} ", self.symbols)
+            row = self._row(share) if -1e-9 <= share <= 1 + 1e-9 else self.bottom
+            if row >= self.bottom:
+                continue  # beside values so great it is as good as 0
+            name = plain(f" {fit(show(guide.name, 40), self.width // 2)} ", self.symbols)
             start = self.canvas.width - len(name) - 1
             self.canvas.fill(np.s_[row : row + 1], np.s_[self.left + 1 :], self.symbols.guide, "guide", over=("grid",))
             self.canvas.put(start, row, name, "guide")

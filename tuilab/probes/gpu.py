@@ -1,4 +1,4 @@
-"""The NVIDIA GPUs of this box through NVML: the only file that knows `pynvml`.
+"""The NVIDIA GPUs of this box through NVML: the only file that imports `pynvml`.
 
 NVML may be absent, leave things out, lie, hang or crash its process, so it is asked by processes that may die. A GPU is
 known by its UUID: NVML's index is not CUDA's.
@@ -7,16 +7,12 @@ known by its UUID: NVML's index is not CUDA's.
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuilab.probes import gather
+from tuilab.probes.gpu_meters import LOST_CODES, METERS, bytes_of, bytes_total, name_of
 from tuilab.text import show
 
-_IMPOSSIBLE_BYTES = 1 << 50
-# Codes of nvml.h. After one of these a GPU is left alone, because asking on may crash the process: uninitialised, driver
-# not loaded, GPU lost, reset required, driver exchanged, GPU not found.
-_LOST_CODES = {1, 9, 15, 16, 18, 28}
 _TIMEOUT_CODE = 10
 
 _REASONS = {
@@ -112,9 +108,9 @@ class Gpus:
         reading = Reading({}, {})
         try:
             self._ask(reading, "xid", lambda _, xids: self._next_xid(xids), self._xids.get(gpu.uuid))
-            for name, (call, most) in _METERS.items():
+            for name, (call, most) in METERS.items():
                 self._ask(reading, name, call, self._handles[gpu.uuid], most)
-            self._ask(reading, "memory_tree_bytes", lambda nvml, handle: _bytes_of(nvml, handle, pids), self._handles[gpu.uuid])
+            self._ask(reading, "memory_tree_bytes", lambda nvml, handle: bytes_of(nvml, handle, pids), self._handles[gpu.uuid])
         except GpuLost as lost:
             self._forget(gpu)
             xid = f" after Xid {reading.values['xid']:.0f}" if "xid" in reading.values else ""
@@ -127,7 +123,7 @@ class Gpus:
     def _take(self, index: int) -> None:
         nvml = self._nvml
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        gpu = Gpu(show(nvml.nvmlDeviceGetUUID(handle), 100), index, _name(nvml, handle), _bytes_total(nvml, handle))
+        gpu = Gpu(show(nvml.nvmlDeviceGetUUID(handle), 100), index, name_of(nvml, handle), bytes_total(nvml, handle))
         self._handles[gpu.uuid] = handle
         self._xids[gpu.uuid] = self._listen_for_xids(handle)
         self.found.append(gpu)
@@ -147,7 +143,7 @@ class Gpus:
         except ValueError as problem:
             reading.missing[name] = str(problem)
         except self._nvml.NVMLError as problem:
-            if problem.value in _LOST_CODES:
+            if problem.value in LOST_CODES:
                 raise GpuLost(str(problem)) from problem
             reading.missing[name] = str(problem)
         else:
@@ -189,73 +185,3 @@ def _import_nvml() -> Any:
     if hasattr(pynvml, "__path__") or not hasattr(pynvml, "nvmlDeviceGetComputeRunningProcesses_v3"):  # NVIDIA's is one file
         return "the module pynvml is not NVIDIA's: pip uninstall pynvml, then pip install --force-reinstall nvidia-ml-py"
     return pynvml
-
-
-def _name(nvml: Any, handle: Any) -> str:
-    try:
-        return show(nvml.nvmlDeviceGetName(handle), 100)
-    except (ValueError, nvml.NVMLError) as problem:
-        _raise_if_lost(problem)
-        return "a GPU that does not tell its name"
-
-
-def _bytes_total(nvml: Any, handle: Any) -> int | None:
-    try:
-        total = int(_memory(nvml, handle).total)
-    except nvml.NVMLError as problem:
-        _raise_if_lost(problem)
-        return None
-    return total if 0 < total < _IMPOSSIBLE_BYTES else None
-
-
-def _raise_if_lost(problem: Exception) -> None:
-    if getattr(problem, "value", None) in _LOST_CODES:
-        raise problem
-
-
-def _memory(nvml: Any, handle: Any) -> Any:
-    """Return what nvidia-smi shows; older drivers only know the call that counts what they keep for themselves as used."""
-    try:
-        return nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
-    except (nvml.NVMLError_FunctionNotFound, nvml.NVMLError_ArgumentVersionMismatch):
-        return nvml.nvmlDeviceGetMemoryInfo(handle)
-
-
-def _bytes_used(nvml: Any, handle: Any) -> float:
-    memory = _memory(nvml, handle)
-    if not 0 <= memory.used <= memory.total < _IMPOSSIBLE_BYTES:
-        raise ValueError(f"the driver said {memory.used} bytes of {memory.total}, which cannot be")
-    return float(memory.used)
-
-
-def _bytes_of(nvml: Any, handle: Any, pids: Collection[int]) -> float | None:
-    """Return the memory of `pids`; in a container NVML may name processes by pids of the host, which say nothing here."""
-    processes = nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle)
-    ours = [process.usedGpuMemory for process in processes if process.pid in pids]
-    if ours:
-        if any(used is None or used >= _IMPOSSIBLE_BYTES for used in ours):
-            raise ValueError("the driver does not tell the memory of a process")
-        return float(sum(ours))
-    if processes and not any(Path(f"/proc/{process.pid}").exists() for process in processes):
-        raise ValueError("not visible: the driver names processes by pids of the host")
-    return None
-
-
-def _throttle_mask(nvml: Any, handle: Any) -> float:
-    try:
-        return float(nvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
-    except (AttributeError, nvml.NVMLError_FunctionNotFound):  # drivers before 535
-        return float(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
-
-
-# name -> (the call, the most that can be true)
-_METERS: dict[str, tuple[Callable[[Any, Any], float], float]] = {
-    "memory_used_bytes": (_bytes_used, _IMPOSSIBLE_BYTES),
-    "busy_percent": (lambda nvml, handle: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, 100),
-    "power_w": (lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle) / 1000, 10_000),
-    "temperature_c": (lambda nvml, handle: nvml.nvmlDeviceGetTemperature(handle, 0), 200),
-    "sm_mhz": (lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM), 20_000),
-    "memory_mhz": (lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM), 50_000),
-    "throttle_mask": (_throttle_mask, 0xFFFF),
-    "ecc_uncorrected": (lambda nvml, handle: nvml.nvmlDeviceGetTotalEccErrors(handle, 1, 0), 1e9),
-}

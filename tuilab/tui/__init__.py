@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tuilab.errors import ExitCode
+from tuilab.errors import ExitCode, ScenarioError
 from tuilab.orders import RunOrder
 
 
@@ -18,8 +18,16 @@ def why_not() -> str:
     return ""
 
 
-def start(root: Path, folders: Sequence[str] = (), orders: Sequence[RunOrder] = ()) -> int:
-    """Open the screens and run the orders, one after another; return the exit code.
+def start(
+    root: Path,
+    folders: Sequence[str] = (),
+    orders: Sequence[RunOrder] = (),
+    *,
+    show: Path | None = None,
+    is_replay: bool = False,
+    fps: float = 2.0,
+) -> int:
+    """Open the screens; run the orders one after another, or show a run, live or played again; return the exit code.
 
     The guardian is forked before anything else, while this process is small and has one thread.
     """
@@ -30,12 +38,15 @@ def start(root: Path, folders: Sequence[str] = (), orders: Sequence[RunOrder] = 
     from tuilab.tui.app import TuilabApp
     from tuilab.tui.desk import Desk
 
-    desk = Desk(root, folders, settings.load())
+    desk = Desk(root, folders, settings.load(), fps)
+    app = TuilabApp(desk, orders, show, is_replay=is_replay)
     try:
-        code = TuilabApp(desk, orders).run()
+        code = app.run()
     finally:
         dismiss()
     from tuilab.tui.farewell import say_goodbye
 
+    if app.return_code and code is None:
+        raise ScenarioError("the screens failed (above); that is a mistake of tuilab. Runs go on: tuilab runs")
     say_goodbye(desk)
     return ExitCode.DONE if code is None else code

@@ -2,20 +2,22 @@
 
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-from textual.app import SystemCommand
-from textual.screen import Screen
+from typing import TYPE_CHECKING
 
 from tuilab.errors import TuilabError
 from tuilab.orders import RunOrder
 from tuilab.text import show
 from tuilab.tui import clipboard, settings, themes
 from tuilab.tui.desk import Desk
-from tuilab.tui.keys import KEYS, bindings, shown
+from tuilab.tui.keys import bindings
 from tuilab.tui.paced import PacedApp
+from tuilab.tui.palette import Keys, Scenarios
 from tuilab.tui.terminal import Terminal, leave_on_signals
+
+if TYPE_CHECKING:
+    from tuilab.drawings.symbols import Symbols
 
 
 class TuilabApp(PacedApp[int]):
@@ -24,13 +26,18 @@ class TuilabApp(PacedApp[int]):
     TITLE = "tuilab"
     CSS_PATH = "tuilab.tcss"
     BINDINGS = bindings("everywhere")
+    COMMANDS = {Keys, Scenarios}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     ENABLE_COMMAND_PALETTE = True
 
-    def __init__(self, desk: Desk, orders: Sequence[RunOrder] = ()) -> None:
+    def __init__(
+        self, desk: Desk, orders: Sequence[RunOrder] = (), show: Path | None = None, *, is_replay: bool = False
+    ) -> None:
         super().__init__()
         self.desk = desk
         self._first_orders = list(orders)
+        self._first_run = show
+        self._is_first_replay = is_replay
         for theme in themes.OURS:
             self.register_theme(theme)
         self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
@@ -41,6 +48,8 @@ class TuilabApp(PacedApp[int]):
         self._open_lab()
         if self._first_orders:
             self.run_orders(self._first_orders)
+        if self._first_run:
+            self.open_run(self._first_run, is_replay=self._is_first_replay)
 
     # ---- screens
 
@@ -64,12 +73,12 @@ class TuilabApp(PacedApp[int]):
         if self.desk.waiting:
             self.set_timer(1.0, self._start_next)
 
-    def open_run(self, run_dir: Path) -> None:
-        """Show a run: live while it goes on, else its record."""
+    def open_run(self, run_dir: Path, *, is_replay: bool = False) -> None:
+        """Show a run: live while it goes on, else its record, or played again."""
         from tuilab.tui.screens.run import RunPage
 
         try:
-            self.push_screen(RunPage(run_dir))
+            self.push_screen(RunPage(run_dir, is_replay=is_replay))
         except TuilabError as problem:
             self.tell(str(problem))
 
@@ -107,6 +116,13 @@ class TuilabApp(PacedApp[int]):
 
     # ---- what works everywhere
 
+    @property
+    def symbols(self) -> "Symbols | None":
+        """The characters that the user wants drawings made of; None: what the locale allows."""
+        from tuilab.drawings import symbols
+
+        return next((one for one in symbols.ALL if one.name == self.desk.settings.symbols), None)
+
     def tell(self, text: str, *, is_problem: bool = True) -> None:
         """Say one sentence at the edge of the screen."""
         self.notify(show(text), severity="error" if is_problem else "information", markup=False)
@@ -122,6 +138,17 @@ class TuilabApp(PacedApp[int]):
         at = themes.NAMES.index(self.theme) if self.theme in themes.NAMES else -1
         self.theme = self.desk.settings.theme = themes.NAMES[(at + 1) % len(themes.NAMES)]
 
+    def action_next_symbols(self) -> None:
+        """Draw everything with the next set of symbols."""
+        from tuilab.drawings import symbols
+        from tuilab.tui.widgets.drawing import Drawing
+
+        at = symbols.ALL.index(self.symbols) if self.symbols else 0
+        self.desk.settings.symbols = symbols.ALL[(at + 1) % len(symbols.ALL)].name
+        for screen in self.screen_stack:
+            for drawing in screen.query(Drawing):
+                drawing.redraw()
+
     def action_reset_layout(self) -> None:
         self.desk.settings = settings.Settings(has_seen_hint=True, scenario=self.desk.settings.scenario)
         self.theme = self.desk.settings.theme
@@ -132,19 +159,6 @@ class TuilabApp(PacedApp[int]):
     def action_redraw(self) -> None:
         self.redraw()
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer every key's command by its name, those of the open screen first."""
-        place = getattr(screen, "PLACE", "")
-        for key in (*KEYS.get(place, ()), *KEYS["everywhere"]):
-            owner = self if key.action.startswith("app.") else screen
-            yield SystemCommand(f"{key.word or key.help} ({shown(key)})", key.help, self._command(owner, key.action))
-
-    def _command(self, owner: object, action: str):  # type: ignore[no-untyped-def]
-        async def run() -> None:
-            await self.run_action(action, owner)  # type: ignore[arg-type]
-
-        return run
-
     def _write_to_terminal(self, data: str) -> None:
         if self._driver is not None:
             self._driver.write(data)
@@ -153,6 +167,7 @@ class TuilabApp(PacedApp[int]):
         self.exit(130 if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) else 0)
 
     def on_unmount(self) -> None:
+        self.desk.leave()
         settings.save(self.desk.settings)
 
 

@@ -15,11 +15,14 @@ from tuilab.watch import Watch
 class Desk:
     """One for the app; the screens ask it instead of the disk."""
 
-    def __init__(self, root: Path, folders: Sequence[str], settings: Settings) -> None:
+    def __init__(self, root: Path, folders: Sequence[str], settings: Settings, fps: float = 2.0) -> None:
         self.root = root
         self.folders = folders
         self.settings = settings
+        self.fps = fps  # how often what is new is drawn
+        self.predictions: dict[str, str] = {}  # by run: what the user said before it
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
+        self._spare: launch.Spare | None = None
         self.waiting: list[RunOrder] = []  # runs to be started, each when the one before is over
 
     @cached_property
@@ -33,9 +36,21 @@ class Desk:
 
     def start(self, order: RunOrder) -> Path:
         """Start a run and return its folder."""
-        run_dir, _ = launch.start(order)
+        spare, self._spare = self._spare, None
+        run_dir, _ = launch.start(order, spare)
         self.started.append(run_dir.name)
         return run_dir
+
+    def prepare(self) -> None:
+        """Keep a spare process ready for the next run, so that it starts at once; none while anything is measured."""
+        if self._spare is None and history.RUNNING not in self.verdicts().values():
+            self._spare = launch.prepare()
+
+    def leave(self) -> None:
+        """Give back what was kept ready."""
+        if self._spare is not None:
+            self._spare.dismiss()
+            self._spare = None
 
     def is_running(self) -> bool:
         """Whether the run that was started last from here goes on."""

@@ -30,5 +30,5 @@ def _line(desk: Desk, name: str) -> str:
     run = watch.summary.run
     title = f"{show(run.topic)}/{show(run.scenario)} {id}" if run else id
     if state in ("starting", "running", "stopping"):
-        return f"{title} goes on.  Come back: tuilab   follow: tuilab attach {id}   end it: tuilab stop {id}"
-    return f"{title} {state}.  Its result: tuilab attach {id}"
+        return f"{title} goes on.  Come back: tuilab attach {id}   end it: tuilab stop {id}"
+    return f"{title} {state}.  Its result: tuilab attach {id} --headless"

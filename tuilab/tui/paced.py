@@ -7,13 +7,15 @@ terminal has shown the last one, so that on a slow link frames are left out and 
 import asyncio
 import contextvars
 import time
+import traceback
 from typing import Any
 
+from rich.segment import Segment, Segments
 from textual._context import visible_screen_stack
 from textual.app import App, ReturnType
 from textual.screen import Screen
 
-from tuilab.text import is_utf8_terminal
+from tuilab.text import is_utf8_terminal, show_lines
 from tuilab.tui.frames import Frames
 from tuilab.tui.terminal import Terminal
 
@@ -48,11 +50,16 @@ class PacedApp(App[ReturnType]):
         self._frames = None
         self._mark()
 
+    def _fatal_error(self) -> None:
+        """Leave with a plain traceback; Textual's own shows every local, text of a run among them."""
+        self._exit_renderables.append(Segments([Segment(show_lines(traceback.format_exc()))]))
+        self._close_messages_no_wait()
+
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
         if not isinstance(self._driver, Terminal) or renderable is None or self._batch_count:
             super()._display(screen, renderable)
             return
-        self._driver.on_ready = self._on_ready
+        self._driver.on_ready, self._driver.on_start = self._on_ready, self.redraw
         self._drawing_context = contextvars.copy_context()
         self._mark()
         self.post_display_hook()

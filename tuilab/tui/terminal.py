@@ -32,6 +32,7 @@ class Terminal(LinuxDriver):
     def __init__(self, app: Any, **more: Any) -> None:
         super().__init__(app, **more)
         self.on_ready: Callable[[], None] = lambda: None
+        self.on_start: Callable[[], None] = lambda: None  # and again after a suspension: the terminal shows something else
         self.bytes_sent = 0
         self.round_trip_s = 0.0  # of the last frame that was answered
         self._out = os.open(os.ttyname(1), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -65,6 +66,7 @@ class Terminal(LinuxDriver):
         self._answers_expected = 1  # to the question that starting asks
         self._asked = time.monotonic()
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        self._loop.call_soon_threadsafe(self.on_start)
 
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
@@ -93,6 +95,14 @@ class Terminal(LinuxDriver):
                     typed = self._take_answers(decode(data))
                 for event in [*(parser.feed(typed) if typed else ()), *parser.tick()]:
                     self.process_message(event)
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Return what the terminal says of itself; variables that were exported once are not asked."""
+        try:
+            columns, rows = os.get_terminal_size(self._out)
+        except OSError:
+            columns, rows = 80, 24
+        return columns or 80, rows or 24
 
     def _read(self) -> bytes:
         try:

@@ -23,7 +23,7 @@ from tuilab.tui.screens.history import root_option
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets import compared
 from tuilab.tui.widgets.chart import Chart
-from tuilab.tui.widgets.pane import Pane
+from tuilab.tui.widgets.sheetpane import SheetPane
 from tuilab.watch import Watch
 
 _POLL_S = 1.5  # while one of the runs goes on
@@ -75,9 +75,9 @@ class ComparePage(Page):
     def compose_body(self) -> ComposeResult:
         with VerticalScroll(id="body", can_focus=False):
             with VerticalScroll(id="told", can_focus=False):
-                yield Pane("What differs", id="differences")
-                yield Pane("Claims", id="claims")
-                yield Pane("Numbers", id="numbers")
+                yield SheetPane("What differs", id="differences")
+                yield SheetPane("Claims", id="claims")
+                yield SheetPane("Numbers", id="numbers")
             with Vertical(id="curves"):
                 for at in range(_CHARTS):
                     chart = Chart(id=f"chart{at}")
@@ -151,10 +151,10 @@ class ComparePage(Page):
             return
         found = self._found = comparison.compare([watch.summary for watch in self._watches])
         runs = compared.run_rows(self._entries, self._clock())
-        self.query_one("#differences", Pane).sheet.show([runs, *compared.difference_sections(found, self._changes)])
-        self.query_one("#claims", Pane).sheet.show(compared.claim_sections(found))
+        self.query_one("#differences", SheetPane).sheet.show([runs, *compared.difference_sections(found, self._changes)])
+        self.query_one("#claims", SheetPane).sheet.show(compared.claim_sections(found))
         numbers = compared.number_sections(found)
-        self.query_one("#numbers", Pane).sheet.show(numbers)
+        self.query_one("#numbers", SheetPane).sheet.show(numbers)
         self.query_one("#numbers").display = bool(numbers)
         names = [f"{compared.number(at)} {store.short_id(entry.run)}" for at, entry in enumerate(self._entries)]
         scenarios = " and ".join(dict.fromkeys(found.names))
@@ -203,10 +203,10 @@ class ComparePage(Page):
         """Show the focused pane alone, or all of them again."""
         is_zoomed = self.has_class("-zoom")
         target = self.focused
-        if not is_zoomed and not isinstance(target, Pane | Chart):
+        if not is_zoomed and not isinstance(target, SheetPane | Chart):
             return
         self.set_class(not is_zoomed, "-zoom")
-        for part in (*self.query(Pane), *self.query(Chart)):
+        for part in (*self.query(SheetPane), *self.query(Chart)):
             part.styles.display = "none" if not is_zoomed and part is not target else None
         for column in (self.query_one("#told"), self.query_one("#curves")):
             column.styles.display = "none" if not is_zoomed and target not in column.children else None

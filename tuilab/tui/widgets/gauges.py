@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from tuilab.drawings.symbols import ASCII, BRAILLE
+from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.probes.gpu import throttle_names
 from tuilab.reports.plain import size
 from tuilab.text import is_utf8_terminal
@@ -56,7 +56,6 @@ class Gauges(Widget):
         self._busy: deque[float] = deque(maxlen=_HISTORY)
         self._gpus: list[GpuGauge] = []
         self._height = 0
-        self._symbols = BRAILLE if is_utf8_terminal() else ASCII
 
     def show(self, moment: Moment) -> None:
         """Show what was read now."""
@@ -129,6 +128,11 @@ class Gauges(Widget):
         slowed = [word for word in throttle_names(int(known.get("throttle_mask", 0))) if word != "idle"]
         parts += [Content.styled(f"held down: {', '.join(slowed)}", "$text-warning")] if slowed else []
         return Content("  ").join([*parts, name]).truncate(room, ellipsis=True)
+
+    @property
+    def _symbols(self) -> Symbols:
+        chosen: Symbols | None = getattr(self.app, "symbols", None)
+        return chosen or (BRAILLE if is_utf8_terminal() else ASCII)
 
     def _bar(self, share: float, width: int) -> Content:
         width = max(width, 0)

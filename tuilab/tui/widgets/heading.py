@@ -6,7 +6,7 @@ from textual.widget import Widget
 
 
 class Heading(Widget):
-    """Two texts on one line: the left one matters more when there is no room for both."""
+    """Two texts on one line; the left one gives way, and has the line for itself where it is very short."""
 
     DEFAULT_CSS = """
     Heading { height: 1; width: 100%; background: $panel; padding: 0 1; }
@@ -26,9 +26,9 @@ class Heading(Widget):
 
     def render(self) -> RenderResult:
         width = self.content_size.width
-        left = self._left.truncate(width, ellipsis=True)
-        room = width - left.cell_length - 2
-        if room < 8:
-            return left
-        right = self._right.truncate(room, ellipsis=True)
+        right = self._right.truncate(max(width * 2 // 3, 0), ellipsis=True)
+        room = width - right.cell_length - 2
+        if room < 12:
+            return self._left.truncate(width, ellipsis=True)
+        left = self._left.truncate(room, ellipsis=True)
         return Content("").join([left, Content(" " * (width - left.cell_length - right.cell_length)), right])

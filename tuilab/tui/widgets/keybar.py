@@ -36,12 +36,12 @@ class KeyBar(Widget):
         width = self.content_size.width
         note = self._note.truncate(width, ellipsis=True)
         room = width - note.cell_length - (2 if note.cell_length else 0)
-        parts: list[Content] = []
-        used = 0
-        for key in self._keys:
-            part = Content.assemble((shown(key), "bold $text-accent"), " ", (key.word, "dim"), "  ")
-            if used + part.cell_length - 2 > room:
-                break
-            parts.append(part)
-            used += part.cell_length
+        parts = [_part(key) for key in self._keys]
+        while len(parts) > 1 and sum(part.cell_length for part in parts) - 2 > room:
+            del parts[-3 if len(parts) > 3 else -1]  # how to get help and out is told as long as possible
+        used = sum(part.cell_length for part in parts)
         return Content("").join([*parts, Content(" " * max(width - used - note.cell_length, 0)), note])
+
+
+def _part(key: Key) -> Content:
+    return Content.assemble((shown(key), "bold $text-accent"), " ", (key.word, "dim"), "  ")

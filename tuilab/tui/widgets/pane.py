@@ -1,25 +1,65 @@
-"""A framed part of a screen that can have the focus, and then be zoomed."""
+"""A part of the Run screen: a frame with a title, that can be focused, scrolled and maximised."""
 
-from textual.containers import Vertical
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.widgets import Static
 
-from tuilab.tui.widgets.sheet import Sheet
+if TYPE_CHECKING:
+    from tuilab.tui.following import Shown
 
 
-class Pane(Vertical, can_focus=True):
-    """A title around a sheet; it scrolls with what it stands in."""
+@dataclass(frozen=True)
+class View:
+    """How the user wants to look at a run; every pane heeds it."""
+
+    is_log: bool | None = None  # None: as the data suggests
+    is_smooth: bool = False
+    is_timed: bool = False
+    cursor_t: int | None = None  # a moment on the clock of the records: one cursor for all panes
+    end_t: int | None = None  # show the run as it was then
+
+
+class Pane(VerticalScroll):
+    """A pane; those with lines of text give them in `lines`."""
 
     DEFAULT_CSS = """
-    Pane {
-        height: auto; border: round $border-blurred; padding: 0 1; border-title-color: $foreground; border-title-style: bold;
-        &:focus { border: round $border; border-title-color: $text-primary; }
-    }
+    Pane { border: round $border-blurred; padding: 0 1; height: 1fr; scrollbar-size: 1 1; background: $background; }
+    Pane:focus, Pane:focus-within { border: round $primary; }
+    Pane > Static { width: 100%; height: auto; }
     """
+    NAME: ClassVar[str] = ""
+    ALLOW_MAXIMIZE = True
+    can_focus = True
 
-    def __init__(self, title: str, *, id: str | None = None) -> None:
-        super().__init__(Sheet(), id=id)
+    def __init__(self, title: str) -> None:
+        super().__init__()
         self.border_title = Content(title)
 
-    @property
-    def sheet(self) -> Sheet:
-        return self.query_one(Sheet)
+    def show(self, run: "Shown", view: View) -> None:
+        """Show the run as it is now."""
+
+
+class TextPane(Pane):
+    """A pane of lines of text."""
+
+    is_followed: ClassVar[bool] = False  # stay at the end while it grows, unless the user has scrolled away
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self._text = Static(Content(""))
+        self._shown: list[Content] | None = None
+
+    def compose(self):  # type: ignore[no-untyped-def]
+        yield self._text
+
+    def put(self, lines: list[Content]) -> None:
+        """Show these lines, if they are others than before."""
+        if lines != self._shown:
+            is_at_end = self.scroll_offset.y >= self.max_scroll_y
+            self._shown = lines
+            self._text.update(Content("\n").join(lines))
+            if self.is_followed and is_at_end:
+                self.scroll_end(animate=False)

@@ -1,0 +1,145 @@
+"""Arms in processes of their own: libraries that are to be preloaded, and torchrun before the command line."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.engine import look, newest, processes_of, write_scenario
+from tuilab.errors import BoxLacks
+from tuilab.preload import check, mapped_files
+from tuilab.ranks import complete
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that can be preloaded and does nothing."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no cc: there is no library to preload")
+    path = tmp_path_factory.mktemp("libraries") / "libnothing.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", str(path)], input=b"int nothing;\n", check=True)
+    return path
+
+
+PRELOADED = """
+def body(lab):
+    return "libnothing" in open("/proc/self/maps").read()
+"""
+PRELOADING = """
+from tuilab.lab import ArmFailed
+try:
+    lab.claim("the library is loaded", lab.arm("preloaded", body, env={{"LD_PRELOAD": {path!r}}})())
+except ArmFailed as problem:
+    lab.not_testable("the library is loaded", needs=str(problem))
+"""
+
+
+def claim_about_preloading(tuilab: Tuilab, root: Path, folder: Path, path: str, **more: object) -> tuple[str, str]:
+    tuilab("run", str(write_scenario(folder, PRELOADING.format(path=path), PRELOADED)), "--headless", "--quiet", **more)
+    verdict = look(newest(root) or root).summary.claims["the library is loaded"].verdict
+    assert verdict is not None
+    return verdict.verdict, verdict.why
+
+
+def test_a_library_that_is_preloaded_is_there(tuilab: Tuilab, root: Path, tmp_path: Path, library: Path) -> None:
+    link = tmp_path / "libalias.so"
+    link.symlink_to(library)
+
+    assert claim_about_preloading(tuilab, root, tmp_path, str(library)) == ("SUPPORTED", "measured True")
+    assert claim_about_preloading(tuilab, root, tmp_path, f"{link} ") == ("SUPPORTED", "measured True")
+
+
+def test_a_library_that_the_linker_passes_over_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    """ld.so warns, goes on without it, and the exit code is 0: such an arm would be timed under a wrong name."""
+    broken = tmp_path / "libbroken.so"
+    broken.write_text("not a library")
+
+    found = [claim_about_preloading(tuilab, root, tmp_path, path) for path in ("/no/where/libx.so", str(broken))]
+
+    why = "which LD_PRELOAD names, was not loaded: it is not there, or not for this machine"
+    assert found == [("NOT TESTABLE HERE", f"/no/where/libx.so, {why}"), ("NOT TESTABLE HERE", f"{broken}, {why}")]
+
+
+def test_libraries_are_found_by_place_or_by_name() -> None:
+    """This process has a libc; which others it has does not matter."""
+    libc = next(path for path in mapped_files(Path("/proc/self/maps").read_text()) if Path(path).name.startswith("libc.so"))
+
+    check("")
+    check(f"{libc}:{Path(libc).name} $LIB/anything.so")
+    with pytest.raises(BoxLacks, match=r"libnever\.so"):
+        check(f"{libc}:libnever.so")
+
+
+# ---- torchrun
+
+RANKS = """
+import torch
+import torch.distributed as dist
+
+def reduce(lab, more, bad):
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    lab.log(0, rank=rank)
+    if rank == bad:
+        raise ValueError("this rank is bad")
+    total = torch.ones(1) * (rank + more)
+    dist.all_reduce(total)
+    dist.destroy_process_group()
+    return [total.item(), sys.stdin.read()]
+"""
+TORCHRUN = '["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2"]'
+
+
+@pytest.fixture
+def loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+
+
+def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
+    body = f'lab.claim("1 and 2 are 3", lab.arm("ranks", reduce, 1, -1, prefix={TORCHRUN})(), equals=[3, ""])'
+
+    done = tuilab("run", str(write_scenario(tmp_path, body, RANKS)), "--headless", "--quiet")
+
+    run_dir = newest(root) or root
+    summary = look(run_dir).summary
+    assert done.returncode == 0, done.stdout
+    assert {writer: line.last for (_, _, writer), line in summary.series.items()} == {"worker-1": 0, "worker-1-rank-1": 1}
+    assert not summary.damage.is_any
+    assert not list(run_dir.glob("fault-*")) and not processes_of(run_dir)
+
+
+def test_a_rank_that_fails_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
+    body = f'lab.arm("ranks", reduce, 1, 1, prefix={TORCHRUN})()'
+
+    done = tuilab("run", str(write_scenario(tmp_path, body, RANKS)), "--headless", "--quiet")
+
+    run_dir = newest(root) or root
+    summary = look(run_dir).summary
+    assert done.returncode == 4
+    assert summary.reason.startswith("ArmFailed: ")
+    assert not processes_of(run_dir)
+
+
+def test_ranks_that_hang_end_with_the_time_of_their_arm(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
+    hang = "def hang(lab):\n    time.sleep(600)\n"
+    body = f'lab.arm("ranks", hang, prefix={TORCHRUN}, timeout=8)()'
+
+    tuilab("run", str(write_scenario(tmp_path, body, hang)), "--headless", "--quiet")
+
+    run_dir = newest(root) or root
+    assert look(run_dir).summary.reason == "ArmFailed: timed out after 8 s"
+    assert not processes_of(run_dir)
+
+
+def test_only_torchrun_is_completed() -> None:
+    assert complete(["numactl", "-N", "0"]) == ["numactl", "-N", "0"]
+    assert complete(["/opt/bin/torchrun", "--standalone"])[1:] == ["-P", "-m", "tuilab.ranks", "--standalone", "--"]
+    assert complete(["torchrun"])[0] == sys.executable
+    assert complete([]) == []

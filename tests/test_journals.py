@@ -1,0 +1,131 @@
+"""Recorded runs: each is read as every view reads it, judged again, and found whole. record_journals.py makes them."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from tests.record_journals import JOURNALS, RECIPES
+from tuilab.integrity import examine
+from tuilab.judgement import RULE
+from tuilab.standing import standings
+from tuilab.verdict import judge
+from tuilab.watch import read_run
+
+VERDICTS = {
+    "tour": [
+        ("thirty steps at a learning rate of 3 end in nan", "SUPPORTED", "measured nan"),
+        ("the picture has a hole", "SUPPORTED", "measured 1"),
+        ("four GPUs are faster than one", "NOT TESTABLE HERE", "four GPUs"),
+        ("two products take at least 1.5 times as long as one", "SUPPORTED", "6 repeats"),
+        ("a product and a copy of it differ by at least 1.3 times", "REFUTED", "6 repeats; interval of 97.5 %"),
+    ],
+    "identical-arms-under-load": [
+        ("an arm is slower than itself", "INCONCLUSIVE",
+         "the machine is too noisy: 66 % of the blocks were disturbed; 6 repeats; smallest effect it could have seen: 32 %; "
+         "repeats still needed: n/a"),
+    ],
+    "drift-in-the-second-half": [("slow takes at least 1.5 times as long as fast", "SUPPORTED", "8 repeats")],
+    "outliers": [
+        ("slow takes at least 1.5 times as long as fast", "INCONCLUSIVE",
+         "8 repeats; smallest effect it could have seen: 42 %; repeats still needed: 167"),
+    ],
+    "bimodal-processes": [
+        ("slow takes at least 1.5 times as long as fast", "INCONCLUSIVE",
+         "8 repeats; smallest effect it could have seen: 23 %; repeats still needed: 98"),
+    ],
+    "computes-something-else": [
+        ("the trick is twice as fast", "INVALID", "trick does not compute what product does; 8 rounds within one process"),
+    ],
+    "crash-in-the-third-repeat": [
+        ("two is slower than one", "INCONCLUSIVE",
+         "2 repeats are too few, 6 are needed; 1 repeat failed; smallest effect it could have seen: n/a; "
+         "repeats still needed: 4"),
+    ],
+    "not-a-number": [
+        ("inf minus inf is nan", "SUPPORTED", "measured nan"),
+        ("the loss ends below one", "REFUTED", "measured nan, claimed at most 1"),
+        ("every loss is a number", "REFUTED", "measured [nan, 2], claimed -1e+308 to 1e+308"),
+    ],
+    "two-repeats": [
+        ("an arm is slower than itself", "INCONCLUSIVE",
+         "2 repeats are too few, 6 are needed; smallest effect it could have seen: n/a; repeats still needed: 4"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_recorded_run_gets_its_verdicts(name: str) -> None:
+    reached = judge(read_run(JOURNALS / name))
+
+    assert [(one.text, one.verdict, one.why) for one in reached] == VERDICTS[name]
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_recorded_run_is_whole(name: str) -> None:
+    found = examine(JOURNALS / name)
+
+    assert (found.wrong, found.unchecked, found.verdicts) == ([], 0, len(VERDICTS[name]))
+
+
+def test_every_recipe_is_recorded_and_every_record_is_small() -> None:
+    folders = {path.name for path in JOURNALS.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    bytes_total = sum(path.stat().st_size for path in JOURNALS.rglob("*.jsonl"))
+
+    assert folders == set(RECIPES) == set(VERDICTS)
+    assert bytes_total < 700_000
+
+
+def test_a_record_says_nothing_of_the_box_that_it_was_made_on() -> None:
+    text = "".join(path.read_text() for path in JOURNALS.rglob("*.jsonl"))
+
+    assert [word for word in ("/home/", "/root/", "/tmp/", "site-packages") if word in text] == []
+
+
+def test_drift_in_both_arms_leaves_their_ratio_alone() -> None:
+    (standing,) = standings(read_run(JOURNALS / "drift-in-the-second-half"))
+
+    found = standing.judgement
+    assert found.estimate == pytest.approx(1.6, rel=0.003)
+    assert found.low is not None and found.high is not None
+    assert 1.59 < found.low < found.high < 1.61
+
+
+def test_the_tour_has_everything_that_a_view_may_meet() -> None:
+    summary = read_run(JOURNALS / "tour")
+
+    bold = summary.series["loss", "bold", "worker-0"]
+    assert [(bad.step, repr(bad.value)) for bad in bold.bad[:2]] == [(2, "inf"), (3, "inf")]
+    assert (bold.bad_count, summary.series["loss", "careful", "worker-5"].count) == (28, 30)
+    assert {arm for _, arm in summary.images} == {"", "holed"}
+    assert {memory.arm for memory in summary.memory} == {"small batch", "large batch"}
+    assert len(summary.finished_repeats()) == len({writer for writer, *_ in summary.controls}) == 6
+    assert summary.resources["GPU-fake-0 memory_used_bytes"].high == 3e9
+    assert {state.throttle_mask for state in summary.gpu_states} == {4}
+    assert not math.isnan(summary.elapsed_s) and not summary.damage.is_any
+
+
+def test_on_a_busy_box_the_sensors_mark_what_left_its_core() -> None:
+    """Two processes spun beside the race; the arms were busy all the time when nothing interfered."""
+    summary = read_run(JOURNALS / "identical-arms-under-load")
+
+    blocks = [block for blocks in summary.blocks.values() for block in blocks if not block.is_rerun]
+    assert 0.3 < sum(block.is_disturbed for block in blocks) / len(blocks) < 1.0
+
+
+def test_a_verdict_by_another_rule_is_not_checked_and_one_that_was_changed_is_found(tmp_path: Path) -> None:
+    for folder, old, new in (("rule", RULE, "tuilab-1"), ("verdict", '"SUPPORTED"', '"REFUTED"')):
+        run_dir = shutil.copytree(JOURNALS / "drift-in-the-second-half", tmp_path / folder)
+        stream = run_dir / "journal" / "judge.jsonl"
+        body = stream.read_bytes()[9:-1].replace(old.encode(), new.encode())
+        stream.write_bytes(b"%08x %b\n" % (crc32(body), body))
+        assert json.loads(body)["k"] == "verdict_reached"
+
+    other, changed = (examine(tmp_path / folder) for folder in ("rule", "verdict"))
+    assert (other.wrong, other.unchecked) == ([], 1)
+    assert changed.wrong == [
+        "the verdict on “slow takes at least 1.5 times as long as fast” does not follow from the measurements"
+    ]

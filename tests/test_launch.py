@@ -1,0 +1,219 @@
+"""A spare that is started ahead: a run that gets it starts at once, and nothing else about it is different."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine import look, until, wait_for_stage, write_scenario
+from tuilab import catalog, launch, processes
+from tuilab.launch import Spare
+from tuilab.summary import RunSummary
+
+# What a scenario could find out about the process it runs in.
+SURROUNDINGS = """
+import random, resource, torch, warnings
+print("printed")
+torch.manual_seed(1)
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+for step in range(50):
+    loss = (model(torch.rand(8, 3)) - 1).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    lab.log(step, loss=loss)
+environment = dict(os.environ)
+environment["TUILAB_RUN"] = str(environment["TUILAB_RUN"] == lab.artifact("a", "a").parent.parent.name)
+lab.text(repr(sorted(environment.items())))
+lab.text(repr((os.getcwd(), os.umask(0o077), os.getsid(0) == os.getpid(), os.nice(0), sys.flags, sys.argv[0], sys.path[:-1])))
+lab.text(repr([signal.getsignal(number) for number in sorted(signal.valid_signals())]))
+lab.text(repr((signal.pthread_sigmask(signal.SIG_BLOCK, []), resource.getrlimit(resource.RLIMIT_NOFILE))))
+lab.text(repr(len(os.listdir("/proc/self/fd"))))
+lab.text(repr((torch.get_num_threads(), torch.get_num_interop_threads(), len(os.listdir("/proc/self/task")))))
+lab.text(repr((torch.get_default_dtype(), torch.is_grad_enabled(), torch.cuda.is_initialized(), warnings.filters)))
+lab.claim("the loss is what it is", loss, equals=0)
+"""
+
+EARLY = """
+import sys
+if "tuilab.worker" in sys.orig_argv:
+    print("before the order")
+"""
+
+# A daemon that is forked from a thread and leaves its session: neither the kernel nor the sampler ends it.
+DAEMON = """
+import threading
+def breed():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(0)
+thread = threading.Thread(target=breed)
+thread.start()
+thread.join()
+lab.stage("asleep")
+time.sleep(600)
+"""
+
+FRONT = "import time; from tuilab import launch; print(launch.prepare().supervisor.pid, flush=True); time.sleep(600)"
+
+
+@pytest.fixture
+def prepare() -> Iterator[Callable[[], Spare]]:
+    """Start a spare in the middle of a test: pytest changes the environment when a test begins."""
+    made: list[Spare] = []
+
+    def make() -> Spare:
+        spare = launch.prepare()
+        assert spare is not None
+        made.append(spare)
+        return spare
+
+    yield make
+    for spare in made:
+        spare.dismiss()
+
+
+def run(path: Path, root: Path, spare: Spare | None = None) -> RunSummary:
+    """Run a scenario to its end."""
+    run_dir, supervisor = start(path, root, spare)
+    supervisor.wait()
+    return look(run_dir).summary
+
+
+def start(path: Path, root: Path, spare: Spare | None) -> tuple[Path, "subprocess.Popen[bytes]"]:
+    (scenario,) = catalog.find(catalog.load([]), str(path))
+    return launch.start(launch.order(scenario, {}, root=root), spare)
+
+
+def warmth(summary: RunSummary) -> list[bool]:
+    return [worker.started.was_warm for worker in summary.workers.values() if worker.started]
+
+
+def worker_of(spare: Spare) -> tuple[int, int]:
+    """Wait for the worker of a spare and return its pid and start time."""
+    pid = until(lambda: processes.descendants(spare.supervisor.pid))[0]
+    return pid, processes.start_time(pid) or 0
+
+
+def test_a_warm_run_records_what_a_cold_one_does(
+    root: Path, tmp_path: Path, prepare: Callable[[], Spare], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random numbers, threads, environment, signals, files, output: a scenario cannot tell how it was started."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(EARLY)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    path = write_scenario(tmp_path, SURROUNDINGS)
+
+    warm = run(path, root, prepare())
+    cold = run(path, root)
+
+    assert (warmth(warm), warmth(cold)) == ([True], [False])
+    assert (warm.state, cold.state) == ("succeeded", "succeeded"), warm.reason
+    assert [text.text for text in warm.texts] == [text.text for text in cold.texts]
+    (ours,), (theirs,) = warm.series.values(), cold.series.values()
+    assert (ours.steps, ours.lows, ours.highs) == (theirs.steps, theirs.lows, theirs.highs)
+    assert [claim.measured[0].got for claim in warm.claims.values()] == [
+        claim.measured[0].got for claim in cold.claims.values()
+    ]
+    assert warm.environment["torch"] == cold.environment["torch"]
+    outputs = [(run_dir / "stdout.log").read_text() for run_dir in root.iterdir()]
+    assert outputs == ["before the order\nprinted\n"] * 2
+
+
+def test_only_the_first_worker_of_a_run_is_warm(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
+    spare = prepare()
+    path = write_scenario(tmp_path, 'lab.arm("one", body)()\nlab.log(0, x=1.0)', "def body(lab): return 1\n")
+
+    summary = run(path, root, spare)
+
+    assert summary.state == "succeeded", summary.reason
+    assert warmth(summary) == [True, False]
+
+
+def test_a_spare_whose_worker_was_killed_runs_cold(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
+    spare = prepare()
+    pid, began = worker_of(spare)
+    processes.send(pid, began, signal.SIGKILL)
+    until(lambda: processes.start_time(pid) is None)
+
+    summary = run(write_scenario(tmp_path, "lab.log(0, x=1.0)"), root, spare)
+
+    assert (summary.state, warmth(summary)) == ("succeeded", [False])
+
+
+def test_a_spare_that_was_killed_is_replaced_by_a_cold_start(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
+    spare = prepare()
+    pid, began = worker_of(spare)
+    spare.supervisor.kill()
+
+    summary = run(write_scenario(tmp_path, "lab.log(0, x=1.0)"), root, spare)
+
+    assert (summary.state, warmth(summary)) == ("succeeded", [False])
+    until(lambda: processes.start_time(pid) != began)
+
+
+def test_a_spare_from_another_environment_is_dismissed(
+    root: Path, tmp_path: Path, prepare: Callable[[], Spare], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spare = prepare()
+    pid, began = worker_of(spare)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+    summary = run(write_scenario(tmp_path, 'lab.text(os.environ["OMP_NUM_THREADS"])'), root, spare)
+
+    assert (summary.texts[0].text, warmth(summary)) == ("1", [False])
+    until(lambda: processes.start_time(pid) != began)
+
+
+def test_a_front_that_is_killed_leaves_no_spare() -> None:
+    front = subprocess.Popen([sys.executable, "-c", FRONT], stdout=subprocess.PIPE, text=True)
+    assert front.stdout is not None
+    supervisor = int(front.stdout.readline())
+    pids = [supervisor, *until(lambda: processes.descendants(supervisor))]
+    front.kill()
+    front.wait()
+    front.stdout.close()
+
+    until(lambda: [pid for pid in pids if processes.start_time(pid) is not None] == [])
+
+
+def test_a_dismissed_spare_is_gone_with_its_worker(prepare: Callable[[], Spare]) -> None:
+    spare = prepare()
+    pid, began = worker_of(spare)
+
+    spare.dismiss()
+    spare.dismiss()
+
+    assert spare.supervisor.returncode == -signal.SIGKILL
+    until(lambda: processes.start_time(pid) != began)
+
+
+def test_orphans_of_a_warm_run_are_found_by_its_name(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
+    """They were forked from a process that was started before the run had a name."""
+    spare = prepare()
+    start(write_scenario(tmp_path, DAEMON), root, spare)
+    run_dir = wait_for_stage(root, "asleep")
+    supervisor = look(run_dir).summary.run.supervisor  # type: ignore[union-attr]
+    worker = look(run_dir).summary.workers["worker-0"].started
+    processes.send(supervisor.pid, supervisor.start, signal.SIGSTOP)
+    for pid in processes.descendants(supervisor.pid):
+        if "tuilab.sampler" in processes.name_of(pid):
+            os.kill(pid, signal.SIGKILL)
+    spare.supervisor.kill()
+    spare.supervisor.wait()
+    assert worker is not None and worker.was_warm
+    until(lambda: processes.start_time(worker.pid) != worker.start)
+
+    found = processes.marked(run_dir.name)
+    said = launch.stop(run_dir)
+
+    assert len(found) == 1
+    assert "is lost; ended what was left of it: " in said
+    assert processes.marked(run_dir.name) == []

@@ -1,0 +1,145 @@
+"""How claims stand while a run goes on: provisional, from whole repeats, and reckoned only when there is a new one."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.engine import write_scenario
+from tests.test_verdict import race, recorded
+from tuilab import events
+from tuilab.glyphs import Style
+from tuilab.headless import standing_lines
+from tuilab.standing import Standings, in_words, standings
+from tuilab.summary import RunSummary, fold
+from tuilab.verdict import judge
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+
+def planned(summary: RunSummary, repeats: int) -> RunSummary:
+    assert summary.run is not None
+    summary.run.repeats = repeats
+    return summary
+
+
+def words(summary: RunSummary) -> list[str]:
+    return [in_words(standing) for standing in standings(summary)]
+
+
+def begun(summary: RunSummary, repeat: int, ratio: float) -> RunSummary:
+    """Add a repeat that is still running: it has raced, but not ended."""
+    writer = f"worker-{repeat}"
+    started = events.WorkerStarted(writer=writer, pid=1, start=1, repeat=repeat)
+    return fold([("supervisor", started), *((writer, event) for event in race(ratio, repeat, ("c",)))], summary)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "expected"),
+    [
+        (1, "so far a/b 3 after 1 of 8 repeats"),
+        (2, "so far a/b 3 [2.96, 3.03] after 2 of 8 repeats"),
+        (5, "so far a/b 3 [3, 3] after 5 of 8 repeats"),
+        (6, "so far SUPPORTED, a/b 3 [3, 3] after 6 of 8 repeats"),
+    ],
+)
+def test_the_first_repeat_has_no_interval_and_the_first_six_are_no_verdict(repeats: int, expected: str) -> None:
+    assert words(planned(recorded(repeats, ratio=3.0), 8)) == [expected]
+
+
+def test_the_interval_narrows_as_repeats_come_in() -> None:
+    found = [standings(planned(recorded(repeats, ratio=3.0), 8))[0].judgement for repeats in (2, 3, 4, 6, 8)]
+
+    widths = [one.high - one.low for one in found if one.high is not None and one.low is not None]
+    assert len(widths) == 5 and widths == sorted(widths, reverse=True)
+    assert [one.more_repeats for one in found] == [4, 3, 2, None, None]
+
+
+def test_a_repeat_that_has_not_finished_does_not_count() -> None:
+    summary = planned(recorded(3, ratio=3.0), 8)
+    before = standings(summary)
+
+    assert standings(begun(summary, 3, ratio=30.0)) == before
+
+
+def test_after_the_last_repeat_a_claim_stands_as_it_is_judged() -> None:
+    summary = planned(recorded(8, ratio=3.0, texts=("c", "d")), 8)
+
+    stands = [one.judgement for one in standings(summary)]
+    reached = judge(summary)
+    assert [(one.verdict, one.low, one.high, one.confidence) for one in stands] == [
+        (one.verdict, one.low, one.high, one.confidence) for one in reached
+    ]
+
+
+def test_between_looks_a_claim_stands_as_at_the_last_look() -> None:
+    summary = planned(recorded(9, ratio=3.0, looks=(8, 16, 24, 32, 40)), 40)
+
+    assert words(summary) == ["so far SUPPORTED, a/b 3 [2.99, 3.01] at 99.99949 % after 9 of 40 repeats"]
+
+
+def test_a_control_that_fails_is_said_at_once() -> None:
+    summary = planned(recorded(1, ratio=3.0), 8)
+    summary.differences[0][1].is_same, summary.differences[0][1].difference = False, "b does not compute what a does"
+
+    assert words(summary) == ["so far INVALID, a/b 3 after 1 of 8 repeats"]
+
+
+def test_standings_are_reckoned_once_a_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    reckoned = []
+    monkeypatch.setattr("tuilab.standing.standings", lambda summary: reckoned.append(summary) or [])
+    known, summary = Standings(), recorded(3, ratio=3.0)
+
+    for _ in range(50):
+        known.of(summary)
+    begun(summary, 3, ratio=3.0)
+    known.of(summary)
+    fold([("supervisor", events.WorkerExited(writer="worker-3", code=0))], summary)
+    known.of(summary)
+
+    assert len(reckoned) == 2
+
+
+def test_scipy_is_loaded_with_the_first_interval_and_not_before() -> None:
+    code = """
+import sys
+from tests.test_verdict import recorded
+from tuilab.standing import Standings
+known, found = Standings(), []
+for repeats in (0, 1, 2):
+    summary = recorded(repeats, ratio=3.0)
+    summary.run.repeats = 6
+    known.of(summary)
+    found.append("scipy" in sys.modules)
+print(found, "textual" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[False, True, True] False\n"
+
+
+def test_the_lines_end_when_only_the_verdict_is_left_to_come() -> None:
+    plain = Style(is_utf8=False)
+
+    open_, ended = (standing_lines(planned(recorded(count, 3.0), 6), Standings(), plain) for count in (5, 6))
+
+    assert open_ == ["? c: so far a/b 3 [3, 3] after 5 of 6 repeats"]
+    assert ended == []
+
+
+def test_a_pipe_gets_a_line_after_each_repeat_but_the_last(tuilab: Tuilab, tmp_path: Path) -> None:
+    body = """
+lab.claim("slow is slower", ratio="slow/fast", at_least=2)
+lab.race(slow=lambda: sum(range(20000)), fast=lambda: sum(range(200)), seconds=0.05)
+"""
+    done = tuilab("run", str(write_scenario(tmp_path, body)), "--json", "--repeat", "3")
+
+    said = [line for line in done.stderr.splitlines() if "so far" in line]
+    assert [line.rpartition(" after ")[2] for line in said] == ["1 of 3 repeats", "2 of 3 repeats"]
+    assert all(line.startswith("probe: ? slow is slower: so far slow/fast ") for line in said)
+    assert ["[" in line for line in said] == [False, True]
+    assert json.loads(done.stdout)["runs"][0]["claims"][0]["verdict"] == "INCONCLUSIVE"

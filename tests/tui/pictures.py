@@ -1,0 +1,52 @@
+"""Pictures of the screens as a terminal of any kind would show them, and the ones that are kept to compare with."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pyte
+from rich.color import ColorSystem
+from textual.app import App
+
+from tests.record_journals import JOURNALS
+from tuilab.tui.app import TuilabApp
+from tuilab.tui.desk import Desk
+from tuilab.tui.frames import Frames
+from tuilab.tui.settings import Settings
+
+GOLDENS = Path(__file__).parent / "goldens"
+COLOURS = {"truecolour": ColorSystem.TRUECOLOR, "256": ColorSystem.EIGHT_BIT, "16": ColorSystem.STANDARD, "none": None}
+
+
+def recorded(name: str, root: Path) -> Path:
+    """Put a recorded run into a folder of runs and return it."""
+    run_dir = root / f"20260102T030405000Z-{name}-abc123"
+    shutil.copytree(JOURNALS / name, run_dir)
+    return run_dir
+
+
+def screens(root: Path, **settings: object) -> TuilabApp:
+    """Return the app over a folder of runs, with settings that are not kept."""
+    root.mkdir(exist_ok=True, parents=True)
+    return TuilabApp(Desk(root, [], Settings(has_seen_hint=True, **settings)))  # type: ignore[arg-type]
+
+
+def picture(app: App[object], *, colours: str = "truecolour", is_utf8: bool = True) -> pyte.Screen:
+    """Return what a terminal shows of the app as it is now, by way of the bytes that it would be sent."""
+    lines = [strip._segments for strip in app.screen._compositor.render_strips()]
+    terminal = pyte.Screen(app.size.width, app.size.height)
+    pyte.Stream(terminal).feed(Frames(COLOURS[colours], is_utf8=is_utf8).difference(lines))
+    return terminal
+
+
+def text_of(terminal: pyte.Screen) -> str:
+    return "\n".join(line.rstrip() for line in terminal.display) + "\n"
+
+
+def compare(name: str, text: str) -> None:
+    """Compare with the kept picture; TUILAB_GOLDENS=write keeps this one instead, to be looked at before it is committed."""
+    kept = GOLDENS / f"{name}.txt"
+    if os.environ.get("TUILAB_GOLDENS") == "write":
+        GOLDENS.mkdir(exist_ok=True)
+        kept.write_text(text)
+    assert text == kept.read_text()

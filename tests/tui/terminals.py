@@ -1,0 +1,177 @@
+"""A real terminal for tests: a pty with `tuilab` in it, and an emulator that shows what a user would see.
+
+It answers the questions that a good terminal answers, keeps every byte that was sent, and can stop reading.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyte
+
+from tests.conftest import TUILAB
+
+PATIENCE_S = 30.0
+_QUESTION = b"\x1b[?2026$p"
+_UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9]+\$p")  # modes and questions, which draw nothing
+# What the screens may send: pointer shape, colours, cursor moves, modes, questions about modes, the keyboard protocol.
+ALLOWED = re.compile(
+    rb"(\x1b\]22;[a-z]*\x07|\x1b\[[0-9;]*m|\x1b\[[0-9]+;[0-9]+H|\x1b\[\?[0-9]+[hl]|\x1b\[[<>][0-9]*u|\x1b\[\?[0-9]+\$p|[\r\n]|[^\x00-\x1f\x7f])*"
+)
+
+
+class Terminal:
+    """A terminal of its own with a command in it, as the foreground job of a session."""
+
+    def __init__(
+        self, *command: str, columns: int = 120, rows: int = 40, env: dict[str, str], answers: bool = True, limit: int = 0
+    ) -> None:
+        self.ours, theirs = os.openpty()
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self.screen)
+        self._answers = answers
+        self._limit = limit  # bytes a second that the link takes; 0: all
+        self._link: deque[tuple[float, bytes]] = deque()  # what is on its way: when it left, and what
+        self._lock = threading.Lock()
+        self._is_reading = True
+        self._is_closed = False
+        self.sent = bytearray()
+        self._set_size(columns, rows)
+        self.before = termios.tcgetattr(theirs)
+        environment = {**env, "TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "COLORTERM": "truecolor"}
+        for name in ("TMUX", "NO_COLOR"):
+            environment.pop(name, None)
+        self.process = subprocess.Popen(
+            ["setsid", "--ctty", *command], stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True
+        )
+        os.close(theirs)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+        if limit:
+            threading.Thread(target=self._carry, daemon=True).start()
+
+    @property
+    def text(self) -> str:
+        """What the screen shows."""
+        with self._lock:
+            return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def wait_for(self, *words: str, patience_s: float = PATIENCE_S) -> str:
+        """Wait until the screen shows all the words, and return what it shows."""
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline:
+            text = self.text
+            if all(word in text for word in words):
+                return text
+            if self.process.poll() is not None and not self._thread.is_alive():
+                break
+            time.sleep(0.01)
+        raise AssertionError(f"{words} not on the screen (exit {self.process.poll()}):\n{self.text}")
+
+    def type(self, keys: str | bytes) -> None:
+        """Type these characters."""
+        os.write(self.ours, keys.encode() if isinstance(keys, str) else keys)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size, as a window does."""
+        with self._lock:
+            self.screen.resize(rows, columns)
+        self._set_size(columns, rows)
+
+    def stop_reading(self) -> None:
+        """Take nothing any more, as a link that hangs."""
+        self._is_reading = False
+
+    def wait(self, timeout: float = PATIENCE_S) -> int:
+        """Wait for the end of the command and of what it sent, and return its exit code."""
+        code = self.process.wait(timeout)
+        self._thread.join(2)
+        return code
+
+    def age_s(self) -> float:
+        """Return for how long the oldest bytes on a slow link have been on their way."""
+        return time.monotonic() - self._link[0][0] if self._link else 0.0
+
+    def is_restored(self) -> bool:
+        """Say whether the modes are as before and everything that was switched on is off again."""
+        seen = bytes(self.sent)
+        for mode in (1000, 1003, 1006, 2004, 1004, 1049):
+            if seen.rfind(b"\x1b[?%dh" % mode) > seen.rfind(b"\x1b[?%dl" % mode):
+                return False
+        is_cursor_back = seen.rfind(b"\x1b[?25h") >= seen.rfind(b"\x1b[?25l")
+        return is_cursor_back and termios.tcgetattr(self.ours) == self.before
+
+    def strange(self) -> list[bytes]:
+        """Return what was sent that the screens may not send."""
+        return [part[:40] for part in ALLOWED.sub(b"", bytes(self.sent)).split() if part]
+
+    def close(self) -> None:
+        """End everything."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+        self._is_closed = True
+        self._thread.join()  # or it would read from whoever gets the number of our descriptor next
+        with contextlib.suppress(OSError):
+            os.close(self.ours)
+
+    def _set_size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while not self._is_closed:
+                if not self._is_reading:
+                    time.sleep(0.01)
+                    continue
+                if not select.select([self.ours], [], [], 0.05)[0]:
+                    continue
+                data = os.read(self.ours, 65536)
+                if not data:
+                    return
+                if self._limit:
+                    self._link.append((time.monotonic(), data))
+                else:
+                    self._arrive(data)
+
+    def _carry(self) -> None:
+        """Be a slow link: it takes everything at once, as the buffers of ssh do, and delivers so many bytes a second."""
+        while self.process.poll() is None:
+            if not self._link:
+                time.sleep(0.005)
+                continue
+            data = self._link[0][1]
+            time.sleep(len(data) / self._limit)
+            self._arrive(data)
+            self._link.popleft()
+
+    def _arrive(self, data: bytes) -> None:
+        with self._lock:
+            self.sent += data
+            self._stream.feed(_UNKNOWN_TO_PYTE.sub(b"", data))
+        if self._answers:
+            for _ in range(data.count(_QUESTION)):
+                os.write(self.ours, b"\x1b[?2026;2$y")
+
+
+@contextlib.contextmanager
+def terminal(root: Path, *words: str, command: str = TUILAB, **more: object) -> Iterator[Terminal]:
+    """Open `tuilab ...` in a terminal with a folder of runs of its own."""
+    env = {**os.environ, "TUILAB_ROOT": str(root / "runs"), "XDG_CACHE_HOME": str(root / "cache"), **more.pop("env", {})}  # type: ignore[dict-item]
+    opened = Terminal(command, *words, env=env, **more)  # type: ignore[arg-type]
+    try:
+        yield opened
+    finally:
+        opened.close()

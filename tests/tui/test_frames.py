@@ -1,0 +1,113 @@
+"""The cell differences: whatever was on the terminal, after a frame it shows that frame, and nothing but cells was sent."""
+
+import re
+from itertools import pairwise
+
+import pyte
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.color import ColorSystem
+from rich.segment import Segment
+from rich.style import Style
+
+from tuilab.tui.frames import Frames
+
+STYLES = [None, *map(Style.parse, ("red", "bold #123456 on #654321", "reverse", "on blue", "default on default", "underline"))]
+TEXTS = st.text(alphabet="ab ─█⣿漢字é", min_size=0, max_size=12)
+SENT = re.compile(r"(\x1b\[[0-9;]*m|\x1b\[[0-9]+;[0-9]+H|[^\x00-\x1f\x7f-\x9f])*")
+
+
+def line(width: int, parts: list[tuple[str, Style | None]]) -> list[Segment]:
+    """Return a line of exactly `width` cells."""
+    segments = []
+    for text, style in parts:
+        room = width - sum(Segment(s.text).cell_length for s in segments)
+        while Segment(text).cell_length > room:
+            text = text[:-1]
+        segments.append(Segment(text, style))
+    return [*segments, Segment(" " * (width - sum(s.cell_length for s in segments)))]
+
+
+frames_of = st.lists(
+    st.lists(st.lists(st.tuples(TEXTS, st.sampled_from(STYLES)), max_size=4), min_size=4, max_size=4), min_size=1
+)
+
+
+def whole(lines: list[list[Segment]]) -> str:
+    return Frames(ColorSystem.TRUECOLOR).difference(lines)
+
+
+def shown(screen: pyte.Screen) -> list[list[tuple[object, ...]]]:
+    return [[tuple(screen.buffer[y][x])[:8] for x in range(screen.columns)] for y in range(screen.lines)]
+
+
+@given(frames_of)
+def test_differences_lead_to_the_same_screen_as_whole_frames(described: list[list[list[tuple[str, Style | None]]]]) -> None:
+    frames = Frames(ColorSystem.TRUECOLOR)
+    screen = pyte.Screen(20, 4)
+    stream = pyte.Stream(screen)
+    for parts in described:
+        lines = [line(20, row) for row in parts]
+        stream.feed(frames.difference(lines))
+        fresh = pyte.Screen(20, 4)
+        pyte.Stream(fresh).feed(whole(lines))
+
+        assert shown(screen) == shown(fresh)
+
+
+def test_the_same_frame_again_sends_nothing() -> None:
+    frames = Frames(ColorSystem.TRUECOLOR)
+    frames.difference([line(20, [("loss 0.5", STYLES[1])])])
+
+    assert frames.difference([line(20, [("loss 0.5", STYLES[1])])]) == ""
+
+
+def test_one_changed_cell_costs_a_move_a_pen_and_the_cell() -> None:
+    frames = Frames(ColorSystem.TRUECOLOR)
+    frames.difference([line(20, [("loss 0.5", STYLES[1])])])
+
+    assert frames.difference([line(20, [("loss 0.4", STYLES[1])])]) == "\x1b[1;8H\x1b[0;31m4\x1b[0m"
+
+
+def test_what_is_forgotten_is_sent_whole() -> None:
+    frames = Frames(ColorSystem.TRUECOLOR)
+    first = frames.difference([line(20, [("loss", None)])])
+    frames.forget()
+
+    assert frames.difference([line(20, [("loss", None)])]) == first
+
+
+@given(st.text(max_size=30))
+def test_no_control_character_is_ever_sent(text: str) -> None:
+    sent = whole([[Segment(text + "\x1b]0;owned\x07\x9b31m", Style(link="https://x"))]])
+
+    assert SENT.fullmatch(sent), repr(sent)
+
+
+def test_without_colours_only_attributes_are_sent() -> None:
+    assert (
+        Frames(None).difference([line(4, [("ab", Style.parse("bold red on blue"))])]) == "\x1b[1;1H\x1b[0;1mab\x1b[0m  \x1b[0m"
+    )
+
+
+def test_a_terminal_without_utf8_gets_ascii_of_the_same_width() -> None:
+    sent = Frames(None, is_utf8=False).difference([line(12, [("┌─█▸…漢é", None)])])
+
+    assert sent == "\x1b[1;1H\x1b[0m+-#>.???    \x1b[0m"
+
+
+def test_after_a_character_of_doubtful_width_the_place_is_told_again() -> None:
+    sent = whole([line(6, [("☕ab", None)])])
+
+    assert sent == "\x1b[1;1H\x1b[0m☕\x1b[1;3Hab  \x1b[0m"
+
+
+def test_near_changes_are_joined_and_far_ones_are_not() -> None:
+    frames = Frames(ColorSystem.TRUECOLOR)
+    frames.difference([line(20, [("a" * 20, None)])])
+
+    sent = frames.difference([line(20, [("baabaaaaaaaaaaaaaaab", None)])])
+
+    moves = re.findall(r"\x1b\[1;(\d+)H", sent)
+    assert moves == ["1", "20"]
+    assert all(int(a) < int(b) for a, b in pairwise(moves))

@@ -1,0 +1,146 @@
+"""The Run screen, shown from recorded runs."""
+
+import math
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.pictures import COLOURS, compare, picture, recorded, screens, text_of
+from tuilab import processes, store
+from tuilab.events import RunStarted, StateChanged
+from tuilab.journal import Writer
+from tuilab.tui.app import TuilabApp
+from tuilab.tui.screens.run import RunPage
+from tuilab.tui.widgets.series import ChartPane
+
+SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
+
+
+async def opened(pilot: Pilot[int], app: TuilabApp, run_dir: Path) -> RunPage:
+    """Open a run and wait until all of it is shown."""
+    app.open_run(run_dir)
+    await pilot.pause()
+    page = app.screen
+    assert isinstance(page, RunPage)
+    while not page.following.is_caught_up:
+        await pilot.pause(0.01)
+    page.show_panes()
+    await pilot.pause()
+    await pilot.pause()
+    return page
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", ["tour", "not-a-number", "crash-in-the-third-repeat"])
+async def test_a_recorded_run_looks_as_it_should(tmp_path: Path, name: str, size: tuple[int, int]) -> None:
+    app = screens(tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, app, recorded(name, tmp_path))
+
+        compare(f"run-{name}-{size[0]}x{size[1]}", text_of(picture(app)))
+
+
+@pytest.mark.parametrize("colours", COLOURS)
+async def test_the_words_are_the_same_in_every_depth_of_colour(tmp_path: Path, colours: str) -> None:
+    app = screens(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app, recorded("tour", tmp_path))
+        shown = picture(app, colours=colours)
+
+        compare("run-tour-120x40", text_of(shown))
+        used = {cell.fg for row in shown.buffer.values() for cell in row.values()}
+        assert (used == {"default"}) is (colours == "none")
+
+
+async def test_without_utf8_everything_is_ascii(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    app = screens(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app, recorded("tour", tmp_path))
+        text = text_of(picture(app, is_utf8=False))
+
+        assert text.isascii()
+        compare("run-tour-120x40-ascii", text)
+
+
+async def test_one_cursor_moves_over_all_charts(tmp_path: Path) -> None:
+    app = screens(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        page = await opened(pilot, app, recorded("tour", tmp_path))
+        await pilot.press("left", "left", "left")
+        await pilot.pause()
+        moments = {pane.chart.cursor_t for pane in page.query(ChartPane)}
+
+        assert None not in moments
+        assert len({round(moment / 1e8) for moment in moments if moment}) <= 2  # each chart at its point nearest to the moment
+
+
+async def test_n_goes_to_the_first_value_that_is_no_number(tmp_path: Path) -> None:
+    app = screens(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        page = await opened(pilot, app, recorded("not-a-number", tmp_path))
+        await pilot.press("n")
+        await pilot.pause()
+        readings = [reading for pane in page.query(ChartPane) for reading in pane.chart.readings]
+
+        assert any(not math.isfinite(reading.low) for reading in readings)
+
+
+async def test_z_fills_the_screen_with_a_pane_and_gives_it_back(tmp_path: Path) -> None:
+    app = screens(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        page = await opened(pilot, app, recorded("tour", tmp_path))
+        await pilot.press("tab", "z")
+        await pilot.pause()
+        whole = page.maximized
+        await pilot.press("z")
+        await pilot.pause()
+
+        assert whole is not None
+        assert page.maximized is None
+
+
+async def test_a_run_that_is_over_is_played_again(tmp_path: Path) -> None:
+    app = screens(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        page = await opened(pilot, app, recorded("tour", tmp_path))
+        whole = page.following.summary.records
+        await pilot.press("space")
+        while not page.following.is_caught_up:
+            await pilot.pause(0.01)
+        await pilot.press("space")  # pause
+        first = page.following.summary.records
+        await pilot.press("full_stop", "full_stop", "full_stop", "full_stop", "full_stop")
+        middle = page.following.summary.records
+        for _ in range(25):
+            await pilot.press("full_stop")
+        at_end = page.following.is_over, page.following.state
+
+        assert first < middle < whole
+        assert at_end == (True, "succeeded")
+
+
+async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(tmp_path: Path) -> None:
+    run_dir = store.create("alone", tmp_path)
+    with subprocess.Popen(["sleep", "60"]) as child:
+        gone = processes.identify(child.pid)
+        child.kill()
+    assert gone is not None
+    writer = Writer(run_dir / "journal" / "supervisor.jsonl")
+    writer.append(
+        RunStarted(
+            format=1, run=run_dir.name, scenario="alone", topic="mine", title="", source_sha256="", params={}, supervisor=gone,
+            tuilab="0", wall_ns=time.time_ns(),
+        )
+    )  # fmt: skip
+    writer.append(StateChanged(state="running"))
+    app = screens(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        page = await opened(pilot, app, run_dir)
+
+        assert page.following.state == "lost"
+        assert "mine/alone" in text_of(picture(app)).splitlines()[0]
+        assert "! lost" in text_of(picture(app)).splitlines()[0]

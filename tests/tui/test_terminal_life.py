@@ -1,0 +1,146 @@
+"""The screens in a real terminal: whatever happens to them, the terminal is given back, and they never eat the machine."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import TUILAB
+from tests.engine import until
+from tests.tui.terminals import terminal
+
+
+def front_of(process_id: int) -> psutil.Process:
+    """Return the process of the screens: setsid has made way for it."""
+    return psutil.Process(process_id)
+
+
+def test_q_leaves_and_gives_the_terminal_back(tmp_path: Path) -> None:
+    with terminal(tmp_path) as term:
+        term.wait_for("softmax", "quit")
+        term.type("q")
+
+        assert term.wait() == 0
+        assert term.is_restored()
+        assert term.strange() == []
+
+
+@pytest.mark.parametrize(
+    "number, code",
+    [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGQUIT, 130), (signal.SIGHUP, 0)],
+)
+def test_a_signal_leaves_in_order(tmp_path: Path, number: int, code: int) -> None:
+    with terminal(tmp_path) as term:
+        term.wait_for("softmax", "quit")
+        term.process.send_signal(number)
+
+        assert term.wait() == code
+        assert term.is_restored()
+        assert b"Traceback" not in term.sent
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1])
+def test_a_sudden_death_gives_the_terminal_back_too(tmp_path: Path, number: int) -> None:
+    with terminal(tmp_path) as term:
+        term.wait_for("softmax", "quit")
+        term.process.send_signal(number)
+
+        assert term.process.wait(30) == -number
+        until(term.is_restored)
+
+
+def test_a_terminal_that_is_gone_ends_the_screens(tmp_path: Path) -> None:
+    with terminal(tmp_path) as term:
+        term.wait_for("softmax", "quit")
+        os.close(term.ours)
+        os.kill(term.process.pid, signal.SIGCONT)
+
+        term.process.wait(10)
+
+
+def test_bytes_that_are_no_text_are_ignored(tmp_path: Path) -> None:
+    with terminal(tmp_path) as term:
+        term.wait_for("softmax", "quit")
+        term.type(b"\x80\xff\xfe\xc3\x28" + b"\x1b" * 50 + b"\x1b[200~" + bytes(range(128, 256)) + b"\x1b[201~")
+        term.type("?")
+        term.wait_for("esc")
+        term.type("\x1b")
+        term.wait_for("softmax", "quit")
+        term.type("q")
+
+        assert term.wait() == 0
+
+
+def test_a_terminal_that_takes_nothing_costs_nothing_and_lets_us_go(tmp_path: Path) -> None:
+    with terminal(tmp_path) as term:
+        term.wait_for("softmax", "quit")
+        front = psutil.Process(term.process.pid)
+        term.stop_reading()
+        for _ in range(30):
+            term.type("T")  # each a whole frame
+        before = front.cpu_times()
+        time.sleep(2)  # the span that is measured
+        after = front.cpu_times()
+        front.send_signal(signal.SIGTERM)
+
+        assert term.process.wait(10) == 130
+        assert after.user + after.system - before.user - before.system < 1.0
+
+
+@pytest.mark.parametrize("size", [(1, 1), (5, 2), (20, 5), (60, 20), (80, 24), (300, 100)])
+def test_every_size_opens_and_leaves(tmp_path: Path, size: tuple[int, int]) -> None:
+    with terminal(tmp_path, columns=size[0], rows=size[1]) as term:
+        until(lambda: b"\x1b[?1049h" in term.sent and term.sent.count(b"H") > 1)
+        term.type("q")
+
+        assert term.wait() == 0
+        assert term.is_restored()
+
+
+def test_a_storm_of_sizes_ends_with_the_right_picture(tmp_path: Path) -> None:
+    with terminal(tmp_path) as term:
+        term.wait_for("softmax", "quit")
+        for number in range(60):
+            term.resize(20 + number * 2, 8 + number % 30)
+        term.resize(100, 30)
+        until(lambda: term.text.splitlines()[-1].strip().startswith("enter"))
+        picture = term.text
+        term.type("\x0c")  # draws everything again
+        until(lambda: term.sent.endswith(b"\x1b[?2026$p"))
+
+        assert term.text == picture
+
+
+def test_no_terminal_is_refused_with_the_command_that_works(tmp_path: Path, tuilab) -> None:  # type: ignore[no-untyped-def]
+    done = tuilab()
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        "tuilab: there is no terminal, so no screens open here; "
+        "tuilab run stability --headless prints results, tuilab --help the rest\n"
+    )
+
+
+def test_a_dumb_terminal_is_refused_without_an_escape(tmp_path: Path) -> None:
+    with terminal(tmp_path, command="env", env={}) as term:
+        term.wait(5)
+    with terminal(tmp_path, "TERM=dumb", TUILAB, command="env") as term:
+        assert term.wait() == 2
+        assert b"\x1b" not in term.sent
+        assert b"--headless" in term.sent
+
+
+def test_suspended_and_resumed_it_shows_the_same(tmp_path: Path) -> None:
+    with terminal(tmp_path, "-c", f"set -m; {TUILAB}; echo suspended; fg; echo rc=$?", command="bash") as term:
+        term.wait_for("softmax", "quit")
+        before = term.text
+        term.type("\x1a")
+        until(lambda: b"suspended" in term.sent)
+        until(lambda: term.text == before)
+        term.type("q")
+
+        term.wait_for("rc=0")

@@ -1,0 +1,77 @@
+"""The attendants of a run: the sampler, which is started again when it dies, and the judge, which is asked when it is time."""
+
+import time
+from pathlib import Path
+
+from tuilab import events, orders
+from tuilab.crew import Crew
+from tuilab.journal import Writer
+from tuilab.spawn import Child, spawn_judge, spawn_sampler
+
+SAMPLER_SILENCE_S = 10.0
+SAMPLER_STARTS = 4  # the first and three more
+JUDGE_PATIENCE_S = 60.0
+_DISMISSED = "dismissed"
+
+
+class Attendants:
+    """A run goes on without them; what they could not do is recorded."""
+
+    def __init__(self, run_dir: Path, journal: Writer, crew: Crew) -> None:
+        self._run_dir = run_dir
+        self._journal = journal
+        self._crew = crew
+        self._sampler: Child | None = None
+        self._samplers_started = 0
+
+    @property
+    def pids(self) -> set[int]:
+        """The sampler, which stays when others are ended."""
+        return {self._sampler.pid} if self._sampler else set()
+
+    def start_sampler(self) -> None:
+        stream = f"sampler-{self._samplers_started}" if self._samplers_started else "sampler"
+        self._samplers_started += 1
+        try:
+            self._sampler = spawn_sampler(self._run_dir, stream)
+        except OSError as problem:
+            self._journal.append(events.SamplerEnded(reason=f"not started: {problem.strerror}", restarts=SAMPLER_STARTS))
+        else:
+            self._crew.add(self._sampler)
+
+    def note_death(self, child: Child, *, is_stopping: bool) -> bool:
+        """Take note of a death and say whether it was that of an attendant; a sampler is started again, but not for the end."""
+        if child is not self._sampler:
+            return child.writer == "judge"
+        self._sampler = None
+        if child.reason != _DISMISSED:
+            self._journal.append(events.SamplerEnded(reason=child.how_it_ended(), restarts=self._samplers_started - 1))
+            if self._samplers_started < SAMPLER_STARTS and not is_stopping:
+                self.start_sampler()
+        return True
+
+    def check_sampler(self) -> None:
+        """Kill a sampler that has not been heard for long."""
+        if self._sampler and time.monotonic() - self._sampler.last_heard > SAMPLER_SILENCE_S and not self._sampler.reason:
+            self._sampler.kill("stopped answering")
+
+    def end_sampler(self) -> None:
+        if self._sampler:
+            self._sampler.kill(_DISMISSED)
+            while self._sampler:
+                self._crew.turn(0.1)
+
+    def judge(self, *flags: str) -> int | None:
+        """Have the verdicts reached by a process of its own: statistics are slow to load. Returns its exit code."""
+        try:
+            child = spawn_judge(self._run_dir, *flags)
+        except OSError as problem:
+            self._journal.append(events.Unavailable(what="verdicts", reason=f"cannot start the judge: {problem.strerror}"))
+            return None
+        child.deadline = child.started + JUDGE_PATIENCE_S
+        self._crew.add(child)
+        while not child.is_over:
+            self._crew.turn(0.1)
+        if child.code not in (0, orders.UNDECIDED):
+            self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {child.how_it_ended()}"))
+        return child.code

@@ -1,0 +1,84 @@
+"""What a GPU is asked, question by question: each is put to NVIDIA's module about one of its handles."""
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from tuilab.text import show
+
+_IMPOSSIBLE_BYTES = 1 << 50
+# Codes of nvml.h. After one of these a GPU is left alone, because asking on may crash the process: uninitialised, driver
+# not loaded, GPU lost, reset required, driver exchanged, GPU not found.
+LOST_CODES = {1, 9, 15, 16, 18, 28}
+
+
+def name_of(nvml: Any, handle: Any) -> str:
+    """Return the name of a GPU; one may keep it to itself."""
+    try:
+        return show(nvml.nvmlDeviceGetName(handle), 100)
+    except (ValueError, nvml.NVMLError) as problem:
+        _raise_if_lost(problem)
+        return "a GPU that does not tell its name"
+
+
+def bytes_total(nvml: Any, handle: Any) -> int | None:
+    """Return the size of a GPU's memory, None where what the driver says cannot be."""
+    try:
+        total = int(_memory(nvml, handle).total)
+    except nvml.NVMLError as problem:
+        _raise_if_lost(problem)
+        return None
+    return total if 0 < total < _IMPOSSIBLE_BYTES else None
+
+
+def _raise_if_lost(problem: Exception) -> None:
+    if getattr(problem, "value", None) in LOST_CODES:
+        raise problem
+
+
+def _memory(nvml: Any, handle: Any) -> Any:
+    """Return what nvidia-smi shows; older drivers only know the call that counts what they keep for themselves as used."""
+    try:
+        return nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
+    except (nvml.NVMLError_FunctionNotFound, nvml.NVMLError_ArgumentVersionMismatch):
+        return nvml.nvmlDeviceGetMemoryInfo(handle)
+
+
+def _bytes_used(nvml: Any, handle: Any) -> float:
+    memory = _memory(nvml, handle)
+    if not 0 <= memory.used <= memory.total < _IMPOSSIBLE_BYTES:
+        raise ValueError(f"the driver said {memory.used} bytes of {memory.total}, which cannot be")
+    return float(memory.used)
+
+
+def bytes_of(nvml: Any, handle: Any, pids: Collection[int]) -> float | None:
+    """Return the memory of `pids`; in a container NVML may name processes by pids of the host, which say nothing here."""
+    processes = nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle)
+    ours = [process.usedGpuMemory for process in processes if process.pid in pids]
+    if ours:
+        if any(used is None or used >= _IMPOSSIBLE_BYTES for used in ours):
+            raise ValueError("the driver does not tell the memory of a process")
+        return float(sum(ours))
+    if processes and not any(Path(f"/proc/{process.pid}").exists() for process in processes):
+        raise ValueError("not visible: the driver names processes by pids of the host")
+    return None
+
+
+def _throttle_mask(nvml: Any, handle: Any) -> float:
+    try:
+        return float(nvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
+    except (AttributeError, nvml.NVMLError_FunctionNotFound):  # drivers before 535
+        return float(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
+
+
+# name -> (the call, the most that can be true)
+METERS: dict[str, tuple[Callable[[Any, Any], float], float]] = {
+    "memory_used_bytes": (_bytes_used, _IMPOSSIBLE_BYTES),
+    "busy_percent": (lambda nvml, handle: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, 100),
+    "power_w": (lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle) / 1000, 10_000),
+    "temperature_c": (lambda nvml, handle: nvml.nvmlDeviceGetTemperature(handle, 0), 200),
+    "sm_mhz": (lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM), 20_000),
+    "memory_mhz": (lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM), 50_000),
+    "throttle_mask": (_throttle_mask, 0xFFFF),
+    "ecc_uncorrected": (lambda nvml, handle: nvml.nvmlDeviceGetTotalEccErrors(handle, 1, 0), 1e9),
+}

@@ -1,0 +1,92 @@
+"""An arm under torchrun: every rank is a worker with a stream of its own, and rank 0 answers for all of them.
+
+    worker that asked -> supervisor -> this launcher -> torchrun -> one process a rank
+
+torchrun hands its ranks no open file but the standard ones, so the launcher lays a line of its own on their stdin. Its one
+order is only peeked at, so that each rank finds it; what rank 0 says there is passed on. A rank that fails ends torchrun, and
+so the arm.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from tuilab import orders, processes
+from tuilab.orders import Farewell, WorkerOrder
+
+_RANK = "rank"  # the word that tells a rank from the launcher
+
+
+def complete(prefix: Sequence[str]) -> list[str]:
+    """Return a prefix as it can stand before a worker's command line; for torchrun, that of torch's own environment."""
+    if prefix and Path(prefix[0]).name == "torchrun":
+        return [sys.executable, "-P", "-m", "tuilab.ranks", *prefix[1:], "--"]
+    return list(prefix)
+
+
+def main() -> None:
+    """Be the launcher (`OPTIONS OF TORCHRUN... -- COMMAND LINE OF A WORKER`), or one of the ranks."""
+    if sys.argv[1:] == [_RANK]:
+        _run_rank()
+    else:
+        _launch(sys.argv[1 : sys.argv.index("--")], socket.socket(fileno=int(sys.argv[-1])))
+
+
+def _launch(options: Sequence[str], line: socket.socket) -> None:
+    """Run torchrun with the order that waits on the line, and end as it does."""
+    order = orders.receive(line)
+    if not isinstance(order, WorkerOrder):
+        return  # the supervisor died: leave without a trace
+    command = [sys.executable, "-P", "-m", "torch.distributed.run", *options, "--no-python"]
+    ours, theirs = orders.pair()
+    with ours, theirs:
+        orders.send(ours, order)
+        rank = [sys.executable, "-P", "-m", "tuilab.ranks", _RANK]
+        follow = partial(processes.die_with_parent, os.getpid())
+        torchrun = subprocess.Popen([*command, *rank], stdin=theirs.fileno(), preexec_fn=follow)
+        theirs.close()
+        farewell = _hear(ours)
+    code = torchrun.wait()
+    for log in Path(order.run_dir).glob(f"fault-{order.writer}-rank-*.log"):
+        if not log.stat().st_size:  # the supervisor looks after that of rank 0
+            log.unlink()
+    if code and not (farewell and farewell.error):
+        farewell = Farewell(error=f"torchrun ended with exit code {code}: a rank failed, or it could not start them")
+    if farewell:
+        orders.send(line, farewell)
+    raise SystemExit(code)
+
+
+def _hear(line: socket.socket) -> Farewell | None:
+    """Return the farewell of rank 0, once every rank and torchrun itself are gone."""
+    farewell = None
+    try:
+        while message := orders.receive(line):
+            farewell = message if isinstance(message, Farewell) else farewell
+    except ConnectionResetError:  # the order, which nobody took, is lost with the last rank: that is the end of the line
+        pass
+    return farewell
+
+
+def _run_rank() -> None:
+    """Do the work of a worker; all but rank 0 talk to nobody, and their exit codes tell how they ended."""
+    from tuilab.worker import serve
+
+    line = socket.socket(fileno=os.dup(0))
+    with open(os.devnull) as null:
+        os.dup2(null.fileno(), 0)
+    order = orders.receive(line, socket.MSG_PEEK)
+    if not isinstance(order, WorkerOrder):
+        return  # the launcher died
+    if (rank := int(os.environ["RANK"])) > 0:
+        order.writer = f"{order.writer}-rank-{rank}"
+        line, _deaf = orders.pair()
+    serve(order, line)
+
+
+if __name__ == "__main__":
+    main()

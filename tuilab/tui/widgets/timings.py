@@ -1,0 +1,67 @@
+"""How long a step of each arm takes: the spread of its blocks, and the noise floor of this box as a band."""
+
+from statistics import median, quantiles
+
+from textual.app import ComposeResult
+from textual.content import Content
+
+from tuilab.drawings.picture import Picture
+from tuilab.drawings.spreads import Spread, draw_spreads
+from tuilab.drawings.symbols import Symbols
+from tuilab.summary import Block, RunSummary
+from tuilab.text import plural, show
+from tuilab.tui.following import Shown
+from tuilab.tui.widgets.drawing import Drawing
+from tuilab.tui.widgets.pane import Pane, View
+
+
+class TimingsPane(Pane):
+    """A row for each arm: median, middle half, least and greatest block."""
+
+    DEFAULT_CSS = """
+    TimingsPane { overflow: hidden; }
+    """
+    NAME = "timings"
+
+    def __init__(self) -> None:
+        super().__init__("Time of a step")
+        self._drawing = Drawing()
+
+    def compose(self) -> ComposeResult:
+        yield self._drawing
+
+    def show(self, run: Shown, view: View) -> None:
+        blocks = blocks_of(run.summary)
+        noise = noise_floor(run.summary)
+
+        def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
+            spreads = [_spread(arm, blocks[arm], look) for look, arm in enumerate(run.arms) if arm in blocks]
+            return draw_spreads(spreads, width, height, symbols, unit="s", noise=noise)
+
+        counts = tuple((arm, len(found)) for arm, found in blocks.items())
+        self._drawing.show(paint, (counts, noise))
+        disturbed = sum(block.is_disturbed for found in run.summary.blocks.values() for block in found)
+        words = f"{disturbed} of {plural(sum(map(len, run.summary.blocks.values())), 'block')} disturbed" if disturbed else ""
+        self.border_subtitle = Content.styled(words, "$text-warning") if words else None
+
+
+def blocks_of(summary: RunSummary) -> dict[str, list[Block]]:
+    """Return, by arm, the blocks that count."""
+    found: dict[str, list[Block]] = {}
+    for (_, arm), blocks in summary.blocks.items():
+        good = [block for block in blocks if not block.is_warmup and not block.is_disturbed]
+        if good:
+            found.setdefault(arm, []).extend(good)
+    return found
+
+
+def noise_floor(summary: RunSummary) -> float | None:
+    """Return the noise floor that the verdicts found, the widest of them; None while there is none."""
+    floors = [claim.verdict.noise_floor for claim in summary.claims.values() if claim.verdict and claim.verdict.noise_floor]
+    return max(floors, default=None)
+
+
+def _spread(arm: str, blocks: list[Block], look: int) -> Spread:
+    times = sorted(block.step_s for block in blocks)
+    low, _, high = quantiles(times, n=4) if len(times) > 1 else (times[0],) * 3
+    return Spread(show(arm, 30), median(times), max(low, times[0]), min(high, times[-1]), times[0], times[-1], look)

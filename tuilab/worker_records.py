@@ -1,0 +1,44 @@
+"""The records that a supervisor writes of a worker: how it started and how it ended."""
+
+import contextlib
+from pathlib import Path
+
+from tuilab import events, processes
+from tuilab.files import open_regular
+from tuilab.orders import ArmOrder
+from tuilab.spawn import Child
+
+FAULT_LIMIT = 4096  # bytes
+
+
+def started(child: Child, arm: ArmOrder | None, *, was_warm: bool) -> events.WorkerStarted:
+    record = events.WorkerStarted(
+        writer=child.writer,
+        pid=child.pid,
+        start=processes.start_time(child.pid) or 0,
+        repeat=child.repeat,
+        was_warm=was_warm,
+    )
+    if arm:
+        record.arm, record.env, record.prefix = arm.arm, arm.env, arm.prefix
+    return record
+
+
+def exited(child: Child, run_dir: Path) -> events.WorkerExited:
+    return events.WorkerExited(
+        writer=child.writer,
+        code=child.code,
+        signal=child.signal,
+        reason=child.how_it_ended(),
+        fault=_take_fault(run_dir / f"fault-{child.writer}.log"),
+        lost=max(child.farewell.lost, 0) if child.farewell else 0,
+    )
+
+
+def _take_fault(log: Path) -> str:
+    """Return what the fault handler wrote when the worker crashed; remove the file when it wrote nothing."""
+    with contextlib.suppress(OSError), open(open_regular(log), "rb") as file:
+        if text := file.read(FAULT_LIMIT).decode(errors="replace"):
+            return text
+        log.unlink()
+    return ""
