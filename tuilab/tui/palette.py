@@ -59,15 +59,14 @@ class Scenarios(Provider):
                                partial(self._run, scenario), name)  # fmt: skip
 
     async def search(self, query: str) -> Hits:
+        """Names and titles are anybody's: they are not highlighted, because Textual would read markup in them."""
         matcher = self.matcher(query)
         for scenario in self._usable:
             for verb, command in (("run", self._run), ("open", self._open)):
                 name = f"{verb} {show(scenario.id, 60)}"
-                score = matcher.match(name)
-                if score > 0:
-                    yield Hit(
-                        score, matcher.highlight(name), partial(command, scenario), name, Content(show(scenario.title, 200))
-                    )
+                if (score := matcher.match(name)) > 0:
+                    told = Content.assemble(name, "  ", (show(scenario.title, 200), "dim"))
+                    yield Hit(score, told, partial(command, scenario), name)
 
     @property
     def _lab(self) -> "TuilabApp":
