@@ -2,19 +2,17 @@
 
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from textual.app import SystemCommand
-from textual.screen import Screen
 
 from tuilab.errors import TuilabError
 from tuilab.text import show
 from tuilab.tui import clipboard, settings, themes
 from tuilab.tui.desk import Desk
-from tuilab.tui.keys import KEYS, bindings, shown
+from tuilab.tui.keys import bindings
 from tuilab.tui.paced import PacedApp
+from tuilab.tui.palette import Keys, Scenarios
 from tuilab.tui.terminal import Terminal, leave_on_signals
 
 if TYPE_CHECKING:
@@ -28,6 +26,7 @@ class TuilabApp(PacedApp[int]):
     TITLE = "tuilab"
     CSS_PATH = "tuilab.tcss"
     BINDINGS = bindings("everywhere")
+    COMMANDS = {Keys, Scenarios}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     ENABLE_COMMAND_PALETTE = True
 
@@ -159,19 +158,6 @@ class TuilabApp(PacedApp[int]):
 
     def action_redraw(self) -> None:
         self.redraw()
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer every key's command by its name, those of the open screen first."""
-        place = getattr(screen, "PLACE", "")
-        for key in (*KEYS.get(place, ()), *KEYS["everywhere"]):
-            owner = self if key.action.startswith("app.") else screen
-            yield SystemCommand(f"{key.word or key.help} ({shown(key)})", key.help, self._command(owner, key.action))
-
-    def _command(self, owner: object, action: str):  # type: ignore[no-untyped-def]
-        async def run() -> None:
-            await self.run_action(action, owner)  # type: ignore[arg-type]
-
-        return run
 
     def _write_to_terminal(self, data: str) -> None:
         if self._driver is not None:
