@@ -47,6 +47,10 @@ class Catalogue(PickList):
         self._rows = list(self._make_rows())
 
     @property
+    def count(self) -> int:
+        return len(self._rows)
+
+    @property
     def row(self) -> Row | None:
         """Where the cursor is; None when there is nothing."""
         return self._rows[self.cursor] if self.cursor < len(self._rows) else None
@@ -104,7 +108,7 @@ class Catalogue(PickList):
             self.set_open(self.row.topic, not self.is_open(self.row.topic))
 
     def on_click(self, event: events.Click) -> None:
-        if self.row and self.row.scenario is None and event.chain == 1 and event.y + self.scroll_offset.y < len(self._rows):
+        if self.row and self.row.scenario is None and event.chain == 1 and event.y + self.scroll_offset.y < self.count:
             self.action_toggle_topic()
 
     def _rebuild(self, wanted: Row | None) -> None:

@@ -26,7 +26,8 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
     """Edits a draft in place and says when it did."""
 
     DEFAULT_CSS = """
-    Form { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
+    Form { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+           scrollbar-color: $border; scrollbar-background: transparent; }
     Form .gap { height: 1; }
     Form Static { height: auto; padding-right: 1; }
     """

@@ -8,7 +8,8 @@ from textual.content import Content
 from tuilab.events import VerdictReached
 from tuilab.scenario import Scenario
 from tuilab.text import show
-from tuilab.tui.commands import check_words, line
+from tuilab.tui.commands import check_words
+from tuilab.tui.commands import line as spell_command
 from tuilab.tui.draft import Draft
 from tuilab.tui.marks import mark, plain, verdict_words
 from tuilab.tui.past import PastRun, began
@@ -53,8 +54,9 @@ class Lesson(Lines):
 
 def _topic_lines(scenarios: Sequence[Scenario], verdicts: Mapping[str, str], width: int) -> Iterator[Content]:
     usable = sum(not scenario.error for scenario in scenarios)
-    if scenarios:
-        yield from lay_out(f"enter runs {'all ' if usable > 1 else ''}{usable} with their defaults, one after another.", width)
+    what = f"all {usable} with their defaults, one after another" if usable > 1 else "it with its defaults"
+    if usable:
+        yield from lay_out(f"`enter` runs {what}.", width)
         yield Content("")
     for scenario in scenarios:
         verdict = verdicts.get(scenario.id, "")
@@ -71,7 +73,7 @@ def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
         yield from plain(text, 2000, style).wrap(width)
     yield Content("")
     yield Content("What else is wrong with it:")
-    yield from plain(line(check_words(scenario.path)), 2000, "$text-secondary").wrap(width)
+    yield from plain(spell_command(check_words(scenario.path)), 2000, "$text-secondary").wrap(width)
 
 
 def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Iterator[Content]:

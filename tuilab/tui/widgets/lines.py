@@ -25,6 +25,8 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         overflow-y: auto;
         scrollbar-size-vertical: 1;
         scrollbar-gutter: stable;
+        scrollbar-color: $border;
+        scrollbar-background: transparent;
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -113,9 +115,14 @@ class PickList(Lines):
         super().__init__(id=id)
         self.cursor = 0
 
+    @property
+    def count(self) -> int:
+        """How many lines the cursor can be on."""
+        raise NotImplementedError
+
     def move_to(self, number: int) -> None:
         """Put the cursor on a line, or on the nearest that there is, and show it."""
-        number = max(min(number, len(self._lines) - 1), 0)
+        number = max(min(number, self.count - 1), 0)
         if number != self.cursor:
             self.cursor = number
             self.refresh()
@@ -140,7 +147,7 @@ class PickList(Lines):
 
     def on_click(self, event: events.Click) -> None:
         number = event.y + self.scroll_offset.y
-        if 0 <= number < len(self._lines):
+        if 0 <= number < self.count:
             self.move_to(number)
             if event.chain == 2:
                 self.post_message(self.Chosen(self))

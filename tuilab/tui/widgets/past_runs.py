@@ -29,6 +29,10 @@ class PastRuns(PickList):
         self.renew(from_top=is_other)
 
     @property
+    def count(self) -> int:
+        return len(self._runs)
+
+    @property
     def run_dir(self) -> Path | None:
         """The run under the cursor."""
         return self._runs[self.cursor].run_dir if self.cursor < len(self._runs) else None
