@@ -10,7 +10,7 @@ from tuilab.params import parse, parse_duration, spell
 from tuilab.scenario import Param, Scenario, Value
 
 GUESS, REPEAT, BUDGET = "prediction?", "--repeat", "--budget"  # keys that no parameter can have
-_GUESS = Param("prediction", "float", 0.0, label="a number; the run tells how near it is")
+_GUESS = Param("prediction", "float", 0.0, label="the run tells how near it is")
 _BUDGET = Param("budget", "str", "", label="repeat until the claims are decided or so long: 90s, 2m, 1.5h")
 
 

@@ -25,6 +25,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("r", "show_part('runs')", "runs", "Past runs of the scenario."),
         Key("k", "toggle_quick", "quick", "Smaller sizes, one process: an answer in seconds; again: the full sizes.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
+        Key("n", "next_claim", "", "In the code: the next line that claims or races.", False),
         Key("right", "step_in", "", "Open the topic; of a scenario, go to what is open on the right.", False),
         Key("left", "step_aside", "", "Back to the list; in the list, to the topic, and close it.", False),
         Key("escape", "step_out", "", "Clear the filter, or back to the list.", False),

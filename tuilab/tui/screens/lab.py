@@ -131,7 +131,11 @@ class LabPage(Page):
             self._look_at_runs()
         else:
             self._bench.show_topic(row.topic, self._catalogue.of_topic(row.topic), self._catalogue.verdicts)
-        self._bench.show_command(self.command())
+        self._show_command()
+
+    def _show_command(self) -> None:
+        wrong = list(self.draft.problems) if self.draft and not self.draft.scenario.error else []
+        self._bench.show_command(f"✗ look at {', '.join(wrong)}" if wrong else self.command())
 
     def command(self) -> str:
         row, draft = self._catalogue.row, self.draft
@@ -198,7 +202,16 @@ class LabPage(Page):
         if draft := self.draft:
             draft.is_quick = not draft.is_quick
             self._bench.refill()
-            self._bench.show_command(self.command())
+            self._show_command()
+
+    def action_next_claim(self) -> None:
+        """Show the code, and in it the next claim."""
+        from tuilab.tui.widgets.source import Source
+
+        if isinstance(self.focused, Source):
+            self.focused.go_to_next_claim()
+        else:
+            self.action_show_part("code")
 
     def action_step_in(self) -> None:
         row = self._catalogue.row
@@ -238,7 +251,7 @@ class LabPage(Page):
             if param.name in values and values[param.name] != draft.standard(param):
                 draft.type(param.name, spelt(param, values[param.name]))
         self._bench.refill()
-        self._bench.show_command(self.command())
+        self._show_command()
         self.action_show_part("form")
 
     # ---- what the widgets say
@@ -254,7 +267,7 @@ class LabPage(Page):
         self.action_show_part(event.part)
 
     def on_form_changed(self) -> None:
-        self._bench.show_command(self.command())
+        self._show_command()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.action_run()

@@ -10,7 +10,7 @@ from textual.widgets import Input
 from tuilab.params import describe, spell
 from tuilab.scenario import Param
 from tuilab.text import show
-from tuilab.tui.draft import GUESS, Draft, is_option
+from tuilab.tui.draft import BUDGET, GUESS, REPEAT, Draft, is_option
 from tuilab.tui.marks import plain
 from tuilab.tui.widgets.choice import Choice
 
@@ -64,7 +64,7 @@ class Field(Widget):
             words = [str(choice) for choice in self.param.choices] or ["false", "true"]
             editor = Choice(words, classes="editor")
             editor.put(self.draft.text(self.key))
-        editor.styles.margin = (0, 0, 0, self._column)
+        editor.styles.margin = (0, 0, 0, self._column - (not self._is_typed))
         return editor
 
     @property
@@ -102,7 +102,15 @@ class Field(Widget):
     def _take(self, text: str) -> None:
         self.draft.type(self.key, text)
         self.refresh(layout=True)
+        self._come_into_sight()
         self.post_message(self.Changed())
+
+    def on_descendant_focus(self) -> None:
+        self._come_into_sight()
+
+    def _come_into_sight(self) -> None:
+        """Show the whole field: what is wrong stands below the value."""
+        self.call_after_refresh(self.scroll_visible, animate=False)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return 1 + len(self._note(width))
@@ -126,7 +134,7 @@ class Field(Widget):
 
     def _takes(self) -> str:
         if is_option(self.key):
-            return "" if self.param.low is None else "1..1000"
+            return {GUESS: "a number", REPEAT: "1..1000", BUDGET: "a time"}[self.key]
         if self.draft.is_changed(self.key):
             return f"default {show(spell(self.param.default), 60) or 'empty'}"
         return describe(self.param).rpartition(", ")[2] if self.param.low is not None else describe(self.param)

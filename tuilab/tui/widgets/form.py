@@ -43,7 +43,6 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         super().__init__(id="form")
         self._draft: Draft | None = None
         self._presets: list[Preset] = []
-        self._command = ""
 
     async def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
         """Build the fields of a draft; of one that is shown already, only the presets can be others."""
@@ -56,7 +55,6 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         with self.app.batch_update():
             await self.remove_children()
             await self.mount_all(self._build(draft))
-        self.show_command(self._command)
 
     def _build(self, draft: Draft) -> list[Widget]:
         if draft.scenario.error:
@@ -77,7 +75,6 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     def show_command(self, command: str) -> None:
         """Show the command line that does the same, or what stands in its way."""
-        self._command = command
         for line in self.query("#command").results(Static):
             line.update(plain(command, 2000, "$text-secondary"))
 
@@ -128,7 +125,7 @@ class _Row(Widget):
         self._lines += [Content(" " * column) + Content.styled(note, "$text-muted")] if note else []
         self._choice = choice
         choice.add_class("editor")
-        choice.styles.margin = (0, 0, 0, column)
+        choice.styles.margin = (0, 0, 0, column - 1)
 
     def compose(self) -> ComposeResult:
         yield self._choice

@@ -5,19 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from textual.content import Content
 
-from tuilab.events import VerdictReached
 from tuilab.scenario import Scenario
 from tuilab.text import show
 from tuilab.tui.commands import check_words
 from tuilab.tui.commands import line as spell_command
 from tuilab.tui.draft import Draft
 from tuilab.tui.marks import mark, plain, verdict_words
-from tuilab.tui.past import PastRun, began
+from tuilab.tui.past import PastRun, began, newest_verdicts, verdict_on
 from tuilab.tui.reading import hang, heading, lay_out
 from tuilab.tui.widgets.lines import Lines
 
 _SECTION = re.compile(r"(?m)^## +.+$")
-_GAP = re.compile(r"\{[^{}]*\}")
 _BULLETS = "Look for"
 
 
@@ -35,7 +33,7 @@ class Lesson(Lines):
         """Show a scenario's lesson, with what the newest run that said something found."""
         is_other = draft.scenario is not self._scenario
         self._scenario, self._topic = draft.scenario, ()
-        self._last = next((run for run in runs if run.verdicts or run.lacks), None)
+        self._last = newest_verdicts(runs)
         self.renew(from_top=is_other)
 
     def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> None:
@@ -109,7 +107,7 @@ def _when(last: PastRun, width: int) -> Iterator[Content]:
 
 def _found(bullet: str, claims: Sequence[str], last: PastRun | None) -> tuple[Content, Content]:
     """Return the mark in the place of a bullet, and what was measured when it was anything but supported."""
-    verdict = _verdict_on(bullet, claims, last.verdicts) if last else None
+    verdict = verdict_on(bullet, claims, last.verdicts) if last else None
     if verdict is None:
         return Content.styled("•", "$primary"), Content("")
     if verdict.verdict == "SUPPORTED":
@@ -117,30 +115,3 @@ def _found(bullet: str, claims: Sequence[str], last: PastRun | None) -> tuple[Co
     words = verdict_words(verdict.verdict)
     why = plain(f": {verdict.why}" if verdict.why else "", 300, "$text-muted")
     return mark(verdict.verdict), words[2:] + why
-
-
-def _verdict_on(bullet: str, claims: Sequence[str], verdicts: Mapping[str, VerdictReached | None]) -> VerdictReached | None:
-    """Return the verdict on the claim that a bullet states; `{...}` in a claim stands for any words."""
-    fitting = [claim for claim in claims if _fits(_words(bullet), _words(claim))]
-    for text, verdict in verdicts.items():
-        if _words(text) == _words(bullet) or any(_fits(_words(text), _words(claim)) for claim in fitting):
-            return verdict
-    return None
-
-
-def _words(text: str) -> str:
-    return " ".join(text.replace("`", "").split()).removesuffix(".")
-
-
-def _fits(text: str, claim: str) -> bool:
-    """Compare word for word; part by part, because a pattern with many gaps could be slow."""
-    first, *gaps = _GAP.split(claim)
-    if not gaps:
-        return text == claim
-    *middle, last = gaps
-    at = len(first)
-    for part in middle:
-        at = text.find(part, at) + len(part)
-        if at < len(part):
-            return False
-    return text.startswith(first) and text[at:].endswith(last)

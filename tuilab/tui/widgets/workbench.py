@@ -40,6 +40,7 @@ class Workbench(Vertical):
         self.part = part if part in PARTS else "lesson"
         self._draft: Draft | None = None  # None: a topic is shown
         self._runs: Sequence[PastRun] = ()
+        self._command = ""
         self._lesson = Lesson()
         self._form: Form | None = None
         self._widgets: dict[str, Part] = {"lesson": self._lesson}
@@ -73,7 +74,7 @@ class Workbench(Vertical):
         scenario = draft.scenario
         self._draft, self._runs = draft, runs
         self.border_title = plain(f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}")
-        self.query_one("#title", Static).update(plain(scenario.title or scenario.id, 300))
+        self.query_one("#title", Static).update(plain(scenario.title or scenario.id, 160))
         self.call_later(self._show_part)
 
     def show_runs(self, runs: Sequence[PastRun]) -> None:
@@ -83,6 +84,7 @@ class Workbench(Vertical):
 
     def show_command(self, command: str) -> None:
         """Show the command line that does what the form says."""
+        self._command = command
         self.border_subtitle = plain(command, 500)
         if self._form:
             self._form.show_command(command)
@@ -120,6 +122,7 @@ class Workbench(Vertical):
             widget.display = name == part
         if self._draft:
             await self._widgets[part].fill(self._draft, self._runs)
+        self.show_command(self._command)
 
     def _make(self, part: str) -> Part:
         """Return a new widget for a part; loaded only when it is wanted."""
