@@ -53,8 +53,8 @@ class Desk:
         return run_dir
 
     def prepare(self) -> None:
-        """Keep a spare process ready for the next run, so that it starts at once; none while anything is measured."""
-        if self._spare is None and history.RUNNING not in self.verdicts().values():
+        """Keep a spare process ready for the next run, so that it starts at once; not to be called while a run goes on."""
+        if self._spare is None:
             from tuilab import launch
 
             self._spare = launch.prepare()

@@ -27,6 +27,7 @@ from tuilab.tui.widgets.lines import PickList
 from tuilab.tui.widgets.workbench import Workbench
 
 _LOOK_AGAIN_S = 2.0  # while something runs
+_READING_S = 0.5  # a user who stays longer is reading
 _HINT = "First time here?  ↑ ↓ choose a lesson · enter runs it on this box · ? shows the keys"
 
 
@@ -315,9 +316,16 @@ class LabPage(Page):
         self._catalogue.show_verdicts(event.verdicts)
         if self.scenario is None:
             self._show_chosen()
-        if RUNNING in event.verdicts.values() and self.is_current and not self._will_look_again:
+        if RUNNING not in event.verdicts.values():
+            self.set_timer(_READING_S, self._prepare)
+        elif self.is_current and not self._will_look_again:
             self._will_look_again = True
             self.set_timer(_LOOK_AGAIN_S, self._look_again)
+
+    def _prepare(self) -> None:
+        """Have a process ready by the time that the lesson is read."""
+        if self.is_current and not self.desk.is_running():
+            self.desk.prepare()
 
     def _look_again(self) -> None:
         self._will_look_again = False
