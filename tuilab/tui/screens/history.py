@@ -215,7 +215,7 @@ class HistoryPage(Page):
         if self.runs.marked:
             parts.append(f"{len(self.runs.marked)} marked")
         left = Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
-        self.heading.show(left, plain(str(self.desk.root), 200, "dim"))
+        self.heading.show(left, plain(str(self.desk.root), 60, "dim") if self.size.width >= 120 else Content(""))
 
     def _show_details(self) -> None:
         entry = self.runs.chosen
