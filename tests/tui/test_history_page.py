@@ -52,7 +52,7 @@ async def test_a_filter_narrows_as_one_types_and_escape_shows_everything_again(t
     async with opened(three, "h") as pilot:
         for keys in (["slash", *"refuted"], ["space", *"tied"], ["space", *"zzz"], ["escape"]):
             await press(pilot, *keys)
-            seen.append([entry.run[-6:] for entry in pilot.app.screen.query_one(RunList).in_view])
+            seen.append([run[-6:] for run in pilot.app.screen.query_one(RunList).in_view])
 
         assert isinstance(pilot.app.screen, HistoryPage)
     assert seen == [["aaaaaa"], ["aaaaaa"], [], ["cccccc", "bbbbbb", "aaaaaa"]]
