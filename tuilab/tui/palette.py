@@ -53,10 +53,12 @@ class Scenarios(Provider):
         self._usable = [scenario for scenario in self._lab.desk.scenarios if not scenario.error]
 
     async def discover(self) -> Hits:
-        for scenario in self._usable[:1]:
-            name = f"run {show(scenario.id, 60)}"
-            yield DiscoveryHit(Content(f"{name}, open {show(scenario.id, 60)}, or any other scenario by its name"),
-                               partial(self._run, scenario), name)  # fmt: skip
+        """Name one, so that it is known that they can be asked for; opening it does no harm."""
+        last = self._lab.desk.settings.scenario
+        for scenario in [one for one in self._usable if one.id == last] or self._usable[:1]:
+            name = f"open {show(scenario.id, 60)}"
+            told = Content.assemble(name, ("  or run it; the same for every other scenario", "dim"))
+            yield DiscoveryHit(told, partial(self._open, scenario), name)
 
     async def search(self, query: str) -> Hits:
         """Names and titles are anybody's: they are not highlighted, because Textual would read markup in them."""
