@@ -7,18 +7,18 @@ from pathlib import Path
 
 from tuilab import places
 from tuilab.errors import TuilabError
-from tuilab.params import spell
-from tuilab.scenario import Value
-from tuilab.tui.draft import Draft
+from tuilab.scenario import Param, Value
+from tuilab.tui.draft import BUDGET, Draft, spelt
 
 
 def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str]:
     """Return the words of the command that runs a draft; UsageError when it cannot be run as it is."""
     words = ["tuilab", "run", draft.scenario.id]
-    words += [word for name, value in draft.given().items() for word in _option(name, value)]
+    params = {param.name: param for param in draft.scenario.params}
+    words += [word for name, value in draft.given.items() for word in _option(params[name], value)]
     words += ["--quick"] if draft.is_quick else []
-    words += ["--repeat", str(draft.repeats())] if draft.repeats() else []
-    words += ["--budget", draft.budget.strip()] if draft.budget_s() else []
+    words += ["--repeat", str(draft.repeats)] if draft.repeats else []
+    words += ["--budget", draft.text(BUDGET).strip()] if draft.budget_s else []
     return words + _folders(draft.scenario.path, root, folders)
 
 
@@ -33,16 +33,16 @@ def check_words(path: str) -> list[str]:
     return ["tuilab", "check", path]
 
 
-def spelt(words: Sequence[str]) -> str:
+def line(words: Sequence[str]) -> str:
     """Return words as a shell takes them."""
     return shlex.join(words)
 
 
-def _option(name: str, value: Value) -> list[str]:
-    option = name.replace("_", "-")
+def _option(param: Param, value: Value) -> list[str]:
+    option = param.name.replace("_", "-")
     if isinstance(value, bool):
         return [f"--{option}" if value else f"--no-{option}"]
-    text = spell(value)
+    text = spelt(param, value)
     return [f"--{option}={text}"] if text.startswith("-") else [f"--{option}", text]
 
 

@@ -20,6 +20,8 @@ class Desk:
         self.folders = folders
         self.settings = settings
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
+        self.guesses: dict[str, str] = {}  # by scenario, for its next run
+        self.predictions: dict[str, str] = {}  # by run: the guess it was started with
         self.waiting: list[RunOrder] = []  # runs to be started, each when the one before is over
 
     @cached_property
@@ -35,6 +37,8 @@ class Desk:
         """Start a run and return its folder."""
         run_dir, _ = launch.start(order)
         self.started.append(run_dir.name)
+        if guess := self.guesses.pop(order.scenario, ""):
+            self.predictions[run_dir.name] = guess
         return run_dir
 
     def is_running(self) -> bool:

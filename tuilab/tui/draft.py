@@ -9,8 +9,9 @@ from tuilab.orders import RunOrder
 from tuilab.params import parse, parse_duration, spell
 from tuilab.scenario import Param, Scenario, Value
 
-GUESS = Param("prediction", "float", 0.0, label="your guess; the run tells how near it is")
-BUDGET = Param("budget", "str", "", label="repeat until the claims are decided or this time is spent: 90s, 2m, 1.5h")
+GUESS, REPEAT, BUDGET = "prediction?", "--repeat", "--budget"  # keys that no parameter can have
+_GUESS = Param("prediction", "float", 0.0, label="the run tells how near it is")
+_BUDGET = Param("budget", "str", "", label="repeat until the claims are decided or so long: 90s, 2m, 1.5h")
 
 
 @dataclass
@@ -18,91 +19,90 @@ class Draft:
     """The next run of a scenario; a field that nobody touched follows the defaults, or the quick values."""
 
     scenario: Scenario
-    typed: dict[str, str] = field(default_factory=dict)  # by parameter
     is_quick: bool = False
-    repeat: str = ""
-    budget: str = ""
-    guess: str = ""
+    typed: dict[str, str] = field(default_factory=dict)  # by field
+
+    @property
+    def fields(self) -> dict[str, Param]:
+        """Every field of the form, from top to bottom."""
+        guess = {GUESS: _GUESS} if "Predict" in self.scenario.sections else {}
+        own = {param.name: param for param in self.scenario.params}
+        return guess | own | {REPEAT: self._repeat_param, BUDGET: _BUDGET}
+
+    def text(self, key: str) -> str:
+        """Return what stands in a field."""
+        return self.typed.get(key, "" if is_option(key) else spelt(self.fields[key], self.standard(self.fields[key])))
+
+    def type(self, key: str, text: str) -> None:
+        """Take what was typed into a field."""
+        self.typed[key] = text
+
+    def problem(self, key: str) -> str:
+        """Return what is wrong in a field; nothing when it can be used."""
+        text = self.text(key)
+        if is_option(key) and not text.strip():
+            return ""
+        param = self.fields[key]
+        try:
+            parse_duration(text) if key == BUDGET else parse(param, text)
+        except UsageError as problem:
+            return str(problem).removeprefix(f"{param.name}: ")
+        return ""
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What is wrong, by field, from top to bottom."""
+        return {key: problem for key in self.fields if (problem := self.problem(key))}
+
+    def is_changed(self, key: str) -> bool:
+        """Whether a field says something else than the default."""
+        if is_option(key):
+            return bool(self.text(key).strip())
+        return bool(self.problem(key)) or parse(self.fields[key], self.text(key)) != self.fields[key].default
 
     def standard(self, param: Param) -> Value:
         """Return the value of a field that nobody touched."""
         return param.quick if self.is_quick and param.quick is not None else param.default
 
-    def text(self, param: Param) -> str:
-        """Return what stands in the field of a parameter."""
-        return self.typed.get(param.name, spell(self.standard(param)))
-
-    def type(self, param: Param, text: str) -> None:
-        """Take what was typed into the field of a parameter."""
-        self.typed[param.name] = text
-
-    def problem(self, param: Param) -> str:
-        """Return what is wrong in a field; nothing when it can be used."""
-        try:
-            parse(param, self.text(param))
-        except UsageError as problem:
-            return str(problem).removeprefix(f"{param.name}: ")
-        return ""
-
-    def is_changed(self, param: Param) -> bool:
-        """Whether a field says something else than the default."""
-        try:
-            return parse(param, self.text(param)) != param.default
-        except UsageError:
-            return True
-
+    @property
     def given(self) -> dict[str, Value]:
-        """Return the values that the command line must name; UsageError when one cannot be used."""
-        values = {param.name: (param, parse(param, self.text(param))) for param in self.scenario.params}
+        """The values that a command line must name; UsageError when one cannot be used."""
+        values = {param.name: (param, parse(param, self.text(param.name))) for param in self.scenario.params}
         return {name: value for name, (param, value) in values.items() if value != self.standard(param)}
 
     @property
-    def repeat_param(self) -> Param:
-        """The field of repeats, with the number that stands for an empty one."""
-        usual = launch.REPEATS if self.scenario.is_timed and not self.is_quick else 1
-        return Param("repeat", "int", usual, label="fresh processes to run it in", low=1, high=1000)
-
     def repeats(self) -> int | None:
-        """Return the repeats that were asked for."""
-        return int(parse(self.repeat_param, self.repeat)) if self.repeat.strip() else None
+        """The repeats that were asked for."""
+        return int(parse(self._repeat_param, self.text(REPEAT))) if self.text(REPEAT).strip() else None
 
+    @property
     def budget_s(self) -> float | None:
-        """Return the seconds that may be spent."""
-        return parse_duration(self.budget) if self.budget.strip() else None
-
-    def problems(self) -> dict[str, str]:
-        """Return what is wrong, by the name of the field, from top to bottom."""
-        found = {GUESS.name: _problem_of(self.check_guess)}
-        found |= {param.name: self.problem(param) for param in self.scenario.params}
-        found |= {"repeat": _problem_of(self.repeats), BUDGET.name: _problem_of(self.budget_s)}
-        return {name: problem for name, problem in found.items() if problem}
-
-    def check_guess(self) -> None:
-        """Raise UsageError when the prediction is no number."""
-        if self.guess.strip():
-            parse(GUESS, self.guess)
+        """The seconds that may be spent."""
+        return parse_duration(self.text(BUDGET)) if self.text(BUDGET).strip() else None
 
     def order(self, root: Path, argv: list[str]) -> RunOrder:
         """Return the run as it is to be started."""
+        repeats, budget_s = self.repeats, self.budget_s
         return launch.order(
-            self.scenario,
-            self.given(),
-            root=root,
-            repeats=self.repeats(),
-            budget_s=self.budget_s(),
-            is_quick=self.is_quick,
-            argv=argv,
+            self.scenario, self.given, root=root, repeats=repeats, budget_s=budget_s, is_quick=self.is_quick, argv=argv
         )
 
     def clear(self) -> None:
-        """Put everything but the prediction back to what it is without a word from anybody."""
-        self.typed.clear()
-        self.is_quick, self.repeat, self.budget = False, "", ""
+        """Forget what was typed, but not the prediction."""
+        self.is_quick = False
+        self.typed = {key: text for key, text in self.typed.items() if key == GUESS}
+
+    @property
+    def _repeat_param(self) -> Param:
+        usual = launch.REPEATS if self.scenario.is_timed and not self.is_quick else 1
+        return Param("repeat", "int", usual, label="fresh processes to run it in", low=1, high=1000)
 
 
-def _problem_of(check: object) -> str:
-    try:
-        check()  # type: ignore[operator]
-    except UsageError as problem:
-        return str(problem).partition(": ")[2] or str(problem)
-    return ""
+def spelt(param: Param, value: Value) -> str:
+    """Return a value as it is typed for a parameter; a choice has one spelling only."""
+    return str(value) if param.type == "choice" else spell(value)
+
+
+def is_option(key: str) -> bool:
+    """Whether a field is no parameter of the scenario; such a field may be left empty."""
+    return not key.isidentifier()

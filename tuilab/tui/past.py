@@ -1,7 +1,9 @@
 """The past runs of a scenario: what changed, how it ended, what it found."""
 
 import calendar
+import re
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from tuilab.errors import TuilabError
 from tuilab.events import RunStarted, VerdictReached
 from tuilab.watch import Watch
 
+_GAP = re.compile(r"\{[^{}]*\}")
 NEWEST = 30  # runs that are looked at; History shows them all
 
 
@@ -67,3 +70,35 @@ def began(run_dir: Path) -> str:
     except ValueError:
         return ""
     return time.strftime("%d %b %H:%M", time.localtime(utc))
+
+
+def newest_verdicts(runs: Sequence[PastRun]) -> PastRun | None:
+    """Return the newest of some runs that said something about its claims."""
+    return next((run for run in runs if any(run.verdicts.values()) or run.lacks), None)
+
+
+def verdict_on(bullet: str, claims: Sequence[str], verdicts: Mapping[str, VerdictReached | None]) -> VerdictReached | None:
+    """Return the verdict on the claim that a bullet states; `{...}` in a claim stands for any words."""
+    fitting = [claim for claim in claims if _fits(_words(bullet), _words(claim))]
+    for text, verdict in verdicts.items():
+        if _words(text) == _words(bullet) or any(_fits(_words(text), _words(claim)) for claim in fitting):
+            return verdict
+    return None
+
+
+def _words(text: str) -> str:
+    return " ".join(text.replace("`", "").split()).removesuffix(".")
+
+
+def _fits(text: str, claim: str) -> bool:
+    """Compare word for word; part by part, because a pattern with many gaps could be slow."""
+    first, *gaps = _GAP.split(claim)
+    if not gaps:
+        return text == claim
+    *middle, last = gaps
+    at = len(first)
+    for part in middle:
+        at = text.find(part, at) + len(part)
+        if at < len(part):
+            return False
+    return text.startswith(first) and text[at:].endswith(last)

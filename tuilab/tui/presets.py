@@ -9,7 +9,7 @@ from tuilab import store
 from tuilab.errors import UsageError
 from tuilab.params import parse
 from tuilab.scenario import Param, Scenario
-from tuilab.tui.draft import Draft
+from tuilab.tui.draft import BUDGET, REPEAT, Draft, is_option, spelt
 from tuilab.tui.past import PastRun
 
 _CODE = re.compile(r"`(--[^`\n]{1,200})`")
@@ -17,19 +17,19 @@ _MOST = 12
 
 
 class Preset(NamedTuple):
-    """Values for a form, and what they are called."""
+    """Values for a form, by field, and what they are called."""
 
     name: str
     typed: dict[str, str]
     is_quick: bool = False
-    repeat: str = ""
-    budget: str = ""
 
     def fill(self, draft: Draft) -> None:
         """Put the values in a draft."""
         draft.clear()
-        draft.is_quick, draft.repeat, draft.budget = self.is_quick, self.repeat, self.budget
-        draft.typed.update({param.name: self.typed[param.name] for param in draft.scenario.params if param.name in self.typed})
+        draft.is_quick = self.is_quick
+        for key, param in draft.fields.items():
+            if key in self.typed and (is_option(key) or self.typed[key] != spelt(param, draft.standard(param))):
+                draft.type(key, self.typed[key])
 
 
 DEFAULTS = Preset("defaults", {})
@@ -38,7 +38,7 @@ DEFAULTS = Preset("defaults", {})
 def presets(scenario: Scenario, runs: Sequence[PastRun] = ()) -> list[Preset]:
     """Return what a form can start from: the defaults, the lesson's changes, the values of earlier runs."""
     found = [DEFAULTS, *try_next(scenario), *(preset for run in runs if (preset := of_run(run, scenario)))]
-    unlike = {(tuple(preset.typed.items()), *preset[2:]): preset for preset in reversed(found)}  # the first of equals stays
+    unlike = {(tuple(preset.typed.items()), preset.is_quick): preset for preset in reversed(found)}  # the first of equals stays
     return list(reversed(unlike.values()))[:_MOST]
 
 
@@ -52,11 +52,13 @@ def of_run(run: PastRun, scenario: Scenario) -> Preset | None:
     """Return the values of an earlier run; None when it had nothing but defaults or is of another scenario."""
     if run.run is None or run.run.scenario != scenario.id:
         return None
-    usual = Draft(scenario, is_quick=run.run.quick).repeat_param.default
-    budget = f"{run.run.budget_s:g}s" if run.run.budget_s else ""
-    repeat = str(run.run.repeats) if not budget and run.run.repeats != usual else ""
-    preset = Preset(f"run {store.short_id(run.run_dir.name)}", run.changes, run.run.quick, repeat, budget)
-    return preset if any(preset[1:]) else None
+    typed = dict(run.changes)
+    if run.run.budget_s:
+        typed[BUDGET] = f"{run.run.budget_s:g}s"
+    elif run.run.repeats != Draft(scenario, run.run.quick).fields[REPEAT].default:
+        typed[REPEAT] = str(run.run.repeats)
+    preset = Preset(f"run {store.short_id(run.run_dir.name)}", typed, run.run.quick)
+    return preset if typed or run.run.quick else None
 
 
 def _read_options(scenario: Scenario, text: str) -> dict[str, str]:
