@@ -35,13 +35,11 @@ class LabPage(Page):
 
     PLACE = "lab"
     BINDINGS = bindings("lab")
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-normal"), (110, "-wide"), (170, "-generous")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-normal")]
     DEFAULT_CSS = """
     LabPage #columns { height: 1fr; }
     LabPage #hint { height: auto; padding: 0 1; color: $text-accent; text-style: bold; }
-    LabPage #left { width: 34; }
-    LabPage.-wide #left { width: 42; }
-    LabPage.-generous #left { width: 80; }
+    LabPage #left { width: 35%; min-width: 34; }
     LabPage.-narrow #left { width: 1fr; }
     LabPage.-narrow #right { display: none; }
     LabPage.-narrow.-reading #left { display: none; }

@@ -42,21 +42,32 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
     def __init__(self) -> None:
         super().__init__(id="form")
         self._draft: Draft | None = None
+        self._built: Draft | None = None  # whose fields are there
+        self._goal: str | None = None  # the field that is to have the focus
         self._presets: list[Preset] = []
+        self._command = ""
 
-    async def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
-        """Build the fields of a draft; of one that is shown already, only the presets can be others."""
+    def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
+        """Show the fields of a draft; of one that is shown already, only the presets can be others."""
         self._presets = presets(draft.scenario, runs)
-        if draft is self._draft:
+        self._draft = draft
+        self.call_later(self._build)
+
+    async def _build(self) -> None:
+        """Make the fields, unless they are there; asked several times meanwhile, it makes only the newest."""
+        if self._draft is self._built:
             for choice in self.query("#values").results(Choice):
                 choice.offer([preset.name for preset in self._presets])
-            return
-        self._draft = draft
-        with self.app.batch_update():
-            await self.remove_children()
-            await self.mount_all(self._build(draft))
+        elif self._draft:
+            self._built = self._draft
+            with self.app.batch_update():
+                await self.remove_children()
+                await self.mount_all(self._make(self._draft))
+            self.show_command(self._command)
+        if self._goal is not None:
+            self._go_to(self._goal)
 
-    def _build(self, draft: Draft) -> list[Widget]:
+    def _make(self, draft: Draft) -> list[Widget]:
         if draft.scenario.error:
             return [Static(plain("There is no form: the file cannot be used.", None, "$text-muted"))]
         column = max(9, min(18, max(len(param.name) for param in draft.fields.values()) + 4))
@@ -75,11 +86,17 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     def show_command(self, command: str) -> None:
         """Show the command line that does the same, or what stands in its way."""
+        self._command = command
         for line in self.query("#command").results(Static):
             line.update(plain(command, 2000, "$text-secondary"))
 
     def go_to(self, key: str = "") -> None:
-        """Give the focus to a field, else to the first."""
+        """Give the focus to a field, else to the first, as soon as there is one."""
+        self._goal = key
+        self.call_later(self._build)
+
+    def _go_to(self, key: str) -> None:
+        self._goal = None
         editors = [field.editor for field in self.query(Field) if field.key == key]
         for editor in editors or self.query(".editor").results(Widget):
             editor.focus()

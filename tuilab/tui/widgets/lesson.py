@@ -29,12 +29,13 @@ class Lesson(Lines):
         self._verdicts: Mapping[str, str] = {}
         self._last: PastRun | None = None
 
-    async def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
+    def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
         """Show a scenario's lesson, with what the newest run that said something found."""
+        last = newest_verdicts(runs)
         is_other = draft.scenario is not self._scenario
-        self._scenario, self._topic = draft.scenario, ()
-        self._last = newest_verdicts(runs)
-        self.renew(from_top=is_other)
+        if is_other or last is not self._last:
+            self._scenario, self._last, self._topic = draft.scenario, last, ()
+            self.renew(from_top=is_other)
 
     def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> None:
         """Show what a topic has."""

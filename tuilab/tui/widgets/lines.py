@@ -41,6 +41,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: Sequence[Content] = ()
+        self._width_laid = 0
 
     def lay_out(self, width: int) -> Sequence[Content]:
         """Return the lines at a width."""
@@ -51,6 +52,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         width = self.scrollable_content_region.width
         if not width:
             return  # not on the screen yet: the first size will call
+        self._width_laid = width
         self._lines = self.lay_out(width)
         self.virtual_size = Size(width, len(self._lines))
         if from_top:
@@ -58,7 +60,8 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def on_resize(self) -> None:
-        self.renew()
+        if self.scrollable_content_region.width != self._width_laid:
+            self.renew()
 
     def render_line(self, y: int) -> Strip:
         number = y + self.scroll_offset.y

@@ -21,7 +21,7 @@ class PastRuns(PickList):
         self._runs: Sequence[PastRun] = ()
         self._scenario: Scenario | None = None
 
-    async def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
+    def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
         """Show a scenario's runs; of another scenario from the top."""
         is_other = draft.scenario is not self._scenario
         self._scenario, self._runs = draft.scenario, runs

@@ -37,7 +37,7 @@ class Source(Lines):
         self._claims: Mapping[int, str] = {}  # by line, counted from 1; empty for a race
         self._signs: Mapping[int, Content] = {}
 
-    async def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
+    def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
         """Read and show the file of a scenario, and what its claims came to."""
         is_other = draft.scenario.path != self._path
         if is_other:

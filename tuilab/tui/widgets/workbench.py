@@ -67,7 +67,7 @@ class Workbench(Vertical):
         self.border_title = plain(topic, 60)
         self.query_one("#title", Static).update(plain(f"{show(topic, 100)}: {plural(len(scenarios), 'scenario')}"))
         self._lesson.show_topic(scenarios, verdicts)
-        self.call_later(self._show_part)
+        self._show_part()
 
     def show_draft(self, draft: Draft, runs: Sequence[PastRun]) -> None:
         """Show a scenario, with the values of its form."""
@@ -75,12 +75,12 @@ class Workbench(Vertical):
         self._draft, self._runs = draft, runs
         self.border_title = plain(f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}")
         self.query_one("#title", Static).update(plain(scenario.title or scenario.id, 160))
-        self.call_later(self._show_part)
+        self._show_part()
 
     def show_runs(self, runs: Sequence[PastRun]) -> None:
         """Show these past runs of the scenario, and what the newest of them found."""
         self._runs = runs
-        self.call_later(self._show_part)
+        self._show_part()
 
     def show_command(self, command: str) -> None:
         """Show the command line that does what the form says."""
@@ -92,8 +92,12 @@ class Workbench(Vertical):
     def open(self, part: str, field: str = "") -> None:
         """Open a part and give it the focus; of the form, a certain field."""
         self.part = part
-        self.call_later(self._show_part)
-        self.call_later(self._focus_part, field)
+        self._show_part()
+        widget = self._widgets[self._open_part]
+        if widget is self._form:
+            self._form.go_to(field)
+        else:
+            widget.focus()
 
     def refill(self) -> None:
         """Show what the draft has: it was changed elsewhere."""
@@ -104,24 +108,17 @@ class Workbench(Vertical):
         event.stop()
         self.post_message(self.Opened(event.part))
 
-    def _focus_part(self, field: str) -> None:
-        widget = self._widgets[self._open_part]
-        if widget is self._form:
-            self._form.go_to(field)
-        else:
-            widget.focus()
-
-    async def _show_part(self) -> None:
+    def _show_part(self) -> None:
         """Bring the open part up to date; the others wait until they are opened."""
         part = self._open_part
         self.query_one(Parts).show(part if self._draft else "")
         if part not in self._widgets:
             self._widgets[part] = self._make(part)
-            await self.mount(self._widgets[part])
+            self.mount(self._widgets[part])
         for name, widget in self._widgets.items():
             widget.display = name == part
         if self._draft:
-            await self._widgets[part].fill(self._draft, self._runs)
+            self._widgets[part].fill(self._draft, self._runs)
         self.show_command(self._command)
 
     def _make(self, part: str) -> Part:
