@@ -43,13 +43,18 @@ class PacedApp(App[ReturnType]):
         """Whether the last frame took long to arrive at the terminal."""
         return isinstance(self._driver, Terminal) and self._driver.round_trip_s > _SLOW_S
 
+    @property
+    def draws_frames(self) -> bool:
+        """Whether frames are composed here when the terminal is ready, so that a screen need not render updates."""
+        return isinstance(self._driver, Terminal)
+
     def redraw(self) -> None:
         """Send the whole frame again: the terminal may show something else."""
         self._frames = None
         self._mark()
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
-        if not isinstance(self._driver, Terminal) or renderable is None or self._batch_count:
+        if not isinstance(self._driver, Terminal) or renderable is None:
             super()._display(screen, renderable)
             return
         self._driver.on_ready = self._on_ready
