@@ -36,6 +36,7 @@ class LabPage(Page):
     PLACE = "lab"
     BINDINGS = bindings("lab")
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-normal")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (9, "-high")]
     DEFAULT_CSS = """
     LabPage #columns { height: 1fr; }
     LabPage #hint { height: auto; padding: 0 1; color: $text-accent; text-style: bold; }
@@ -44,6 +45,7 @@ class LabPage(Page):
     LabPage.-narrow #right { display: none; }
     LabPage.-narrow.-reading #left { display: none; }
     LabPage.-narrow.-reading #right { display: block; }
+    LabPage.-low #left, LabPage.-low #right { border: none; }
     """
 
     class BoxSeen(Message):

@@ -118,6 +118,9 @@ class PickList(Lines):
         super().__init__(id=id)
         self.cursor = 0
 
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.scroll_to_cursor)
+
     @property
     def count(self) -> int:
         """How many lines the cursor can be on."""
