@@ -1,5 +1,6 @@
 """The Lab screen: choose a scenario, read its lesson, fill in its form, run it."""
 
+import shlex
 from collections.abc import Mapping
 from functools import partial
 
@@ -171,8 +172,9 @@ class LabPage(Page):
         """Return what is to be run; none while the form holds something that cannot be used."""
         draft, row = self.draft, self._catalogue.row
         if draft is None:
-            scenarios = self._catalogue.of_topic(row.topic) if row else []
-            return [launch.order(scenario, {}, root=self.desk.root) for scenario in scenarios if not scenario.error]
+            usable = [s for s in self._catalogue.of_topic(row.topic) if not s.error] if row else []
+            argv = shlex.split(self.command())[1:]
+            return [launch.order(scenario, {}, root=self.desk.root, argv=argv) for scenario in usable]
         if problems := draft.problems:
             self.action_show_part("form", next(iter(problems)))
             return []
