@@ -188,8 +188,9 @@ class HistoryPage(Page):
 
     def _may_come_alive(self, entry: Entry) -> bool:
         """Say whether a run that looks lost may only have written nothing yet."""
-        is_young = entry.started_s is not None and self._clock() - entry.started_s < 2 * ledger.NEWBORN_S
-        return entry.state == "lost" and is_young
+        if entry.state != "lost" or entry.started_s is None:
+            return False
+        return self._clock() - entry.started_s < 2 * ledger.NEWBORN_S
 
     # ---- what is shown
 
