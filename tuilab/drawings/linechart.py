@@ -212,7 +212,7 @@ class _Drawn:
         for guide in self.chart.guides:
             share = self.y.share(guide.value)
             row = self._row(share) if -1e-9 <= share <= 1 + 1e-9 else self.bottom
-            if row >= self.bottom:
+            if row >= self.bottom or row == self._row(self.y.share(0.0)):
                 continue  # beside values so great it is as good as 0
             name = plain(f" {fit(show(guide.name, 40), self.width // 2)} ", self.symbols)
             start = self.canvas.width - len(name) - 1

@@ -4,9 +4,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuilab.errors import ExitCode, ScenarioError
-from tuilab.orders import RunOrder
+
+if TYPE_CHECKING:
+    from tuilab.orders import RunOrder
 
 
 def why_not() -> str:
@@ -21,7 +24,7 @@ def why_not() -> str:
 def start(
     root: Path,
     folders: Sequence[str] = (),
-    orders: Sequence[RunOrder] = (),
+    orders: "Sequence[RunOrder]" = (),
     *,
     show: Path | None = None,
     is_replay: bool = False,

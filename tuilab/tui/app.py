@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuilab.errors import TuilabError
-from tuilab.orders import RunOrder
 from tuilab.text import show
 from tuilab.tui import clipboard, settings, themes
 from tuilab.tui.desk import Desk
 from tuilab.tui.keys import bindings
 from tuilab.tui.paced import PacedApp
 from tuilab.tui.palette import Keys, Scenarios
+from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.terminal import Terminal, leave_on_signals
 
 if TYPE_CHECKING:
     from tuilab.drawings.symbols import Symbols
+    from tuilab.orders import RunOrder
+    from tuilab.scenario import Value
 
 
 class TuilabApp(PacedApp[int]):
@@ -31,7 +33,7 @@ class TuilabApp(PacedApp[int]):
     ENABLE_COMMAND_PALETTE = True
 
     def __init__(
-        self, desk: Desk, orders: Sequence[RunOrder] = (), show: Path | None = None, *, is_replay: bool = False
+        self, desk: Desk, orders: "Sequence[RunOrder]" = (), show: Path | None = None, *, is_replay: bool = False
     ) -> None:
         super().__init__()
         self.desk = desk
@@ -45,7 +47,7 @@ class TuilabApp(PacedApp[int]):
     def on_mount(self) -> None:
         if isinstance(self._driver, Terminal):
             leave_on_signals(self._heed_signal)
-        self._open_lab()
+        self.push_screen(LabPage())
         if self._first_orders:
             self.run_orders(self._first_orders)
         if self._first_run:
@@ -53,7 +55,7 @@ class TuilabApp(PacedApp[int]):
 
     # ---- screens
 
-    def run_orders(self, orders: list[RunOrder]) -> None:
+    def run_orders(self, orders: "list[RunOrder]") -> None:
         """Start runs one after another, and show each while it goes on."""
         self.desk.waiting += orders
         self._start_next()
@@ -82,6 +84,13 @@ class TuilabApp(PacedApp[int]):
         except TuilabError as problem:
             self.tell(str(problem))
 
+    def open_form(self, scenario: str, values: "dict[str, Value]", *, is_quick: bool = False) -> None:
+        """Go back to the Lab screen, with the form of a scenario filled in."""
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
+        if isinstance(self.screen, LabPage):
+            self.screen.fill(scenario, values, is_quick=is_quick)
+
     def open_compare(self, run_dirs: list[Path]) -> None:
         """Show runs side by side."""
         from tuilab.tui.screens.compare import ComparePage
@@ -108,11 +117,6 @@ class TuilabApp(PacedApp[int]):
         """One step out; on the Lab screen there is nowhere to go."""
         if len(self.screen_stack) > 2:
             self.pop_screen()
-
-    def _open_lab(self) -> None:
-        from tuilab.tui.screens.lab import LabPage
-
-        self.push_screen(LabPage())
 
     # ---- what works everywhere
 

@@ -45,6 +45,11 @@ class PacedApp(App[ReturnType]):
         """Whether the last frame took long to arrive at the terminal."""
         return isinstance(self._driver, Terminal) and self._driver.round_trip_s > _SLOW_S
 
+    @property
+    def draws_frames(self) -> bool:
+        """Whether frames are composed here when the terminal is ready, so that a screen need not render updates."""
+        return isinstance(self._driver, Terminal)
+
     def redraw(self) -> None:
         """Send the whole frame again: the terminal may show something else."""
         self._frames = None
@@ -56,7 +61,7 @@ class PacedApp(App[ReturnType]):
         self._close_messages_no_wait()
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
-        if not isinstance(self._driver, Terminal) or renderable is None or self._batch_count:
+        if not isinstance(self._driver, Terminal) or renderable is None:
             super()._display(screen, renderable)
             return
         self._driver.on_ready, self._driver.on_start = self._on_ready, self.redraw
