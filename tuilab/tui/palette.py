@@ -8,7 +8,6 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.types import IgnoreReturnCallbackType
 
-from tuilab import launch
 from tuilab.errors import TuilabError
 from tuilab.scenario import Scenario
 from tuilab.text import show
@@ -75,6 +74,8 @@ class Scenarios(Provider):
         return cast("TuilabApp", self.app)
 
     def _run(self, scenario: Scenario) -> None:
+        from tuilab import launch
+
         try:
             order = launch.order(scenario, {}, root=self._lab.desk.root)
         except TuilabError as problem:
