@@ -102,7 +102,7 @@ async def chosen(pilot: "Pilot[int]") -> None:
 
     while not pilot.app.screen.query_one(CommandList).option_count:
         await pilot.pause(0.05)
-    await press(pilot, "enter", "enter")
+    await press(pilot, "enter")
 
 
 async def test_a_scenario_with_a_hostile_name_and_title_is_only_shown(root: Path) -> None:
@@ -110,7 +110,7 @@ async def test_a_scenario_with_a_hostile_name_and_title_is_only_shown(root: Path
         pilot.app.desk.scenarios[:] = [Scenario(HOSTILE, HOSTILE, "/nowhere.py", HOSTILE)]  # type: ignore[attr-defined]
         await press(pilot, "ctrl+p")
         discovered = await offered_on(pilot, "open ")
-        await press(pilot, *"run")
+        await press(pilot, *"owned")
         found = await offered_on(pilot, "run [")
 
     assert "open [/b][red]" in discovered

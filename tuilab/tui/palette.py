@@ -84,9 +84,4 @@ class Scenarios(Provider):
             self._lab.run_orders([order])
 
     def _open(self, scenario: Scenario) -> None:
-        """Go back to the Lab screen and show the scenario's form there."""
-        while getattr(self.app.screen, "PLACE", "lab") != "lab":
-            self.app.pop_screen()
-        fill = getattr(self.app.screen, "fill", None)
-        if fill is not None:
-            fill(scenario.id, {})
+        self._lab.open_form(scenario.id, {})

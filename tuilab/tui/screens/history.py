@@ -2,7 +2,6 @@
 
 import shlex
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -19,12 +18,13 @@ from tuilab.ledger import Entry
 from tuilab.reports.plain import size
 from tuilab.text import plural
 from tuilab.tui.keys import bindings
-from tuilab.tui.marks import mark, plain, verdict_words
+from tuilab.tui.marks import plain
 from tuilab.tui.moments import exactly
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets.filterline import FilterLine
 from tuilab.tui.widgets.question import Question
-from tuilab.tui.widgets.runline import changed_words, words_of
+from tuilab.tui.widgets.rundetails import details
+from tuilab.tui.widgets.runline import words_of
 from tuilab.tui.widgets.runlist import RunList
 
 _POLL_S = 1.5  # while a run goes on
@@ -188,8 +188,9 @@ class HistoryPage(Page):
 
     def _may_come_alive(self, entry: Entry) -> bool:
         """Say whether a run that looks lost may only have written nothing yet."""
-        is_young = entry.started_s is not None and self._clock() - entry.started_s < 2 * ledger.NEWBORN_S
-        return entry.state == "lost" and is_young
+        if entry.state != "lost" or entry.started_s is None:
+            return False
+        return self._clock() - entry.started_s < 2 * ledger.NEWBORN_S
 
     # ---- what is shown
 
@@ -231,8 +232,8 @@ class HistoryPage(Page):
 
     def _show_details(self) -> None:
         entry = self.runs.chosen
-        details = self.query_one("#details", Static)
-        details.update(Content("\n").join(_details(entry, is_long=self.has_class("-tall"))) if entry else Content(""))
+        lines = details(entry, is_long=self.has_class("-tall")) if entry else []
+        self.query_one("#details", Static).update(Content("\n").join(lines))
 
     def on_run_list_moved(self) -> None:
         self._show_details()
@@ -340,20 +341,3 @@ class HistoryPage(Page):
 def root_option(root: Path) -> list[str]:
     """Return the option that a command needs to find the runs; none where it finds them by itself."""
     return [] if str(root.absolute()) == str(Path(places.runs_folder()).absolute()) else ["--root", str(root)]
-
-
-def _details(entry: Entry, *, is_long: bool) -> list[Content]:
-    """Return more about the run that the cursor is on: its title, its facts, how it ended."""
-    facts = [exactly(entry.started_s), store.short_id(entry.run)]
-    facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []
-    about = Content.assemble(("  ".join(facts), "dim"), "  ", plain(changed_words(entry), 600, "$text-secondary"))
-    lines = [plain(entry.title or entry.scenario, 200, "bold"), about]
-    if entry.state == "lost":
-        lines.append(plain("lost: its supervisor is gone; what it did after its last record is not known", None, "$text-error"))
-    elif entry.reason:
-        lines.append(plain(f"{entry.state}: {entry.reason}", 400, "$text-warning"))
-    elif not is_long:
-        counts = Counter(verdict for _, verdict in entry.claims if verdict)
-        lines.append(Content("   ").join([Content.assemble(verdict_words(v), f" {count}") for v, count in counts.items()]))
-    claims = [Content.assemble(mark(verdict), " ", plain(text, 300)) for text, verdict in entry.claims]
-    return [*lines, *(claims if is_long else [])]

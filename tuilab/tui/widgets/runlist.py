@@ -26,13 +26,10 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
     }
     RunList:blur > .runlist--cursor { background: $primary 15%; }
     RunList:ansi {
-        & > .runlist--cursor { text-style: reverse; }
-        & > .runlist--head { text-style: underline; }
+        & > .runlist--cursor { background: ansi_bright_black; }
+        & > .runlist--head { text-style: underline; background: ansi_default; }
     }
-    RunList:nocolor {
-        & > .runlist--cursor { text-style: reverse; }
-        & > .runlist--head { text-style: underline; }
-    }
+    RunList:ansi:light > .runlist--cursor { background: ansi_white; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"runlist--cursor", "runlist--head"}
 
