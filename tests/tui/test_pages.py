@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from tests.tui.lab_screen import FAST, PLAIN, write
 from tests.tui.made_up import HOSTILE, make_run, started
 from tests.tui.pictures import compare, picture, recorded, text_of
 from tests.tui.screens import UNSAFE, opened, press
-from tuilab import events
+from tuilab import catalog, events
 from tuilab.cli import VERBS
 from tuilab.tui.screens.page import Page
 
@@ -28,9 +29,14 @@ PAGES: dict[str, tuple[str, ...]] = {  # the keys that lead from the Lab screen 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("page", ["lab", "form", "code", "help"])
-async def test_a_screen_looks_as_it_should(tmp_path: Path, page: str, size: tuple[int, int]) -> None:
+async def test_a_screen_looks_as_it_should(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, size: tuple[int, int]
+) -> None:
     """Those that do not depend on the machine; the heading's right half does, and is left out."""
-    async with opened(tmp_path, *PAGES[page], size=size) as pilot:
+    folder = write(tmp_path / "scenarios", fast=FAST, plain=PLAIN)
+    monkeypatch.setattr(catalog, "scenario_dirs", lambda extra=(): [str(folder)])
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    async with opened(tmp_path / "runs", *PAGES[page], size=size) as pilot:
         first, *rest = text_of(picture(pilot.app)).splitlines()
 
         compare(f"{page}-{size[0]}x{size[1]}", "\n".join([first[:20].rstrip(), *rest]) + "\n")
