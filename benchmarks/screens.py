@@ -117,8 +117,9 @@ def warm_start(folder: Path) -> None:
         term = tuilab(folder, "--scenarios", str(folder / "mine"))
         term.wait_for("aaa")
         time.sleep(reading_s)
-        term.type("/aaa\r")
-        term.wait_for("try/aaa")
+        for keys, answer in (("/", "words it must have"), ("aaa", " 1 of "), ("\r", "try/aaa")):
+            term.type(keys)
+            term.wait_for(answer)
         term.type("\r")
         taken = until_shown(term, "loss0")
         say(f"from enter to the first point, {what}", f"{taken:.2f} s", f"at most {bar}")

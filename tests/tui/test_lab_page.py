@@ -113,6 +113,17 @@ def test_the_filter_narrows_as_it_is_typed_and_its_letters_are_no_keys(folder: P
     drive(body, folder, root)
 
 
+def test_what_the_filter_leaves_is_shown_beside_it(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        before = str(app.page._bench.border_title)
+        await pilot.press("slash", *"plain one")
+        await settle(app, pilot)
+
+        assert (before, str(app.page._bench.border_title)) == ("mine/fast", "mine/plain")
+
+    drive(body, folder, root)
+
+
 def test_topics_close_and_open_and_left_and_right_lead_through_them(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("left")

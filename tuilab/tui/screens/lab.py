@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -329,9 +330,10 @@ class LabPage(Page):
             self.set_timer(_LOOK_AGAIN_S, self._look_again)
 
     def _prepare(self) -> None:
-        """Have a process ready by the time that the lesson is read."""
+        """Have a process ready by the time that the lesson is read, and the screen that will show the run."""
         if self.is_current and not self.desk.is_running():
             self.desk.prepare()
+            self._start_thread(partial(import_module, "tuilab.tui.screens.run"))
 
     def _look_again(self) -> None:
         self._will_look_again = False
