@@ -22,11 +22,20 @@ from tuilab.cli.follow import Outcome, follow_one
         click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
         click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
         click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+        options.FPS,
         options.ROOT,
     ],
 )
 def command(
-    run: str, headless: bool, as_json: bool, as_jsonl: bool, strict: bool, plot: bool, quiet: bool, root: str | None
+    run: str,
+    headless: bool,
+    as_json: bool,
+    as_jsonl: bool,
+    strict: bool,
+    plot: bool,
+    quiet: bool,
+    fps: float,
+    root: str | None,
 ) -> int:
     folder = options.root(root)
     run_dir = store.find(run, folder)
@@ -34,7 +43,7 @@ def command(
         from tuilab import tui
 
         if not tui.why_not():
-            return tui.start(folder, show=run_dir)
+            return tui.start(folder, show=run_dir, fps=fps)
     has_chart = (plot or sys.stdout.isatty()) and not quiet
     outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
     follow_one(run_dir, outcome, is_ours=False)

@@ -19,6 +19,13 @@ SCENARIOS = click.Option(
 ROOT = click.Option(
     ["--root"], type=click.Path(), metavar="DIR", help="The folder of runs (else TUILAB_ROOT, else your state folder)."
 )
+FPS = click.Option(
+    ["--fps"],
+    type=click.FloatRange(0.1, 30),
+    default=2.0,
+    show_default=True,
+    help="How often the screens draw what is new, in pictures a second.",
+)
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
 
 

@@ -12,9 +12,9 @@ from tuilab.errors import UsageError
 
 @click.command(
     help=__doc__,
-    params=[click.Argument(["run"], default="last", shell_complete=options.complete_run), options.ROOT],
+    params=[click.Argument(["run"], default="last", shell_complete=options.complete_run), options.FPS, options.ROOT],
 )
-def command(run: str, root: str | None) -> int:
+def command(run: str, fps: float, root: str | None) -> int:
     from tuilab import tui
 
     folder = options.root(root)
@@ -22,4 +22,4 @@ def command(run: str, root: str | None) -> int:
     if why := tui.why_not():
         name = store.short_id(run_dir.name)
         raise UsageError(f"{why}, so nothing can be played here; tuilab attach {name} prints the result")
-    return tui.start(folder, show=run_dir, is_replay=True)
+    return tui.start(folder, show=run_dir, is_replay=True, fps=fps)

@@ -29,6 +29,7 @@ _BASE: list[click.Parameter] = [
     click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
     click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
     click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+    options.FPS,
     *options.FOLDERS,
 ]
 
@@ -151,7 +152,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
         why = tui.why_not()
         if not why:
-            return tui.start(options.root(given["root"]), given["scenarios"], orders)
+            return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
         print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
     return run_all(orders, outcome)
 

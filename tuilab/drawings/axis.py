@@ -126,7 +126,7 @@ def _log_ticks(bottom: float, top: float, count: int) -> list[float]:
 
 def _power_label(power: float, unit: str) -> str:
     if -300 < power < 300:
-        return number(10.0**power, unit, 2)
+        return number(10.0**power, unit, 3)
     return f"1e{round(power)}"
 
 

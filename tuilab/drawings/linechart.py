@@ -211,9 +211,10 @@ class _Drawn:
     def _put_guides(self) -> None:
         for guide in self.chart.guides:
             share = self.y.share(guide.value)
-            if not -1e-9 <= share <= 1 + 1e-9:
-                continue
-            row, name = self._row(share), plain(f" {fit(show(guide.name, 40), self.width // 2)} ", self.symbols)
+            row = self._row(share) if -1e-9 <= share <= 1 + 1e-9 else self.bottom
+            if row >= self.bottom or row == self._row(self.y.share(0.0)):
+                continue  # beside values so great it is as good as 0
+            name = plain(f" {fit(show(guide.name, 40), self.width // 2)} ", self.symbols)
             start = self.canvas.width - len(name) - 1
             self.canvas.fill(np.s_[row : row + 1], np.s_[self.left + 1 :], self.symbols.guide, "guide", over=("grid",))
             self.canvas.put(start, row, name, "guide")

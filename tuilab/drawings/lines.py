@@ -49,14 +49,21 @@ class Reading:
 
 
 def lines_of(
-    series: Sequence[Series], names: Sequence[str] = (), *, is_timed: bool = False, starts: Sequence[int] = ()
+    series: Sequence[Series],
+    names: Sequence[str] = (),
+    *,
+    is_timed: bool = False,
+    starts: Sequence[int] = (),
+    order: Sequence[str] = (),
 ) -> tuple[Line, ...]:
     """Return a line for each series, called by `names` or its arm; those of one name share a look.
+
+    Names in `order` have the look of their place there, so that an arm looks the same in every chart.
 
     `is_timed` puts them along seconds instead of steps, each since its moment in `starts` (or since 0).
     """
     called = [show(name, 60) for name in (names or [one.arm for one in series])]
-    looks = {name: look for look, name in enumerate(dict.fromkeys(called))}
+    looks = {name: look for look, name in enumerate(dict.fromkeys([*order, *called]))}
     starts = starts or [0] * len(series)
     return tuple(
         _line(one, name, looks[name], is_timed, start_t) for one, name, start_t in zip(series, called, starts, strict=True)

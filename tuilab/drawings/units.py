@@ -23,7 +23,7 @@ def number(value: float, unit: str = "", digits: int = 4) -> str:
     if unit == "time":
         return clock(value)
     divisor, suffix = _scale(abs(value), unit, is_short=False)
-    digits = max(digits, 5) if abs(value) / divisor >= 1e4 else digits  # 65504, not 6.55e4
+    digits = max(digits, 5) if 1e4 <= abs(value) / divisor < 1e5 else digits  # 65504, not 6.55e4
     if not unit and 0 < abs(value) < 1e-3:
         mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
         return f"{_trim(mantissa)}e{int(exponent)}"
@@ -67,7 +67,7 @@ def _scale(greatest: float, unit: str, *, is_short: bool) -> tuple[float, str]:
         return next((pair for pair in _SECONDS if greatest >= pair[0] * 0.9999), _SECONDS[0 if greatest == 0 else -1])
     if unit:
         return 1.0, f" {unit}"
-    if 1e15 > greatest >= (1e3 if is_short else 1e5):
+    if is_short and 1e15 > greatest >= 1e3:
         return next(pair for pair in _THOUSANDS if greatest >= pair[0])
     return 1.0, ""
 

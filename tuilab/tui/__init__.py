@@ -4,9 +4,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuilab.errors import ExitCode, ScenarioError
-from tuilab.orders import RunOrder
+
+if TYPE_CHECKING:
+    from tuilab.orders import RunOrder
 
 
 def why_not() -> str:
@@ -21,10 +24,11 @@ def why_not() -> str:
 def start(
     root: Path,
     folders: Sequence[str] = (),
-    orders: Sequence[RunOrder] = (),
+    orders: "Sequence[RunOrder]" = (),
     *,
     show: Path | None = None,
     is_replay: bool = False,
+    fps: float = 2.0,
 ) -> int:
     """Open the screens; run the orders one after another, or show a run, live or played again; return the exit code.
 
@@ -37,7 +41,7 @@ def start(
     from tuilab.tui.app import TuilabApp
     from tuilab.tui.desk import Desk
 
-    desk = Desk(root, folders, settings.load())
+    desk = Desk(root, folders, settings.load(), fps)
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
     try:
         code = app.run()

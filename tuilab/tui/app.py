@@ -4,18 +4,22 @@ import os
 import signal
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 from textual.screen import Screen
 
 from tuilab.errors import TuilabError
-from tuilab.orders import RunOrder
 from tuilab.text import show
 from tuilab.tui import clipboard, settings, themes
 from tuilab.tui.desk import Desk
 from tuilab.tui.keys import KEYS, bindings, shown
 from tuilab.tui.paced import PacedApp
 from tuilab.tui.terminal import Terminal, leave_on_signals
+
+if TYPE_CHECKING:
+    from tuilab.drawings.symbols import Symbols
+    from tuilab.orders import RunOrder
 
 
 class TuilabApp(PacedApp[int]):
@@ -28,7 +32,7 @@ class TuilabApp(PacedApp[int]):
     ENABLE_COMMAND_PALETTE = True
 
     def __init__(
-        self, desk: Desk, orders: Sequence[RunOrder] = (), show: Path | None = None, *, is_replay: bool = False
+        self, desk: Desk, orders: "Sequence[RunOrder]" = (), show: Path | None = None, *, is_replay: bool = False
     ) -> None:
         super().__init__()
         self.desk = desk
@@ -50,7 +54,7 @@ class TuilabApp(PacedApp[int]):
 
     # ---- screens
 
-    def run_orders(self, orders: list[RunOrder]) -> None:
+    def run_orders(self, orders: "list[RunOrder]") -> None:
         """Start runs one after another, and show each while it goes on."""
         self.desk.waiting += orders
         self._start_next()
@@ -113,6 +117,13 @@ class TuilabApp(PacedApp[int]):
 
     # ---- what works everywhere
 
+    @property
+    def symbols(self) -> "Symbols | None":
+        """The characters that the user wants drawings made of; None: what the locale allows."""
+        from tuilab.drawings import symbols
+
+        return next((one for one in symbols.ALL if one.name == self.desk.settings.symbols), None)
+
     def tell(self, text: str, *, is_problem: bool = True) -> None:
         """Say one sentence at the edge of the screen."""
         self.notify(show(text), severity="error" if is_problem else "information", markup=False)
@@ -127,6 +138,17 @@ class TuilabApp(PacedApp[int]):
     def action_next_theme(self) -> None:
         at = themes.NAMES.index(self.theme) if self.theme in themes.NAMES else -1
         self.theme = self.desk.settings.theme = themes.NAMES[(at + 1) % len(themes.NAMES)]
+
+    def action_next_symbols(self) -> None:
+        """Draw everything with the next set of symbols."""
+        from tuilab.drawings import symbols
+        from tuilab.tui.widgets.drawing import Drawing
+
+        at = symbols.ALL.index(self.symbols) if self.symbols else 0
+        self.desk.settings.symbols = symbols.ALL[(at + 1) % len(symbols.ALL)].name
+        for screen in self.screen_stack:
+            for drawing in screen.query(Drawing):
+                drawing.redraw()
 
     def action_reset_layout(self) -> None:
         self.desk.settings = settings.Settings(has_seen_hint=True, scenario=self.desk.settings.scenario)

@@ -1,28 +1,34 @@
-"""What every screen has at hand: the scenarios, the folder of runs, the settings, and how a run is started."""
+"""What every screen has at hand: the scenarios, the folder of runs, the settings, and how a run is started.
+
+What is needed only for runs is loaded when there is one: the first picture does not wait for it.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tuilab import catalog, history, launch, store
+from tuilab import catalog, history
 from tuilab.errors import TuilabError
-from tuilab.orders import RunOrder
 from tuilab.scenario import Scenario
 from tuilab.tui.settings import Settings
-from tuilab.watch import Watch
+
+if TYPE_CHECKING:
+    from tuilab.launch import Spare
+    from tuilab.orders import RunOrder
 
 
 class Desk:
     """One for the app; the screens ask it instead of the disk."""
 
-    def __init__(self, root: Path, folders: Sequence[str], settings: Settings) -> None:
+    def __init__(self, root: Path, folders: Sequence[str], settings: Settings, fps: float = 2.0) -> None:
         self.root = root
         self.folders = folders
         self.settings = settings
-        self.fps = 2.0
+        self.fps = fps  # how often what is new is drawn
         self.predictions: dict[str, str] = {}  # by run: what the user said before it
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
-        self._spare: launch.Spare | None = None
+        self._spare: Spare | None = None
         self.waiting: list[RunOrder] = []  # runs to be started, each when the one before is over
 
     @cached_property
@@ -34,8 +40,10 @@ class Desk:
         """Return, by scenario, the last verdict on this box."""
         return history.last_verdicts(str(self.root))
 
-    def start(self, order: RunOrder) -> Path:
+    def start(self, order: "RunOrder") -> Path:
         """Start a run and return its folder."""
+        from tuilab import launch
+
         spare, self._spare = self._spare, None
         run_dir, _ = launch.start(order, spare)
         self.started.append(run_dir.name)
@@ -44,6 +52,8 @@ class Desk:
     def prepare(self) -> None:
         """Keep a spare process ready for the next run, so that it starts at once; none while anything is measured."""
         if self._spare is None and history.RUNNING not in self.verdicts().values():
+            from tuilab import launch
+
             self._spare = launch.prepare()
 
     def leave(self) -> None:
@@ -58,11 +68,15 @@ class Desk:
 
     def runs(self) -> list[Path]:
         """Return the folders of all runs, the newest first."""
+        from tuilab import store
+
         return list(store.list_runs(self.root))
 
 
 def state_of(run_dir: Path) -> str:
     """Return the state of a run as it is now; `lost` when it cannot be read."""
+    from tuilab.watch import Watch
+
     try:
         watch = Watch(run_dir)
         while watch.refresh():

@@ -15,9 +15,17 @@ class Shown(Protocol):
 
     run_dir: Path
     summary: RunSummary
+    arms: list[str]  # in the order in which they are told apart, the same in every pane
 
     @property
     def is_over(self) -> bool: ...
+
+
+def note_arms(known: list[str], summary: RunSummary) -> None:
+    """Append the arms that have come since; those that are known keep their place."""
+    found = [arm for _, arm, _ in summary.series] + [arm for _, race in summary.races for arm in race.arms]
+    found += [arm for _, arm in summary.blocks]
+    known += [arm for arm in dict.fromkeys(found) if arm and arm not in known]
 
 
 class Following:
@@ -27,6 +35,7 @@ class Following:
         self.run_dir = run_dir
         self.is_caught_up = False
         self.state = "starting"
+        self.arms: list[str] = []
         self._watch = Watch(run_dir)
         self.summary = self._watch.summary
 
@@ -57,6 +66,7 @@ class Following:
             if not self._watch.refresh():
                 self.is_caught_up = True
                 break
+        note_arms(self.arms, self.summary)
         if self.is_caught_up:
             self.state = self._watch.state()
         return (self.summary.records, self.state) != before

@@ -73,6 +73,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("tab", "app.focus_next", "", "The next pane.", False),
         Key("shift+tab", "app.focus_previous", "", "The pane before.", False),
         Key("T", "app.next_theme", "", "The next theme.", False),
+        Key("B", "app.next_symbols", "", "Draw with braille, blocks or plain characters.", False),
         Key("0", "app.reset_layout", "", "Layout and settings as they were at first.", False),
         Key("ctrl+l", "app.redraw", "", "Draw the whole screen again.", False),
         Key("ctrl+z", "app.suspend_process", "", "Suspend tuilab; fg brings it back.", False),

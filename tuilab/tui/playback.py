@@ -10,6 +10,7 @@ from tuilab import events
 from tuilab.journal import Item
 from tuilab.series import Series
 from tuilab.summary import RunSummary, fold
+from tuilab.tui.following import note_arms
 from tuilab.watch import Watch
 
 Key = TypeVar("Key")
@@ -25,6 +26,7 @@ class Playback:
         self.is_caught_up = False
         self.is_playing = True
         self.speed = 1.0
+        self.arms: list[str] = []
         self.summary = RunSummary()
         self._watch = Watch(run_dir)
         self._items: list[tuple[str, Item]] = []  # all but the points of series, which are cut instead
@@ -83,6 +85,7 @@ class Playback:
                 self._items.sort(key=lambda pair: getattr(pair[1], "t", 0))
                 self.speed = max(1.0, self.whole_s / _WHOLE_S)
                 self.is_caught_up = True
+                note_arms(self.arms, self._watch.summary)
                 self._looked = time.monotonic()
                 self._go_to(0)
                 return

@@ -20,8 +20,7 @@ class Settings:
     theme: str = "tuilab-dark"
     scenario: str = ""  # the one chosen last
     part: str = "lesson"  # of the Lab screen that was open last
-    is_log: bool | None = None  # None: as the data suggests
-    is_smooth: bool = False
+    symbols: str = ""  # braille, block or ascii; "": what the locale allows
     has_seen_hint: bool = False
 
 
@@ -33,7 +32,7 @@ def load() -> Settings:
     settings = Settings()
     for field in fields(Settings):
         value = found.get(field.name, getattr(settings, field.name))
-        if type(value) is type(field.default) or (field.name == "is_log" and isinstance(value, bool)):
+        if type(value) is type(field.default):
             setattr(settings, field.name, value)
     return settings
 

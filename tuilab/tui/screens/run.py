@@ -31,6 +31,7 @@ from tuilab.tui.widgets.timings import TimingsPane, blocks_of
 
 _MOST_SERIES = 6
 _OLD_S = 2.0  # data older than this is told to be
+_SLOW_S = 2.0  # between two pictures on a slow link, so that keys are answered in between
 _GLANCE_S = 0.4  # between two pictures while a long record is read
 
 
@@ -83,6 +84,8 @@ class RunPage(Page):
         except TuilabError as problem:
             self.lab.tell(str(problem))
             self._is_frozen = True
+            return
+        if self.lab.is_link_slow and time.monotonic() - self._shown_at < _SLOW_S:
             return
         if not self.following.is_caught_up:
             self.set_timer(0.005, self._turn)  # a long record is read in portions, and keys are answered between them
@@ -204,7 +207,7 @@ class RunPage(Page):
         else:
             age = self.following.age_s
             old = f"data {age:.0f} s old  " if age > _OLD_S else ""
-            slow = "slow link  " if self.lab.is_link_slow else ""
+            slow = "slow link, drawing less  " if self.lab.is_link_slow else ""
             note = Content.assemble((old + slow, "$text-warning"), (self._cost.words(self.lab.bytes_sent), "$text-muted"))
         self.keybar.note(note)
 

@@ -26,6 +26,7 @@ class Shown:
 
     series: tuple[Series, ...] = ()
     names: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     title: str = ""
     unit: str = ""
     starts: tuple[int, ...] = ()  # of each series
@@ -77,6 +78,7 @@ class Chart(Drawing):
         series: Sequence[Series],
         names: Sequence[str] = (),
         *,
+        order: Sequence[str] = (),
         title: str = "",
         unit: str | None = None,
         start_t: int | Sequence[int] = 0,
@@ -85,7 +87,7 @@ class Chart(Drawing):
         guides: Sequence[Guide] = (),
         empty: str = "no points yet",
     ) -> None:
-        """Show series, called by `names` or their arms; those of one name look alike.
+        """Show series, called by `names` or their arms; those of one name look alike, and as their place in `order` has it.
 
         `unit` is else told by the name of the first series; `start_t` is where time begins, for all or for each (the runs of a
         comparison), `x_end` the last step that is expected, `empty` the reason why there are no points.
@@ -93,7 +95,9 @@ class Chart(Drawing):
         if unit is None:
             unit = unit_of(series[0].name) if series else ""
         starts = (start_t,) * len(series) if isinstance(start_t, int) else tuple(start_t)
-        self._shown = Shown(tuple(series), tuple(names), title, unit, starts, x_end, is_over, tuple(guides), empty)
+        self._shown = Shown(
+            tuple(series), tuple(names), tuple(order), title, unit, starts, x_end, is_over, tuple(guides), empty
+        )
         self._update()
 
     @property
@@ -195,7 +199,7 @@ class Chart(Drawing):
     def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)
         if place is not None:
-            wanted = x_at(self._line_chart(), *self.content_size, place.x, self._symbols)
+            wanted = x_at(self._line_chart(), *self.content_size, place.x, self.symbols)
             if wanted is not None:
                 self._put_cursor(next_point(self._current_lines(), None, wanted))
 
@@ -248,10 +252,12 @@ class Chart(Drawing):
         return tuple((id(one), one.count) for one in self._shown.series)
 
     def _current_lines(self) -> tuple[Line, ...]:
-        key = (self._data_key(), self._shown.names, self._shown.starts, self._view.is_timed)
+        key = (self._data_key(), self._shown.names, self._shown.order, self._shown.starts, self._view.is_timed)
         if key != self._lines_key:
             shown = self._shown
-            self._lines = lines_of(shown.series, shown.names, is_timed=self._view.is_timed, starts=shown.starts)
+            self._lines = lines_of(
+                shown.series, shown.names, is_timed=self._view.is_timed, starts=shown.starts, order=shown.order
+            )
             self._lines_key = key
         return self._lines
 

@@ -1,5 +1,7 @@
 """The claims of a run with what is known of each: the answer that the run was made for."""
 
+from collections.abc import Sequence
+
 from textual.content import Content
 
 from tuilab.reports.plain import evidence
@@ -28,7 +30,7 @@ class ClaimsPane(TextPane):
         standings = {} if run.is_over else {found.claim.text: found for found in self._standings.of(run.summary)}
         lines = [line for claim in claims for line in _lines(claim, run.summary, standings.get(claim.text))]
         if self._prediction:
-            lines.append(Content.assemble(("you predicted ", "$text-muted"), plain(self._prediction, 40, "bold")))
+            lines.append(_answer(self._prediction, claims))
         self.put(lines or [Content.styled("no claims yet", "$text-muted")])
 
 
@@ -39,6 +41,13 @@ def _lines(claim: Claim, summary: RunSummary, standing: Standing | None) -> list
     if verdict not in ("", "SUPPORTED"):
         first = Content.assemble(first, "  ", plain(verdict.lower(), 40, "bold"))
     return [first, Content.assemble("  ", plain(words, 600, "$text-muted"))] if words else [first]
+
+
+def _answer(prediction: str, claims: Sequence[Claim]) -> Content:
+    """Return what was predicted beside what was measured: the estimate of the first ratio that was claimed."""
+    said = Content.assemble(("you predicted ", "$text-muted"), plain(prediction, 40, "bold"))
+    measured = [c.verdict.estimate for c in claims if c.verdict and c.declared and c.verdict.estimate is not None]
+    return Content.assemble(said, ("; measured ", "$text-muted"), (f"{measured[0]:.3g}", "bold")) if measured else said
 
 
 def _known(claim: Claim, summary: RunSummary, standing: Standing | None) -> tuple[str, str]:

@@ -89,7 +89,7 @@ class Drawing(Widget):
         self, *, name: str | None = None, id: str | None = None, classes: str | None = None, symbols: Symbols | None = None
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
-        self._symbols = symbols or (BRAILLE if is_utf8_terminal() else ASCII)
+        self._symbols = symbols
         self._paint: Paint | None = None
         self._version: Hashable = None
         self._drawn: Hashable = None  # the version, size and symbols of the picture
@@ -109,10 +109,10 @@ class Drawing(Widget):
     def redraw(self) -> None:
         """Draw again if there is anything new, and repaint the rows that differ."""
         width, height = self.content_size
-        wanted = (self._version, width, height, self._symbols, self.has_shades_of_colour)
+        wanted = (self._version, width, height, self.symbols, self.has_shades_of_colour)
         if self._paint is None or not width or not height or wanted == self._drawn:
             return
-        old, self._picture = self._picture, self._paint(width, height, self._symbols, self.has_shades_of_colour)
+        old, self._picture = self._picture, self._paint(width, height, self.symbols, self.has_shades_of_colour)
         self._drawn = wanted
         if (old.width, len(old.rows)) != (width, height):
             self.refresh()
@@ -120,6 +120,12 @@ class Drawing(Widget):
         changed = [y for y, (was, row) in enumerate(zip(old.rows, self._picture.rows, strict=True)) if was != row]
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+    @property
+    def symbols(self) -> Symbols:
+        """The characters to draw with: those that were asked for, else the app's, else what the locale allows."""
+        chosen = self._symbols or getattr(self.app, "symbols", None)
+        return chosen or (BRAILLE if is_utf8_terminal() else ASCII)
 
     @property
     def has_shades_of_colour(self) -> bool:

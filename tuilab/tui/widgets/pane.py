@@ -26,7 +26,10 @@ class Pane(VerticalScroll):
     """A pane; those with lines of text give them in `lines`."""
 
     DEFAULT_CSS = """
-    Pane { border: round $border-blurred; padding: 0 1; height: 1fr; scrollbar-size: 1 1; background: $background; }
+    Pane {
+        border: round $border-blurred; padding: 0 1; height: 1fr; scrollbar-size: 1 1; background: $background;
+        border-title-color: $foreground 70%; border-subtitle-color: $foreground 60%;
+    }
     Pane:focus, Pane:focus-within { border: round $primary; }
     Pane > Static { width: 100%; height: auto; }
     """

@@ -51,6 +51,7 @@ class SeriesPane(ChartPane):
         self.chart.show_series(
             found,
             [show(one.arm, 30) for one in found],
+            order=[show(arm, 30) for arm in run.arms] if any(one.arm for one in found) else (),
             title=show(self.series_name, 40),
             start_t=summary.first_t,
             x_end=_last_step(summary, found),

@@ -35,7 +35,7 @@ class TimingsPane(Pane):
         noise = noise_floor(run.summary)
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
-            spreads = [_spread(arm, found, look) for look, (arm, found) in enumerate(blocks.items())]
+            spreads = [_spread(arm, blocks[arm], look) for look, arm in enumerate(run.arms) if arm in blocks]
             return draw_spreads(spreads, width, height, symbols, unit="s", noise=noise)
 
         counts = tuple((arm, len(found)) for arm, found in blocks.items())
