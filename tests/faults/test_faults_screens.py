@@ -1,6 +1,5 @@
 """The Run screen and what can happen to its terminal: the run goes on, the terminal is given back, the machine is not eaten."""
 
-import os
 import shlex
 import signal
 import time
@@ -13,7 +12,7 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import until, write_scenario
 from tests.faults.conftest import Ssh
-from tests.faults.oracle import Site, carrying, check, latest, look, reach_stage
+from tests.faults.oracle import Site, carrying, check, look, reach_stage
 from tests.tui.terminals import Terminal
 
 pytestmark = pytest.mark.faults
@@ -145,7 +144,7 @@ def test_a_frozen_link_shows_the_present_as_soon_as_it_thaws(site: Site, ssh: Ss
     until(lambda: look(run_dir).state == "succeeded")
     term.process.send_signal(signal.SIGCONT)
     term.wait_for("succeeded", "the last line")
-    print("SHARE", share, grown, len(term.sent) - seen)
+    print("\nSHARE", share, grown, len(term.sent) - seen)
 
     assert share < 0.05
     assert grown < 20e6
