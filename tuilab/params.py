@@ -36,6 +36,18 @@ def parse(param: Param, text: str) -> Value:
     return value
 
 
+def parse_duration(text: str) -> float:
+    """Return the seconds that `90`, `90s`, `2m` or `1.5h` mean."""
+    factor = {"s": 1, "m": 60, "h": 3600}.get(text.strip()[-1:], 0)
+    try:
+        seconds = float(text.strip()[:-1]) * factor if factor else float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise UsageError(f"'{show(text, 60)}' is not a duration; it takes 90s, 2m or 1.5h")
+    return seconds
+
+
 def check_values(params: Iterable[Param], given: Mapping[str, Value]) -> dict[str, Value]:
     """Return a value for every parameter: the given one, checked, or the default."""
     known = {param.name: param for param in params}

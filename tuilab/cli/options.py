@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuilab import places
+from tuilab.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,15 +36,12 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        text = str(value).strip()
-        factor = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+        from tuilab.params import parse_duration  # `tuilab list` needs these options, but no parameters
+
         try:
-            seconds = float(text[:-1]) * factor if factor else float(text)
-        except ValueError:
-            seconds = 0.0
-        if not 0 < seconds < 1e6:
-            self.fail(f"{value!r} is not a duration; it takes 90s, 2m or 1.5h", param, ctx)
-        return seconds
+            return parse_duration(str(value))
+        except UsageError as problem:
+            self.fail(str(problem), param, ctx)
 
 
 def root(given: str | None) -> "Path":

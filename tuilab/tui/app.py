@@ -2,24 +2,24 @@
 
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from textual.app import SystemCommand
-from textual.screen import Screen
 
 from tuilab.errors import TuilabError
 from tuilab.text import show
 from tuilab.tui import clipboard, settings, themes
 from tuilab.tui.desk import Desk
-from tuilab.tui.keys import KEYS, bindings, shown
+from tuilab.tui.keys import bindings
 from tuilab.tui.paced import PacedApp
+from tuilab.tui.palette import Keys, Scenarios
+from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.terminal import Terminal, leave_on_signals
 
 if TYPE_CHECKING:
     from tuilab.drawings.symbols import Symbols
     from tuilab.orders import RunOrder
+    from tuilab.scenario import Value
 
 
 class TuilabApp(PacedApp[int]):
@@ -28,6 +28,7 @@ class TuilabApp(PacedApp[int]):
     TITLE = "tuilab"
     CSS_PATH = "tuilab.tcss"
     BINDINGS = bindings("everywhere")
+    COMMANDS = {Keys, Scenarios}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     ENABLE_COMMAND_PALETTE = True
 
@@ -46,7 +47,7 @@ class TuilabApp(PacedApp[int]):
     def on_mount(self) -> None:
         if isinstance(self._driver, Terminal):
             leave_on_signals(self._heed_signal)
-        self._open_lab()
+        self.push_screen(LabPage())
         if self._first_orders:
             self.run_orders(self._first_orders)
         if self._first_run:
@@ -83,6 +84,13 @@ class TuilabApp(PacedApp[int]):
         except TuilabError as problem:
             self.tell(str(problem))
 
+    def open_form(self, scenario: str, values: "dict[str, Value]", *, is_quick: bool = False) -> None:
+        """Go back to the Lab screen, with the form of a scenario filled in."""
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
+        if isinstance(self.screen, LabPage):
+            self.screen.fill(scenario, values, is_quick=is_quick)
+
     def open_compare(self, run_dirs: list[Path]) -> None:
         """Show runs side by side."""
         from tuilab.tui.screens.compare import ComparePage
@@ -109,11 +117,6 @@ class TuilabApp(PacedApp[int]):
         """One step out; on the Lab screen there is nowhere to go."""
         if len(self.screen_stack) > 2:
             self.pop_screen()
-
-    def _open_lab(self) -> None:
-        from tuilab.tui.screens.lab import LabPage
-
-        self.push_screen(LabPage())
 
     # ---- what works everywhere
 
@@ -159,19 +162,6 @@ class TuilabApp(PacedApp[int]):
 
     def action_redraw(self) -> None:
         self.redraw()
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer every key's command by its name, those of the open screen first."""
-        place = getattr(screen, "PLACE", "")
-        for key in (*KEYS.get(place, ()), *KEYS["everywhere"]):
-            owner = self if key.action.startswith("app.") else screen
-            yield SystemCommand(f"{key.word or key.help} ({shown(key)})", key.help, self._command(owner, key.action))
-
-    def _command(self, owner: object, action: str):  # type: ignore[no-untyped-def]
-        async def run() -> None:
-            await self.run_action(action, owner)  # type: ignore[arg-type]
-
-        return run
 
     def _write_to_terminal(self, data: str) -> None:
         if self._driver is not None:

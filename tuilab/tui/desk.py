@@ -26,9 +26,10 @@ class Desk:
         self.folders = folders
         self.settings = settings
         self.fps = fps  # how often what is new is drawn
-        self.predictions: dict[str, str] = {}  # by run: what the user said before it
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
         self._spare: Spare | None = None
+        self.guesses: dict[str, str] = {}  # by scenario, for its next run
+        self.predictions: dict[str, str] = {}  # by run: the guess it was started with
         self.waiting: list[RunOrder] = []  # runs to be started, each when the one before is over
 
     @cached_property
@@ -47,11 +48,13 @@ class Desk:
         spare, self._spare = self._spare, None
         run_dir, _ = launch.start(order, spare)
         self.started.append(run_dir.name)
+        if guess := self.guesses.pop(order.scenario, ""):
+            self.predictions[run_dir.name] = guess
         return run_dir
 
     def prepare(self) -> None:
-        """Keep a spare process ready for the next run, so that it starts at once; none while anything is measured."""
-        if self._spare is None and history.RUNNING not in self.verdicts().values():
+        """Keep a spare process ready for the next run, so that it starts at once; not to be called while a run goes on."""
+        if self._spare is None:
             from tuilab import launch
 
             self._spare = launch.prepare()

@@ -11,7 +11,7 @@ _VERDICTS = {
     "REFUTED": ("✗", "$text-error"),
     "INCONCLUSIVE": ("?", "$text-warning"),
     "INVALID": ("!", "$text-error"),
-    "NOT TESTABLE HERE": ("–", "$text-muted"),
+    "NOT TESTABLE HERE": ("–", "dim"),
     "FAILED": ("!", "$text-error"),
     "running": ("●", "$text-primary"),
 }
@@ -26,12 +26,12 @@ _STATES = {
 
 def mark(verdict: str) -> Content:
     """Return the mark of a verdict; of none, a space."""
-    return Content.styled(*_VERDICTS.get(verdict, ("…" if verdict == "pending" else " ", "$text-muted")))
+    return Content.styled(*_VERDICTS.get(verdict, ("…" if verdict == "pending" else " ", "dim")))
 
 
 def verdict_words(verdict: str) -> Content:
     """Return a verdict with its mark."""
-    sign, style = _VERDICTS.get(verdict, (" ", "$text-muted"))
+    sign, style = _VERDICTS.get(verdict, (" ", "dim"))
     return Content.styled(f"{sign} {verdict.lower()}", style)
 
 

@@ -55,6 +55,11 @@ class PacedApp(App[ReturnType]):
         """Whether the terminal was told everything that leaves it as it was; one that takes nothing was not."""
         return not isinstance(self._driver, Terminal) or self._driver.is_given_back
 
+    @property
+    def draws_frames(self) -> bool:
+        """Whether frames are composed here when the terminal is ready, so that a screen need not render updates."""
+        return isinstance(self._driver, Terminal)
+
     def redraw(self) -> None:
         """Send the whole frame again: the terminal may show something else."""
         self._frames = None
@@ -66,7 +71,7 @@ class PacedApp(App[ReturnType]):
         self._close_messages_no_wait()
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
-        if not isinstance(self._driver, Terminal) or renderable is None or self._batch_count:
+        if not isinstance(self._driver, Terminal) or renderable is None:
             super()._display(screen, renderable)
             return
         self._driver.on_ready, self._driver.on_start = self._on_ready, self.redraw

@@ -29,6 +29,16 @@ class Page(Screen[None]):
         """Yield what stands between the heading and the keys."""
         yield from ()
 
+    def _compositor_refresh(self) -> None:
+        """Have the app draw; what Textual would render here for the terminal is never sent."""
+        if self is self.app.screen and self.lab.draws_frames:
+            self._compositor._dirty_regions.clear()
+            self._dirty_widgets.clear()
+            self.lab._display(self, "")
+            self.lab._update_mouse_over(self)
+        else:
+            super()._compositor_refresh()
+
     @property
     def lab(self) -> "TuilabApp":
         """The app, as what it is."""

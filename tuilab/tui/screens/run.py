@@ -289,7 +289,7 @@ class RunPage(Page):
         """Back to the form of this scenario, with the values of this run."""
         run = self.following.summary.run
         if run is not None:
-            self.lab.open_form(run.scenario, dict(run.params))
+            self.lab.open_form(run.scenario, dict(run.params), is_quick=run.quick)
 
     def reset_layout(self) -> None:
         """Look at the run as at first."""

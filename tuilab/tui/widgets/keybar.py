@@ -44,4 +44,4 @@ class KeyBar(Widget):
 
 
 def _part(key: Key) -> Content:
-    return Content.assemble((shown(key), "bold $text-accent"), " ", (key.word, "$text-muted"), "  ")
+    return Content.assemble((shown(key), "bold $text-accent"), " ", (key.word, "dim"), "  ")

@@ -1,0 +1,273 @@
+"""The form of a scenario: the same values, rules and command line as `tuilab run` has."""
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from tests.lab_screen import FAST, NotingApp, drive, settle, write
+from tuilab import catalog, launch, source
+from tuilab.scenario import Scenario
+from tuilab.tui import commands, presets
+from tuilab.tui.desk import Desk
+from tuilab.tui.draft import BUDGET, GUESS, REPEAT, Draft
+from tuilab.tui.settings import Settings
+from tuilab.tui.widgets.field import Field
+from tuilab.tui.widgets.form import Form
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path / "scenarios", fast=FAST)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def fast(folder: Path) -> Scenario:
+    return source.read(folder / "mine" / "fast.py")
+
+
+def field(app: NotingApp, key: str) -> Field:
+    return next(field for field in app.page.query(Field) if field.key == key)
+
+
+def words(draft: Draft, root: Path) -> list[str]:
+    return commands.run_words(draft, root)
+
+
+# ---- what a draft means
+
+
+def test_a_draft_that_nobody_touched_orders_the_defaults(fast: Scenario, root: Path) -> None:
+    order = Draft(fast).order(root, [])
+
+    assert order.params == {"rows": 500, "scale": 1.5, "tidy": True, "work": "add", "word": "plain \x1b[31m"}
+    assert (order.changed, order.repeats, order.quick) == ([], 6, False)
+
+
+def test_the_command_line_names_what_differs_and_nothing_else(fast: Scenario, root: Path) -> None:
+    draft = Draft(fast, typed={"rows": "5", "scale": "1.50", "tidy": "false", "work": "mul", REPEAT: "8", BUDGET: " 2m "})
+
+    assert words(draft, root) == [
+        *("tuilab", "run", "fast", "--rows", "5", "--no-tidy", "--work", "mul", "--repeat", "8", "--budget", "2m")
+    ]
+
+
+def test_a_value_that_looks_like_an_option_or_has_spaces_is_spelt_safely(fast: Scenario, root: Path) -> None:
+    draft = Draft(fast, typed={"scale": "-2", "word": "a b'; rm"})
+
+    assert commands.line(words(draft, root)) == """tuilab run fast --scale=-2 --word 'a b'"'"'; rm'"""
+
+
+def test_quick_changes_what_untouched_fields_say(fast: Scenario, root: Path) -> None:
+    draft = Draft(fast, is_quick=True)
+
+    assert draft.text("rows") == "10"
+    assert words(draft, root) == ["tuilab", "run", "fast", "--quick"]
+    draft.type("rows", "500")
+    assert words(draft, root) == ["tuilab", "run", "fast", "--rows", "500", "--quick"]
+    assert draft.order(root, []).params["rows"] == 500
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "problem"),
+    [
+        ("rows", "0", "0 is out of range; it takes 1..2000 (default 500)"),
+        ("rows", "many", '"many" is not a whole number; it takes 1..2000 (default 500)'),
+        ("rows", "", '"" is not a whole number; it takes 1..2000 (default 500)'),
+        ("scale", "nan", '"nan" is not a number (default 1.5)'),
+        (REPEAT, "0", "0 is out of range; it takes 1..1000 (default 6)"),
+        (BUDGET, "soon", "'soon' is not a duration; it takes 90s, 2m or 1.5h"),
+        (GUESS, "lots", '"lots" is not a number (default 0)'),
+        (REPEAT, "", ""),
+        (GUESS, "1e3", ""),
+    ],
+)
+def test_a_field_says_what_is_wrong_in_the_words_of_the_command_line(fast: Scenario, key: str, text: str, problem: str) -> None:
+    assert Draft(fast, typed={key: text}).problem(key) == problem
+
+
+def test_parameters_called_like_options_of_every_run_are_not_mixed_up_with_them(tmp_path: Path) -> None:
+    text = '"""T."""\ndef run(lab, repeat: int = 3, budget: str = "b", prediction: int = 1) -> None: pass\n'
+    scenario = source.read(write(tmp_path, odd=text) / "mine" / "odd.py")
+    draft = Draft(scenario, typed={"repeat": "4"})
+
+    assert (draft.given, draft.repeats) == ({"repeat": 4}, None)
+
+
+def test_choices_that_are_numbers_are_spelt_as_the_command_line_spells_them(tmp_path: Path) -> None:
+    text = '"""T."""\nfrom typing import Literal\ndef run(lab, x: Literal[1.0, 2.0] = 1.0) -> None: pass\n'
+    draft = Draft(source.read(write(tmp_path, odd=text) / "mine" / "odd.py"))
+
+    assert (draft.text("x"), draft.problem("x")) == ("1.0", "")
+
+
+def test_the_lesson_says_what_to_try_next(fast: Scenario) -> None:
+    assert [(preset.name, preset.typed) for preset in presets.presets(fast)] == [
+        ("defaults", {}),
+        ("--rows 5", {"rows": "5"}),
+        ("--no-tidy --work mul", {"tidy": "false", "work": "mul"}),
+    ]
+
+
+def test_every_shipped_try_next_is_a_preset() -> None:
+    silent = [s.id for s in catalog.load() if "`--" in s.sections.get("Try next", "") and not presets.try_next(s)]
+
+    assert silent == []
+
+
+# ---- what is shown
+
+
+def test_typing_updates_the_command_and_marks_the_field(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        await pilot.press("f", "down", "down", "5")
+        await settle(app, pilot)
+
+        assert app.page.draft is not None and app.page.draft.given == {"rows": 5}
+        assert "● rows" in app.text
+        assert "default 500" in app.text
+        assert "tuilab run fast --rows 5" in app.text
+
+    drive(body, folder, root)
+
+
+def test_a_field_that_is_wrong_keeps_the_run_from_starting_and_takes_the_focus(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        await pilot.press("f", "down", "down", "0", "escape", "enter")
+        await settle(app, pilot)
+
+        assert app.ordered == []
+        assert field(app, "rows").editor.has_focus
+        assert "✗ 0 is out of range; it takes 1..2000 (default 500)" in app.text
+        assert "✗ look at rows" in app.text
+        await pilot.press("7", "enter")
+        await settle(app, pilot)
+        assert [order.params["rows"] for order in app.ordered] == [7]
+
+    drive(body, folder, root)
+
+
+def test_what_is_typed_into_a_field_is_no_key_of_the_screen(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        theme = app.theme
+        await pilot.press("f")
+        await settle(app, pilot)
+        field(app, "word").editor.focus()
+        await pilot.press(*("q", "0", "question_mark", "slash", "T", "s", "space", "k", "n"))
+        await settle(app, pilot)
+
+        assert app.page.draft is not None and app.page.draft.given == {"word": "q0?/Ts kn"}
+        assert (app.theme, app.page.draft.is_quick, app.is_running) == (theme, False, True)
+
+    drive(body, folder, root)
+
+
+def test_a_default_that_cannot_be_shown_is_kept_until_it_is_changed(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        await pilot.press("f")
+        await settle(app, pilot)
+        editor = field(app, "word").editor
+        assert isinstance(editor, Input) and editor.value == "plain \ufffd[31m"
+        assert app.page.draft is not None and app.page.draft.given == {}
+        editor.focus()
+        editor.value = "new \x1b[2J\u202e"
+        await settle(app, pilot)
+        assert app.page.draft.given == {"word": "new \ufffd[2J\ufffd"}
+
+    drive(body, folder, root)
+
+
+def test_choices_and_presets_are_chosen_by_keys(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        await pilot.press("f", "down", "right", "right")
+        await settle(app, pilot)
+        draft = app.page.draft
+        assert draft is not None and draft.given == {"tidy": False, "work": "mul"}
+        field(app, "work").editor.focus()
+        await pilot.press("left")
+        assert draft.given == {"tidy": False}
+        await pilot.press("escape", "k")
+        assert draft.is_quick
+        await pilot.press("y")
+        assert app.copied == ["tuilab run fast --no-tidy --quick " + f"--scenarios {folder}"]
+
+    drive(body, folder, root)
+
+
+def test_a_prediction_goes_with_the_run(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        await pilot.press("f")
+        await settle(app, pilot)
+        await pilot.press("1", "0", "0", "enter")
+        await settle(app, pilot)
+
+        assert len(app.ordered) == 1
+        assert app.desk.guesses == {"fast": "100"}
+
+    drive(body, folder, root)
+
+
+def test_a_prediction_is_kept_for_the_run_that_it_was_made_for(
+    fast: Scenario, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(root, (), Settings())
+    desk.guesses = {"fast": "100", "slow": "3"}
+    monkeypatch.setattr(launch, "start", lambda order: (root / "a-run", None))
+    desk.start(Draft(fast).order(root, []))
+
+    assert desk.predictions == {"a-run": "100"}
+    assert desk.guesses == {"slow": "3"}
+
+
+def test_another_folder_of_runs_is_named(fast: Scenario, tmp_path: Path) -> None:
+    assert words(Draft(fast), tmp_path / "others")[-2:] == ["--root", str(tmp_path / "others")]
+
+
+def test_moving_on_while_the_form_is_open_shows_the_form_of_the_other(folder: Path, root: Path) -> None:
+    other = FAST.replace("rows", "lines")
+    write(folder, slow=other)
+
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        await pilot.press("f", "escape", "down")
+        await settle(app, pilot)
+        assert [f.key for f in app.page.query_one(Form).query(Field)][:2] == [GUESS, "lines"]
+        await pilot.press("up")
+        await settle(app, pilot)
+        assert [f.key for f in app.page.query_one(Form).query(Field)][:2] == [GUESS, "rows"]
+
+    drive(body, folder, root)
+
+
+def test_the_form_of_an_earlier_run_has_its_values(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        app.page.fill("fast", {"rows": 7, "tidy": False, "gone": 1}, is_quick=True)
+        await settle(app, pilot)
+        assert app.page.draft is not None and app.page.draft.given == {"rows": 7, "tidy": False}
+        assert "--rows 7" in app.text
+        app.page.fill("absent", {})
+        assert app.said == ["no scenario is called absent here"]
+
+    drive(body, folder, root)
+
+
+def test_nothing_blinks(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        await pilot.press("f", "escape", "slash")
+        await settle(app, pilot)
+        inputs = list(app.page.query(Input))
+        assert len(inputs) > 3
+        assert not any(editor.cursor_blink for editor in inputs)
+
+    drive(body, folder, root)

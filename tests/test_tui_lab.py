@@ -1,0 +1,413 @@
+"""The Lab screen: what the catalogue says, what the keys do, and that nothing on it can steer the terminal."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.lab_screen import FAST, PLAIN, NotingApp, drive, settle, write
+from tuilab import events
+from tuilab.journal import Writer
+from tuilab.source import read as read_scenario
+from tuilab.tui.box_line import box_line
+from tuilab.tui.highlight import highlight
+from tuilab.tui.past import look, verdict_on
+from tuilab.tui.reading import lay_out
+from tuilab.tui.settings import Settings
+from tuilab.tui.themes import NAMES
+from tuilab.tui.widgets.source import Source
+
+HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x9b31m[/foo][bold]\u202egnirts\u2028\ud800".encode("utf-8", "replace").decode()
+DANGEROUS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path / "scenarios", fast=FAST, plain=PLAIN, broken="def run(:\n")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+def record_run(root: Path, *verdicts: events.VerdictReached, name: str = "20260102T030405000Z-fast-abc123") -> Path:
+    """Write the record of a finished run."""
+    run_dir = root / name
+    (run_dir / "journal").mkdir(parents=True)
+    journal = Writer(run_dir / "journal" / "supervisor.jsonl")
+    journal.append(
+        events.RunStarted(
+            format=events.FORMAT,
+            run=run_dir.name,
+            scenario="fast",
+            topic="mine",
+            title="A fast sum",
+            source_sha256="",
+            params={"rows": 5, "tidy": True},
+            supervisor=events.Identity(host="h", boot="b", pid=1, start=1),
+            tuilab="0",
+            wall_ns=0,
+            changed=["rows"],
+            repeats=6,
+        )
+    )
+    for verdict in verdicts:
+        journal.append(verdict)
+    journal.append(events.StateChanged(state="succeeded"))
+    journal.sync()
+    return run_dir
+
+
+def verdict(text: str, word: str, why: str = "") -> events.VerdictReached:
+    return events.VerdictReached(text=text, verdict=word, rule="1", why=why)
+
+
+# ---- the catalogue
+
+
+def test_the_catalogue_has_the_last_verdict_of_each_scenario_in_words(folder: Path, root: Path) -> None:
+    root.mkdir()
+    index = {
+        "20260101T000000000Z-fast-aaaaaa": "SUPPORTED",
+        "20260102T000000000Z-fast-bbbbbb": "WEAKER THAN CLAIMED",
+        "20260101T000000000Z-plain-cccccc": "SUPPORTED",
+    }
+    for run in index:
+        (root / run).mkdir()
+    (root / ".verdicts.json").write_text(json.dumps(index))
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        lines = [" ".join(line.split()) for line in app.text.split("\n")]
+        assert any("▾ mine 1/3" in line for line in lines)
+        assert any("≈ fast weaker" in line for line in lines)
+        assert any("✓ plain" in line for line in lines)
+        assert any("! broken not usable" in line for line in lines)
+
+    drive(body, folder, root)
+
+
+def test_the_filter_narrows_as_it_is_typed_and_its_letters_are_no_keys(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        theme = app.theme
+        await pilot.press("slash", *"operator quick")
+        await settle(app, pilot)
+        assert app.page.scenario is not None and app.page.scenario.id == "fast"
+        assert "plain" not in app.text and "Scenarios 1 of" in app.text
+        await pilot.press(*("q", "s", "0", "question_mark", "slash", "T", "f"))
+        await settle(app, pilot)
+        assert "nothing has all these words" in app.text
+        assert (app.theme, app.is_running) == (theme, True)
+        await pilot.press("escape")
+        await settle(app, pilot)
+        assert "plain" in app.text and "Scenarios 1 of" not in app.text
+
+    drive(body, folder, root)
+
+
+def test_topics_close_and_open_and_left_and_right_lead_through_them(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("left")
+        assert app.page.scenario is None
+        await pilot.press("left")
+        await settle(app, pilot)
+        assert "▸ mine" in app.text and "plain" not in app.text.split("│╭")[0].split("▸ mine")[1][:200]
+        await pilot.press("right", "down", "down")
+        assert app.page.scenario is not None and app.page.scenario.id == "fast"
+        await pilot.press("right")
+        await settle(app, pilot)
+        assert app.focused is not None and app.focused.id == "lesson"
+        await pilot.press("left")
+        assert app.focused is not None and app.focused.id == "catalogue"
+
+    drive(body, folder, root)
+
+
+def test_a_file_that_cannot_be_used_says_why_and_how_to_check_it(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("up")
+        await settle(app, pilot)
+        assert "This file cannot be used" in app.text
+        assert "line 1: invalid syntax" in app.text
+        assert app.page.command() == f"tuilab check {folder}/mine/broken.py"
+        await pilot.press("enter", "f", "c", "r", "p")
+        await settle(app, pilot)
+        assert app.ordered == []
+        assert "broken cannot be run: line 1: invalid syntax" in app.said[0]
+
+    drive(body, folder, root)
+
+
+# ---- running
+
+
+def test_enter_runs_the_scenario_with_its_defaults(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("enter")
+
+        assert [(order.scenario, order.repeats, order.changed) for order in app.ordered] == [("fast", 6, [])]
+        assert app.ordered[0].argv == ["run", "fast", "--scenarios", str(folder)]
+
+    drive(body, folder, root)
+
+
+def test_enter_on_a_topic_runs_all_of_it_that_can_be_used(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("left")
+        await settle(app, pilot)
+        assert "runs all 2 with their defaults" in app.text
+        await pilot.press("enter")
+        assert [order.scenario for order in app.ordered] == ["fast", "plain"]
+        assert app.page.command() == f"tuilab run mine --scenarios {folder}"
+
+    drive(body, folder, root)
+
+
+# ---- the parts
+
+
+def test_each_part_has_a_key_and_the_open_one_is_remembered(folder: Path, root: Path) -> None:
+    record_run(root, verdict("the sum is right", "SUPPORTED"))
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        for key, part, words in (
+            ("f", "form", "operator does it"),
+            ("c", "code", "lab.claim("),
+            ("r", "runs", "rows=5"),
+            ("p", "lesson", "Adding up is quick"),
+        ):
+            await pilot.press(key, "escape")
+            await settle(app, pilot)
+            assert app.desk.settings.part == part
+            assert (words in app.text) == (part != "form")
+        await pilot.press("f")
+
+    app = drive(body, folder, root)
+    assert app.desk.settings.part == "form"
+
+
+def test_a_part_can_be_picked_with_the_mouse(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.click("Parts", offset=(23, 0))
+        await settle(app, pilot)
+        assert app.desk.settings.part == "code"
+
+    drive(body, folder, root)
+
+
+def test_the_lesson_shows_what_the_newest_run_found(folder: Path, root: Path) -> None:
+    record_run(
+        root, verdict("the sum is right", "SUPPORTED"), verdict("sum is fast", "WEAKER THAN CLAIMED", "loop/sum 1.2 [1.1, 1.3]")
+    )
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        assert "✓ the sum is right" in app.text
+        assert "≈ sum is fast" in app.text
+        assert "weaker than claimed: loop/sum 1.2 [1.1, 1.3]" in app.text
+        assert "with rows=5." in app.text
+
+    drive(body, folder, root)
+
+
+def test_the_lesson_says_what_this_box_lacks(folder: Path, root: Path) -> None:
+    run_dir = record_run(root)
+    journal = Writer(run_dir / "journal" / "worker-0.jsonl")
+    journal.append(events.BoxLacked(needs="two NUMA nodes"))
+    journal.sync()
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        assert "– not testable here: two NUMA nodes" in app.text
+
+    drive(body, folder, root)
+
+
+def test_the_code_marks_the_lines_of_claims_with_their_verdicts(folder: Path, root: Path) -> None:
+    record_run(root, verdict("the sum is right", "REFUTED"))
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("c")
+        await settle(app, pilot)
+        lines = [line for line in app.text.split("\n") if "lab." in line]
+        assert "✗     lab.claim(" in lines[0] and "●     lab.claim(" in lines[1] and "○     lab.race(" in lines[2]
+        await pilot.press("n", "right", "left", "end")
+        assert isinstance(app.focused, Source)
+
+    drive(body, folder, root)
+
+
+def test_enter_among_past_runs_opens_one(folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_dir = record_run(root, verdict("the sum is right", "SUPPORTED"))
+    opened: list[Path] = []
+    monkeypatch.setattr(NotingApp, "open_run", lambda app, run: opened.append(run))
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("r", "enter")
+        await settle(app, pilot)
+
+    app = drive(body, folder, root)
+    assert opened == [run_dir]
+    assert app.ordered == []
+
+
+# ---- the size and the looks
+
+
+@pytest.mark.parametrize("size", [(60, 20), (40, 8), (20, 4), (200, 50), (80, 24)])
+def test_every_size_shows_the_list_and_reaches_every_part(folder: Path, root: Path, size: tuple[int, int]) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        assert "fast" in app.text
+        for key in ("f", "c", "r", "p", "slash"):
+            await pilot.press(key)
+            await settle(app, pilot)
+            assert app.text
+        await pilot.press("escape", "escape")
+        await settle(app, pilot)
+        assert app.focused is not None and app.focused.id == "catalogue"
+        assert "fast" in app.text
+
+    drive(body, folder, root, size=size)
+
+
+def test_a_narrow_screen_shows_the_list_or_what_was_opened(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        assert "Scenarios" in app.text and "Adding up" not in app.text
+        await pilot.press("p")
+        await settle(app, pilot)
+        assert "Scenarios" not in app.text and "Adding up" in app.text
+        await pilot.press("escape")
+        await settle(app, pilot)
+        assert "Scenarios" in app.text
+
+    drive(body, folder, root, size=(60, 20))
+
+
+def test_the_first_start_says_what_to_do_first_and_only_once(folder: Path, root: Path) -> None:
+    settings = Settings(scenario="fast")
+
+    async def first(app: NotingApp, pilot: "Pilot[int]") -> None:
+        assert "First time here?" in app.text
+
+    async def second(app: NotingApp, pilot: "Pilot[int]") -> None:
+        assert "First time here?" not in app.text
+
+    drive(first, folder, root, settings=settings)
+    drive(second, folder, root, settings=settings)
+
+
+@pytest.mark.parametrize("theme", NAMES)
+def test_every_theme_shows_where_the_cursor_is(folder: Path, root: Path, theme: str) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        strips = app.screen._compositor.render_strips()
+        (line,) = [strip for strip in strips if strip.text[:20].split() == ["│", "fast"]]
+        (other,) = [strip for strip in strips if strip.text[:20].split() == ["│", "plain"]]
+        styles = [next(segment.style for segment in strip if segment.text.strip(" │")) for strip in (line, other)]
+        assert styles[0] != styles[1]
+
+    drive(body, folder, root, settings=Settings(scenario="fast", has_seen_hint=True, theme=theme))
+
+
+# ---- what nobody may trust
+
+
+def test_hostile_scenarios_are_shown_and_steer_nothing(tmp_path: Path, root: Path) -> None:
+    spelt = HOSTILE.encode("unicode_escape").decode().replace('"', "")
+    evil = (
+        f'"""{"T" * 10_000} {spelt}.\n\n{spelt * 30}\n\n## Predict\n{spelt}?\n## Look for\n- {spelt}\n- {"a" * 5000}\n'
+        f'## {spelt}\n[/foo] [bold]x\n## Try next\n`--n {spelt}`\n"""\nfrom typing import Literal\n'
+        f'def run(lab, n: int = 3, text: str = "{spelt}", pick: Literal["[/x]", "{spelt}"] = "[/x]",  # {spelt}\n'
+        f') -> None:\n    lab.claim("{{a}}" * 3 + "[/foo]", n)\n    lab.claim("{spelt}", n)\n'
+    )
+    wide = f'"""{"中文宽字符" * 200}.\n\n{"中文👩‍👩‍👧" * 2000}\n"""\ndef run(lab, {"n" * 200}: int = 1) -> None: pass  # 中文\n'
+    folder = write(tmp_path / "scenarios", fast=FAST, evil=evil, wide=wide, empty="")
+    (folder / "mine" / "[q] \x1b[2J\u202e.py").write_text("'''t'''")
+    (folder / "[b]\x1b[1m").mkdir()
+    (folder / "[b]\x1b[1m" / "deep.py").write_text(FAST)
+    record_run(root, verdict(HOSTILE, "REFUTED", HOSTILE), name="20260102T030405000Z-evil-abc123")
+    assert not read_scenario(folder / "mine" / "evil.py").error
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        seen = set()
+        app.page._catalogue.action_move(-1)
+        for _ in range(9):
+            for key in ("p", "f", "c", "r", "escape", "y"):
+                await pilot.press(key)
+                assert not DANGEROUS.search(app.text)
+            await settle(app, pilot)
+            seen.add(app.page.scenario.id if app.page.scenario else "a topic")
+            await pilot.press("down")
+        assert seen >= {"[q] \x1b[2J\u202e", "empty", "evil", "wide", "a topic", "deep"}
+
+    drive(body, folder, root, size=(100, 30), settings=Settings(scenario="deep", has_seen_hint=True))
+
+
+def test_a_claim_with_many_gaps_is_compared_quickly() -> None:
+    gaps = "{x}" * 200 + "end"
+
+    assert verdict_on("a" * 5000, [gaps], {"b" * 5000: None}) is None
+
+
+# ---- the pieces
+
+
+def test_a_lesson_is_laid_out_in_lines_of_its_width() -> None:
+    text = "A `code` word and a *stressed* one,\ngoing on.\n\n- first bullet that is long\n  and goes on\n- second\n\n"
+    text += "    x = [/b]\n"
+
+    assert [line.plain for line in lay_out(text, 20)] == [
+        "A code word and a",
+        "stressed one, going",
+        "on.",
+        "",
+        "• first bullet that",
+        "  is long and goes",
+        "  on",
+        "• second",
+        "",
+        "  x = [/b]",
+    ]
+
+
+def test_each_option_to_try_starts_a_line_of_its_own() -> None:
+    assert [line.plain for line in lay_out("`--rows 5`: few.\n`--cols 9`: wide\nand slow.", 40)] == [
+        "▸ --rows 5: few.",
+        "▸ --cols 9: wide and slow.",
+    ]
+
+
+@pytest.mark.parametrize("source", ["def f(:\n  '''x", "\tx\n y = 'a\n", "", 'f"{a!r} b"\n', "é = '中文' # 中\n"])
+def test_any_text_can_be_highlighted(source: str) -> None:
+    assert "\n".join(line.plain for line in highlight(source)) == source.expandtabs(4)
+
+
+def test_keywords_texts_and_comments_are_told_apart() -> None:
+    (line,) = highlight("def f(): return 'x'  # why")
+
+    assert [(line.plain[span.start : span.end], span.style) for span in line.spans] == [
+        ("def", "$text-primary"),
+        ("f", "bold"),
+        ("return", "$text-primary"),
+        ("'x'", "$text-success"),
+        ("# why", "$text-muted italic"),
+    ]
+
+
+def test_a_run_that_cannot_be_read_is_lost(tmp_path: Path) -> None:
+    assert look(tmp_path / "absent").state == "lost"
+
+
+def test_the_box_is_told_from_the_drivers_own_files(tmp_path: Path) -> None:
+    for number in range(2):
+        gpu = tmp_path / "proc/driver/nvidia/gpus" / f"0000:0{number}:00.0"
+        gpu.mkdir(parents=True)
+        (gpu / "information").write_text("Model: \t\t NVIDIA H100 80GB HBM3\x1b[2J\nIRQ: 1\n")
+
+    assert " · 2x H100 80GB HBM3\ufffd[2J · torch " in box_line(tmp_path)
+    assert " · no NVIDIA driver · torch " in box_line(tmp_path / "absent")

@@ -1,0 +1,174 @@
+"""A line about each run: what its folder's name tells at once, and what its journal tells once somebody looks.
+
+Only the short streams of a journal are read: the supervisor's and the judge's. Runs that are over are remembered in a file
+beside them that may be deleted at any time.
+"""
+
+import os
+import time
+from calendar import timegm
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from tuilab import processes
+from tuilab.errors import TuilabError
+from tuilab.events import FORMAT, RunStarted, Scalar, Unknown
+from tuilab.files import read_regular
+from tuilab.journal import Reader
+from tuilab.summary import RunSummary, fold
+
+RUNNING = frozenset({"starting", "running", "stopping"})
+_FILE = ".ledger.json"
+_FILE_LIMIT = 64 * 1024 * 1024
+_STREAM_LIMIT = 16 * 1024 * 1024  # of what a supervisor or a judge writes about one run
+_CLAIMS = 100  # that are kept of one run
+NEWBORN_S = 10.0  # in which a folder may lack its first record
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a list of runs shows of one; `state` is empty while nobody has looked."""
+
+    run: str  # the name of its folder
+    scenario: str
+    topic: str = ""
+    title: str = ""
+    state: str = ""
+    reason: str = ""
+    changed: dict[str, Scalar] = {}  # the params that differ from the scenario's defaults
+    claims: list[tuple[str, str]] = []  # text and verdict, which is empty while there is none
+    elapsed_s: float | None = None
+    bytes_total: int | None = None
+
+    @property
+    def is_read(self) -> bool:
+        return bool(self.state)
+
+    @property
+    def is_running(self) -> bool:
+        return self.state in RUNNING
+
+    @property
+    def started_s(self) -> float | None:
+        """When it started, in seconds since 1970; None for a folder with another kind of name."""
+        return started_s(self.run)
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}/{self.scenario}" if self.topic else self.scenario
+
+
+def from_name(run: str) -> Entry:
+    """Return what the name of a run's folder tells: its time and its scenario."""
+    return Entry(run, run.partition("-")[2].rpartition("-")[0] or run)
+
+
+def started_s(run: str) -> float | None:
+    """Return the time in the name of a run's folder."""
+    try:
+        return timegm(time.strptime(run[:15], "%Y%m%dT%H%M%S")) + int(run[15:18]) / 1000
+    except ValueError:
+        return None
+
+
+def read(run_dir: Path) -> Entry:
+    """Return a line about a run as it is now; of one that cannot be read, why."""
+    try:
+        summary = _read_short_streams(run_dir)
+        state = summary.state
+        if not summary.is_over and _is_abandoned(summary, run_dir.name):
+            summary = _read_short_streams(run_dir)  # it may have written its last words before it went
+            state = summary.state if summary.is_over else "lost"
+    except OSError as problem:
+        return msgspec.structs.replace(from_name(run_dir.name), state="unreadable", reason=problem.strerror or str(problem))
+    except TuilabError as problem:
+        return msgspec.structs.replace(from_name(run_dir.name), state="unreadable", reason=str(problem))
+    return _entry(run_dir, summary, state)
+
+
+def load(root: Path) -> dict[str, Entry]:
+    """Return what is remembered of the runs in a folder, by name; of a damaged file nothing."""
+    with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        entries = msgspec.json.decode(read_regular(root / _FILE, _FILE_LIMIT), type=list[Entry])
+        return {entry.run: entry for entry in entries}
+    return {}
+
+
+def save(root: Path, entries: Iterable[Entry]) -> None:
+    """Remember the runs that are over; without room or permission the next reader looks for itself."""
+    over = [entry for entry in entries if entry.is_read and not entry.is_running and entry.state not in ("lost", "unreadable")]
+    temporary = root / f"{_FILE}.{os.getpid()}"
+    with suppress(OSError):
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(fd, "wb") as file:
+            file.write(msgspec.json.encode(over))
+        os.replace(temporary, root / _FILE)
+
+
+def _read_short_streams(run_dir: Path) -> RunSummary:
+    summary = RunSummary()
+    for stream in ("supervisor", "judge"):
+        try:
+            reader = Reader(run_dir / "journal" / f"{stream}.jsonl")
+        except FileNotFoundError:
+            continue
+        try:
+            bytes_read = 0
+            while (items := reader.read()) and bytes_read < _STREAM_LIMIT:
+                bytes_read += 1024 * 1024
+                if any(_is_newer(item) for item in items):
+                    raise TuilabError("recorded by a newer tuilab; upgrade this one")
+                fold(((stream, item) for item in items), summary)
+        finally:
+            reader.close()
+    return summary
+
+
+def _is_newer(item: object) -> bool:
+    if isinstance(item, Unknown):
+        version = item.fields.get("format") if item.k == "run_started" else None
+        return isinstance(version, int) and version > FORMAT
+    return isinstance(item, RunStarted) and item.format > FORMAT
+
+
+def _is_abandoned(summary: RunSummary, run: str) -> bool:
+    """Say whether nobody is left who could end a run."""
+    if summary.run is not None:
+        return processes.presence(summary.run.supervisor) == "dead"
+    started = started_s(run)
+    return started is None or abs(time.time() - started) > NEWBORN_S
+
+
+def _entry(run_dir: Path, summary: RunSummary, state: str) -> Entry:
+    run = summary.run
+    guessed = from_name(run_dir.name)
+    claims = [(claim.text[:300], claim.verdict.verdict if claim.verdict else "") for claim in summary.claims.values()]
+    return Entry(
+        run_dir.name,
+        run.scenario if run else guessed.scenario,
+        run.topic if run else "",
+        run.title[:300] if run else "",
+        state,
+        summary.reason[:300],
+        {name: run.params[name] for name in run.changed if name in run.params} if run else {},
+        claims[:_CLAIMS],
+        summary.elapsed_s if summary.is_over else None,
+        _size(run_dir),
+    )
+
+
+def _size(folder: Path) -> int | None:
+    """Return the bytes of all files below a folder; links are not followed."""
+    total = 0
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    total += _size(Path(entry.path)) or 0
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return None
+    return total

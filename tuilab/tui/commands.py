@@ -1,0 +1,60 @@
+"""The command lines that do what the screens do, ready to be pasted into a shell."""
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from tuilab import places
+from tuilab.errors import TuilabError
+from tuilab.scenario import Param, Value
+from tuilab.tui.draft import BUDGET, Draft, spelt
+
+
+def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str]:
+    """Return the words of the command that runs a draft; UsageError when it cannot be run as it is."""
+    words = ["tuilab", "run", draft.scenario.id]
+    params = {param.name: param for param in draft.scenario.params}
+    words += [word for name, value in draft.given.items() for word in _option(params[name], value)]
+    words += ["--quick"] if draft.is_quick else []
+    words += ["--repeat", str(draft.repeats)] if draft.repeats else []
+    words += ["--budget", draft.text(BUDGET).strip()] if draft.budget_s else []
+    return words + _folders(draft.scenario.path, root, folders)
+
+
+def topic_words(topic: str, path: str, root: Path, folders: Sequence[str] = ()) -> list[str]:
+    """Return the words of the command that runs the topic of a scenario file."""
+    options = _folders(path, root, folders)
+    return ["tuilab", "run", *options, "--", topic] if topic.startswith("-") else ["tuilab", "run", topic, *options]
+
+
+def check_words(path: str) -> list[str]:
+    """Return the words of the command that tells what is wrong with a scenario file."""
+    return ["tuilab", "check", path]
+
+
+def line(words: Sequence[str]) -> str:
+    """Return words as a shell takes them."""
+    return shlex.join(words)
+
+
+def _option(param: Param, value: Value) -> list[str]:
+    option = param.name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{option}" if value else f"--no-{option}"]
+    text = spelt(param, value)
+    return [f"--{option}={text}"] if text.startswith("-") else [f"--{option}", text]
+
+
+def _folders(path: str, root: Path, folders: Sequence[str]) -> list[str]:
+    """Return the options that say where scenario and runs are, where that is not the usual place."""
+    homes = [folder for folder in folders if path.startswith(os.path.realpath(folder) + os.sep)]
+    words = [word for folder in homes for word in ("--scenarios", os.fspath(folder))]
+    return words if _is_usual(root) else [*words, "--root", str(root)]
+
+
+def _is_usual(root: Path) -> bool:
+    try:
+        return os.path.abspath(root) == os.path.abspath(places.runs_folder())
+    except TuilabError:
+        return False

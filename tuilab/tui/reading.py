@@ -1,0 +1,103 @@
+"""Lays out a lesson for reading: paragraphs, headings and bullets in lines of a width. No markup parser ever sees the text."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from textual.content import Content
+
+from tuilab.text import show_lines
+
+_WIDEST = 88  # columns that are pleasant to read
+_LONGEST = 60_000  # characters; what is longer is no lesson
+_BULLET = re.compile(r"[-*] +")
+_OWN_LINE = re.compile(r"`--|>>> ")  # in "Try next" each option starts a line of its own
+_SPAN = re.compile(r"`([^`\n]{1,300})`|\*\*([^*\n]{1,300})\*\*|(?<![\w*])\*([^*\s][^*\n]{0,300})\*(?![\w*])")
+_STYLES = ("$text-secondary", "bold", "italic")
+
+Marker = Callable[[str], "tuple[Content, Content]"]  # the mark in the place of a bullet, and what follows the text
+
+
+class Block(NamedTuple):
+    """A piece of a lesson: `text`, `bullet`, `item` or `code`."""
+
+    kind: str
+    text: str
+
+
+def blocks(text: str) -> list[Block]:
+    """Return paragraphs, bullets and code of a text in their order."""
+    found: list[Block] = []
+    is_open = False  # whether the next line goes on with the last block
+    for line in show_lines(text[:_LONGEST]).split("\n"):
+        block = _begin(line, is_open)
+        if block is None:
+            found[-1] = Block(found[-1].kind, f"{found[-1].text} {line.strip()}")
+        elif block.kind:
+            found.append(block)
+        is_open = block is None or block.kind in ("text", "bullet", "item")
+    return found
+
+
+def _begin(line: str, is_open: bool) -> Block | None:
+    """Return the block that a line begins; None when it goes on with the last one, one without a kind when it is blank."""
+    stripped = line.strip()
+    if not stripped:
+        return Block("", "")
+    if bullet := _BULLET.match(stripped):
+        return Block("bullet", stripped[bullet.end() :])
+    if line.startswith("    ") and not is_open:
+        return Block("code", line[4:].rstrip())
+    if _OWN_LINE.match(stripped):
+        return Block("item", stripped)
+    return None if is_open else Block("text", stripped)
+
+
+def lay_out(text: str, width: int, marker: Marker | None = None) -> list[Content]:
+    """Return a text as lines of at most `width` cells; `marker` says what stands in the place of a bullet."""
+    width = max(min(width, _WIDEST), 8)
+    lines: list[Content] = []
+    before = ""
+    for kind, words in blocks(text):
+        if lines and not (kind == before and kind in ("bullet", "item", "code")):
+            lines.append(Content(""))
+        lines += _lay_out_block(kind, words, width, marker)
+        before = kind
+    return lines
+
+
+def _lay_out_block(kind: str, text: str, width: int, marker: Marker | None) -> Iterator[Content]:
+    if kind == "code":
+        yield Content.styled(f"  {text}", "$text-secondary").truncate(width, ellipsis=True)
+        return
+    if kind == "text":
+        yield from inline(text).wrap(width)
+        return
+    sign, after = Content.styled("•" if kind == "bullet" else "▸", "$primary"), Content("")
+    if marker and kind == "bullet":
+        sign, after = marker(text)
+    yield from hang(sign, inline(text), width)
+    for line in after.wrap(width - 2) if after else ():
+        yield Content("  ") + line
+
+
+def hang(sign: Content, text: Content, width: int) -> list[Content]:
+    """Return wrapped lines behind a sign of one cell."""
+    first, *rest = text.wrap(max(width - 2, 2)) or [Content("")]
+    return [Content("").join([sign, Content(" "), first]), *(Content("  ") + line for line in rest)]
+
+
+def heading(text: str) -> Content:
+    """Return the heading of a section."""
+    return Content.styled(text, "bold $text-accent")
+
+
+def inline(text: str) -> Content:
+    """Return one paragraph with its `code`, **strong** and *stressed* words styled."""
+    parts: list[Content] = []
+    at = 0
+    for found in _SPAN.finditer(text):
+        kind = next(kind for kind in (1, 2, 3) if found[kind])
+        parts += [Content(text[at : found.start()]), Content.styled(found[kind], _STYLES[kind - 1])]
+        at = found.end()
+    return Content("").join([*parts, Content(text[at:])])

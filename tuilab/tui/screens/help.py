@@ -1,0 +1,94 @@
+"""The Help screen: the keys of where one is, what the marks mean, and the command line that does the same."""
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+
+from tuilab.tui.keys import KEYS, Key, bindings, shown
+from tuilab.tui.marks import mark, plain, state_words, verdict_words
+from tuilab.tui.screens.page import Page
+from tuilab.tui.widgets.sheet import Section, Sheet
+
+_VERDICTS = {
+    "SUPPORTED": "The measurement bears the claim out, in the size that was claimed.",
+    "WEAKER THAN CLAIMED": "There is such an effect, but a smaller one.",
+    "NO MEANINGFUL DIFFERENCE": "The two are equal, as far as it matters.",
+    "REFUTED": "The measurement says otherwise.",
+    "INCONCLUSIVE": "It cannot be told yet; how much more it needs is said.",
+    "INVALID": "A control failed, or the two did not compute the same: no verdict can be trusted.",
+    "NOT TESTABLE HERE": "This box lacks something; what, is said.",
+}
+_STATES = {
+    "starting": "The processes of the run come up.",
+    "running": "It goes on, and goes on when you leave.",
+    "stopping": "It was asked to stop.",
+    "succeeded": "It came to its end, whatever its claims came to.",
+    "failed": "The scenario raised an error, or ended with one.",
+    "stopped": "Somebody stopped it.",
+    "killed": "It ran out of time or memory, or a signal ended it.",
+    "lost": "Its supervisor is gone; what happened after its last record is not known.",
+}
+_ALSO = {
+    "*": "A run that is marked, to be compared or deleted with others.",
+    "n/a": "Not known; the reason stands beside it. It never means 0.",
+    "[low, high]": "The interval that the true value lies in, at the confidence of the verdict.",
+}
+
+
+class HelpPage(Page):
+    """Lists keys from the one registry; those of the place that was left come first."""
+
+    PLACE = "help"
+    BINDINGS = bindings("help")
+    DEFAULT_CSS = """
+    HelpPage #body { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+    HelpPage.-wide #body { layout: horizontal; }
+    HelpPage.-wide Sheet { width: 1fr; padding: 0 2 0 0; }
+    HelpPage #marks { padding: 1 0 0 0; }
+    HelpPage.-wide #marks { padding: 0; }
+    """
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (130, "-wide")]
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self._place = place
+
+    def compose_body(self) -> ComposeResult:
+        with VerticalScroll(id="body"):
+            yield Sheet(id="keys")
+            yield Sheet(id="marks")
+
+    def on_mount(self) -> None:
+        title = Content.assemble(("tuilab", "bold"), "  help  ", (self._place and f"keys of {self._place}", "dim"))
+        self.heading.show(title, Content.styled("esc closes", "dim"))
+        self.keybar.show_keys([*KEYS["help"], *(key for key in KEYS["everywhere"] if key.is_in_footer and key.word != "help")])
+        command = Section(Content.styled("On the command line", "bold $text-primary"), [(plain(self.command(), 400),)])
+        keys = [_keys(f"Here: {self._place}", KEYS[self._place])] if KEYS.get(self._place) else []
+        self.query_one("#keys", Sheet).show([*keys, _keys("Everywhere", KEYS["everywhere"]), command])
+        self.query_one("#marks", Sheet).show(_marks())
+        self.query_one("#body").focus()
+
+    def command(self) -> str:
+        """Return the command line of the screen below."""
+        screens = self.app.screen_stack
+        below = screens[screens.index(self) - 1] if self in screens[1:] else None
+        return below.command() if isinstance(below, Page) else "tuilab --help"
+
+
+def _keys(title: str, keys: Sequence[Key]) -> Section:
+    rows = [(Content.styled(shown(key).rjust(11), "bold $text-accent"), Content(key.help)) for key in keys]
+    return Section(Content.styled(title, "bold $text-primary"), rows)
+
+
+def _marks() -> list[Section]:
+    verdicts = [(verdict_words(verdict), Content(words)) for verdict, words in _VERDICTS.items()]
+    waiting = (Content.assemble(mark("pending"), " pending"), Content("Not judged yet."))
+    states = [(state_words(state), Content(words)) for state, words in _STATES.items()]
+    also = [(Content.styled(sign, "bold"), Content(words)) for sign, words in _ALSO.items()]
+    return [
+        Section(Content.styled("Verdicts on claims", "bold $text-primary"), [*verdicts, waiting]),
+        Section(Content.styled("States of runs", "bold $text-primary"), states),
+        Section(Content.styled("Also", "bold $text-primary"), also),
+    ]

@@ -1,0 +1,359 @@
+"""The History screen: every run of this box as a table; open, compare, stop and delete them."""
+
+import shlex
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+
+from textual import work
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from tuilab import launch, ledger, places, store
+from tuilab.errors import TuilabError
+from tuilab.ledger import Entry
+from tuilab.reports.plain import size
+from tuilab.text import plural
+from tuilab.tui.keys import bindings
+from tuilab.tui.marks import mark, plain, verdict_words
+from tuilab.tui.moments import exactly
+from tuilab.tui.screens.page import Page
+from tuilab.tui.widgets.filterline import FilterLine
+from tuilab.tui.widgets.question import Question
+from tuilab.tui.widgets.runline import changed_words, words_of
+from tuilab.tui.widgets.runlist import RunList
+
+_POLL_S = 1.5  # while a run goes on
+_CLOCK_S = 60.0  # the words of the past age
+_PORTION_S = 0.03  # of reading, before the screen has its turn
+_PORTION = 200  # runs, at most
+_PAUSE_S = 0.01
+
+
+class HistoryPage(Page):
+    """The names of the runs are there at once; what happened in them comes as it is read, the visible ones first."""
+
+    PLACE = "history"
+    BINDINGS = bindings("history")
+    DEFAULT_CSS = """
+    HistoryPage #details { height: 3; background: $surface; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    HistoryPage.-tall #details { height: 13; }
+    HistoryPage.-short #details { display: none; }
+    """
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (18, "-plain"), (32, "-tall")]
+
+    class Listed(Message):
+        """The folders of the runs were listed."""
+
+        def __init__(self, runs: list[str], known: dict[str, Entry], problem: str = "") -> None:
+            super().__init__()
+            self.runs, self.known, self.problem = runs, known, problem
+
+    class Read(Message):
+        """Something was learnt about some runs."""
+
+        def __init__(self, entries: list[Entry]) -> None:
+            super().__init__()
+            self.entries = entries
+
+    class Done(Message):
+        """Something was done that the user asked for; `text` says what."""
+
+        def __init__(self, text: str, *, is_problem: bool) -> None:
+            super().__init__()
+            self.text, self.is_problem = text, is_problem
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
+        self._clock = clock
+        self._entries: dict[str, Entry] = {}  # newest first
+        self._unread: dict[str, None] = {}
+        self._sizes: dict[str, int] = {}
+        self._words: dict[str, str] = {}  # what a filter looks at, of entries that were read
+        self._problem = ""
+        self._is_listed = False
+        self._is_new = False  # something is known that is not remembered yet
+        self._stopping: set[str] = set()
+        self.is_reading = True
+
+    def compose_body(self) -> ComposeResult:
+        yield FilterLine()
+        yield RunList()
+        yield Static(id="details")
+
+    def on_mount(self) -> None:
+        self.runs.focus()
+        self.set_interval(_POLL_S, self._poll)
+        self.set_interval(_CLOCK_S, self._show)
+        self._show()
+
+    def on_screen_resume(self) -> None:
+        self._list()
+
+    def on_unmount(self) -> None:
+        self._remember()
+
+    @property
+    def runs(self) -> RunList:
+        return self.query_one(RunList)
+
+    def command(self) -> str:
+        """Return what shows the run on the command line, or compares the marked ones."""
+        entry = self.runs.chosen
+        words = ["tuilab", "runs"]
+        if len(self.runs.marked) > 1:
+            words = ["tuilab", "compare", *map(store.short_id, self.runs.marked)]
+        elif entry is not None:
+            words = ["tuilab", "attach", store.short_id(entry.run)]
+        return shlex.join([*words, *root_option(self.desk.root)])
+
+    # ---- learning about the runs, beside the main path
+
+    @work(thread=True, exclusive=True, group="list")
+    def _list(self) -> None:
+        known = {} if self._entries else ledger.load(self.desk.root)
+        try:
+            runs = [run_dir.name for run_dir in store.list_runs(self.desk.root)]
+        except TuilabError as problem:
+            self.post_message(self.Listed([], {}, str(problem)))
+        else:
+            self.post_message(self.Listed(runs, known))
+
+    @work(thread=True, exclusive=True, group="read")
+    def _read(self, runs: Sequence[str]) -> None:
+        """Read about some runs, for a short time, and say what was learnt."""
+        deadline = time.monotonic() + _PORTION_S
+        entries = []
+        for run in runs:
+            entries.append(ledger.read(self.desk.root / run))
+            if time.monotonic() > deadline:
+                break
+        self.post_message(self.Read(entries))
+
+    @work(thread=True, group="remember")
+    def _remember(self) -> None:
+        if self._is_new:
+            self._is_new = False
+            ledger.save(self.desk.root, list(self._entries.values()))
+
+    def on_history_page_listed(self, message: Listed) -> None:
+        self._is_listed, self._problem = True, message.problem
+        known = {**message.known, **self._entries}
+        self._entries = {run: known.get(run) or ledger.from_name(run) for run in message.runs}
+        self._unread = {run: None for run, entry in self._entries.items() if not entry.is_read}
+        self._sizes = {run: entry.bytes_total for run, entry in self._entries.items() if entry.bytes_total is not None}
+        self.runs.unmark([run for run in self.runs.marked if run not in self._entries])
+        self._show()
+        self._read_more(also=self._going_on())
+
+    def on_history_page_read(self, message: Read) -> None:
+        """Take in what was learnt; the whole list is gone through only where a filter may see it differently."""
+        changed = [entry for entry in message.entries if entry.run in self._entries and entry != self._entries[entry.run]]
+        for entry in changed:
+            self._entries[entry.run] = entry
+            self._words.pop(entry.run, None)
+            self._unread.pop(entry.run, None)
+            if entry.bytes_total is not None:
+                self._sizes[entry.run] = entry.bytes_total
+        self._is_new = self._is_new or bool(changed)
+        if self.query_one(FilterLine).words:
+            self._show()
+        elif changed:
+            self.runs.refresh_changed({entry.run for entry in changed}, self._clock())
+            self._show_heading(len(self._entries))
+            self._show_details()
+        self.set_timer(_PAUSE_S, self._read_more)
+
+    def _read_more(self, also: Sequence[str] = ()) -> None:
+        """Read the next portion: what can be seen first; remember everything once all is read."""
+        seen = [run for run in self.runs.in_view if run in self._unread]
+        wanted = list(dict.fromkeys([*also, *seen, *islice(self._unread, _PORTION)]))
+        self.is_reading = bool(wanted)
+        if wanted:
+            self._read(wanted)
+        elif self._is_new and not self._going_on():
+            self._remember()
+
+    def _poll(self) -> None:
+        """Look again at what goes on."""
+        if self.is_current and not self.is_reading and self._going_on():
+            self._list()
+
+    def _going_on(self) -> list[str]:
+        return [entry.run for entry in self._entries.values() if entry.is_running or self._may_come_alive(entry)]
+
+    def _may_come_alive(self, entry: Entry) -> bool:
+        """Say whether a run that looks lost may only have written nothing yet."""
+        is_young = entry.started_s is not None and self._clock() - entry.started_s < 2 * ledger.NEWBORN_S
+        return entry.state == "lost" and is_young
+
+    # ---- what is shown
+
+    def _show(self) -> None:
+        words = self.query_one(FilterLine).words
+        runs = [run for run, entry in self._entries.items() if self._matches(entry, words)] if words else list(self._entries)
+        self.runs.show(runs, self._entries, self._clock(), self._why_empty())
+        self._show_heading(len(runs))
+        self._show_details()
+
+    def _matches(self, entry: Entry, words: Sequence[str]) -> bool:
+        if not entry.is_read:
+            found = words_of(entry)
+        elif (found := self._words.get(entry.run, "")) == "":
+            found = self._words[entry.run] = words_of(entry)
+        return all(word in found for word in words)
+
+    def _why_empty(self) -> str:
+        if self._problem:
+            return self._problem
+        if not self._is_listed:
+            return "Reading the folder of runs …"
+        if self._entries:
+            return "No run has all these words; esc shows all."
+        return "No runs yet. Choose a scenario (esc) and press enter there; or: tuilab run softmax --headless"
+
+    def _show_heading(self, matching: int) -> None:
+        total = len(self._entries)
+        used = size(sum(self._sizes.values()))
+        count = f"{matching:,} of {total:,} runs" if matching != total else f"{total:,} run{'s' * (total != 1)}"
+        parts = [count] if self._is_listed else []
+        if self._sizes:
+            is_whole = len(self._sizes) == total
+            parts.append(f"{used} on disk" if is_whole else f"{used} on disk in {len(self._sizes):,}")
+        if self.runs.marked:
+            parts.append(f"{len(self.runs.marked)} marked")
+        left = Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
+        self.heading.show(left, plain(str(self.desk.root), 60, "dim") if self.size.width >= 120 else Content(""))
+
+    def _show_details(self) -> None:
+        entry = self.runs.chosen
+        details = self.query_one("#details", Static)
+        details.update(Content("\n").join(_details(entry, is_long=self.has_class("-tall"))) if entry else Content(""))
+
+    def on_run_list_moved(self) -> None:
+        self._show_details()
+
+    def on_run_list_opened(self) -> None:
+        self.action_open()
+
+    def on_filter_line_changed(self) -> None:
+        self._show()
+
+    def on_filter_line_left(self) -> None:
+        self.runs.focus()
+
+    # ---- keys
+
+    def action_move(self, rows: int) -> None:
+        self.runs.move(rows)
+        self.runs.focus() if abs(rows) > 1 else None
+
+    def action_move_page(self, pages: int) -> None:
+        self.runs.move(pages * self.runs.page)
+
+    def action_open(self) -> None:
+        if self.runs.chosen is not None:
+            self.lab.open_run(self.desk.root / self.runs.chosen.run)
+
+    def action_filter(self) -> None:
+        self.query_one(FilterLine).open()
+
+    def action_mark(self) -> None:
+        self.runs.toggle_mark()
+        self._show()
+
+    def action_unmark(self) -> None:
+        self.runs.unmark(list(self.runs.marked))
+        self._show()
+
+    def action_compare(self) -> None:
+        runs = list(self.runs.marked)
+        if len(runs) < 2:
+            runs = self._pair()
+        if runs:
+            self.lab.open_compare([self.desk.root / run for run in runs])
+        else:
+            self.lab.tell("Mark two runs or more with space; there is no other run of this scenario.")
+
+    def _pair(self) -> list[str]:
+        """Return this run (or the marked one) and the newest other one of its scenario."""
+        entry = self._entries.get(next(iter(self.runs.marked), "")) or self.runs.chosen
+        if entry is None:
+            return []
+        others = [run for run, other in self._entries.items() if other.scenario == entry.scenario and run != entry.run]
+        return [others[0], entry.run] if others else []
+
+    @work(group="question")
+    async def action_delete(self) -> None:
+        chosen = [self._entries[run] for run in self.runs.marked if run in self._entries]
+        chosen = chosen or ([self.runs.chosen] if self.runs.chosen else [])
+        if not chosen:
+            return
+        if going := [entry for entry in chosen if entry.is_running]:
+            name = store.short_id(going[0].run)
+            self.lab.tell(f"{name} is {going[0].state} and cannot be deleted; stop it first with s.")
+            return
+        names = [f"{store.short_id(e.run)}  {exactly(e.started_s)}  {e.name}  {e.state}" for e in chosen]
+        freed = sum(entry.bytes_total or 0 for entry in chosen)
+        title = f"Delete {plural(len(chosen), 'run')}?"
+        if await self.app.push_screen_wait(Question(title, names, f"{size(freed)} on disk. This cannot be taken back.")):
+            self._delete([entry.run for entry in chosen])
+
+    @work(thread=True, group="delete")
+    def _delete(self, runs: Sequence[str]) -> None:
+        """Delete runs; one that goes on by now, or cannot be deleted, ends it with a sentence."""
+        done = 0
+        try:
+            for run in runs:
+                if ledger.read(self.desk.root / run).is_running:
+                    raise TuilabError(f"{store.short_id(run)} is running and was not deleted; stop it first with s")
+                store.remove(self.desk.root / run)
+                done += 1
+        except TuilabError as problem:
+            self.post_message(self.Done(f"deleted {done} of {plural(len(runs), 'run')}: {problem}", is_problem=True))
+        else:
+            self.post_message(self.Done(f"deleted {plural(done, 'run')}", is_problem=False))
+
+    def action_stop(self) -> None:
+        entry = self.runs.chosen
+        if entry is None:
+            return
+        self._stop(entry.run, at_once=entry.run in self._stopping)
+        self._stopping.add(entry.run)
+
+    @work(thread=True, group="stop")
+    def _stop(self, run: str, *, at_once: bool) -> None:
+        try:
+            self.post_message(self.Done(launch.stop(self.desk.root / run, at_once=at_once), is_problem=False))
+        except TuilabError as problem:
+            self.post_message(self.Done(str(problem), is_problem=True))
+
+    def on_history_page_done(self, message: Done) -> None:
+        self.lab.tell(message.text, is_problem=message.is_problem)
+        self._list()
+
+
+def root_option(root: Path) -> list[str]:
+    """Return the option that a command needs to find the runs; none where it finds them by itself."""
+    return [] if str(root.absolute()) == str(Path(places.runs_folder()).absolute()) else ["--root", str(root)]
+
+
+def _details(entry: Entry, *, is_long: bool) -> list[Content]:
+    """Return more about the run that the cursor is on: its title, its facts, how it ended."""
+    facts = [exactly(entry.started_s), store.short_id(entry.run)]
+    facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []
+    about = Content.assemble(("  ".join(facts), "dim"), "  ", plain(changed_words(entry), 600, "$text-secondary"))
+    lines = [plain(entry.title or entry.scenario, 200, "bold"), about]
+    if entry.state == "lost":
+        lines.append(plain("lost: its supervisor is gone; what it did after its last record is not known", None, "$text-error"))
+    elif entry.reason:
+        lines.append(plain(f"{entry.state}: {entry.reason}", 400, "$text-warning"))
+    elif not is_long:
+        counts = Counter(verdict for _, verdict in entry.claims if verdict)
+        lines.append(Content("   ").join([Content.assemble(verdict_words(v), f" {count}") for v, count in counts.items()]))
+    claims = [Content.assemble(mark(verdict), " ", plain(text, 300)) for text, verdict in entry.claims]
+    return [*lines, *(claims if is_long else [])]

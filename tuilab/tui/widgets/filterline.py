@@ -1,0 +1,74 @@
+"""The line in which one types the words that a list is narrowed to."""
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input, Static
+
+
+class FilterLine(Horizontal):
+    """Hidden until it is opened. Every character narrows; `enter` goes back to the list, `esc` shows everything again."""
+
+    DEFAULT_CSS = """
+    FilterLine { height: 1; display: none; background: $surface; padding: 0 1; }
+    FilterLine.is-open { display: block; }
+    FilterLine Static { width: 2; color: $text-accent; text-style: bold; }
+    FilterLine Input { width: 1fr; background: $surface; border: none; height: 1; padding: 0; }
+    FilterLine Input:focus { border: none; background: $surface; }
+    """
+
+    class Changed(Message):
+        """Other words are to be looked for."""
+
+    class Left(Message):
+        """The user goes back to the list."""
+
+    def compose(self) -> ComposeResult:
+        yield Static("/")
+        line = _Line(placeholder="words of scenario, state, verdict, parameter or id", compact=True)
+        line.cursor_blink = False  # a screen on which nothing happens sends nothing
+        yield line
+
+    @property
+    def words(self) -> list[str]:
+        """The words that must all be found."""
+        return self.query_one(Input).value.lower().split()
+
+    def open(self) -> None:
+        """Show the line and type into it."""
+        self.add_class("is-open")
+        self.query_one(Input).focus()
+
+    def clear(self) -> bool:
+        """Show everything again; say whether there was anything to clear."""
+        was_open = self.has_class("is-open")
+        self.query_one(Input).value = ""
+        self.remove_class("is-open")
+        self.post_message(self.Left())
+        return was_open
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Changed())
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if not self.words:
+            self.remove_class("is-open")
+        self.post_message(self.Left())
+
+
+class _Line(Input):
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", show=False)]
+
+    def action_give_up(self) -> None:
+        assert isinstance(self.parent, FilterLine)
+        self.parent.clear()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Take what can be shown of the first line; Input takes the rest of its care."""
+        event.text = "".join(char for char in event.text.partition("\n")[0] if char.isprintable())[:200]

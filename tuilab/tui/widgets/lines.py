@@ -1,0 +1,164 @@
+"""Lines that scroll, and lines that one chooses from: what catalogue, lesson, source and past runs are shown by."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
+
+
+class Lines(ScrollView, can_focus=True, inherit_bindings=False):
+    """Draws only the lines that can be seen; a subclass says what they are at a width."""
+
+    DEFAULT_CSS = """
+    Lines {
+        height: 1fr;
+        background: transparent;
+        text-wrap: nowrap;
+        overflow-x: hidden;
+        overflow-y: auto;
+        scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
+        scrollbar-color: $border;
+        scrollbar-background: transparent;
+    }
+    Lines:ansi { scrollbar-color: ansi_bright_black; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "scroll_by(-1)", show=False),
+        Binding("down", "scroll_by(1)", show=False),
+        Binding("pageup", "scroll_pages(-1)", show=False),
+        Binding("pagedown,space", "scroll_pages(1)", show=False),
+        Binding("home", "scroll_by(-1000000)", show=False),
+        Binding("end", "scroll_by(1000000)", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._lines: Sequence[Content] = ()
+        self._width_laid = 0
+
+    def lay_out(self, width: int) -> Sequence[Content]:
+        """Return the lines at a width."""
+        raise NotImplementedError
+
+    def renew(self, *, from_top: bool = False) -> None:
+        """Lay out again: the content is another."""
+        width = self.scrollable_content_region.width
+        if not width:
+            return  # not on the screen yet: the first size will call
+        self._width_laid = width
+        self._lines = self.lay_out(width)
+        self.virtual_size = Size(width, len(self._lines))
+        if from_top:
+            self.scroll_to(y=0, animate=False, force=True)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        if self.scrollable_content_region.width != self._width_laid:
+            self.renew()
+
+    def render_line(self, y: int) -> Strip:
+        number = y + self.scroll_offset.y
+        width = self.scrollable_content_region.width
+        if not 0 <= number < len(self._lines):
+            return Strip.blank(width, self.rich_style)
+        return self.draw(self._lines[number], width, number)
+
+    def draw(self, line: Content, width: int, number: int) -> Strip:
+        """Return one line as it is shown."""
+        return Visual.to_strips(self, line, width, 1, self.visual_style, pad=True)[0]
+
+    def action_scroll_by(self, count: int) -> None:
+        self.scroll_to(y=self.scroll_offset.y + count, animate=False)
+
+    def action_scroll_pages(self, count: int) -> None:
+        self.action_scroll_by(count * max(self.size.height - 1, 1))
+
+
+class PickList(Lines):
+    """Lines with a cursor; it tells when the cursor moves and when its line is chosen with the mouse."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--cursor", "lines--cursor-blurred"}
+    DEFAULT_CSS = """
+    PickList > .lines--cursor { background: $primary 35%; text-style: bold; }
+    PickList > .lines--cursor-blurred { background: $foreground 12%; }
+    PickList:ansi > .lines--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
+    PickList:nocolor > .lines--cursor { text-style: bold underline; }
+    PickList:ansi > .lines--cursor-blurred { background: ansi_default; text-style: bold underline; }
+    PickList:nocolor > .lines--cursor-blurred { text-style: bold; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("pageup", "move_pages(-1)", show=False),
+        Binding("pagedown", "move_pages(1)", show=False),
+        Binding("home", "move(-1000000)", show=False),
+        Binding("end", "move(1000000)", show=False),
+    ]
+
+    class Moved(Message):
+        """The cursor is on another line."""
+
+        def __init__(self, picker: "PickList") -> None:
+            super().__init__()
+            self.picker = picker
+
+        @property
+        def control(self) -> "PickList":
+            return self.picker
+
+    class Chosen(Moved):
+        """The line under the cursor was clicked twice."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.cursor = 0
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.scroll_to_cursor)
+
+    @property
+    def count(self) -> int:
+        """How many lines the cursor can be on."""
+        raise NotImplementedError
+
+    def move_to(self, number: int) -> None:
+        """Put the cursor on a line, or on the nearest that there is, and show it."""
+        number = max(min(number, self.count - 1), 0)
+        if number != self.cursor:
+            self.cursor = number
+            self.refresh()
+            self.post_message(self.Moved(self))
+        self.scroll_to_cursor()
+
+    def scroll_to_cursor(self) -> None:
+        """Show the line of the cursor."""
+        self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
+
+    def draw(self, line: Content, width: int, number: int) -> Strip:
+        if number != self.cursor:
+            return super().draw(line, width, number)
+        if self.has_focus and self.app.current_theme.ansi:
+            line = Content(line.plain)  # nobody knows which of the terminal's own colours can be read on the cursor's
+        style = self.get_visual_style("lines--cursor" if self.has_focus else "lines--cursor-blurred")
+        return Visual.to_strips(self, line, width, 1, style, pad=True)[0]
+
+    def action_move(self, count: int) -> None:
+        self.move_to(self.cursor + count)
+
+    def action_move_pages(self, count: int) -> None:
+        self.move_to(self.cursor + count * max(self.size.height - 1, 1))
+
+    def on_click(self, event: events.Click) -> None:
+        number = event.y + self.scroll_offset.y
+        if 0 <= number < self.count:
+            self.move_to(number)
+            if event.chain == 2:
+                self.post_message(self.Chosen(self))

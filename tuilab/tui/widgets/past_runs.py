@@ -1,0 +1,60 @@
+"""The past runs of a scenario: when, how it ended, what it found, what was changed."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from textual.content import Content
+
+from tuilab.scenario import Scenario
+from tuilab.tui.draft import Draft
+from tuilab.tui.marks import mark, plain, state_words
+from tuilab.tui.past import NEWEST, PastRun, began
+from tuilab.tui.widgets.catalogue import spread
+from tuilab.tui.widgets.lines import PickList
+
+
+class PastRuns(PickList):
+    """One line a run, the newest first."""
+
+    def __init__(self) -> None:
+        super().__init__(id="runs")
+        self._runs: Sequence[PastRun] = ()
+        self._scenario: Scenario | None = None
+
+    def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
+        """Show a scenario's runs; of another scenario from the top."""
+        is_other = draft.scenario is not self._scenario
+        self._scenario, self._runs = draft.scenario, runs
+        self.cursor = 0 if is_other else min(self.cursor, max(len(runs) - 1, 0))
+        self.renew(from_top=is_other)
+
+    @property
+    def count(self) -> int:
+        return len(self._runs)
+
+    @property
+    def run_dir(self) -> Path | None:
+        """The run under the cursor."""
+        return self._runs[self.cursor].run_dir if self.cursor < len(self._runs) else None
+
+    def lay_out(self, width: int) -> list[Content]:
+        if not self._runs:
+            return [Content.styled("It has not run on this box yet.", "$text-muted")]
+        return [_line(run, width) for run in self._runs] + list(_rest(self._runs))
+
+
+def _rest(runs: Sequence[PastRun]) -> Iterator[Content]:
+    if len(runs) >= NEWEST:
+        yield Content.styled("older ones: h", "$text-muted")
+
+
+def _line(run: PastRun, width: int) -> Content:
+    marks = Content("").join(mark(verdict.verdict if verdict else "pending") for verdict in run.verdicts.values())
+    parts = [plain(began(run.run_dir), None, "$text-muted"), marks if run.verdicts else state_words(run.state)]
+    if run.verdicts and run.state != "succeeded":
+        parts.append(state_words(run.state))
+    changes = [f"{name}={value}" for name, value in run.changes.items()]
+    if run.run and run.run.quick:
+        changes.append("quick")
+    left = Content("  ").join([*parts, plain(" ".join(changes), 200)])
+    return spread(left, Content.styled(f"{run.elapsed_s:.1f} s", "$text-muted"), width - 1)
