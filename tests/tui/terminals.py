@@ -105,6 +105,11 @@ class Terminal:
             self.screen.resize(rows, columns)
         self._set_size(columns, rows)
 
+    def wipe(self) -> None:
+        """Forget what the screen shows, so that only what is drawn from here on is found."""
+        with self._lock:
+            self.screen.reset()
+
     def stop_reading(self) -> None:
         """Take nothing any more, as a link that hangs."""
         self._is_reading = False
