@@ -22,6 +22,7 @@ VERBS = {
     "stop": "Stop a run.",
     "rm": "Delete runs.",
     "verify": "Check that a run's record is whole.",
+    "doctor": "Look at this box: what will disturb, slow or end a run here.",
     "calibrate": "Measure how far verdicts about time can be trusted on this box.",
     "check": "Tell a scenario's author what is missing.",
     "new": "Write a new scenario from a template.",
