@@ -17,6 +17,7 @@ VERBS = {
     "show": "A scenario's lesson, parameters, claims and source.",
     "run": "Run a scenario, a topic or all.",
     "runs": "The runs on this box, newest first.",
+    "compare": "Runs, or the runs of two boxes, side by side.",
     "attach": "Follow a run to its end and print its result.",
     "replay": "Play a run again, as the screens would have shown it.",
     "stop": "Stop a run.",

@@ -8,6 +8,7 @@ from tuilab import places
 from tuilab.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 SCENARIOS = click.Option(
@@ -19,6 +20,13 @@ SCENARIOS = click.Option(
 )
 ROOT = click.Option(
     ["--root"], type=click.Path(), metavar="DIR", help="The folder of runs (else TUILAB_ROOT, else your state folder)."
+)
+ROOTS = click.Option(
+    ["--root", "roots"],
+    type=click.Path(),
+    multiple=True,
+    metavar="DIR",
+    help="A folder of runs; may be repeated for several boxes (else TUILAB_ROOT, else your state folder).",
 )
 FPS = click.Option(
     ["--fps"],
@@ -51,6 +59,11 @@ def root(given: str | None) -> "Path":
     return Path(given or places.runs_folder())
 
 
+def roots(given: "Sequence[str]") -> "list[Path]":
+    """Return the folders of runs that were asked for, each once."""
+    return list(dict.fromkeys(root(one) for one in given)) or [root(None)]
+
+
 def complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer topics and scenarios to the shell."""
     from click.shell_completion import CompletionItem
@@ -68,6 +81,9 @@ def complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
     from tuilab import store
 
-    runs = store.list_runs(root(ctx.params.get("root")))[:50]
+    given = ctx.params.get("roots") or [one for one in [ctx.params.get("root")] if one]
+    runs = sorted((run for folder in roots(given) for run in store.list_runs(folder)), key=lambda run: run.name, reverse=True)[
+        :50
+    ]
     names = ["last", *(store.short_id(run.name) for run in runs)]
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
