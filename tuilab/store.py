@@ -41,13 +41,19 @@ def list_runs(under: Path) -> list[Path]:
         return []
     except OSError as problem:
         raise UsageError(f"cannot read the folder of runs {show(under)}: {problem.strerror}") from problem
-    return [under / name for name in sorted(names, reverse=True) if _is_run(under / name)]
+    where = os.fspath(under)
+    return [under / name for name in sorted(names, reverse=True) if _is_run(where, name)]
 
 
-def _is_run(folder: Path) -> bool:
+def newest(roots: Sequence[Path]) -> list[Path]:
+    """Return the runs of several folders, newest first."""
+    return sorted((run for root in roots for run in list_runs(root)), key=lambda run: run.name, reverse=True)
+
+
+def _is_run(under: str, name: str) -> bool:
     """Say whether a folder is a run: one with a name that can be shown and a journal of its own that this user may enter."""
     try:
-        return folder.name.isprintable() and stat.S_ISDIR(os.lstat(folder / "journal").st_mode)
+        return name.isprintable() and stat.S_ISDIR(os.lstat(f"{under}/{name}/journal").st_mode)
     except OSError:
         return False
 
@@ -59,7 +65,7 @@ def find(reference: str, under: Path) -> Path:
 
 def find_among(reference: str, roots: Sequence[Path]) -> Path:
     """Return the run that a reference means in several folders of runs."""
-    runs = sorted((run for root in roots for run in list_runs(root)), key=lambda run: run.name, reverse=True)
+    runs = newest(roots)
     if not runs:
         where = " and ".join(map(show, roots))
         raise UsageError(f"there are no runs in {where} yet; make one: tuilab run stability --headless")

@@ -20,8 +20,11 @@ VERBS = {
     "compare": "Runs, or the runs of two boxes, side by side.",
     "attach": "Follow a run to its end and print its result.",
     "replay": "Play a run again, as the screens would have shown it.",
+    "note": "Write a note about a run, or tag it.",
     "stop": "Stop a run.",
     "rm": "Delete runs.",
+    "export": "Pack a run into one file.",
+    "import": "Unpack runs that were packed, here or on another box.",
     "verify": "Check that a run's record is whole.",
     "doctor": "Look at this box: what will disturb, slow or end a run here.",
     "calibrate": "Measure how far verdicts about time can be trusted on this box.",
@@ -39,7 +42,8 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"tuilab.cli.{cmd_name}").command
+        module = {"import": "import_"}.get(cmd_name, cmd_name)  # a word that no module may be called
+        command: click.Command = import_module(f"tuilab.cli.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
