@@ -87,9 +87,8 @@ def test_a_note_and_its_tags_are_shown_found_and_taken_off(tuilab: Tuilab, three
 
 def test_a_note_that_steers_a_terminal_does_not(tuilab: Tuilab, three: Path) -> None:
     tuilab("note", "aaaaaa", "\x1b]0;evil\x07")
-    (three / newest_name(three) / notes.FILE).open("ab").write(
-        b'{"text": "\\u001b[2J"}\n\xff\xfe\n[1]\n{"tags": [1, "../x"]}\n'
-    )
+    with open(three / newest_name(three) / notes.FILE, "ab") as file:
+        file.write(b'{"text": "\\u001b[2J"}\n\xff\xfe\n[1]\n{"tags": [1, "../x"]}\n')
 
     shown = tuilab("note", "aaaaaa").stdout + tuilab("runs").stdout
     assert "\x1b" not in shown and "n/a" in shown
