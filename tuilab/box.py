@@ -56,7 +56,7 @@ def facts(root: Path = Path("/")) -> list[Fact]:
         *_torch(environment),
         *_packages(environment),
         *_variables(environment),
-        *_libraries(root),
+        *libraries(root),
         *_calibration(),
     ]
 
@@ -208,10 +208,11 @@ def _torch(environment: Mapping[str, Any]) -> list[Fact]:
     """Return what torch is, without importing it."""
     version = environment.get("packages", {}).get("torch", "")
     rows = [Fact("torch", "version", version, "" if version else "not installed: pip install torch")]
-    return [*rows, *_asked("torch", {"built for": _torch_build, "threads": _torch_threads})]
+    return [*rows, *_asked("torch", {"built for": torch_build, "threads": _torch_threads})]
 
 
-def _torch_build() -> str:
+def torch_build() -> str:
+    """Return what the installed torch was built for, without importing it."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         raise NotKnown("torch is not installed")
@@ -250,7 +251,7 @@ def _variables(environment: Mapping[str, Any]) -> list[Fact]:
     return rows or [Fact("Variables", "OMP, MKL, MALLOC, CUDA", f"none is set, of {len(VARIABLES)} that matter")]
 
 
-def _libraries(root: Path) -> list[Fact]:
+def libraries(root: Path) -> list[Fact]:
     """Return which allocators and OpenMP libraries are there to be preloaded."""
     rows = []
     preloaded = os.environ.get("LD_PRELOAD", "")

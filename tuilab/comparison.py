@@ -17,6 +17,7 @@ ABSENT = "n/a"
 _FACTS = 400  # of an environment that are compared
 _LENGTH = 300  # of a value
 _CHANGED_LINES = 200  # of two sources
+_RANKS = {"SUPPORTED": 3, "WEAKER THAN CLAIMED": 2, "NO MEANINGFUL DIFFERENCE": 1, "REFUTED": 0, "INVALID": 0}
 # What is another number at every look says nothing about the box.
 _MOMENTARY = ("load_average", "pressure_avg10", "memory_available_bytes", "memory_free_bytes", "missing")
 _CONDITIONS = {
@@ -45,6 +46,7 @@ class Side:
     high: float | None = None
     measured: str = ""  # of an exact claim, in words
     why: str = ""
+    op: str = ""  # of a claim about a ratio: at_least, at_most, between
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,36 @@ def verdict_words(pair: ClaimPair) -> str:
     if shift is not None:
         return "another estimate" + (", of one process each" if shift.is_within_process else "")
     return "another value" if pair.has_other_values else ""
+
+
+def regressions(found: Comparison) -> list[str]:
+    """Return a sentence for each claim that came out worse in a later run than in the first.
+
+    A verdict that could not be reached (inconclusive, not testable) is not worse, only unknown. Of an estimate the interval of
+    the ratio has to leave out 1, and to cover how much processes differ.
+    """
+    sentences = []
+    for pair in found.claims:
+        for at, side in enumerate(pair.sides[1:], 1):
+            shift = pair.shifts[at - 1] if at <= len(pair.shifts) else None
+            if why := _worse(pair.sides[0], side, shift):
+                sentences.append(f"run {at + 1}: {pair.text}: {why}")
+    return sentences
+
+
+def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
+    """Return how one side is worse than another, in words; nothing when it is not, or cannot be told."""
+    if first is None or other is None:
+        return ""
+    ranks = [_RANKS.get(side.verdict) for side in (first, other)]
+    if ranks[0] is not None and ranks[1] is not None and ranks[1] < ranks[0]:
+        return f"{other.verdict}, and was {first.verdict}"
+    is_lower_worse = {"at_least": True, "at_most": False}.get(other.op)
+    if shift is None or not shift.is_apart or shift.is_within_process or is_lower_worse is None:
+        return ""
+    if (shift.ratio < 1) != is_lower_worse:
+        return ""
+    return f"{other.estimate:.3g}, and was {first.estimate:.3g} (x{shift.ratio:.3g} [{shift.low:.3g}, {shift.high:.3g}])"
 
 
 # ---- what was asked, and where
@@ -218,7 +250,8 @@ def _side(claim: Claim) -> Side:
     measured = "; ".join(dict.fromkeys(_got(one.got.words, one.got.numbers) for one in claim.measured))[:_LENGTH]
     if reached is None:
         return Side(measured=measured, why=claim.needs)
-    return Side(reached.verdict, reached.estimate, reached.low, reached.high, measured, reached.why)
+    op = claim.declared.op if claim.declared else ""
+    return Side(reached.verdict, reached.estimate, reached.low, reached.high, measured, reached.why, op)
 
 
 def _got(words: str, numbers: Sequence[float]) -> str:

@@ -25,6 +25,7 @@ _FILE = ".ledger.json"
 _FILE_LIMIT = 64 * 1024 * 1024
 _STREAM_LIMIT = 16 * 1024 * 1024  # of what a supervisor or a judge writes about one run
 _CLAIMS = 100  # that are kept of one run
+_WORTH_KEEPING = 50  # runs
 NEWBORN_S = 10.0  # in which a folder may lack its first record
 
 
@@ -107,6 +108,35 @@ def save(root: Path, entries: Iterable[Entry]) -> None:
         os.replace(temporary, root / _FILE)
 
 
+class Memory:
+    """What is remembered of the runs in a folder, and what is learnt while somebody asks."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known = load(root)
+        self._learnt: dict[str, Entry] = {}
+
+    def entry(self, run_dir: Path) -> Entry:
+        """Return a line about a run: as remembered where it is over, else as it is now."""
+        found = self._known.get(run_dir.name)
+        if found is None:
+            found = self._learnt[run_dir.name] = read(run_dir)
+        return found
+
+    def size(self, runs: Iterable[str]) -> int | None:
+        """Return the bytes of runs on disk; None where not all of them were looked at."""
+        found = [self._known.get(run) or self._learnt.get(run) for run in runs]
+        if any(entry is None or entry.bytes_total is None for entry in found):
+            return None
+        return sum(entry.bytes_total or 0 for entry in found if entry is not None)
+
+    def keep(self, runs: Iterable[str]) -> None:
+        """Remember what was learnt, where that was much, of the runs that are there; little is as quickly learnt again."""
+        if len(self._learnt) > _WORTH_KEEPING:
+            every = {**self._known, **self._learnt}
+            save(self._root, [every[run] for run in runs if run in every])
+
+
 def _read_short_streams(run_dir: Path) -> RunSummary:
     summary = RunSummary()
     for stream in ("supervisor", "judge"):
@@ -119,7 +149,7 @@ def _read_short_streams(run_dir: Path) -> RunSummary:
             while (items := reader.read()) and bytes_read < _STREAM_LIMIT:
                 bytes_read += 1024 * 1024
                 if any(_is_newer(item) for item in items):
-                    raise TuilabError("recorded by a newer tuilab; upgrade this one")
+                    raise TuilabError("was recorded by a newer tuilab; upgrade this one")
                 fold(((stream, item) for item in items), summary)
         finally:
             reader.close()

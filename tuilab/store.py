@@ -4,12 +4,14 @@ import os
 import re
 import stat
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.text import show
 
 _ODD = re.compile(r"(?a:[^\w.+-])")  # what a scenario file may be called, and a run is not
+_LAST = re.compile(r"last(?:~([0-9]{1,6}))?")
 
 
 def create(scenario: str, under: Path) -> Path:
@@ -39,24 +41,39 @@ def list_runs(under: Path) -> list[Path]:
         return []
     except OSError as problem:
         raise UsageError(f"cannot read the folder of runs {show(under)}: {problem.strerror}") from problem
-    return [under / name for name in sorted(names, reverse=True) if _is_run(under / name)]
+    where = os.fspath(under)
+    return [under / name for name in sorted(names, reverse=True) if _is_run(where, name)]
 
 
-def _is_run(folder: Path) -> bool:
+def newest(roots: Sequence[Path]) -> list[Path]:
+    """Return the runs of several folders, newest first."""
+    return sorted((run for root in roots for run in list_runs(root)), key=lambda run: run.name, reverse=True)
+
+
+def _is_run(under: str, name: str) -> bool:
     """Say whether a folder is a run: one with a name that can be shown and a journal of its own that this user may enter."""
     try:
-        return folder.name.isprintable() and stat.S_ISDIR(os.lstat(folder / "journal").st_mode)
+        return name.isprintable() and stat.S_ISDIR(os.lstat(f"{under}/{name}/journal").st_mode)
     except OSError:
         return False
 
 
 def find(reference: str, under: Path) -> Path:
-    """Return the run that an id, a unique part of it from its start or end, or `last` means."""
-    runs = list_runs(under)
+    """Return the run that an id, a unique part of it from its start or end, `last`, or `last~1` (the one before) means."""
+    return find_among(reference, [under])
+
+
+def find_among(reference: str, roots: Sequence[Path]) -> Path:
+    """Return the run that a reference means in several folders of runs."""
+    runs = newest(roots)
     if not runs:
-        raise UsageError(f"there are no runs in {show(under)} yet; make one: tuilab run stability --headless")
-    if reference == "last":
-        return runs[0]
+        where = " and ".join(map(show, roots))
+        raise UsageError(f"there are no runs in {where} yet; make one: tuilab run stability --headless")
+    if back := _LAST.fullmatch(reference):
+        number = int(back[1] or 0)
+        if number >= len(runs):
+            raise UsageError(f"there are only {len(runs)} runs; tuilab runs shows them")
+        return runs[number]
     exact = [run for run in runs if run.name == reference]
     near = exact or [run for run in runs if run.name.startswith(reference) or short_id(run.name).startswith(reference)]
     if len(near) == 1:

@@ -147,6 +147,11 @@ int nvmlDeviceGetTotalEccErrors(Gpu *gpu, unsigned kind, unsigned counter, u64 *
     return tell(gpu, "ecc", 0, count);
 }
 
+int nvmlDeviceGetMigMode(Gpu *gpu, unsigned *current, unsigned *pending) {
+    *pending = 0;
+    return tell_small(gpu, "mig", 0, current);
+}
+
 typedef struct { unsigned pid; u64 bytes; unsigned gpu_instance, compute_instance; } Process;
 int nvmlDeviceGetComputeRunningProcesses_v3(Gpu *gpu, unsigned *count, Process *processes) {
     char value[256] = "";

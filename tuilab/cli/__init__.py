@@ -17,11 +17,16 @@ VERBS = {
     "show": "A scenario's lesson, parameters, claims and source.",
     "run": "Run a scenario, a topic or all.",
     "runs": "The runs on this box, newest first.",
+    "compare": "Runs, or the runs of two boxes, side by side.",
     "attach": "Show a run on the screens, or follow it to its end and print its result.",
     "replay": "Play a run again, as the screens would have shown it.",
+    "note": "Write a note about a run, or tag it.",
     "stop": "Stop a run.",
     "rm": "Delete runs.",
+    "export": "Pack a run into one file.",
+    "import": "Unpack runs that were packed, here or on another box.",
     "verify": "Check that a run's record is whole.",
+    "doctor": "Look at this box: what will disturb, slow or end a run here.",
     "calibrate": "Measure how far verdicts about time can be trusted on this box.",
     "check": "Tell a scenario's author what is missing.",
     "new": "Write a new scenario from a template.",
@@ -37,7 +42,8 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"tuilab.cli.{cmd_name}").command
+        module = {"import": "import_"}.get(cmd_name, cmd_name)  # a word that no module may be called
+        command: click.Command = import_module(f"tuilab.cli.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,5 +1,6 @@
 """Options that several verbs share."""
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -8,6 +9,7 @@ from tuilab import places
 from tuilab.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 SCENARIOS = click.Option(
@@ -19,6 +21,13 @@ SCENARIOS = click.Option(
 )
 ROOT = click.Option(
     ["--root"], type=click.Path(), metavar="DIR", help="The folder of runs (else TUILAB_ROOT, else your state folder)."
+)
+ROOTS = click.Option(
+    ["--root", "roots"],
+    type=click.Path(),
+    multiple=True,
+    metavar="DIR",
+    help="A folder of runs; may be repeated for several boxes (else TUILAB_ROOT, else your state folder).",
 )
 FPS = click.Option(
     ["--fps"],
@@ -44,11 +53,44 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(problem), param, ctx)
 
 
+class Age(click.ParamType):  # type: ignore[type-arg]
+    """Seconds, from `90s`, `30m`, `12h`, `30d` or `2w`."""
+
+    name = "age"
+    _FACTORS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number, factor = str(value)[:-1], self._FACTORS.get(str(value)[-1:], 0)
+        if not factor or not number.isascii() or not number.replace(".", "", 1).isdigit() or len(number) > 6:
+            self.fail(f"'{str(value)[:60]}' is not an age; it takes 12h, 30d or 2w", param, ctx)
+        return float(number) * factor
+
+
+class Since(Age):
+    """A moment in seconds since 1970, from an age or a day such as `2026-11-21` (UTC)."""
+
+    name = "since"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        import time
+        from calendar import timegm
+
+        for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M"):
+            with contextlib.suppress(ValueError):
+                return float(timegm(time.strptime(str(value), form)))
+        return time.time() - super().convert(value, param, ctx)
+
+
 def root(given: str | None) -> "Path":
     """Return the folder of runs that was asked for."""
     from pathlib import Path  # `tuilab list` needs these options, but no paths
 
     return Path(given or places.runs_folder())
+
+
+def roots(given: "Sequence[str]") -> "list[Path]":
+    """Return the folders of runs that were asked for, each once."""
+    return list(dict.fromkeys(root(one) for one in given)) or [root(None)]
 
 
 def complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -68,6 +110,13 @@ def complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
     from tuilab import store
 
-    runs = store.list_runs(root(ctx.params.get("root")))[:50]
-    names = ["last", *(store.short_id(run.name) for run in runs)]
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    given = ctx.params.get("roots") or [one for one in [ctx.params.get("root")] if one]
+    runs = store.newest(roots(given))[:50]
+    items = [CompletionItem("last", help="the newest run"), CompletionItem("last~1", help="the one before")]
+    items += [CompletionItem(store.short_id(run.name), help=_about(run.name)) for run in runs]
+    return [item for item in items if item.value.startswith(incomplete)]
+
+
+def _about(run: str) -> str:
+    """Return what the name of a run's folder tells."""
+    return f"{run[18:].rpartition('-')[0].lstrip('Z-')}, {run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}Z"

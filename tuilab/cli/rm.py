@@ -1,27 +1,86 @@
-"""`tuilab rm RUN...`: delete runs that are over."""
+"""`tuilab rm RUN...`: delete runs that are over; one that goes on is never deleted.
+
+With --older-than or --keep instead of names: all runs of that age, but for the newest ones. Then nothing is deleted without
+--yes: it only says what would be.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
-from tuilab import store
+from tuilab import ledger, processes, store
 from tuilab.cli import options
 from tuilab.errors import UsageError
-from tuilab.watch import Watch
+from tuilab.ledger import Entry
+from tuilab.text import plural, show
 
 
 @click.command(
-    help=__doc__, params=[click.Argument(["runs"], nargs=-1, required=True, shell_complete=options.complete_run), options.ROOT]
+    help=__doc__,
+    params=[
+        click.Argument(["runs"], nargs=-1, shell_complete=options.complete_run),
+        click.Option(["--older-than"], type=options.Age(), metavar="AGE", help="Runs that started longer ago: 12h, 30d, 2w."),
+        click.Option(["--keep"], type=click.IntRange(0), metavar="N", help="Keep the newest N, whatever their age."),
+        click.Option(["--yes"], is_flag=True, help="With --older-than or --keep: do delete them."),
+        options.ROOTS,
+    ],
 )
-def command(runs: tuple[str, ...], root: str | None) -> None:
-    folders = [store.find(run, options.root(root)) for run in runs]
-    for run_dir in dict.fromkeys(folders):
-        watch = Watch(run_dir)
-        while watch.refresh():
-            pass
-        state = watch.state()
-        watch.close()
-        if not watch.summary.is_over and state != "lost":
-            raise UsageError(
-                f"{store.short_id(run_dir.name)} is {state}; stop it first: tuilab stop {store.short_id(run_dir.name)}"
-            )
+def command(runs: Sequence[str], older_than: float | None, keep: int | None, yes: bool, roots: Sequence[str]) -> None:
+    is_sweep = older_than is not None or keep is not None
+    if is_sweep == bool(runs):
+        raise UsageError("name the runs to delete, or say --older-than AGE or --keep N; tuilab rm --help tells more")
+    if is_sweep:
+        for root in options.roots(roots):
+            _sweep(root, older_than, keep or 0, is_meant=yes)
+        return
+    for run_dir in dict.fromkeys(store.find_among(run, options.roots(roots)) for run in runs):
+        entry = ledger.read(run_dir)
+        if why := _why_not(run_dir, entry):
+            raise UsageError(why)
         store.remove(run_dir)
         click.echo(f"deleted {run_dir.name}")
+
+
+def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool) -> None:
+    """Delete the runs of an age, or say which would be."""
+    chosen = [run_dir for run_dir in store.list_runs(root)[keep:] if _is_old(run_dir.name, older_than_s)]
+    freed = deleted = 0
+    spared: list[str] = []
+    memory = ledger.Memory(root)
+    for run_dir in chosen:
+        entry = memory.entry(run_dir)
+        if why := _why_not(run_dir, entry):
+            spared.append(why)
+            continue
+        if is_meant:
+            store.remove(run_dir)
+        freed += entry.bytes_total or 0
+        deleted += 1
+    done = "deleted" if is_meant else "would delete"
+    click.echo(
+        f"{done} {plural(deleted, 'run')}, {freed / 1e6:,.1f} MB, in {show(root)}{'' if is_meant else '; add --yes to do it'}"
+    )
+    for why in spared[:10]:
+        click.echo(f"kept: {why}")
+    if len(spared) > 10:
+        click.echo(f"kept {len(spared) - 10} more")
+
+
+def _is_old(run: str, older_than_s: float | None) -> bool:
+    """Say whether a run is old enough; one whose name does not tell when it started is never."""
+    started = ledger.started_s(run)
+    return started is not None and (older_than_s is None or time.time() - started > older_than_s)
+
+
+def _why_not(run_dir: Path, entry: Entry) -> str:
+    """Return why a run must not be deleted; nothing when it may."""
+    name = show(store.short_id(entry.run))
+    if entry.is_running:
+        return f"{name} is {entry.state}; stop it first: tuilab stop {name}"
+    if entry.state == "unreadable":
+        return f"{name} stays, because whether it goes on is not known: {show(entry.reason)}"
+    if entry.state == "lost" and processes.marked(entry.run):
+        return f"{name} is lost, and processes of it are left; end them first: tuilab stop {name}"
+    return ""

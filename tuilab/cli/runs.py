@@ -1,61 +1,180 @@
-"""`tuilab runs`: the runs on this box, newest first."""
+"""`tuilab runs`: the runs on this box, or on several, newest first; options choose among them."""
 
 import json
 import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import click
 
-from tuilab import store
+from tuilab import ledger, notes, store
 from tuilab.cli import options
-from tuilab.errors import TuilabError
-from tuilab.glyphs import style_of
-from tuilab.summary import RunSummary
-from tuilab.text import show
-from tuilab.watch import Watch
+from tuilab.glyphs import Style, style_of
+from tuilab.journal import spell_out
+from tuilab.ledger import Entry
+from tuilab.notes import Notes
+from tuilab.summary import FINAL_STATES
+from tuilab.text import plural, show
+
+_STATES = ("starting", "running", "stopping", *sorted(FINAL_STATES), "lost", "unreadable")
+_VERDICTS = {
+    "supported": "SUPPORTED",
+    "weaker": "WEAKER THAN CLAIMED",
+    "no-difference": "NO MEANINGFUL DIFFERENCE",
+    "refuted": "REFUTED",
+    "inconclusive": "INCONCLUSIVE",
+    "invalid": "INVALID",
+    "not-testable": "NOT TESTABLE HERE",
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which runs are wanted; what is empty or None asks for nothing."""
+
+    scenario: str | None = None
+    states: Sequence[str] = ()
+    since_s: float | None = None
+    verdicts: Sequence[str] = ()
+    tags: Sequence[str] = ()
+
+    def may_match(self, run: str) -> bool:
+        """Say whether a run may be wanted, by the name of its folder alone."""
+        started = ledger.started_s(run) if self.since_s is not None else None
+        return self.since_s is None or (started is not None and started >= self.since_s)
+
+    def matches(self, entry: Entry) -> bool:
+        """Say whether a run is wanted, but for its tags."""
+        if self.scenario and self.scenario not in (entry.scenario, entry.topic, entry.name):
+            return False
+        if self.states and entry.state not in self.states:
+            return False
+        return not self.verdicts or bool({verdict for _, verdict in entry.claims} & {_VERDICTS[word] for word in self.verdicts})
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run that is shown."""
+
+    folder: Path
+    entry: Entry
+    notes: Notes
 
 
 @click.command(
     help=__doc__,
     params=[
         click.Option(["--limit"], type=click.IntRange(1), default=20, show_default=True, help="How many to show."),
+        click.Option(
+            ["--scenario"], metavar="NAME", help="Of this scenario or topic.", shell_complete=options.complete_scenario
+        ),
+        click.Option(["--state", "states"], type=click.Choice(_STATES), multiple=True, help="In this state; may be repeated."),
+        click.Option(["--since"], type=options.Since(), help="Started since: 2h, 3d, or a day such as 2026-11-21 (UTC)."),
+        click.Option(
+            ["--verdict", "verdicts"], type=click.Choice(list(_VERDICTS)), multiple=True, help="With a claim that came out so."
+        ),
+        click.Option(["--tag", "tags"], multiple=True, metavar="WORD", help="With this tag; may be repeated."),
         click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
-        options.ROOT,
+        options.ROOTS,
     ],
 )
-def command(limit: int, as_json: bool, root: str | None) -> None:
-    folders = store.list_runs(options.root(root))
-    rows = []
-    for run_dir in folders[:limit]:
-        try:
-            watch = Watch(run_dir)
-            while watch.refresh():
-                pass
-            rows.append((run_dir.name, watch.state(), watch.summary))
-            watch.close()
-        except TuilabError as problem:
-            rows.append((run_dir.name, f"unreadable: {problem}", RunSummary()))
+def command(
+    limit: int,
+    scenario: str | None,
+    states: Sequence[str],
+    since: float | None,
+    verdicts: Sequence[str],
+    tags: Sequence[str],
+    as_json: bool,
+    roots: Sequence[str],
+) -> None:
+    folders = options.roots(roots)
+    wanted = Wanted(scenario, states, since, verdicts, tags)
+    runs = store.newest(folders)
+    memories = {root: ledger.Memory(root) for root in folders}
+    rows: list[Row] = []
+    is_more = False
+    for row in _chosen(runs, memories, wanted):
+        if len(rows) == limit:
+            is_more = True
+            break
+        rows.append(row)
+    sizes = []
+    for root, memory in memories.items():
+        names = [run.name for run in runs if run.parent == root]
+        sizes.append(memory.size(names))
+        memory.keep(names)
+    used = None if None in sizes else sum(size for size in sizes if size is not None)
     if as_json:
-        click.echo(json.dumps({"schema": "tuilab.runs/1", "runs": [_fields(*row) for row in rows]}, indent=2))
+        document = {"schema": "tuilab.runs/1", "total": len(runs), "bytes": used, "runs": [_fields(row) for row in rows]}
+        click.echo(json.dumps(spell_out(document), indent=2))
         return
     style = style_of(sys.stdout)
-    for name, state, summary in rows:
-        marks = "".join(style.mark(claim.verdict.verdict if claim.verdict else "") for claim in summary.claims.values())
-        when = f"{name[:4]}-{name[4:6]}-{name[6:8]} {name[9:11]}:{name[11:13]}Z"
-        scenario = show(f"{summary.run.topic}/{summary.run.scenario}") if summary.run else "?"
-        click.echo(f"{store.short_id(name)}  {when}  {scenario:32} {state:10} {summary.elapsed_s:7.1f} s  {marks}")
-    if not rows:
-        click.echo("no runs yet; make one: tuilab run stability --headless")
-    if len(folders) > limit:
-        click.echo(f"… and {len(folders) - limit} more: --limit {len(folders)}")
+    lines = [_line(row, style, has_box=len(folders) > 1) for row in rows]
+    click.echo(style.fit("\n".join([*lines, *_footer(len(rows), len(runs), used, wanted, is_more=is_more)])), color=True)
 
 
-def _fields(name: str, state: str, summary: RunSummary) -> dict[str, object]:
+def _chosen(runs: Sequence[Path], memories: dict[Path, ledger.Memory], wanted: Wanted) -> Iterator[Row]:
+    """Yield the runs that are wanted, reading no more of them than somebody asks for."""
+    for run_dir in runs:
+        if not wanted.may_match(run_dir.name):
+            continue
+        entry = memories[run_dir.parent].entry(run_dir)
+        if wanted.matches(entry):
+            written = notes.read(run_dir)
+            if set(wanted.tags) <= set(written.tags):
+                yield Row(run_dir, entry, written)
+
+
+def _line(row: Row, style: Style, *, has_box: bool) -> str:
+    name, entry = row.folder.name, row.entry
+    when = f"{name[:4]}-{name[4:6]}-{name[6:8]} {name[9:11]}:{name[11:13]}Z"
+    marks = "".join(style.mark(verdict) for _, verdict in entry.claims)
+    told = show(entry.reason, 200) if entry.state == "unreadable" else marks
+    tags = " ".join(f"#{tag}" for tag in row.notes.tags)
+    last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
+    box = style.dim(show(row.folder.parent)) if has_box else ""
+    more = "  ".join(part for part in (told, tags, last, box) if part)
+    return f"{store.short_id(name)}  {when}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
+
+
+def _lasting(entry: Entry) -> str:
+    if entry.elapsed_s is not None:
+        return f"{entry.elapsed_s:.1f} s"
+    if entry.is_running and entry.started_s is not None:
+        return f"{max(time.time() - entry.started_s, 0):.0f} s +"
+    return "n/a"
+
+
+def _footer(shown: int, total: int, used: int | None, wanted: Wanted, *, is_more: bool) -> list[str]:
+    if not total:
+        return ["no runs yet; make one: tuilab run stability --headless"]
+    if not shown:
+        return [f"none of {plural(total, 'run')} is like that"]
+    size = f"{used / 1e6:,.1f} MB on disk" if used is not None else ""
+    if wanted == Wanted():
+        more = f"… and {total - shown} more: --limit {total}" if total > shown else ""
+        return [", ".join(part for part in (more or plural(total, "run"), size) if part)]
+    count = f"the newest {shown} that are like that" if is_more else f"{shown} of {plural(total, 'run')}"
+    return [", ".join(part for part in (count, f"all runs: {size}" if size else "") if part)]
+
+
+def _fields(row: Row) -> dict[str, Any]:
+    entry = row.entry
     return {
-        "run": name,
-        "scenario": summary.run.scenario if summary.run else None,
-        "topic": summary.run.topic if summary.run else None,
-        "params": summary.run.params if summary.run else {},
-        "state": state,
-        "elapsed_s": summary.elapsed_s,
-        "verdicts": {claim.text: claim.verdict.verdict if claim.verdict else None for claim in summary.claims.values()},
+        "run": row.folder.name,
+        "path": str(row.folder),
+        "scenario": entry.scenario,
+        "topic": entry.topic,
+        "changed": entry.changed,
+        "state": entry.state,
+        "reason": entry.reason,
+        "elapsed_s": entry.elapsed_s,
+        "bytes": entry.bytes_total,
+        "verdicts": {text: verdict or None for text, verdict in entry.claims},
+        "tags": row.notes.tags,
+        "notes": [{"wall_s": when, "text": text} for when, text in row.notes.texts],
     }

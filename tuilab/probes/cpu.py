@@ -32,6 +32,17 @@ def cpu_facts(root: Path = Path("/")) -> dict[str, Any]:
     )
 
 
+def cpu_throttled_share(root: Path = Path("/")) -> float | None:
+    """Return the share of the cgroup's periods in which its quota was used up; None where that is not counted."""
+    for folder in _cgroups(root, "cpu"):
+        if (folder / "cpu.stat").exists():
+            words = (folder / "cpu.stat").read_text().split()
+            counts = dict(zip(words[::2], words[1::2], strict=False))
+            if int(counts.get("nr_periods", 0)):
+                return int(counts.get("nr_throttled", 0)) / int(counts["nr_periods"])
+    return None
+
+
 def parse_cpu_list(text: str) -> list[int]:
     """Return the numbers in a kernel's list such as `0-3,8`."""
     ranges = [part.partition("-") for part in text.strip().split(",") if part]

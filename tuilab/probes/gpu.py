@@ -120,6 +120,19 @@ class Gpus:
             raise GpuLost(f"answers nothing: {next(iter(reading.missing.values()), 'no reason given')}")
         return reading
 
+    def has_mig(self, gpu: Gpu) -> bool:
+        """Say whether a GPU is cut into slices; one that cannot be is not."""
+        nvml = self._nvml
+        try:
+            return bool(nvml.nvmlDeviceGetMigMode(self._handles[gpu.uuid])[0])
+        except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
+            return False
+
+    def processes(self, gpu: Gpu) -> list[tuple[int, int | None]]:
+        """Return (pid, bytes) of each process that computes on a GPU; in a container the pids are those of the host."""
+        found = self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(self._handles[gpu.uuid])
+        return [(process.pid, process.usedGpuMemory) for process in found]
+
     def _take(self, index: int) -> None:
         nvml = self._nvml
         handle = nvml.nvmlDeviceGetHandleByIndex(index)

@@ -1,0 +1,221 @@
+"""Runs as files: packed, unpacked elsewhere, and archives that nobody honest made."""
+
+import gzip
+import io
+import os
+import random
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+from tests.engine import newest, write_scenario
+from tuilab import archive
+from tuilab.archive import Refused, pack, unpack
+from tuilab.errors import TuilabError
+from tuilab.integrity import examine
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+JOURNAL = Path(__file__).parent / "journals" / "tour"
+RUN = "20270115T080000000Z-tour-abc123"
+
+
+def make_run(root: Path, name: str = RUN, *, is_over: bool = True, host: str = "box") -> Path:
+    """Make a run from a recorded one, with a name of its own in its record."""
+    run_dir = root / name
+    shutil.copytree(JOURNAL, run_dir)
+    stream = run_dir / "journal" / "supervisor.jsonl"
+    bodies = [line.partition(" ")[2] for line in stream.read_text().splitlines()]
+    bodies[0] = bodies[0].replace('"run":"tour"', f'"run":"{name}"').replace('"host":"box"', f'"host":"{host}"')
+    kept = bodies if is_over else [body for body in bodies if '"succeeded"' not in body]
+    stream.write_text("".join(f"{crc32(body.encode()):08x} {body}\n" for body in kept))
+    return run_dir
+
+
+def archive_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as made:
+        for about, data in members:
+            about.size = len(data) or about.size
+            made.addfile(about, io.BytesIO(data))
+    return path
+
+
+def member(name: str, **fields: Any) -> tarfile.TarInfo:
+    about = tarfile.TarInfo(name)
+    for field, value in fields.items():
+        setattr(about, field, value)
+    return about
+
+
+def test_a_run_comes_back_as_it_was_for_its_owner_alone(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "one")
+    (run_dir / "artifacts").mkdir()
+    (run_dir / "artifacts" / ("long-" * 40 + ".bin")).write_bytes(os.urandom(100_000))
+    pack(run_dir, tmp_path / "run.tgz")
+
+    found = unpack(tmp_path / "run.tgz", tmp_path / "two")
+    files = sorted(path.relative_to(run_dir) for path in run_dir.rglob("*") if path.is_file())
+    assert sorted(path.relative_to(found.run_dir) for path in found.run_dir.rglob("*") if path.is_file()) == files
+    assert all((found.run_dir / path).read_bytes() == (run_dir / path).read_bytes() for path in files)
+    assert (found.left_out, found.damage) == ([], "")
+    assert {path.stat().st_mode & 0o777 for path in found.run_dir.rglob("*") if path.is_file()} == {0o600}
+    assert examine(found.run_dir).wrong == examine(run_dir).wrong
+    assert os.listdir(tmp_path / "two") == [RUN]
+
+
+def test_a_run_goes_to_another_box_and_is_shown_there(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one is one", True)')), "--headless", "--quiet")
+
+    packed = tuilab("export", "last", "-o", "run.tgz", cwd=tmp_path)
+    again = tuilab("export", "last", "-o", "run.tgz", cwd=tmp_path)
+    here = tuilab("import", "run.tgz", cwd=tmp_path)
+    there = tuilab("import", "run.tgz", "--root", "box", cwd=tmp_path)
+    shown = tuilab("attach", "last", "--headless", "--root", "box", cwd=tmp_path)
+    assert [done.returncode for done in (packed, again, here, there, shown)] == [0, 2, 2, 0, 0]
+    assert "is there already" in again.stderr and "is here already" in here.stderr
+    assert "one is one" in shown.stdout
+
+
+HOSTILE: dict[str, list[tuple[tarfile.TarInfo, bytes]]] = {
+    "a path upwards": [(member(f"{RUN}/../../x"), b"x")],
+    "an absolute path": [(member("/tmp/x"), b"x")],
+    "another folder": [(member("etc/passwd"), b"x")],
+    "the folder itself": [(member(".."), b"x")],
+    "a link": [(member(f"{RUN}/scenario.py", type=tarfile.SYMTYPE, linkname="/etc/passwd"), b"")],
+    "a hard link": [(member(f"{RUN}/scenario.py", type=tarfile.LNKTYPE, linkname="/etc/passwd"), b"")],
+    "a device": [(member(f"{RUN}/stdout.log", type=tarfile.CHRTYPE, devmajor=1, devminor=5), b"")],
+    "a fifo": [(member(f"{RUN}/journal/worker-0.jsonl", type=tarfile.FIFOTYPE), b"")],
+    "two runs": [(member(f"{RUN}/stdout.log"), b"x"), (member(f"{RUN[:-1]}4/stdout.log"), b"x")],
+    "a file twice": [(member(f"{RUN}/stdout.log"), b"x"), (member(f"{RUN}/stdout.log"), b"y")],
+    "a name that steers a terminal": [(member(f"{RUN}/\x1b[2J"), b"x")],
+    "no start of a run": [(member(f"{RUN}/journal/supervisor.jsonl"), b"\x00\xffgarbage\n" * 50)],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("members", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_archive_leaves_nothing_behind(tmp_path: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    path = archive_of(tmp_path / "run.tgz", *members)
+    root = tmp_path / "runs"
+
+    with pytest.raises(Refused) as refusal:
+        unpack(path, root)
+    assert os.listdir(root) == [] and sorted(os.listdir(tmp_path)) == ["run.tgz", "runs"]
+    assert str(refusal.value).isprintable()
+
+
+def test_a_bomb_ends_before_it_fills_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "_BYTES", 10_000_000)
+    with gzip.open(tmp_path / "bomb.tgz", "wb", 1) as file:
+        file.write(member(f"{RUN}/stdout.log", size=1 << 40).tobuf(tarfile.GNU_FORMAT))
+        for _ in range(20):
+            file.write(bytes(1 << 20))
+
+    with pytest.raises(Refused, match=r"holds more than 0\.01 GB"):
+        unpack(tmp_path / "bomb.tgz", tmp_path / "runs")
+    assert os.listdir(tmp_path / "runs") == []
+
+
+def test_files_and_headers_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "_FILES", 20)
+    many = archive_of(tmp_path / "many.tgz", *((member(f"{RUN}/artifacts/{at}"), b"x") for at in range(30)))
+    with gzip.open(tmp_path / "headers.tgz", "wb") as file:
+        for _ in range(100):
+            file.write(member("x", type=tarfile.XHDTYPE).tobuf(tarfile.GNU_FORMAT))
+    with gzip.open(tmp_path / "header.tgz", "wb") as file:
+        file.write(member("x", type=tarfile.XHDTYPE, size=1 << 35).tobuf(tarfile.GNU_FORMAT))
+
+    for path, words in (
+        (many, "more than 20 files"),
+        (tmp_path / "headers.tgz", "without end"),
+        (tmp_path / "header.tgz", "a header of"),
+    ):
+        with pytest.raises(Refused, match=words):
+            unpack(path, tmp_path / "runs")
+
+
+def test_modes_and_owners_of_an_archive_are_not_taken(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "one")
+    members = [
+        (member(f"{RUN}/{path.relative_to(run_dir)}", mode=0o6777, uid=12345), path.read_bytes())
+        for path in run_dir.rglob("*")
+        if path.is_file()
+    ]
+    members.append((member(f"{RUN}/evil.sh", mode=0o6777), b"x"))
+
+    found = unpack(archive_of(tmp_path / "run.tgz", *members), tmp_path / "two")
+    assert found.left_out == ["evil.sh"]
+    seen = [path.stat() for path in found.run_dir.rglob("*") if path.is_file()]
+    assert {(one.st_mode & 0o7777, one.st_uid) for one in seen} == {(0o600, os.getuid())}
+
+
+def test_a_run_that_claims_to_go_on_here_is_refused(tmp_path: Path) -> None:
+    """Else `tuilab stop` would signal whatever process it names."""
+    pack(make_run(tmp_path / "one", is_over=False, host=os.uname().nodename), tmp_path / "here.tgz")
+    pack(make_run(tmp_path / "two", is_over=False, host="elsewhere"), tmp_path / "elsewhere.tgz")
+
+    with pytest.raises(Refused, match="a run of this box without an end"):
+        unpack(tmp_path / "here.tgz", tmp_path / "runs")
+    assert unpack(tmp_path / "elsewhere.tgz", tmp_path / "runs").run_dir.name == RUN
+
+
+def test_a_run_under_another_name_is_refused(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "one")
+    run_dir.rename(run_dir.with_name(RUN[:-1] + "4"))
+    pack(run_dir.with_name(RUN[:-1] + "4"), tmp_path / "run.tgz")
+
+    with pytest.raises(Refused, match="its record"):
+        unpack(tmp_path / "run.tgz", tmp_path / "runs")
+
+
+def test_garbage_in_a_journal_is_counted_and_told(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "one")
+    with open(run_dir / "journal" / "worker-0.jsonl", "ab") as stream:
+        stream.write(b"\x00\xff" * 100 + b"\n" + b"[" * 90_000 + b"\n")
+    pack(run_dir, tmp_path / "run.tgz")
+
+    assert unpack(tmp_path / "run.tgz", tmp_path / "runs").damage.startswith("the record is not whole: 2 corrupt lines")
+
+
+def test_damaged_archives_are_one_sentence_whatever_the_damage(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    pack(make_run(tmp_path / "one"), tmp_path / "run.tgz")
+    packed = (tmp_path / "run.tgz").read_bytes()
+    plain = gzip.decompress(packed)
+    path = tmp_path / "damaged.tgz"
+
+    for at in range(120):
+        data = bytearray(packed if at % 2 else plain)
+        for _ in range(chance.randrange(1, 5)):
+            data[chance.randrange(len(data) if at % 4 else min(len(data), 2048))] = chance.randrange(256)
+        data = data[: chance.randrange(len(data))] if at % 5 == 0 else data
+        path.write_bytes(bytes(data) if at % 2 else gzip.compress(bytes(data), 1))
+        try:
+            shutil.rmtree(unpack(path, tmp_path / "runs").run_dir)
+        except TuilabError as problem:
+            assert str(problem)
+        assert os.listdir(tmp_path / "runs") == []
+
+
+def test_links_in_a_run_are_not_packed(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "one")
+    (run_dir / "stdout.log").symlink_to("/etc/passwd")
+    os.mkfifo(run_dir / "stderr.log")
+
+    pack(run_dir, tmp_path / "run.tgz")
+    with tarfile.open(tmp_path / "run.tgz") as made:
+        assert not [name for name in made.getnames() if name.endswith(".log")]
+
+
+def test_what_is_no_file_is_one_sentence(tuilab: Tuilab, tmp_path: Path, root: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.tgz")
+    (tmp_path / "text.tgz").write_text("text")
+
+    said = [tuilab("import", str(tmp_path / name)) for name in ("fifo.tgz", "text.tgz", "nothing.tgz")]
+    assert [done.returncode for done in said] == [2, 2, 2]
+    assert all(done.stderr.count("\n") == 1 for done in said) and newest(root) is None

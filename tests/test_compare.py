@@ -1,0 +1,139 @@
+"""Runs side by side on the command line."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from zlib import crc32
+
+import pytest
+
+from tuilab.comparison import ClaimPair, Comparison, Shift, Side, regressions
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+JOURNALS = Path(__file__).parent / "journals"
+
+
+def put(root: Path, name: str, end: str, **exchanged: str) -> Path:
+    """Copy a recorded run into a folder of runs; words in its supervisor's and judge's records may be exchanged."""
+    run_dir = root / f"20270115T080000000Z-{name}-{end}"
+    shutil.copytree(JOURNALS / name, run_dir)
+    for stream in ("supervisor", "judge"):
+        path = run_dir / "journal" / f"{stream}.jsonl"
+        bodies = [line.partition(" ")[2] for line in path.read_text().splitlines()]
+        for old, new in exchanged.items():
+            bodies = [body.replace(f'"{old}"', f'"{new}"') for body in bodies]
+        path.write_text("".join(f"{crc32(body.encode()):08x} {body}\n" for body in bodies))
+    return run_dir
+
+
+def test_two_runs_that_came_out_alike_differ_in_nothing(tuilab: Tuilab, root: Path) -> None:
+    for end in ("aaaaaa", "bbbbbb"):
+        put(root, "tour", end)
+
+    done = tuilab("compare", "aaaaaa", "bbbbbb", "--fail-on", "difference")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "The same: 5 claims" in done.stdout and "Not the same" not in done.stdout
+    assert "all  SUPPORTED" in done.stdout and "┌" not in done.stdout
+
+
+def test_a_claim_that_came_out_worse_is_a_regression_and_the_other_way_round_only_a_difference(
+    tuilab: Tuilab, root: Path
+) -> None:
+    put(root, "tour", "aaaaaa")
+    put(root, "tour", "bbbbbb", SUPPORTED="REFUTED")
+
+    worse = tuilab("compare", "aaaaaa", "bbbbbb", "--fail-on", "regression")
+    better = tuilab("compare", "bbbbbb", "aaaaaa", "--fail-on", "regression")
+    other = tuilab("compare", "bbbbbb", "aaaaaa", "--fail-on", "difference")
+    plain = tuilab("compare", "aaaaaa", "bbbbbb")
+    assert [done.returncode for done in (worse, better, other, plain)] == [1, 0, 1, 0]
+    assert "regression: 2 runs of tour: run 2: the picture has a hole: REFUTED, and was SUPPORTED" in worse.stdout
+
+
+def test_the_folders_of_two_boxes_are_compared_scenario_by_scenario(tuilab: Tuilab, tmp_path: Path) -> None:
+    for box in ("one", "two"):
+        put(tmp_path / box, "tour", "aaaaaa", box=box)
+        put(tmp_path / box, "not-a-number", "bbbbbb")
+    put(tmp_path / "one", "outliers", "cccccc")
+
+    told = json.loads(tuilab("compare", str(tmp_path / "one"), str(tmp_path / "two"), "--json").stdout)
+    assert [one["scenarios"] for one in told["comparisons"]] == [["tour", "tour"], ["not-a-number", "not-a-number"]]
+    assert told["not_in_all"] == ["outliers"]
+    tour = told["comparisons"][0]
+    assert {"part": "environment", "name": "host", "values": ["one", "two"]} in tour["differences"]
+    assert [run["host"] for run in tour["runs"]] == ["one", "two"]
+
+
+def test_runs_of_several_boxes_are_found_with_several_roots(tuilab: Tuilab, tmp_path: Path) -> None:
+    put(tmp_path / "one", "tour", "aaaaaa")
+    put(tmp_path / "two", "tour", "bbbbbb")
+
+    done = tuilab("compare", "aaaaaa", "bbbbbb", "--root", str(tmp_path / "one"), "--root", str(tmp_path / "two"))
+    assert done.returncode == 0 and "aaaaaa" in done.stdout and "bbbbbb" in done.stdout
+
+
+def test_the_run_before_the_last_has_a_name(tuilab: Tuilab, root: Path) -> None:
+    put(root, "tour", "aaaaaa")
+    put(root, "tour", "bbbbbb")
+
+    shown = tuilab("compare", "last~1", "last").stdout.splitlines()
+    assert [line.split()[1] for line in shown[1:3]] == ["aaaaaa", "bbbbbb"]
+    assert "there are only 2 runs" in tuilab("compare", "last~2", "last").stderr
+
+
+def test_curves_are_overlaid_and_plain_in_an_ascii_locale(tuilab: Tuilab, root: Path) -> None:
+    for end in ("aaaaaa", "bbbbbb"):
+        put(root, "tour", end)
+
+    rich = tuilab("compare", "aaaaaa", "bbbbbb", "--plot", env={"LC_ALL": "C.UTF-8"})
+    plain = tuilab("compare", "aaaaaa", "bbbbbb", "--plot", env={"LC_ALL": "C"})
+    assert "┌" in rich.stdout and " 1" in rich.stdout
+    assert plain.stdout.isascii() and "+----" in plain.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("aaaaaa",), 2, "name two runs or more"),
+        (("aaaaaa", "nothing"), 2, "no run is called nothing"),
+        (("aaaaaa", "./nowhere"), 2, "./nowhere is not a folder"),
+        (("aaaaaa", "/"), 2, "there are no runs in /"),
+        (("aaaaaa", "aaaaaa", "--fail-on", "x"), 2, "--fail-on"),
+        (("a\x1b]0;x\x07", "aaaaaa"), 2, "no run is called a\ufffd"),
+    ],
+)
+def test_a_mistake_is_one_sentence(tuilab: Tuilab, root: Path, words: tuple[str, ...], code: int, sentence: str) -> None:
+    put(root, "tour", "aaaaaa")
+
+    done = tuilab("compare", *words)
+    assert done.returncode == code and sentence in done.stderr and done.stderr.count("\n") == 1
+
+
+def _compared(first: Side, other: Side, shift: Shift | None) -> Comparison:
+    pair = ClaimPair("it is faster", (first, other), (shift,))
+    return Comparison(("a", "a"), (), 0, (pair,), (), (), ())
+
+
+@pytest.mark.parametrize(
+    ("op", "shift", "count"),
+    [
+        ("at_least", Shift(0.8, 0.7, 0.9), 1),
+        ("at_least", Shift(1.2, 1.1, 1.3), 0),
+        ("at_most", Shift(1.2, 1.1, 1.3), 1),
+        ("at_least", Shift(0.8, 0.7, 1.1), 0),
+        ("at_least", Shift(0.8, 0.7, 0.9, is_within_process=True), 0),
+        ("between", Shift(0.8, 0.7, 0.9), 0),
+        ("at_least", None, 0),
+    ],
+)
+def test_an_estimate_is_worse_only_beyond_its_interval_and_over_processes(op: str, shift: Shift | None, count: int) -> None:
+    side = Side("SUPPORTED", 2.0, 1.9, 2.1, op=op)
+
+    assert len(regressions(_compared(side, side, shift))) == count
+
+
+@pytest.mark.parametrize(("verdict", "count"), [("REFUTED", 1), ("INVALID", 1), ("INCONCLUSIVE", 0), ("NOT TESTABLE HERE", 0)])
+def test_what_could_not_be_told_is_no_regression(verdict: str, count: int) -> None:
+    assert len(regressions(_compared(Side("SUPPORTED"), Side(verdict), None))) == count

@@ -1,0 +1,274 @@
+"""The doctor: what it says about strange boxes, and that none of them makes it fail."""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conftest import TUILAB
+from tests.engine import write_scenario
+from tuilab.checks import Box, answer, gpus, lab, libraries, memory, processor, session, storage, torch_worker
+from tuilab.checks.asking import GROUPS, ask_group, checks_of
+from tuilab.cli.doctor import exit_code, render
+from tuilab.glyphs import Style
+from tuilab.scrub import GONE, scrub
+
+if TYPE_CHECKING:
+    from tests.fakes.nvml import FakeNvml
+
+pytest_plugins = ["tests.fakes.nvml"]
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+QUOTA = {
+    "proc/self/cgroup": "0::/job\n",
+    "proc/self/mountinfo": "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+    "sys/fs/cgroup/job/cpu.max": "150000 100000\n",
+    "sys/fs/cgroup/job/cpu.stat": "nr_periods 200\nnr_throttled 50\n",
+    "sys/fs/cgroup/job/memory.max": "1000000000\n",
+}
+V1 = {
+    "proc/self/cgroup": "4:cpu,cpuacct:/job\n",
+    "proc/self/mountinfo": "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n",
+    "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "100000\n",
+    "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n",
+}
+
+
+def make(root: Path, files: dict[str, str], **environ: str) -> Box:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Box(root, environ)
+
+
+def ask(tuilab: Tuilab, *words: str, **more: Any) -> dict[str, Any]:
+    done = tuilab("doctor", "--json", *words, **more)
+    assert done.returncode in (0, 1, 2) and "Traceback" not in done.stderr, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_every_question_is_answered_and_its_id_is_its_groups_affair(tuilab: Tuilab) -> None:
+    told = ask(tuilab)
+
+    ids = [check["id"] for check in told["checks"]]
+    assert ids == [name for group in GROUPS for name in checks_of(group)]
+    assert {check["status"] for check in told["checks"]} <= {"pass", "warn", "fail", "n/a"}
+    assert all(check["found"] for check in told["checks"])
+    assert all(check["next_step"] for check in told["checks"] if check["status"] in ("warn", "fail"))
+    assert sum(told["counts"].values()) == len(ids) == len(set(ids))
+    assert next(check for check in told["checks"] if check["id"] == "torch.load")["status"] in ("pass", "warn")
+
+
+def test_a_bare_environment_makes_it_say_less_and_not_fail(tmp_path: Path) -> None:
+    """No HOME, no PATH, no locale, and descriptors that are no terminal."""
+    done = subprocess.run([TUILAB, "doctor"], capture_output=True, env={"LC_ALL": "C"}, cwd=tmp_path, timeout=100)
+
+    assert done.returncode in (1, 2) and done.stderr == b""
+    assert done.stdout.isascii() and b"terminal.symbols" in done.stdout
+
+
+def test_a_box_without_proc_and_sys_is_not_known_and_nothing_breaks(tmp_path: Path) -> None:
+    box = Box(tmp_path, {})
+
+    for group in (processor, memory, libraries, storage, session, gpus, lab):
+        for name, check in group.CHECKS.items():
+            if name != "cpu.effective":
+                assert answer(check, box).status in ("pass", "warn", "fail", "n/a"), name
+    assert answer(processor.numa, box).status == "n/a"
+    assert answer(processor.pressure, box).found.startswith("No such file or directory")
+
+
+@pytest.mark.parametrize(("files", "cores"), [(QUOTA, "1.5"), (V1, "1")])
+def test_a_quota_that_torch_does_not_see_is_told_with_the_variable_to_set(
+    tmp_path: Path, files: dict[str, str], cores: str
+) -> None:
+    finding = answer(processor.quota, make(tmp_path, files))
+
+    if len(os.sched_getaffinity(0)) > float(cores):
+        assert (finding.status, finding.found.split(" cores")[0]) == ("warn", cores)
+        assert finding.next_step.startswith("export OMP_NUM_THREADS=1")
+
+
+def test_a_quota_that_is_used_up_says_how_often(tmp_path: Path) -> None:
+    assert "used up in 25 % of all periods" in answer(processor.quota, make(tmp_path, QUOTA, OMP_NUM_THREADS="1")).found
+
+
+def test_a_small_memory_limit_is_a_warning(tmp_path: Path) -> None:
+    finding = answer(memory.limit, make(tmp_path, QUOTA))
+
+    assert (finding.status, finding.found) == ("warn", "1 GB: beyond it the kernel kills the run")
+
+
+@pytest.mark.parametrize(
+    ("files", "status"),
+    [
+        ({}, "pass"),
+        ({"etc/systemd/logind.conf": "[Login]\n#KillUserProcesses=yes\n"}, "pass"),
+        ({"etc/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n"}, "warn"),
+        ({"etc/systemd/logind.conf.d/50-site.conf": "[Login]\nKillUserProcesses=yes\n"}, "warn"),
+        ({"usr/lib/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n", "etc/systemd/logind.conf": "[Login]\n"}, "pass"),
+        ({"etc/systemd/logind.conf": "\x00garbage = = [\n"}, "pass"),
+    ],
+)
+def test_logind_that_ends_runs_at_logout_is_told(tmp_path: Path, files: dict[str, str], status: str) -> None:
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+
+    assert answer(session.logout, make(tmp_path, files)).status == status
+
+
+def test_a_folder_of_runs_on_a_network_file_system_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    table = f"30 23 0:26 / / rw - ext4 /dev/sda rw\n31 30 0:27 / {tmp_path} rw - nfs4 server:/home rw\n"
+
+    finding = answer(storage.runs_system, make(tmp_path, {"proc/self/mountinfo": table}))
+    assert (finding.status, finding.found) == (
+        "warn",
+        f"{tmp_path}/runs is on nfs4 ({tmp_path}): slow, and gone with its server",
+    )
+
+
+def test_a_folder_of_runs_that_others_may_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path))
+    tmp_path.chmod(0o777)
+
+    assert answer(storage.permissions, Box()).next_step == f"chmod 700 {tmp_path}"
+
+
+def test_variables_that_nobody_reads_are_told(tmp_path: Path) -> None:
+    code = "from tuilab.checks import Box, torch_worker as worker; print(worker.variables(Box()).found)"
+    environment = {**os.environ, "KMP_AFFINITY": "compact", "MALLOC_CONF": "narenas:1"}
+
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment).stdout
+    assert "MALLOC_CONF is set, but jemalloc is not loaded" in found
+    assert (
+        torch_worker._idle("KMP_AFFINITY", {"GNU OpenMP"})
+        == "KMP_AFFINITY is set, but Intel OpenMP or LLVM OpenMP is not loaded"
+    )
+
+
+# ---- GPUs, through the fake driver
+
+
+@pytest.fixture
+def fake(nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> "FakeNvml":
+    for name in ("LD_LIBRARY_PATH", "TUILAB_FAKE_NVML"):
+        monkeypatch.setenv(name, nvml.environment[name])
+    return nvml
+
+
+def test_a_healthy_gpu_passes_except_that_this_torch_cannot_use_it(fake: "FakeNvml") -> None:
+    found = ask_group("gpus", 30)
+
+    assert found["gpu.driver"].found == "driver 999.99, NVML 13.999.99"
+    assert {name: finding.status for name, finding in found.items() if name != "gpu.cuda"} == dict.fromkeys(
+        ["gpu.driver", "gpu.devices", "gpu.mig", "gpu.others", "gpu.clocks", "gpu.memory_errors", "gpu.variables"], "pass"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "name", "status", "words"),
+    [
+        (["mode=version_mismatch"], "gpu.driver", "fail", "reboot"),
+        (["mode=no_permission"], "gpu.driver", "fail", "no permission"),
+        (["gpus=2", "mode.1=lost"], "gpu.devices", "fail", "GPU 1: GPU is lost"),
+        (["mig=1"], "gpu.mig", "warn", "MIG is on for GPU 0"),
+        (["missing=mig"], "gpu.mig", "pass", "off"),
+        (["pids=99999998,99999999", "pid_bytes=2000000000"], "gpu.others", "warn", "2 processes, 4 GB"),
+        (["throttle=0x41"], "gpu.clocks", "warn", "hardware thermal slowdown"),
+        (["throttle=1"], "gpu.clocks", "pass", "nothing holds them down"),
+        (["ecc=3"], "gpu.memory_errors", "fail", "GPU 0: 3"),
+        (["na=ecc"], "gpu.memory_errors", "n/a", "no memory of these GPUs"),
+    ],
+)
+def test_what_a_driver_says_becomes_a_sentence(fake: "FakeNvml", lines: list[str], name: str, status: str, words: str) -> None:
+    fake.set(*lines)
+
+    finding = ask_group("gpus", 30)[name]
+    assert finding.status == status and words in finding.found
+
+
+def test_a_driver_that_hangs_or_crashes_costs_its_own_answers_only(fake: "FakeNvml") -> None:
+    fake.set("mode=hang")
+    hung = ask_group("gpus", 1.0, next_s=1.0)
+    fake.set("mode=segfault")
+    crashed = ask_group("gpus", 30)
+
+    assert hung["gpu.driver"] == hung["gpu.driver"].__class__("n/a", "no answer within 1 s")
+    assert hung["gpu.mig"].found == "not asked, because of gpu.driver"
+    assert crashed["gpu.driver"].found == "it ended the process that was asked, by signal 11"
+
+
+# ---- what is handed on
+
+
+def test_the_exit_code_is_that_of_the_worst_answer() -> None:
+    def code(*states: str) -> int:
+        return exit_code({str(at): answer(lambda _, s=state: _finding(s), Box()) for at, state in enumerate(states)})  # type: ignore[misc]
+
+    assert [code("pass", "n/a"), code("pass", "warn"), code("warn", "fail")] == [0, 1, 2]
+
+
+def _finding(status: str) -> Any:
+    from tuilab.checks import Finding
+
+    return Finding(status, "found")  # type: ignore[arg-type]
+
+
+def test_what_a_box_says_cannot_steer_the_terminal() -> None:
+    finding = answer(lambda box: _finding("pass").__class__("warn", "\x1b]0;evil\x07", "a\nb"), Box())
+
+    assert "\x1b" not in render({"a.b": finding}, Style(), 80)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"HF_TOKEN": "abc", "rows": 5}, {"HF_TOKEN": GONE, "rows": 5}),
+        ("pull https://user:pw@host/x", f"pull https://{GONE}@host/x"),
+        ("export API_KEY=abc123 ROWS=5", f"export API_KEY={GONE} ROWS=5"),
+        (["run", "--api-key", "abc123", "--rows", "5"], ["run", "--api-key", GONE, "--rows", "5"]),
+        ("--password hunter2 --rows 5", f"--password {GONE} --rows 5"),
+        ("it was s3cr3t-value here", f"it was {GONE} here"),
+        ("/home/me/x and /home/meadow", "~/x and /home/meadow"),
+        ("it sent Bearer abcdefghijk", f"it sent Bearer {GONE}"),
+        ("ghp_0123456789abcdef0123", GONE),
+        ("rows=5 https://host/a?b=c", "rows=5 https://host/a?b=c"),
+    ],
+)
+def test_secrets_are_removed_and_nothing_else(given: Any, shown: Any) -> None:
+    assert scrub(given, {"MY_SECRET": "s3cr3t-value", "HOME": "/home/me"}) == shown
+
+
+@pytest.mark.parametrize("name", ["bundle.json", "bundle.tar.gz"])
+def test_a_bundle_has_the_last_failure_and_no_secret(tuilab: Tuilab, root: Path, tmp_path: Path, name: str) -> None:
+    body = 'print("token", os.environ["LAB_TOKEN"], file=sys.stderr)\nraise ValueError("no " + os.environ["LAB_TOKEN"])'
+    broken = write_scenario(tmp_path, body)
+    environment = {"LAB_TOKEN": "very-secret-1", "HOME": str(tmp_path)}
+    tuilab("run", str(broken), "--headless", "--quiet", env=environment)
+
+    done = tuilab("doctor", "--bundle", str(tmp_path / name), env=environment)
+    data = (tmp_path / name).read_bytes()
+    if name.endswith(".gz"):
+        with tarfile.open(tmp_path / name) as archive:
+            members = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
+        assert sorted(members)[0] == "tuilab-doctor/constraints.txt" and b"torch==" in members["tuilab-doctor/constraints.txt"]
+        data = b"".join(members.values())
+
+    assert done.returncode in (0, 1, 2) and "Traceback" not in done.stderr
+    assert b"ValueError" in data and b"very-secret-1" not in data and str(tmp_path).encode() not in data
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_bundle_that_cannot_be_written_is_one_sentence(tuilab: Tuilab) -> None:
+    done = tuilab("doctor", "--bundle", "/proc/none/x.json")
+
+    assert done.returncode == 5
+    assert done.stderr.startswith("tuilab: cannot write /proc/none/x.json: ")

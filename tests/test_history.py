@@ -1,0 +1,163 @@
+"""The list of runs on the command line: choosing among them, notes and tags, deleting many."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.engine import newest, until, write_scenario
+from tests.test_archive import make_run
+from tuilab import ledger, notes
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+
+def name_of(age_s: float, end: str, scenario: str = "tour") -> str:
+    return time.strftime("%Y%m%dT%H%M%S000Z", time.gmtime(time.time() - age_s)) + f"-{scenario}-{end}"
+
+
+@pytest.fixture
+def three(root: Path) -> Path:
+    """Three runs: of an hour, a day and a month ago; that of yesterday is lost."""
+    make_run(root, name_of(3600, "aaaaaa"))
+    make_run(root, name_of(86400, "bbbbbb"), is_over=False, host=os.uname().nodename)
+    make_run(root, name_of(30 * 86400, "cccccc"))
+    return root
+
+
+def ids(done: "CompletedProcess[str]") -> list[str]:
+    assert done.returncode == 0, done.stderr
+    return [run["run"][-6:] for run in json.loads(done.stdout)["runs"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ((), ["aaaaaa", "bbbbbb", "cccccc"]),
+        (("--limit", "2"), ["aaaaaa", "bbbbbb"]),
+        (("--since", "2d"), ["aaaaaa", "bbbbbb"]),
+        (("--since", "1990-01-01"), ["aaaaaa", "bbbbbb", "cccccc"]),
+        (("--state", "lost"), ["bbbbbb"]),
+        (("--state", "lost", "--state", "succeeded", "--since", "2w"), ["aaaaaa", "bbbbbb"]),
+        (("--verdict", "refuted"), ["aaaaaa", "bbbbbb", "cccccc"]),
+        (("--verdict", "invalid"), []),
+        (("--scenario", "tour"), ["aaaaaa", "bbbbbb", "cccccc"]),
+        (("--scenario", "journals/tour", "--limit", "1"), ["aaaaaa"]),
+        (("--scenario", "softmax"), []),
+        (("--tag", "good"), []),
+    ],
+)
+def test_options_choose_among_the_runs(tuilab: Tuilab, three: Path, words: tuple[str, ...], found: list[str]) -> None:
+    assert ids(tuilab("runs", "--json", *words)) == found
+
+
+def test_runs_of_several_boxes_stand_in_one_list(tuilab: Tuilab, three: Path, tmp_path: Path) -> None:
+    make_run(tmp_path / "other", name_of(60, "dddddd"))
+
+    done = tuilab("runs", "--json", "--root", str(three), "--root", str(tmp_path / "other"))
+    assert ids(done) == ["dddddd", "aaaaaa", "bbbbbb", "cccccc"]
+
+
+def test_what_was_remembered_is_what_would_be_read(tuilab: Tuilab, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "_WORTH_KEEPING", 0)
+    run_dir = make_run(root)
+    memory = ledger.Memory(root)
+    first = memory.entry(run_dir)
+    memory.keep([run_dir.name])
+
+    assert ledger.load(root) == {run_dir.name: first}
+    assert ledger.Memory(root).entry(run_dir) == first == ledger.read(run_dir)
+    assert ledger.Memory(root).size([run_dir.name]) == first.bytes_total
+
+
+def test_a_note_and_its_tags_are_shown_found_and_taken_off(tuilab: Tuilab, three: Path) -> None:
+    tuilab("note", "aaaaaa", "the", "good", "one", "--tag", "good", "--tag", "h100")
+    tuilab("note", "aaaaaa", "--untag", "h100")
+
+    shown = tuilab("note", "aaaaaa").stdout.splitlines()
+    assert shown[0] == "aaaaaa  #good" and shown[1].endswith("Z  the good one") and len(shown) == 2
+    assert ids(tuilab("runs", "--json", "--tag", "good")) == ["aaaaaa"]
+    assert "#good  the good one" in tuilab("runs").stdout
+    assert tuilab("verify", "aaaaaa").stdout.count("wrong") == tuilab("verify", "cccccc").stdout.count("wrong")
+
+
+def test_a_note_that_steers_a_terminal_does_not(tuilab: Tuilab, three: Path) -> None:
+    tuilab("note", "aaaaaa", "\x1b]0;evil\x07")
+    with open(three / newest_name(three) / notes.FILE, "ab") as file:
+        file.write(b'{"text": "\\u001b[2J"}\n\xff\xfe\n[1]\n{"tags": [1, "../x"]}\n')
+
+    shown = tuilab("note", "aaaaaa").stdout + tuilab("runs").stdout
+    assert "\x1b" not in shown and "n/a" in shown
+
+
+def newest_name(root: Path) -> str:
+    run_dir = newest(root)
+    assert run_dir is not None
+    return run_dir.name
+
+
+@pytest.mark.parametrize("words", [("--tag", "two words"), ("--tag", "../x"), ("--tag", ""), ("x" * 2001,)])
+def test_a_note_that_cannot_be_is_one_sentence(tuilab: Tuilab, three: Path, words: tuple[str, ...]) -> None:
+    done = tuilab("note", "aaaaaa", *words)
+
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert notes.read(three / newest_name(three)) == notes.Notes()
+
+
+def test_a_planted_link_is_not_written_through(tuilab: Tuilab, three: Path, tmp_path: Path) -> None:
+    (three / newest_name(three) / notes.FILE).symlink_to(tmp_path / "elsewhere")
+
+    assert tuilab("note", "aaaaaa", "text").returncode == 5
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (("--older-than", "7d"), ["aaaaaa", "bbbbbb"]),
+        (("--keep", "1"), ["aaaaaa"]),
+        (("--older-than", "2h", "--keep", "2"), ["aaaaaa", "bbbbbb"]),
+        (("--keep", "0"), []),
+        (("--older-than", "52w"), ["aaaaaa", "bbbbbb", "cccccc"]),
+    ],
+)
+def test_many_runs_are_deleted_only_when_that_is_meant(
+    tuilab: Tuilab, three: Path, words: tuple[str, ...], left: list[str]
+) -> None:
+    asked = tuilab("rm", *words)
+
+    assert ids(tuilab("runs", "--json")) == ["aaaaaa", "bbbbbb", "cccccc"]
+    assert f"would delete {3 - len(left)} run" in asked.stdout
+    assert f"deleted {3 - len(left)} run" in tuilab("rm", *words, "--yes").stdout
+    assert ids(tuilab("runs", "--json")) == left
+
+
+def test_a_run_that_goes_on_survives_every_sweep(tuilab: Tuilab, three: Path, tmp_path: Path) -> None:
+    tuilab("run", str(write_scenario(tmp_path, "time.sleep(600)")), "--detach")
+    going = newest_name(three)
+
+    done = tuilab("rm", "--keep", "0", "--yes")
+    assert "deleted 3 runs" in done.stdout and "stop it first" in done.stdout
+    assert newest_name(three) == going
+    tuilab("stop", "last", "--now")
+    until(lambda: "deleted" in tuilab("rm", "last").stdout)
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("aaaaaa", "--keep", "1"), ("--older-than", "x"), ("--older-than", "5"), ("--keep", "-1")]
+)
+def test_deleting_needs_to_know_what(tuilab: Tuilab, three: Path, words: tuple[str, ...]) -> None:
+    done = tuilab("rm", *words)
+
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert len(os.listdir(three)) >= 3
+
+
+def test_the_shell_is_offered_runs_with_what_they_are(tuilab: Tuilab, three: Path) -> None:
+    done = tuilab(env={"_TUILAB_COMPLETE": "bash_complete", "COMP_WORDS": "tuilab compare ", "COMP_CWORD": "2"})
+
+    assert [line.partition(",")[2] for line in done.stdout.splitlines()] == ["last", "last~1", "aaaaaa", "bbbbbb", "cccccc"]

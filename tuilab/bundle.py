@@ -1,0 +1,101 @@
+"""What `tuilab doctor --bundle` writes for an issue: what the doctor found, the software, the last failures; no secrets."""
+
+import gzip
+import io
+import json
+import os
+import tarfile
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tuilab import ledger, places, store
+from tuilab.errors import CannotRecord, TuilabError
+from tuilab.files import open_regular
+from tuilab.journal import spell_out
+from tuilab.probes.env import environment_facts
+from tuilab.scrub import scrub
+from tuilab.text import show, show_lines
+from tuilab.watch import read_run
+
+_FAILURES = 5
+_LOOKED_AT = 200  # runs, the newest
+_TAIL_BYTES = 8 * 1024
+_BAD = ("failed", "killed", "lost", "unreadable", "unkillable")
+
+
+def write(path: Path, doctor: dict[str, object]) -> None:
+    """Write the bundle: one JSON document, or, where the name ends in .tar.gz or .tgz, its parts as files."""
+    parts = scrub({"doctor": doctor, "software": software(), "constraints": constraints(), "failures": failures()})
+    is_archive = path.name.endswith((".tar.gz", ".tgz"))
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(fd, "wb") as file:
+            file.write(_archive(parts) if is_archive else _json(parts))
+    except OSError as problem:
+        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}") from problem
+
+
+def software() -> dict[str, Any]:
+    """Return versions and the variables that steer threads, allocators and CUDA."""
+    return environment_facts()
+
+
+def constraints() -> list[str]:
+    """Return every installed package with its version, as pip writes them."""
+    found = {f"{one.metadata['Name']}=={one.version}" for one in metadata.distributions() if one.metadata["Name"]}
+    return sorted(found, key=str.lower)
+
+
+def failures() -> list[dict[str, Any]]:
+    """Return the last runs that did not end well: why, where, and the end of what they printed."""
+    try:
+        root = Path(places.runs_folder())
+        folders = store.list_runs(root)[:_LOOKED_AT]
+    except TuilabError:
+        return []
+    known = ledger.load(root)
+    entries = ((folder, known.get(folder.name) or ledger.read(folder)) for folder in folders)
+    bad = ((folder, entry) for folder, entry in entries if entry.state in _BAD)
+    return [_failure(folder, entry) for (folder, entry), _ in zip(bad, range(_FAILURES), strict=False)]
+
+
+def _failure(folder: Path, entry: ledger.Entry) -> dict[str, Any]:
+    told: dict[str, Any] = {"run": entry.run, "scenario": entry.name, "state": entry.state, "reason": entry.reason}
+    told |= {"changed": spell_out(entry.changed), "stderr": _tail(folder / "stderr.log"), "fault": _tail(folder / "fault.log")}
+    try:
+        summary = read_run(folder)
+    except TuilabError:
+        return told
+    told["tuilab"] = summary.run.tuilab if summary.run else None
+    told["unavailable"] = summary.unavailable
+    if failure := summary.failure:
+        told |= {"type": failure.type, "message": failure.message, "traceback": show_lines(failure.traceback)[-4000:]}
+    return told
+
+
+def _tail(path: Path) -> str:
+    """Return the last lines of a file that a run printed into."""
+    try:
+        with open(open_regular(path), "rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - _TAIL_BYTES, 0))
+            return show_lines(file.read(_TAIL_BYTES).decode(errors="replace"))
+    except OSError:
+        return ""
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, indent=1).encode() + b"\n"
+
+
+def _archive(parts: dict[str, Any]) -> bytes:
+    files = {f"tuilab-doctor/{name}.json": _json(value) for name, value in parts.items() if name != "constraints"}
+    files["tuilab-doctor/constraints.txt"] = "\n".join([*parts["constraints"], ""]).encode()
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as squeezed, tarfile.open(fileobj=squeezed, mode="w") as archive:
+        for name, data in files.items():
+            about = tarfile.TarInfo(name)
+            about.size, about.mode, about.mtime = len(data), 0o600, int(time.time())
+            archive.addfile(about, io.BytesIO(data))
+    return packed.getvalue()

@@ -1,0 +1,154 @@
+"""Asks all questions of the doctor: each group in a process of its own, which may hang or crash without harm to the others.
+
+python -P -m tuilab.checks.asking GROUP [ROOT]    one line of JSON for each question of a group
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+
+from tuilab.checks import Box, Finding, Group, answer, unknown
+from tuilab.text import show
+
+# In this order they are shown. The terminal can only be asked by the process that has it.
+GROUPS = ("terminal", "software", "torch_worker", "gpus", "processor", "memory", "libraries", "storage", "session", "lab")
+HERE = "terminal"
+ALONE = "processor"  # it measures how many cores there are: nothing else of ours may run meanwhile
+PATIENCE_S = 3.0  # for each question
+LOADING_S = 12.0  # for torch, which a network file system hands out slowly; no question about it can be asked before
+_LIMIT = 256 * 1024
+
+
+def ask_all(patience_s: float = PATIENCE_S, loading_s: float = LOADING_S, root: Path = Path("/")) -> dict[str, Finding]:
+    """Return the answer to every question by its id, in the order in which they are shown."""
+    patience = {"torch_worker": loading_s}
+    found = {HERE: _ask_here(HERE, root), ALONE: ask_group(ALONE, patience_s, root)}
+    beside = [group for group in GROUPS if group not in found]
+
+    def ask(group: str) -> None:
+        found[group] = ask_group(group, patience.get(group, patience_s), root, patience_s)
+
+    threads = [Thread(target=ask, args=(group,)) for group in beside]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return {name: finding for group in GROUPS for name, finding in found[group].items()}
+
+
+def checks_of(group: str) -> Group:
+    """Return the questions of a group."""
+    checks: Group = import_module(f"tuilab.checks.{group}").CHECKS
+    return checks
+
+
+def _ask_here(group: str, root: Path) -> dict[str, Finding]:
+    return {name: answer(check, Box(root)) for name, check in checks_of(group).items()}
+
+
+def ask_group(group: str, first_s: float, root: Path = Path("/"), next_s: float = PATIENCE_S) -> dict[str, Finding]:
+    """Ask a group in a process of its own; what it does not answer in time is n/a with the reason.
+
+    The first question has its own patience: a process must be started, and torch loaded, before it can be answered.
+    """
+    names = list(checks_of(group))
+    try:
+        asked = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tuilab.checks.asking", group, str(root)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # all that it starts is ended with it
+        )
+    except OSError as problem:
+        return dict.fromkeys(names, unknown(f"no process could be started to ask: {problem.strerror}"))
+    assert asked.stdout is not None
+    with asked.stdout:
+        said, late_s = _listen(asked.stdout.fileno(), first_s, next_s)
+    return _complete(names, _parse(said), _end(asked, late_s))
+
+
+def _listen(fd: int, patience_s: float, next_s: float) -> tuple[bytes, float]:
+    """Return what is said until the end, or until no answer comes in time; then also how long was waited."""
+    said = b""
+    deadline = time.monotonic() + patience_s
+    while (left_s := deadline - time.monotonic()) > 0:
+        if not select.select([fd], [], [], left_s)[0]:
+            break
+        more = os.read(fd, 65536)
+        if not more or len(said) > _LIMIT:
+            return said, 0.0
+        said += more
+        if b"\n" in more:
+            patience_s, deadline = next_s, time.monotonic() + next_s
+    return said, patience_s
+
+
+def _end(asked: "subprocess.Popen[bytes]", late_s: float) -> str:
+    """End a process and all that it started, and say how it ended; one that hangs in the kernel is not waited for."""
+    code = None
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        code = asked.wait(0.5 if not late_s else 0.001)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(asked.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        asked.wait(0.5)
+    if late_s:
+        return f"no answer within {late_s:g} s"
+    if code is None:
+        return "the process that was asked says nothing more"
+    return f"it ended the process that was asked, by signal {-code}" if code < 0 else f"its process ended with exit code {code}"
+
+
+def _parse(said: bytes) -> dict[str, Finding]:
+    found: dict[str, Finding] = {}
+    for line in said.split(b"\n"):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            fields = json.loads(line)
+            found[fields["id"]] = Finding(fields["status"], fields["found"], fields["next_step"])
+    return found
+
+
+def _complete(names: list[str], found: dict[str, Finding], why: str) -> dict[str, Finding]:
+    """Return an answer to every question: the first that has none is the one that went wrong."""
+    missing = [name for name in names if name not in found]
+    for name in missing:
+        found[name] = unknown(why if name == missing[0] else f"not asked, because of {missing[0]}")
+    return {name: found[name] for name in names}
+
+
+def main(group: str, root: str = "/") -> None:
+    """Answer the questions of a group, one line each."""
+    for name, check in checks_of(group).items():
+        finding = answer(check, Box(Path(root)))
+        os.write(1, json.dumps({"id": name, **asdict(finding)}).encode() + b"\n")
+
+
+def document(found: dict[str, Finding], exit_code: int, version: str) -> dict[str, object]:
+    """Return the answers for `--json`."""
+    counts = {status: sum(finding.status == status for finding in found.values()) for status in ("pass", "warn", "fail", "n/a")}
+    checks = [{"id": name, **asdict(finding)} for name, finding in found.items()]
+    return {
+        "schema": "tuilab.doctor/1",
+        "tuilab": version,
+        "asked_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "host": show(os.uname().nodename, 200),
+        "exit_code": exit_code,
+        "counts": counts,
+        "checks": checks,
+    }
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
+    sys.stdout.flush()
+    os._exit(0)  # taking torch down in order takes a quarter of a second

@@ -1,0 +1,93 @@
+"""`tuilab doctor`: look at this box and say what will disturb, slow or end a run here, and what to do about it.
+
+Each question takes 3 s at most; one that hangs or crashes is n/a with the reason. The exit codes tell how the box is:
+0 all passed or did not apply, 1 there are warnings, 2 something is broken. (Other commands mean a mistyped option by 2.)
+"""
+
+import json
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from tuilab import __version__
+from tuilab.checks import Finding
+from tuilab.checks.asking import ask_all, document
+from tuilab.cli import options
+from tuilab.glyphs import Style, style_of
+from tuilab.text import plural
+
+_MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x", 31), "n/a": ("–", "-", 2)}
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
+        click.Option(
+            ["--bundle"],
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="Write a .json or .tar.gz for an issue: this, versions, the last failures; secrets are removed.",
+        ),
+        options.ROOT,
+    ],
+)
+def command(as_json: bool, bundle: Path | None, root: str | None) -> int:
+    if root:
+        os.environ["TUILAB_ROOT"] = os.path.abspath(root)  # for the processes that ask
+    found = ask_all()
+    code = exit_code(found)
+    told = document(found, code, __version__)
+    if bundle is not None:
+        from tuilab import bundle as bundles
+
+        bundles.write(bundle, told)
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
+    else:
+        style = style_of(sys.stdout)
+        click.echo(style.fit(render(found, style, min(shutil.get_terminal_size((100, 24)).columns, 120))), color=True)
+    if bundle is not None:
+        click.echo(f"wrote {bundle}; read it before you hand it on: it names this host and its packages", err=True)
+    return code
+
+
+def exit_code(found: Mapping[str, Finding]) -> int:
+    """Return 2 when anything failed, 1 when there is a warning, else 0."""
+    states = {finding.status for finding in found.values()}
+    return 2 if "fail" in states else 1 if "warn" in states else 0
+
+
+def render(found: Mapping[str, Finding], style: Style, width: int) -> str:
+    """Return the answers as text, a group after another, each with its next step below."""
+    pad = max(map(len, found), default=0)
+    lines: list[str] = []
+    group = ""
+    for name, finding in found.items():
+        if group and name.partition(".")[0] != group:
+            lines.append("")
+        group = name.partition(".")[0]
+        lines += _rows(name, finding, style, pad, width)
+    counts = [(status, sum(finding.status == status for finding in found.values())) for status in _MARKS]
+    return "\n".join([*lines, "", f"{plural(len(found), 'question')}: " + ", ".join(f"{n} {status}" for status, n in counts)])
+
+
+def _rows(name: str, finding: Finding, style: Style, pad: int, width: int) -> list[str]:
+    rich, plain, colour = _MARKS.get(finding.status, _MARKS["n/a"])
+    indent = " " * (pad + 4)
+    room = max(width - len(indent), 30)
+    told = f"n/a: {finding.found}" if finding.status == "n/a" else finding.found
+    first, *rest = textwrap.wrap(told, room) or [""]
+    head = f"{style.paint(rich if style.is_utf8 else plain, colour)} {name.ljust(pad)}  "
+    steps = textwrap.wrap(f"→ {finding.next_step}", room, subsequent_indent="  ") if finding.next_step else []
+    arrow = [line if style.is_utf8 else line.replace("→", "->") for line in steps]
+    is_dim = finding.status == "n/a"
+    shown = [head + (style.dim(first) if is_dim else first)]
+    return (
+        shown + [indent + (style.dim(line) if is_dim else line) for line in rest] + [indent + style.dim(line) for line in arrow]
+    )

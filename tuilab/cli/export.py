@@ -1,0 +1,36 @@
+"""`tuilab export RUN`: pack a run into one file, for another box or for keeps; `tuilab import` unpacks it.
+
+It holds all of the run's folder: the record, the source, the artifacts, the notes, and all that was printed.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tuilab import archive, ledger, store
+from tuilab.cli import options
+from tuilab.text import plural, show
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Argument(["run"], default="last", shell_complete=options.complete_run),
+        click.Option(
+            ["-o", "--output"],
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="The file to write, one that is not there yet (else NAME.tgz here).",
+        ),
+        options.ROOTS,
+    ],
+)
+def command(run: str, output: Path | None, roots: Sequence[str]) -> None:
+    run_dir = store.find_among(run, options.roots(roots))
+    path = output or Path(f"{run_dir.name}.tgz")
+    count = archive.pack(run_dir, path)
+    size = path.stat().st_size
+    click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {plural(count, 'file')}, {size / 1e3:,.1f} kB")
+    if ledger.read(run_dir).is_running:
+        click.echo("the run goes on: the archive has what was written so far", err=True)
