@@ -75,7 +75,9 @@ def env_file(advice: Advice) -> str:
 
 
 def _head(advice: Advice) -> str:
-    lines = [f"Settings for the box {show(advice.host, 100)}, from runs of tuilab. Each stands on a claim that was SUPPORTED there."]
+    lines = [
+        f"Settings for the box {show(advice.host, 100)}, from runs of tuilab. Each stands on a claim that was SUPPORTED there."
+    ]
     if advice.settings:
         lines.append("To use them in a shell: set -a; . ./box.env; set +a")
     else:
@@ -95,7 +97,12 @@ def _block(found: Sequence[Advised]) -> str:
 def _reasons(one: Advised) -> list[str]:
     run = one.subject.summary.run
     again = [f"  again: {commands.line(commands.rerun_words(run))}"] if run else []
-    return [f"{one.claim.text}: {one.verdict}", f"  {evidence(one.claim)}", f"  {one.subject.name}, run {one.subject.id}", *again]
+    return [
+        f"{one.claim.text}: {one.verdict}",
+        f"  {evidence(one.claim)}",
+        f"  {one.subject.name}, run {one.subject.id}",
+        *again,
+    ]
 
 
 def _conflict(name: str, found: Sequence[Advised]) -> str:

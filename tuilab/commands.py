@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tuilab.events import RunStarted, Scalar
 from tuilab.params import spell
@@ -50,5 +51,5 @@ def _file_of(run: RunStarted) -> str:
 def _folders_of(run: RunStarted) -> list[str]:
     """Return the folders of scenarios that were named on the command line."""
     words = run.argv
-    after = [word for option, word in zip(words, words[1:], strict=False) if option == _FOLDER_OPTION]
+    after = [word for option, word in pairwise(words) if option == _FOLDER_OPTION]
     return after + [word.partition("=")[2] for word in words if word.startswith(f"{_FOLDER_OPTION}=")]

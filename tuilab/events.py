@@ -359,7 +359,8 @@ class Unknown(msgspec.Struct):
 
 Record = (
     RunStarted | StateChanged | WorkerStarted | WorkerExited | OutputCaptured | StopRequested | LeftoversEnded | SamplerEnded
-    | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared | ClaimNotTestable | SettingAdvised
-    | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed
-    | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished | Sampled | GpuFound | Unavailable | VerdictReached
+    | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared | ClaimNotTestable
+    | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted | BlockTimed
+    | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished | Sampled | GpuFound
+    | Unavailable | VerdictReached
 )  # fmt: skip

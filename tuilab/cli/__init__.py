@@ -22,6 +22,8 @@ VERBS = {
     "stop": "Stop a run.",
     "rm": "Delete runs.",
     "verify": "Check that a run's record is whole.",
+    "report": "What runs found, as a file: HTML, Markdown, JSON, CSV, JUnit and more.",
+    "advise": "The settings that follow from what was measured on this box.",
     "calibrate": "Measure how far verdicts about time can be trusted on this box.",
     "check": "Tell a scenario's author what is missing.",
     "new": "Write a new scenario from a template.",

@@ -1,4 +1,4 @@
-"""The opening of a report on several runs: which advice holds on this box, by how much, what could not be tested, what to set."""
+"""The opening of a report on several runs: which advice holds here, by how much, what was not tested, what to set."""
 
 import time
 from collections.abc import Sequence
@@ -31,6 +31,7 @@ class Finding:
     mark: str
     kind: str
     measured: str
+    details: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Opening:
 
 def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> Opening:
     """Return the opening of a report; `known` are scenarios that are told as never run when they have no run here."""
-    findings = [finding for subject in subjects for finding in _findings(subject)]
+    findings = sorted((f for subject in subjects for f in _findings(subject)), key=lambda finding: not finding.details)
     hosts = list(dict.fromkeys(filter(None, map(host_of, subjects))))
     advice = advise(subjects, hosts[0] if hosts else "")
     ran = {subject.summary.run.scenario for subject in subjects if subject.summary.run}
@@ -91,5 +92,5 @@ def _findings(subject: Subject) -> list[Finding]:
 
 
 def _finding(subject: Subject, row: ClaimRow) -> Finding:
-    measured = f"{row.estimate}, {row.claimed}; {row.why}" if row.estimate else row.why
-    return Finding(subject.id, subject.name, row.text, row.verdict, row.mark, row.kind, measured)
+    details = f"{row.claimed}; {row.why}" if row.estimate else ""
+    return Finding(subject.id, subject.name, row.text, row.verdict, row.mark, row.kind, row.estimate or row.why, details)

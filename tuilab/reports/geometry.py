@@ -114,7 +114,9 @@ def _axes(panel: Panel, lines: Sequence[Line], thin: Sequence[Line]) -> tuple[Ax
     values = [float(v) for line in thin if len(line.xs) for v in (line.lows.min(), line.highs.max())] or [0.0, 1.0]
     low, high = min(places), max([*places, *(line.last_x for line in lines if math.isfinite(line.last_x))])
     is_log = panel.is_log and min(values) > 0
-    return x_axis(low, high, "time" if panel.is_timed else "", 6), y_axis(min(values), max(values), panel.unit, 5, is_log=is_log)
+    return x_axis(low, high, "time" if panel.is_timed else "", 6), y_axis(
+        min(values), max(values), panel.unit, 5, is_log=is_log
+    )
 
 
 def _px(share: float) -> float:
@@ -215,7 +217,7 @@ class Row:
     """The spread of one arm."""
 
     spread: Spread
-    letter: str
+    words: str
     look: int
     y: float
     least: float
@@ -223,7 +225,6 @@ class Row:
     mid: float
     high: float
     greatest: float
-    words: str
 
 
 @dataclass(frozen=True)
@@ -251,12 +252,13 @@ def draw_spreads(found: Sequence[Spread], noise: float | None) -> Timings:
     def place(value: float) -> float:
         return round(frame.left + min(max(axis.share(value), 0.0), 1.0) * (frame.right - frame.left), 1)
 
-    rows = [
-        Row(one, letter(one.look), one.look % LOOKS, 20.0 + 30 * at, *map(place, (one.least, one.low, one.value, one.high,
-            one.greatest)), number(one.value, "s", 3))
-        for at, one in enumerate(known)
-    ]  # fmt: skip
-    ticks = [Tick(round(frame.left + share * (frame.right - frame.left), 1), label) for share, label in axis.ticks if 0 <= share <= 1]
+    rows = []
+    for at, one in enumerate(known):
+        ends = place(one.least), place(one.low), place(one.value), place(one.high), place(one.greatest)
+        rows.append(Row(one, number(one.value, "s", 3), one.look % LOOKS, 20.0 + 30 * at, *ends))
+    ticks = [
+        Tick(round(frame.left + share * (frame.right - frame.left), 1), label) for share, label in axis.ticks if 0 <= share <= 1
+    ]
     band = (place(known[0].value * (1 - noise)), place(known[0].value * (1 + noise))) if noise else None
     words = f"noise floor ±{100 * noise:.2g} % (an arm against itself)" if noise else ""
     return Timings(tuple(rows), tuple(ticks), band, words, frame.height)

@@ -1,4 +1,4 @@
-"""The report as one HTML file: no address outside of it, readable without scripts, every text through one autoescaping template."""
+"""The report as one HTML file: no outside address, readable without scripts, every text through one autoescaping template."""
 
 import base64
 import hashlib

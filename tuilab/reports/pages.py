@@ -173,15 +173,17 @@ def _counts(rows: tuple[ClaimRow, ...]) -> str:
 
 def _pictures(images: list[ImageShown]) -> list[Picture]:
     return [
-        Picture(show(f"{one.title} {one.arm}".strip(), 100), data_address(one), one.rows, one.cols, f"{one.low:.4g}", f"{one.high:.4g}")
-        for one in images[:_MOST_PICTURES]
-    ]  # fmt: skip
+        Picture(show(f"{i.title} {i.arm}".strip(), 100), data_address(i), i.rows, i.cols, f"{i.low:.4g}", f"{i.high:.4g}")
+        for i in images[:_MOST_PICTURES]
+    ]
 
 
 def _params(subject: Subject) -> list[Param]:
     run = subject.summary.run
     labels = {param.name: param.label for param in subject.scenario.params}
-    return [Param(name, spell(run.params[name]), labels.get(name, ""), name in run.changed) for name in run.params] if run else []
+    return (
+        [Param(name, spell(run.params[name]), labels.get(name, ""), name in run.changed) for name in run.params] if run else []
+    )
 
 
 def _lesson(subject: Subject) -> list[tuple[str, tuple[Block, ...]]]:
@@ -200,7 +202,11 @@ def _failure(subject: Subject) -> tuple[str, str, str] | None:
 def _not_drawn(subject: Subject) -> list[str]:
     hidden = hidden_names(subject.summary)
     names = ", ".join(show(name, 40) for name in hidden[:5])
-    return [f"{plural(len(hidden), 'series', 'series')} without a chart here (the .json and .csv have them): {names}."] if hidden else []
+    return (
+        [f"{plural(len(hidden), 'series', 'series')} without a chart here (the .json and .csv have them): {names}."]
+        if hidden
+        else []
+    )
 
 
 def _flat(prefix: str, facts: Any) -> list[tuple[str, str]]:

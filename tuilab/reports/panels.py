@@ -36,13 +36,12 @@ def arms_of(summary: RunSummary) -> list[str]:
 
 def series_panels(summary: RunSummary) -> list[Panel]:
     """Return a panel for each name that was logged."""
-    names = sorted(dict.fromkeys(name for name, _, _ in summary.series), key=lambda name: "loss" not in name.lower())
-    return [_logged(summary, name) for name in names[:_MOST_PANELS]]
+    return [_logged(summary, name) for name in _names(summary)[:_MOST_PANELS]]
 
 
 def hidden_names(summary: RunSummary) -> list[str]:
     """Return the names that have no panel because there are too many."""
-    return [panel for panel in dict.fromkeys(name for name, _, _ in summary.series)][_MOST_PANELS:]
+    return _names(summary)[_MOST_PANELS:]
 
 
 def machine_panels(summary: RunSummary) -> list[Panel]:
@@ -72,6 +71,10 @@ def noise_floor(summary: RunSummary) -> float | None:
     """Return the widest noise floor that a verdict found; None where there is none."""
     floors = [claim.verdict.noise_floor for claim in summary.claims.values() if claim.verdict and claim.verdict.noise_floor]
     return max(floors, default=None)
+
+
+def _names(summary: RunSummary) -> list[str]:
+    return sorted(dict.fromkeys(name for name, _, _ in summary.series), key=lambda name: "loss" not in name.lower())
 
 
 def _logged(summary: RunSummary, name: str) -> Panel:
