@@ -1,4 +1,4 @@
-"""The series of runs as events for TensorBoard, by torch's own writer: in a process of its own, because nobody here loads torch."""
+"""The series of runs as events for TensorBoard, by torch's own writer, in a process of its own: nobody here loads torch."""
 
 import json
 import subprocess
