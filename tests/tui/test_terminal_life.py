@@ -136,7 +136,7 @@ def test_a_dumb_terminal_is_refused_without_an_escape(tmp_path: Path) -> None:
 
 def test_suspended_and_resumed_it_shows_the_same(tmp_path: Path) -> None:
     with terminal(tmp_path, "-c", f"set -m; {TUILAB}; echo suspended; fg; echo rc=$?", command="bash") as term:
-        term.wait_for("softmax", "quit")
+        term.wait_for("softmax", "quit", "cores")
         before = term.text
         term.type("\x1a")
         until(lambda: b"suspended" in term.sent)

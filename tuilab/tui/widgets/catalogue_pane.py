@@ -24,7 +24,8 @@ class CataloguePane(Vertical):
 
     DEFAULT_CSS = """
     CataloguePane { border: round $border-blurred; border-title-color: $text-muted; }
-    CataloguePane:focus-within { border: round $primary; }
+    CataloguePane:ansi { border: round ansi_bright_black; }
+    CataloguePane:focus-within, CataloguePane:ansi:focus-within { border: round $primary; }
     CataloguePane Filter, CataloguePane Filter:focus { height: 1; border: none; padding: 0 1; background: $panel; }
     """
 
