@@ -1,7 +1,7 @@
 // Shows the values under the pointer. The page says everything without it.
 "use strict";
-for (const figure of document.querySelectorAll("figure.chart")) {
-  const svg = figure.querySelector("svg");
+for (const svg of document.querySelectorAll("figure.chart > svg")) {
+  const figure = svg.parentElement;
   const low = Number(svg.dataset.low), high = Number(svg.dataset.high);
   const left = Number(svg.dataset.left), right = Number(svg.dataset.right);
   const curves = Array.from(svg.querySelectorAll("g.curve"), (g) => ({
@@ -46,7 +46,7 @@ for (const figure of document.querySelectorAll("figure.chart")) {
     const shown = left + ((place - low) / (high - low || 1)) * (right - left);
     cursor.setAttribute("x1", shown); cursor.setAttribute("x2", shown); cursor.setAttribute("visibility", "visible");
     const x = event.clientX - figure.getBoundingClientRect().left;
-    reading.style.top = svg.offsetTop + 8 + "px";
+    reading.style.top = box.top - figure.getBoundingClientRect().top + 8 + "px";
     reading.style.left = Math.max(0, x > box.width / 2 ? x - reading.offsetWidth - 14 : x + 14) + "px";
   });
   svg.addEventListener("pointerleave", () => { reading.hidden = true; cursor.setAttribute("visibility", "hidden"); });
