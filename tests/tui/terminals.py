@@ -62,7 +62,9 @@ class Terminal:
         self._set_size(columns, rows)
         self.before = termios.tcgetattr(theirs)
         usual = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "COLORTERM": "truecolor"}
-        environment = {name: value for name, value in env.items() if name not in ("TMUX", "NO_COLOR")} | (kind or usual)
+        environment = {name: value for name, value in env.items() if name not in ("TMUX", "NO_COLOR")} | (
+            usual if kind is None else kind
+        )
         self.process = subprocess.Popen(
             ["setsid", "--ctty", *command],
             stdin=theirs,

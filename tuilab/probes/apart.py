@@ -12,7 +12,7 @@ import select
 import subprocess
 import sys
 import time
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 PERIOD_S = 1.0
@@ -26,6 +26,7 @@ class Apart:
 
     def __init__(self) -> None:
         self._is_closed = False
+        self._reading = Lock()  # held while the pipe is in use: its number may mean another file once it is closed
         self._said = b""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "tuilab.probes.apart"],
@@ -38,18 +39,18 @@ class Apart:
     def next(self, patience_s: float = PATIENCE_S) -> dict[str, Any] | str:
         """Return the next thing it says, or why there is none; to be called by a thread that may wait."""
         assert self._process.stdout is not None
-        fd = self._process.stdout.fileno()
         deadline = time.monotonic() + patience_s
         while b"\n" not in self._said:
-            if self._is_closed:
-                return "not asked any more"
             if time.monotonic() > deadline:
                 return f"NVML has not answered for {patience_s:g} s"
-            if select.select([fd], [], [], _SLICE_S)[0]:
-                more = os.read(fd, 65536)
-                if not more or len(self._said) > _LINE_LIMIT:
-                    return self._how_it_ended()
-                self._said += more
+            with self._reading:
+                if self._is_closed:
+                    return "not asked any more"
+                fd = self._process.stdout.fileno()
+                more = os.read(fd, 65536) if select.select([fd], [], [], _SLICE_S)[0] else None
+            if more == b"" or len(self._said) > _LINE_LIMIT:
+                return self._how_it_ended()
+            self._said += more or b""
         line, _, self._said = self._said.partition(b"\n")
         with contextlib.suppress(ValueError):
             said = json.loads(line)
@@ -61,10 +62,11 @@ class Apart:
         """End it; one that hangs in the driver cannot be ended, and is not waited for."""
         self._is_closed = True
         self._process.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        with self._reading:
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(0.5)
 

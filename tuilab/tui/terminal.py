@@ -86,8 +86,17 @@ class Terminal(LinuxDriver):
         self._loop.call_soon_threadsafe(self.on_start)
 
     def stop_application_mode(self) -> None:
+        self._wait_for_answers()
         super().stop_application_mode()
         self.is_given_back = self._send_last_words()
+
+    def _wait_for_answers(self) -> None:
+        """Let the answers that are on their way arrive, or the shell would take them for something typed."""
+        deadline = time.monotonic() + _LAST_WORDS_S
+        while self._answers_expected > 0 and self._has_answered and not self._is_gone and time.monotonic() < deadline:
+            with self._lock:
+                self._send()
+            time.sleep(0.005)  # the reading thread takes them
 
     def _send_last_words(self) -> bool:
         """Wait a moment for the terminal to take what was sent; return whether it did."""
