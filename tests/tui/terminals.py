@@ -92,7 +92,8 @@ class Terminal:
             text = self.text
             if all(word in text for word in words):
                 return text
-            if self.process.poll() is not None and not self._thread.is_alive() and text == self.text:
+            is_over = self.process.poll() is not None and not self._thread.is_alive() and not self._link
+            if is_over and text == self.text:
                 break
             time.sleep(0.01)
         raise AssertionError(f"{words} not on the screen (exit {self.process.poll()}):\n{self.text}")
