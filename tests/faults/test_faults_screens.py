@@ -591,7 +591,10 @@ def test_an_answer_that_comes_late_is_not_left_to_the_shell(site: Site, screens:
     script = f"{TUILAB} attach {run_dir.name}; read -t 2 line; echo got [$line]"
     term = screens("-c", script, command=("bash",), limit=30_000)
     term.wait_for("succeeded", "quit")
-    term.type("\x0cq")  # a whole frame is on its way when it leaves
+    until(lambda: term.age_s() == 0)
+    term.type("\x0c")
+    until(lambda: term.age_s() > 0)
+    term.type("q")  # while a whole frame is on its way
 
     term.wait_for("got []")
 
