@@ -17,7 +17,7 @@ VERBS = {
     "show": "A scenario's lesson, parameters, claims and source.",
     "run": "Run a scenario, a topic or all.",
     "runs": "The runs on this box, newest first.",
-    "attach": "Follow a run to its end and print its result.",
+    "attach": "Show a run on the screens, or follow it to its end and print its result.",
     "replay": "Play a run again, as the screens would have shown it.",
     "stop": "Stop a run.",
     "rm": "Delete runs.",
@@ -53,17 +53,22 @@ class _Verbs(click.Group):
     "4 the scenario failed, 5 the run cannot be recorded, 130 interrupted.",
 )
 @click.version_option(__version__, message="tuilab %(version)s")
+@click.option("--scenarios", multiple=True, metavar="DIR", help="For the screens: a folder with scenarios of your own.")
+@click.option("--root", metavar="DIR", help="For the screens: the folder of runs.")
+@click.option("--fps", type=click.FloatRange(0.1, 30), default=2.0, show_default=True, help="How often the screens draw.")
 @click.pass_context
-def tuilab(ctx: click.Context) -> None:
+def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float) -> None:
     """A lab in the terminal: checks the folklore of PyTorch training on your own box.
 
     Without a command it opens the screens. Start with: tuilab run stability --headless
     """
     if ctx.invoked_subcommand is None:
-        ctx.exit(_open_screens())
+        ctx.exit(_open_screens(scenarios, root, fps))
+    elif scenarios or root:
+        raise UsageError(f"--scenarios and --root belong after the command: tuilab {ctx.invoked_subcommand} --root DIR ...")
 
 
-def _open_screens() -> int:
+def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float) -> int:
     from tuilab import tui
 
     if why := tui.why_not():
@@ -74,7 +79,7 @@ def _open_screens() -> int:
 
     from tuilab import places
 
-    return tui.start(Path(places.runs_folder()))
+    return tui.start(Path(root or places.runs_folder()), scenarios, fps=fps)
 
 
 def main() -> NoReturn:

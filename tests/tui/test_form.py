@@ -6,7 +6,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.lab_screen import FAST, NotingApp, drive, settle, write
+from tests.tui.lab_screen import FAST, NotingApp, drive, settle, write
 from tuilab import catalog, launch, source
 from tuilab.scenario import Scenario
 from tuilab.tui import commands, presets
@@ -224,7 +224,7 @@ def test_a_prediction_is_kept_for_the_run_that_it_was_made_for(
 ) -> None:
     desk = Desk(root, (), Settings())
     desk.guesses = {"fast": "100", "slow": "3"}
-    monkeypatch.setattr(launch, "start", lambda order: (root / "a-run", None))
+    monkeypatch.setattr(launch, "start", lambda order, spare: (root / "a-run", None))
     desk.start(Draft(fast).order(root, []))
 
     assert desk.predictions == {"a-run": "100"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.lab_screen import FAST, PLAIN, NotingApp, drive, settle, write
+from tests.tui.lab_screen import FAST, PLAIN, NotingApp, drive, settle, write
 from tuilab import events
 from tuilab.journal import Writer
 from tuilab.source import read as read_scenario
