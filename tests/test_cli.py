@@ -350,6 +350,9 @@ IMPORTS = [
     ("tuilab.headless", {"torch", "textual", "numpy"}),
     ("tuilab.cli.run", {"torch", "textual", "numpy"}),
     ("tuilab.reports.plain", {"torch", "textual", "click"}),
+    ("tuilab.reports.files", {"torch", "textual", "click", "jinja2"}),
+    ("tuilab.reports.html", {"torch", "textual", "click", "scipy"}),
+    ("tuilab.advice", {"torch", "textual", "click", "scipy"}),
 ]
 
 
