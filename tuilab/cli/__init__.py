@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from tuilab import __version__, text
+from tuilab import __version__, places, text
 from tuilab.errors import ExitCode, TuilabError, UsageError
 
 # Verb -> its line in `tuilab --help`; a verb's file is loaded only when it is used.
@@ -28,6 +28,7 @@ VERBS = {
     "verify": "Check that a run's record is whole.",
     "doctor": "Look at this box: what will disturb, slow or end a run here.",
     "calibrate": "Measure how far verdicts about time can be trusted on this box.",
+    "config": "What is set, and who says so.",
     "check": "Tell a scenario's author what is missing.",
     "new": "Write a new scenario from a template.",
 }
@@ -78,9 +79,9 @@ def _open_screens() -> int:
         )
     from pathlib import Path
 
-    from tuilab import places
+    from tuilab import config
 
-    return tui.start(Path(places.runs_folder()))
+    return tui.start(Path(places.runs_folder()), fps=config.fps())
 
 
 def main() -> NoReturn:
@@ -89,6 +90,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
+        _configure(sys.argv[1:])
         code = tuilab.main(prog_name="tuilab", standalone_mode=False)
         sys.stdout.flush()
     except TuilabError as problem:
@@ -109,6 +111,23 @@ def main() -> NoReturn:
         _say(f"tuilab: cannot write the result: {problem.strerror}")
         code = ExitCode.CANNOT_RECORD
     _leave(int(code or 0))
+
+
+def _configure(argv: list[str]) -> None:
+    """Take over what the user's file sets; commands that help with a file that is wrong go on without it."""
+    if argv[:1] == ["config"]:
+        return  # which tells who sets what
+    is_helping = (
+        not {"-h", "--help", "--version"}.isdisjoint(argv) or argv[:1] == ["doctor"] or "_TUILAB_COMPLETE" in os.environ
+    )
+    try:
+        where = places.config_file()
+    except TuilabError:
+        return  # there is no home
+    if os.path.lexists(where):
+        from tuilab import config
+
+        (config.apply_or_pass if is_helping else config.apply)()
 
 
 def _open_standard_streams() -> None:
