@@ -41,6 +41,7 @@ def run(lab: Lab, seconds: int = 300, names: int = 4) -> None:
 def opened(folder: Path, *words: str, limit: int = 0) -> Terminal:
     """Open a command in a terminal with folders of its own."""
     env = {**os.environ, "TUILAB_ROOT": str(folder / "runs"), "XDG_CACHE_HOME": str(folder / "cache")}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # as it is on a user's machine: compiled once
     return Terminal(*words, env=env, limit=limit)
 
 
@@ -104,6 +105,24 @@ def live(folder: Path) -> None:
         rate, share = spent(term, 30)
         memory = psutil.Process(term.process.pid).memory_info().rss
         say(what, f"{rate / 1000:.2f} KB/s, {share:.1%}, {memory / 1e6:.0f} MB", f"at most {bar}, 120 MB")
+        _stop(term)
+
+
+def warm_start(folder: Path) -> None:
+    """From the key on the Lab screen to the first point on a chart: cold, and after five seconds of reading."""
+    mine = folder / "mine" / "try"
+    mine.mkdir(parents=True)
+    (mine / "aaa.py").write_text(LIVE)
+    for what, reading_s, bar in (("cold", 0.0, "2.5 s"), ("warm", 8.0, "0.2 s")):
+        term = tuilab(folder, "--scenarios", str(folder / "mine"))
+        term.wait_for("aaa")
+        time.sleep(reading_s)
+        for keys, answer in (("/", "words it must have"), ("aaa", " 1 of "), ("\r", "try/aaa")):
+            term.type(keys)
+            term.wait_for(answer)
+        term.type("\r")
+        taken = until_shown(term, "loss0")
+        say(f"from enter to the first point, {what}", f"{taken:.2f} s", f"at most {bar}")
         _stop(term)
 
 
@@ -173,6 +192,7 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "first_paint": first_paint,
     "idle": idle,
     "live": live,
+    "warm_start": warm_start,
     "slow_link": slow_link,
     "long_run": long_run,
 }

@@ -45,7 +45,7 @@ def form(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("words", [("--help",), (), *((verb, "--help") for verb in VERBS)])
+@pytest.mark.parametrize("words", [("--help",), *((verb, "--help") for verb in VERBS)])
 def test_every_verb_has_help(tuilab: Tuilab, words: tuple[str, ...]) -> None:
     done = tuilab(*words)
 

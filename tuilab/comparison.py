@@ -177,7 +177,7 @@ def _facts(summary: RunSummary) -> dict[tuple[str, str], str]:
     found["environment", "host"] = run.supervisor.host
     found["environment", "GPUs"] = _gpus(summary)
     for part, facts in summary.environment.items():
-        found |= {("environment", name): value for name, value in _flat(part, facts).items()}
+        found |= {("environment", _spoken(name)): value for name, value in _flat(part, facts).items()}
     return dict(list(found.items())[:_FACTS])
 
 
@@ -199,6 +199,13 @@ def _flat(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
     if isinstance(missing, dict):
         found |= {f"{name} {key}": f"{ABSENT}: {_words(why)}" for key, why in missing.items()}
     return found
+
+
+def _spoken(path: str) -> str:
+    """Return the path of a fact as it is told: what is known of a box needs no telling of its place in the record."""
+    for prefix in ("box env ", "box cpu ", "box "):
+        path = path.removeprefix(prefix)
+    return path.replace("_", " ")
 
 
 def _conditions(summaries: Sequence[RunSummary]) -> list[Difference]:

@@ -46,22 +46,14 @@ def overall(verdicts: list[str]) -> str:
 def _look(root: str, run: str) -> str:
     from pathlib import Path
 
-    from tuilab.errors import TuilabError
-    from tuilab.watch import Watch
+    from tuilab import ledger
 
-    try:
-        watch = Watch(Path(root, run))
-        while watch.refresh():
-            pass
-        state = watch.state()
-        watch.close()
-    except TuilabError:
-        return "FAILED"
-    if state in ("starting", "running", "stopping"):
+    found = ledger.read(Path(root, run))
+    if found.is_running:
         return RUNNING
-    if state != "succeeded":
+    if found.state != "succeeded":
         return "FAILED"
-    return overall([claim.verdict.verdict if claim.verdict else "" for claim in watch.summary.claims.values()])
+    return overall([verdict for _, verdict in found.claims])
 
 
 def _read_index(root: str) -> dict[str, Any]:

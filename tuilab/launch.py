@@ -12,11 +12,10 @@ from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
 from tuilab.events import Scalar
 from tuilab.orders import Receipt, RunOrder
 from tuilab.params import check_values, quick_values
-from tuilab.scenario import Scenario
+from tuilab.scenario import REPEATS, Scenario
 from tuilab.text import show
 from tuilab.watch import Watch
 
-REPEATS = 6  # processes: the fewest that give an interval
 LOOKS = (8, 16, 24, 32, 40)  # repeats after which a run with a budget may be decided
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+REPEATS = 6  # processes where times are claimed: the fewest that give an interval
+
 Value = bool | int | float | str
 Type = Literal["int", "float", "bool", "str", "choice"]
 

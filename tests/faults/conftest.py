@@ -1,10 +1,18 @@
 """The site that each fault is injected in."""
 
+import os
+import shlex
+import shutil
+import socket
+import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import TUILAB
+from tests.engine import until
 from tests.faults.oracle import Site, make_site
 
 
@@ -14,3 +22,68 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made = make_site(tmp_path)
     yield made
     made.end()
+
+
+@pytest.fixture
+def go(site: Site) -> Path:
+    """The file that a waiting scenario waits for."""
+    site.environment["GO"] = str(site.folder / "go")
+    return site.folder / "go"
+
+
+@dataclass
+class Ssh:
+    """An ssh server on this machine that nobody else can use."""
+
+    command: list[str]
+    site: Site
+
+    def start(self, words: str, *options: str) -> "subprocess.Popen[str]":
+        exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.site.environment.items() if name != "PATH")
+        return self.site.start(command=[*self.command, *options, "localhost", f"env {exports} {TUILAB} {words}"])
+
+
+@pytest.fixture
+def ssh(site: Site) -> Iterator[Ssh]:
+    """Start sshd on a free port of the loopback with keys of its own, or skip."""
+    sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if sshd is None or shutil.which("ssh") is None:
+        pytest.skip("openssh is not installed")
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True, mode=0o755)
+    keys = site.folder / "keys"
+    keys.mkdir(mode=0o700)
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", keys / name], check=True)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (keys / "config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {keys}/host\nAuthorizedKeysFile {keys}/user.pub\nPidFile none\n"
+        "UsePAM no\nStrictModes no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\nLogLevel ERROR\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "TUILAB_SITE"}
+    server = subprocess.Popen([sshd, "-D", "-e", "-f", keys / "config"], env=environment, stderr=subprocess.DEVNULL)
+    quiet = [
+        "-o",
+        "StrictHostKeyChecking=no",
+        "-o",
+        "UserKnownHostsFile=/dev/null",
+        "-o",
+        "LogLevel=ERROR",
+        "-o",
+        "BatchMode=yes",
+    ]
+    client = ["ssh", "-F", "none", "-i", str(keys / "user"), "-p", str(port), *quiet]
+
+    def answers() -> bool:
+        return server.poll() is None and subprocess.run([*client, "localhost", "true"], capture_output=True).returncode == 0
+
+    try:
+        until(answers, patience_s=10)
+    except AssertionError:
+        server.kill()
+        pytest.skip("sshd does not serve here")
+    yield Ssh(client, site)
+    server.terminate()
+    server.wait()

@@ -25,18 +25,29 @@ from tests.conftest import TUILAB
 PATIENCE_S = 30.0
 _QUESTION = b"\x1b[?2026$p"
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9]+\$p")  # modes and questions, which draw nothing
+_BEGUN = re.compile(rb"\x1b(\[[0-9;<>?=$]*)?$")  # a sequence whose end has not come yet
 # What the screens may send: pointer shape, colours, cursor moves, modes, questions about modes, the keyboard protocol.
 ALLOWED = re.compile(
     rb"(\x1b\]22;[a-z]*\x07|\x1b\[[0-9;]*m|\x1b\[[0-9]+;[0-9]+H|\x1b\[\?[0-9]+[hl]|\x1b\[[<>][0-9]*u|\x1b\[\?[0-9]+\$p|[\r\n]|[^\x00-\x1f\x7f])*"
 )
+_UNSAFE = re.compile("[\x80-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 
 
 class Terminal:
     """A terminal of its own with a command in it, as the foreground job of a session."""
 
     def __init__(
-        self, *command: str, columns: int = 120, rows: int = 40, env: dict[str, str], answers: bool = True, limit: int = 0
+        self,
+        *command: str,
+        columns: int = 120,
+        rows: int = 40,
+        env: dict[str, str],
+        answers: bool = True,
+        limit: int = 0,
+        kind: dict[str, str] | None = None,
+        stderr: int | None = None,
     ) -> None:
+        """Open one; `kind` says in variables of its own what terminal it is."""
         self.ours, theirs = os.openpty()
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
@@ -46,14 +57,19 @@ class Terminal:
         self._lock = threading.Lock()
         self._is_reading = True
         self._is_closed = False
+        self._begun = b""
         self.sent = bytearray()
         self._set_size(columns, rows)
         self.before = termios.tcgetattr(theirs)
-        environment = {**env, "TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "COLORTERM": "truecolor"}
-        for name in ("TMUX", "NO_COLOR"):
-            environment.pop(name, None)
+        usual = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "COLORTERM": "truecolor"}
+        environment = {name: value for name, value in env.items() if name not in ("TMUX", "NO_COLOR")} | (kind or usual)
         self.process = subprocess.Popen(
-            ["setsid", "--ctty", *command], stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True
+            ["setsid", "--ctty", *command],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs if stderr is None else stderr,
+            env=environment,
+            close_fds=True,
         )
         os.close(theirs)
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -74,7 +90,7 @@ class Terminal:
             text = self.text
             if all(word in text for word in words):
                 return text
-            if self.process.poll() is not None and not self._thread.is_alive():
+            if self.process.poll() is not None and not self._thread.is_alive() and text == self.text:
                 break
             time.sleep(0.01)
         raise AssertionError(f"{words} not on the screen (exit {self.process.poll()}):\n{self.text}")
@@ -89,9 +105,24 @@ class Terminal:
             self.screen.resize(rows, columns)
         self._set_size(columns, rows)
 
+    def wipe(self) -> None:
+        """Forget what the screen shows, so that only what is drawn from here on is found."""
+        with self._lock:
+            self.screen.reset()
+
     def stop_reading(self) -> None:
         """Take nothing any more, as a link that hangs."""
         self._is_reading = False
+
+    def read_again(self) -> None:
+        """Take what was sent meanwhile, and go on."""
+        self._is_reading = True
+
+    def hang_up(self) -> None:
+        """Close the terminal as its window does."""
+        self._is_closed = True
+        self._thread.join()
+        os.close(self.ours)
 
     def wait(self, timeout: float = PATIENCE_S) -> int:
         """Wait for the end of the command and of what it sent, and return its exit code."""
@@ -113,8 +144,9 @@ class Terminal:
         return is_cursor_back and termios.tcgetattr(self.ours) == self.before
 
     def strange(self) -> list[bytes]:
-        """Return what was sent that the screens may not send."""
-        return [part[:40] for part in ALLOWED.sub(b"", bytes(self.sent)).split() if part]
+        """Return what was sent that the screens may not send: sequences, and characters that steer or mislead."""
+        sequences = [part[:40] for part in ALLOWED.sub(b"", bytes(self.sent)).split() if part]
+        return sequences + [char.encode() for char in _UNSAFE.findall(self.sent.decode(errors="replace"))]
 
     def close(self) -> None:
         """End everything."""
@@ -122,10 +154,8 @@ class Terminal:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
-        self._is_closed = True
-        self._thread.join()  # or it would read from whoever gets the number of our descriptor next
-        with contextlib.suppress(OSError):
-            os.close(self.ours)
+        if not self._is_closed:
+            self.hang_up()  # the thread first, or it would read from whoever gets the number of our descriptor next
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -160,6 +190,10 @@ class Terminal:
     def _arrive(self, data: bytes) -> None:
         with self._lock:
             self.sent += data
+            data = self._begun + data
+            begun = _BEGUN.search(data)
+            self._begun = data[begun.start() :] if begun else b""
+            data = data[: len(data) - len(self._begun)]
             self._stream.feed(_UNKNOWN_TO_PYTE.sub(b"", data))
         if self._answers:
             for _ in range(data.count(_QUESTION)):

@@ -1,6 +1,5 @@
 """The screens in a real terminal: whatever happens to them, the terminal is given back, and they never eat the machine."""
 
-import os
 import signal
 import time
 from pathlib import Path
@@ -20,7 +19,7 @@ def front_of(process_id: int) -> psutil.Process:
 
 def test_q_leaves_and_gives_the_terminal_back(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit")
+        term.wait_for("softmax", "quit", " cores")
         term.type("q")
 
         assert term.wait() == 0
@@ -34,7 +33,7 @@ def test_q_leaves_and_gives_the_terminal_back(tmp_path: Path) -> None:
 )
 def test_a_signal_leaves_in_order(tmp_path: Path, number: int, code: int) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit")
+        term.wait_for("softmax", "quit", " cores")
         term.process.send_signal(number)
 
         assert term.wait() == code
@@ -45,7 +44,7 @@ def test_a_signal_leaves_in_order(tmp_path: Path, number: int, code: int) -> Non
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1])
 def test_a_sudden_death_gives_the_terminal_back_too(tmp_path: Path, number: int) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit")
+        term.wait_for("softmax", "quit", " cores")
         term.process.send_signal(number)
 
         assert term.process.wait(30) == -number
@@ -54,21 +53,20 @@ def test_a_sudden_death_gives_the_terminal_back_too(tmp_path: Path, number: int)
 
 def test_a_terminal_that_is_gone_ends_the_screens(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit")
-        os.close(term.ours)
-        os.kill(term.process.pid, signal.SIGCONT)
+        term.wait_for("softmax", "quit", " cores")
+        term.hang_up()
 
         term.process.wait(10)
 
 
 def test_bytes_that_are_no_text_are_ignored(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit")
+        term.wait_for("softmax", "quit", " cores")
         term.type(b"\x80\xff\xfe\xc3\x28" + b"\x1b" * 50 + b"\x1b[200~" + bytes(range(128, 256)) + b"\x1b[201~")
         term.type("?")
         term.wait_for("esc")
         term.type("\x1b")
-        term.wait_for("softmax", "quit")
+        term.wait_for("softmax", "quit", " cores")
         term.type("q")
 
         assert term.wait() == 0
@@ -76,7 +74,7 @@ def test_bytes_that_are_no_text_are_ignored(tmp_path: Path) -> None:
 
 def test_a_terminal_that_takes_nothing_costs_nothing_and_lets_us_go(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit")
+        term.wait_for("softmax", "quit", " cores")
         front = psutil.Process(term.process.pid)
         term.stop_reading()
         for _ in range(30):
@@ -102,7 +100,7 @@ def test_every_size_opens_and_leaves(tmp_path: Path, size: tuple[int, int]) -> N
 
 def test_a_storm_of_sizes_ends_with_the_right_picture(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit")
+        term.wait_for("softmax", "quit", " cores")
         for number in range(60):
             term.resize(20 + number * 2, 8 + number % 30)
         term.resize(100, 30)
@@ -136,11 +134,11 @@ def test_a_dumb_terminal_is_refused_without_an_escape(tmp_path: Path) -> None:
 
 def test_suspended_and_resumed_it_shows_the_same(tmp_path: Path) -> None:
     with terminal(tmp_path, "-c", f"set -m; {TUILAB}; echo suspended; fg; echo rc=$?", command="bash") as term:
-        term.wait_for("softmax", "quit")
-        before = term.text
+        term.wait_for("softmax", "quit", "cores")
+        term.wipe()
         term.type("\x1a")
         until(lambda: b"suspended" in term.sent)
-        until(lambda: term.text == before)
+        term.wait_for("softmax", "quit", " cores")
         term.type("q")
 
         term.wait_for("rc=0")

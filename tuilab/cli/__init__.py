@@ -18,7 +18,7 @@ VERBS = {
     "run": "Run a scenario, a topic or all.",
     "runs": "The runs on this box, newest first.",
     "compare": "Runs, or the runs of two boxes, side by side.",
-    "attach": "Follow a run to its end and print its result.",
+    "attach": "Show a run on the screens, or follow it to its end and print its result.",
     "replay": "Play a run again, as the screens would have shown it.",
     "note": "Write a note about a run, or tag it.",
     "stop": "Stop a run.",
@@ -60,17 +60,22 @@ class _Verbs(click.Group):
     "4 the scenario failed, 5 the run cannot be recorded, 130 interrupted.",
 )
 @click.version_option(__version__, message="tuilab %(version)s")
+@click.option("--scenarios", multiple=True, metavar="DIR", help="For the screens: a folder with scenarios of your own.")
+@click.option("--root", metavar="DIR", help="For the screens: the folder of runs.")
+@click.option("--fps", type=click.FloatRange(0.1, 30), help="How often the screens draw.  [default: 2.0]")
 @click.pass_context
-def tuilab(ctx: click.Context) -> None:
+def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float | None) -> None:
     """A lab in the terminal: checks the folklore of PyTorch training on your own box.
 
     Without a command it opens the screens. Start with: tuilab run stability --headless
     """
     if ctx.invoked_subcommand is None:
-        ctx.exit(_open_screens())
+        ctx.exit(_open_screens(scenarios, root, fps))
+    elif scenarios or root:
+        raise UsageError(f"--scenarios and --root belong after the command: tuilab {ctx.invoked_subcommand} --root DIR ...")
 
 
-def _open_screens() -> int:
+def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | None) -> int:
     from tuilab import tui
 
     if why := tui.why_not():
@@ -81,7 +86,7 @@ def _open_screens() -> int:
 
     from tuilab import config
 
-    return tui.start(Path(places.runs_folder()), fps=config.fps())
+    return tui.start(Path(root or places.runs_folder()), scenarios, fps=fps or config.fps())
 
 
 def main() -> NoReturn:

@@ -1,6 +1,5 @@
 """The terminal application: which screen is open, and the keys that work everywhere."""
 
-import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -173,8 +172,3 @@ class TuilabApp(PacedApp[int]):
     def on_unmount(self) -> None:
         self.desk.leave()
         settings.save(self.desk.settings)
-
-
-def is_inside_tmux() -> bool:
-    """Whether the terminal is a pane of tmux."""
-    return bool(os.environ.get("TMUX"))

@@ -1,6 +1,7 @@
 """Copies text to the user's clipboard as far as that can be done from here, and says how far."""
 
 import base64
+import contextlib
 import os
 import subprocess
 from collections.abc import Callable
@@ -12,10 +13,8 @@ def copy(text: str, write: Callable[[str], None]) -> str:
     Inside tmux an escape sequence of ours is lost by default; tmux itself passes a buffer on to the outer terminal.
     """
     if os.environ.get("TMUX"):
-        done = subprocess.run(
-            ["tmux", "load-buffer", "-w", "-"], input=text.encode(), capture_output=True, timeout=2, check=False
-        )
-        if done.returncode == 0:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):  # no tmux on this side of a container, or one that hangs
+            subprocess.run(["tmux", "load-buffer", "-w", "-"], input=text.encode(), capture_output=True, timeout=2, check=True)
             return f"in tmux's buffer (prefix ] pastes it), and offered to the terminal: {text}"
     write(f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07")
     return f"offered to the terminal, which may refuse: {text}"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuilab import catalog, history
-from tuilab.errors import TuilabError
 from tuilab.scenario import Scenario
 from tuilab.tui.settings import Settings
 
@@ -67,25 +66,12 @@ class Desk:
 
     def is_running(self) -> bool:
         """Whether the run that was started last from here goes on."""
-        return bool(self.started) and state_of(self.root / self.started[-1]) in ("starting", "running", "stopping")
+        from tuilab import ledger
+
+        return bool(self.started) and ledger.read(self.root / self.started[-1]).is_running
 
     def runs(self) -> list[Path]:
         """Return the folders of all runs, the newest first."""
         from tuilab import store
 
         return list(store.list_runs(self.root))
-
-
-def state_of(run_dir: Path) -> str:
-    """Return the state of a run as it is now; `lost` when it cannot be read."""
-    from tuilab.watch import Watch
-
-    try:
-        watch = Watch(run_dir)
-        while watch.refresh():
-            pass
-        state = watch.state()
-        watch.close()
-    except TuilabError:
-        return "lost"
-    return state

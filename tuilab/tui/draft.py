@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tuilab import launch
 from tuilab.errors import UsageError
-from tuilab.orders import RunOrder
 from tuilab.params import parse, parse_duration, spell
-from tuilab.scenario import Param, Scenario, Value
+from tuilab.scenario import REPEATS, Param, Scenario, Value
+
+if TYPE_CHECKING:
+    from tuilab.orders import RunOrder
 
 GUESS, REPEAT, BUDGET = "prediction?", "--repeat", "--budget"  # keys that no parameter can have
 _GUESS = Param("prediction", "float", 0.0, label="the run tells how near it is")
@@ -80,8 +82,10 @@ class Draft:
         """The seconds that may be spent."""
         return parse_duration(self.text(BUDGET)) if self.text(BUDGET).strip() else None
 
-    def order(self, root: Path, argv: list[str]) -> RunOrder:
+    def order(self, root: Path, argv: list[str]) -> "RunOrder":
         """Return the run as it is to be started."""
+        from tuilab import launch
+
         repeats, budget_s = self.repeats, self.budget_s
         return launch.order(
             self.scenario, self.given, root=root, repeats=repeats, budget_s=budget_s, is_quick=self.is_quick, argv=argv
@@ -94,7 +98,7 @@ class Draft:
 
     @property
     def _repeat_param(self) -> Param:
-        usual = launch.REPEATS if self.scenario.is_timed and not self.is_quick else 1
+        usual = REPEATS if self.scenario.is_timed and not self.is_quick else 1
         return Param("repeat", "int", usual, label="fresh processes to run it in", low=1, high=1000)
 
 

@@ -1,20 +1,22 @@
 """What stays in the scrollback when the screens close: what goes on, and the commands that come back to it."""
 
 import contextlib
+import os
 
 from tuilab import store
 from tuilab.errors import TuilabError
-from tuilab.text import show
+from tuilab.text import is_utf8_terminal, show
 from tuilab.tui.desk import Desk
+from tuilab.tui.guardian import open_again
 from tuilab.watch import Watch
 
 
 def say_goodbye(desk: Desk) -> None:
-    """Print a line for each run that was started from the screens."""
-    with contextlib.suppress(OSError):
-        for name in desk.started:
-            if line := _line(desk, name):
-                print(line, flush=True)
+    """Print a line for each run that was started from the screens; a terminal that takes nothing does not hold us."""
+    text = "".join(f"{line}\n" for name in desk.started if (line := _line(desk, name)))
+    if text:
+        with contextlib.suppress(OSError):
+            os.write(open_again(1), text.encode("utf-8" if is_utf8_terminal() else "ascii", "replace"))
 
 
 def _line(desk: Desk, name: str) -> str:

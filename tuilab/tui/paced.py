@@ -46,6 +46,16 @@ class PacedApp(App[ReturnType]):
         return isinstance(self._driver, Terminal) and self._driver.round_trip_s > _SLOW_S
 
     @property
+    def is_stalled(self) -> bool:
+        """Whether the terminal takes nothing: what would be drawn now could not be seen."""
+        return isinstance(self._driver, Terminal) and self._driver.is_stalled
+
+    @property
+    def is_terminal_given_back(self) -> bool:
+        """Whether the terminal was told everything that leaves it as it was; one that takes nothing was not."""
+        return not isinstance(self._driver, Terminal) or self._driver.is_given_back
+
+    @property
     def draws_frames(self) -> bool:
         """Whether frames are composed here when the terminal is ready, so that a screen need not render updates."""
         return isinstance(self._driver, Terminal)
@@ -77,9 +87,11 @@ class PacedApp(App[ReturnType]):
         """Draw as soon as may be, if there is something to draw."""
         if not self._is_due or self._drawing_context is None:
             return
-        if self._timer is not None:
-            self._timer.cancel()
         is_ready = isinstance(self._driver, Terminal) and self._driver.is_ready
+        if self._timer is not None:
+            if not is_ready:
+                return  # or every change would put off looking again
+            self._timer.cancel()
         delay_s = max(self._drawn + _SHORTEST_S - time.monotonic(), 0) if is_ready else _RECHECK_S
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(delay_s, self._draw, context=self._drawing_context)
@@ -87,7 +99,7 @@ class PacedApp(App[ReturnType]):
     def _draw(self) -> None:
         self._timer = None
         terminal = self._driver
-        if not self._running or self._closed or not isinstance(terminal, Terminal):
+        if not self._is_due or not self._running or self._closed or not isinstance(terminal, Terminal):
             return
         if not terminal.is_ready or self._batch_count:
             self._on_ready()

@@ -8,7 +8,6 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.types import IgnoreReturnCallbackType
 
-from tuilab import launch
 from tuilab.errors import TuilabError
 from tuilab.scenario import Scenario
 from tuilab.text import show
@@ -53,10 +52,12 @@ class Scenarios(Provider):
         self._usable = [scenario for scenario in self._lab.desk.scenarios if not scenario.error]
 
     async def discover(self) -> Hits:
-        for scenario in self._usable[:1]:
-            name = f"run {show(scenario.id, 60)}"
-            yield DiscoveryHit(Content(f"{name}, open {show(scenario.id, 60)}, or any other scenario by its name"),
-                               partial(self._run, scenario), name)  # fmt: skip
+        """Name one, so that it is known that they can be asked for; opening it does no harm."""
+        last = self._lab.desk.settings.scenario
+        for scenario in [one for one in self._usable if one.id == last] or self._usable[:1]:
+            name = f"open {show(scenario.id, 60)}"
+            told = Content.assemble(name, ("  or run it; the same for every other scenario", "dim"))
+            yield DiscoveryHit(told, partial(self._open, scenario), name)
 
     async def search(self, query: str) -> Hits:
         """Names and titles are anybody's: they are not highlighted, because Textual would read markup in them."""
@@ -73,6 +74,8 @@ class Scenarios(Provider):
         return cast("TuilabApp", self.app)
 
     def _run(self, scenario: Scenario) -> None:
+        from tuilab import launch
+
         try:
             order = launch.order(scenario, {}, root=self._lab.desk.root)
         except TuilabError as problem:
@@ -81,9 +84,4 @@ class Scenarios(Provider):
             self._lab.run_orders([order])
 
     def _open(self, scenario: Scenario) -> None:
-        """Go back to the Lab screen and show the scenario's form there."""
-        while getattr(self.app.screen, "PLACE", "lab") != "lab":
-            self.app.pop_screen()
-        fill = getattr(self.app.screen, "fill", None)
-        if fill is not None:
-            fill(scenario.id, {})
+        self._lab.open_form(scenario.id, {})

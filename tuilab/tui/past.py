@@ -6,11 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tuilab import store
 from tuilab.errors import TuilabError
-from tuilab.events import RunStarted, VerdictReached
-from tuilab.watch import Watch
+
+if TYPE_CHECKING:
+    from tuilab.events import RunStarted, VerdictReached
 
 _GAP = re.compile(r"\{[^{}]*\}")
 NEWEST = 30  # runs that are looked at; History shows them all
@@ -22,9 +23,9 @@ class PastRun:
 
     run_dir: Path
     state: str
-    run: RunStarted | None = None
+    run: "RunStarted | None" = None
     elapsed_s: float = 0.0
-    verdicts: dict[str, VerdictReached | None] = field(default_factory=dict)  # by the text of the claim
+    verdicts: "dict[str, VerdictReached | None]" = field(default_factory=dict)  # by the text of the claim
     lacks: str = ""  # what this box has not
 
     @property
@@ -42,6 +43,8 @@ class PastRun:
 
 def runs_of(scenario: str, root: Path) -> list[Path]:
     """Return the folders of a scenario's newest runs, the newest first."""
+    from tuilab import store
+
     try:
         runs = store.list_runs(root)
     except TuilabError:
@@ -51,6 +54,8 @@ def runs_of(scenario: str, root: Path) -> list[Path]:
 
 def look(run_dir: Path) -> PastRun:
     """Return a run as it is now; one that cannot be read is lost."""
+    from tuilab.watch import Watch
+
     try:
         watch = Watch(run_dir)
         while watch.refresh():
@@ -77,7 +82,7 @@ def newest_verdicts(runs: Sequence[PastRun]) -> PastRun | None:
     return next((run for run in runs if any(run.verdicts.values()) or run.lacks), None)
 
 
-def verdict_on(bullet: str, claims: Sequence[str], verdicts: Mapping[str, VerdictReached | None]) -> VerdictReached | None:
+def verdict_on(bullet: str, claims: Sequence[str], verdicts: "Mapping[str, VerdictReached | None]") -> "VerdictReached | None":
     """Return the verdict on the claim that a bullet states; `{...}` in a claim stands for any words."""
     fitting = [claim for claim in claims if _fits(_words(bullet), _words(claim))]
     for text, verdict in verdicts.items():

@@ -16,14 +16,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+
+from tuilab.tui.guardian import open_again
+from tuilab.tui.typed import Typed
 
 _QUESTION = "\x1b[?2026$p"
 _ANSWER = re.compile(r"\x1b\[\?2026;\d\$y")
-_PATIENCE_S = 5.0  # an answer that is not there by then is lost
+_LONGEST_ANSWER = 11
+_PATIENCE_S = 5.0  # an answer that is not there by then is lost, or the link is frozen
+_LONGEST_PATIENCE_S = 80.0  # on a frozen link, so that few frames are on their way when it thaws
+_STALLED_S = 1.0
 _LAST_WORDS_S = 1.0  # for what is not sent when the screens close
 _READ = 4096
+_MANY = 100  # events that wait: more are read when the screens have dealt with them
 
 
 class Terminal(LinuxDriver):
@@ -35,12 +41,15 @@ class Terminal(LinuxDriver):
         self.on_start: Callable[[], None] = lambda: None  # and again after a suspension: the terminal shows something else
         self.bytes_sent = 0
         self.round_trip_s = 0.0  # of the last frame that was answered
-        self._out = os.open(os.ttyname(1), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.is_given_back = True  # whether the terminal was told everything that leaves it as it was
+        self._out = open_again(1)
         self._lock = threading.RLock()  # the reading thread and signal handlers write, too
         self._waiting = b""
         self._is_writer_added = False
         self._answers_expected = 0
+        self._answer_begun = ""
         self._has_answered = False
+        self._patience_s = _PATIENCE_S
         self._asked = 0.0
         self._is_gone = False
 
@@ -48,10 +57,18 @@ class Terminal(LinuxDriver):
     def is_ready(self) -> bool:
         """Whether the last frame has left us and, where the terminal answers, has arrived."""
         is_answered = self._answers_expected <= 0 or not self._has_answered
-        return not self._waiting and (is_answered or time.monotonic() - self._asked > _PATIENCE_S)
+        return not self._waiting and (is_answered or time.monotonic() - self._asked > self._patience_s)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the last frame has been on its way for long."""
+        return not self.is_ready and time.monotonic() - self._asked > _STALLED_S
 
     def send_frame(self, frame: str) -> None:
-        """Send a frame and ask whether it arrived."""
+        """Send a frame and ask whether it arrived; when the answer to the last one did not come, wait longer for this one."""
+        if self._answers_expected > 0 and self._has_answered:
+            self._answers_expected = 0
+            self._patience_s = min(self._patience_s * 2, _LONGEST_PATIENCE_S)
         self._answers_expected = max(self._answers_expected, 0) + 1
         self._asked = time.monotonic()
         self.write(frame + _QUESTION)
@@ -70,6 +87,10 @@ class Terminal(LinuxDriver):
 
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
+        self.is_given_back = self._send_last_words()
+
+    def _send_last_words(self) -> bool:
+        """Wait a moment for the terminal to take what was sent; return whether it did."""
         deadline = time.monotonic() + _LAST_WORDS_S
         while self._waiting and not self._is_gone and time.monotonic() < deadline:
             with selectors.DefaultSelector() as selector:
@@ -77,24 +98,57 @@ class Terminal(LinuxDriver):
                 selector.select(0.1)
             with self._lock:
                 self._send()
-        self._waiting = b""
+        is_sent, self._waiting = not self._waiting, b""
+        return is_sent
+
+    def _sigtstp_application(self, *_: Any) -> None:
+        self._loop.call_soon_threadsafe(super()._sigtstp_application)  # not in the middle of whatever the signal interrupts
+
+    def _sigcont_application(self, *_: Any) -> None:
+        self._loop.call_soon_threadsafe(self._come_back)
+
+    def _come_back(self) -> None:
+        """Open the screens again; after a stop that came without a warning the terminal has not been given back yet.
+
+        Textual would take the modes of the open screens for those that the terminal is to be left with.
+        """
+        if self._is_gone or self._app._exit or not self._auto_restart or self._key_thread is None:
+            return
+        if not self._must_signal_resume:
+            self.suspend_application_mode()
+        self.resume_application_mode()
 
     def run_input_thread(self) -> None:
         """Read what is typed until we leave or the terminal is gone; bytes that are no UTF-8 are dropped."""
-        parser = XTermParser(self._debug)
+        typed = Typed()
         decode = codecs.getincrementaldecoder("utf-8")(errors="ignore").decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                typed = ""
+                text = ""
                 if selector.select(0.1):
                     data = self._read()
                     if not data:
                         self._lose()
                         return
-                    typed = self._take_answers(decode(data))
-                for event in [*(parser.feed(typed) if typed else ()), *parser.tick()]:
+                    text = self._take_answers(decode(data))
+                found = [*(typed.feed(text) if text else ()), *typed.tick()]
+                for event in found:
                     self.process_message(event)
+                if len(found) > _MANY:
+                    self._wait_for_the_app()
+
+    def _wait_for_the_app(self) -> None:
+        """Read no more until the screens have dealt with what is typed: a flood stays in the terminal, not in our memory."""
+        has_run = threading.Event()
+        self._loop.call_soon_threadsafe(has_run.set)
+        while not self.exit_event.wait(0.01):
+            queues = [self._app, *self._app.screen_stack[-1:]]
+            if has_run.is_set() and sum(queue.message_queue_size for queue in queues) < _MANY:
+                return
+
+    def _query_in_band_window_resize(self) -> None:
+        """Ask for no reports of the size between the keys: the system tells it."""
 
     def _get_terminal_size(self) -> tuple[int, int]:
         """Return what the terminal says of itself; variables that were exported once are not asked."""
@@ -110,15 +164,18 @@ class Terminal(LinuxDriver):
         except OSError:
             return b""
 
-    def _take_answers(self, typed: str) -> str:
-        answers = len(_ANSWER.findall(typed))
+    def _take_answers(self, text: str) -> str:
+        """Return what is typed without the answers; one may come in two parts."""
+        rest, answers = _ANSWER.subn("", self._answer_begun + text)
+        self._answer_begun = rest[-_LONGEST_ANSWER:]
         if answers:
             self._has_answered = True
+            self._patience_s = _PATIENCE_S
             self._answers_expected -= answers
             if self._answers_expected <= 0:
                 self.round_trip_s = time.monotonic() - self._asked
                 self._loop.call_soon_threadsafe(self.on_ready)
-        return typed
+        return _ANSWER.sub("", text)
 
     def _send(self) -> None:
         if self._is_gone:

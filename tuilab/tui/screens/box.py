@@ -23,6 +23,7 @@ from tuilab.tui.widgets.gauges import Gauges, GpuGauge, Moment, gauges_of
 from tuilab.tui.widgets.sheet import Section, Sheet
 
 _PERIOD_S = 1.0
+_UNHEARD = [Fact("GPUs", "GPUs", "", "NVML has not answered yet")]
 _LEFT = ("Machine", "Processor", "Memory", "NUMA")  # of two columns
 
 
@@ -58,7 +59,7 @@ class BoxPage(Page):
     def __init__(self) -> None:
         super().__init__()
         self._facts: list[Fact] = []
-        self._gpu_facts = [Fact("GPUs", "GPUs", "", "NVML has not answered yet")]
+        self._gpu_facts = _UNHEARD
         self._gpus: dict[str, GpuGauge] = {}
         self._apart: Apart | None = None
         self.is_reading = True
@@ -108,7 +109,7 @@ class BoxPage(Page):
 
     def action_measure_again(self) -> None:
         self._end_listening()
-        self._gpu_facts = [Fact("GPUs", "GPUs", "", "NVML has not answered yet")]
+        self._gpu_facts = _UNHEARD
         self._gather()
         self._listen_to_gpus()
 
@@ -145,16 +146,22 @@ class BoxPage(Page):
 
     def on_box_page_gpus_said(self, message: GpusSaid) -> None:
         said = message.said
-        if not isinstance(said, str) and "readings" in said:
+        if isinstance(said, str):
+            self._take_silence(said)
+        elif "readings" in said:
             self._take_readings(said["readings"])
-        elif isinstance(said, str) and self._gpus:
-            for gpu in self._gpus.values():
-                gpu.trouble = said
         else:
-            self._gpu_facts = box.gpu_facts(said)
-            self._gpus = {} if isinstance(said, str) else gauges_of(said)
+            self._gpu_facts, self._gpus = box.gpu_facts(said), gauges_of(said)
             self._show_facts()
         self.query_one(Gauges).show_gpus(list(self._gpus.values()))
+
+    def _take_silence(self, why: str) -> None:
+        """Say why the GPUs are not heard any more; what they said of themselves stays."""
+        for gpu in self._gpus.values():
+            gpu.trouble = gpu.trouble or why
+        if self._gpu_facts == _UNHEARD:
+            self._gpu_facts = box.gpu_facts(why)
+            self._show_facts()
 
     def _take_readings(self, readings: Mapping[str, Any]) -> None:
         for uuid, gpu in self._gpus.items():

@@ -2,8 +2,8 @@
 
 import shlex
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from textual import work
@@ -18,17 +18,19 @@ from tuilab.ledger import Entry
 from tuilab.reports.plain import size
 from tuilab.text import plural
 from tuilab.tui.keys import bindings
-from tuilab.tui.marks import mark, plain, verdict_words
+from tuilab.tui.marks import plain
 from tuilab.tui.moments import exactly
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets.filterline import FilterLine
 from tuilab.tui.widgets.question import Question
-from tuilab.tui.widgets.runline import changed_words, words_of
+from tuilab.tui.widgets.rundetails import details
+from tuilab.tui.widgets.runline import words_of
 from tuilab.tui.widgets.runlist import RunList
 
 _POLL_S = 1.5  # while a run goes on
 _CLOCK_S = 60.0  # the words of the past age
 _PORTION_S = 0.03  # of reading, before the screen has its turn
+_PORTION = 200  # runs, at most
 _PAUSE_S = 0.01
 
 
@@ -69,6 +71,8 @@ class HistoryPage(Page):
         super().__init__()
         self._clock = clock
         self._entries: dict[str, Entry] = {}  # newest first
+        self._unread: dict[str, None] = {}
+        self._sizes: dict[str, int] = {}
         self._words: dict[str, str] = {}  # what a filter looks at, of entries that were read
         self._problem = ""
         self._is_listed = False
@@ -140,24 +144,34 @@ class HistoryPage(Page):
         self._is_listed, self._problem = True, message.problem
         known = {**message.known, **self._entries}
         self._entries = {run: known.get(run) or ledger.from_name(run) for run in message.runs}
+        self._unread = {run: None for run, entry in self._entries.items() if not entry.is_read}
+        self._sizes = {run: entry.bytes_total for run, entry in self._entries.items() if entry.bytes_total is not None}
         self.runs.unmark([run for run in self.runs.marked if run not in self._entries])
         self._show()
         self._read_more(also=self._going_on())
 
     def on_history_page_read(self, message: Read) -> None:
+        """Take in what was learnt; the whole list is gone through only where a filter may see it differently."""
         changed = [entry for entry in message.entries if entry.run in self._entries and entry != self._entries[entry.run]]
         for entry in changed:
             self._entries[entry.run] = entry
             self._words.pop(entry.run, None)
+            self._unread.pop(entry.run, None)
+            if entry.bytes_total is not None:
+                self._sizes[entry.run] = entry.bytes_total
         self._is_new = self._is_new or bool(changed)
-        if changed or self._going_on():
+        if self.query_one(FilterLine).words:
             self._show()
+        elif changed:
+            self.runs.refresh_changed({entry.run for entry in changed}, self._clock())
+            self._show_heading(len(self._entries))
+            self._show_details()
         self.set_timer(_PAUSE_S, self._read_more)
 
     def _read_more(self, also: Sequence[str] = ()) -> None:
         """Read the next portion: what can be seen first; remember everything once all is read."""
-        unread = [entry.run for entry in (*self.runs.in_view, *self._entries.values()) if not entry.is_read]
-        wanted = list(dict.fromkeys([*also, *unread]))[:200]
+        seen = [run for run in self.runs.in_view if run in self._unread]
+        wanted = list(dict.fromkeys([*also, *seen, *islice(self._unread, _PORTION)]))
         self.is_reading = bool(wanted)
         if wanted:
             self._read(wanted)
@@ -174,21 +188,20 @@ class HistoryPage(Page):
 
     def _may_come_alive(self, entry: Entry) -> bool:
         """Say whether a run that looks lost may only have written nothing yet."""
-        is_young = entry.started_s is not None and self._clock() - entry.started_s < 2 * ledger.NEWBORN_S
-        return entry.state == "lost" and is_young
+        if entry.state != "lost" or entry.started_s is None:
+            return False
+        return self._clock() - entry.started_s < 2 * ledger.NEWBORN_S
 
     # ---- what is shown
 
     def _show(self) -> None:
         words = self.query_one(FilterLine).words
-        entries = [entry for entry in self._entries.values() if self._matches(entry, words)]
-        self.runs.show(entries, self._clock(), self._why_empty())
-        self._show_heading(len(entries))
+        runs = [run for run, entry in self._entries.items() if self._matches(entry, words)] if words else list(self._entries)
+        self.runs.show(runs, self._entries, self._clock(), self._why_empty())
+        self._show_heading(len(runs))
         self._show_details()
 
     def _matches(self, entry: Entry, words: Sequence[str]) -> bool:
-        if not words:
-            return True
         if not entry.is_read:
             found = words_of(entry)
         elif (found := self._words.get(entry.run, "")) == "":
@@ -206,21 +219,21 @@ class HistoryPage(Page):
 
     def _show_heading(self, matching: int) -> None:
         total = len(self._entries)
-        sizes = [entry.bytes_total for entry in self._entries.values() if entry.bytes_total is not None]
+        used = size(sum(self._sizes.values()))
         count = f"{matching:,} of {total:,} runs" if matching != total else f"{total:,} run{'s' * (total != 1)}"
         parts = [count] if self._is_listed else []
-        if sizes:
-            is_whole = len(sizes) == total
-            parts.append(f"{size(sum(sizes))} on disk" if is_whole else f"{size(sum(sizes))} on disk in {len(sizes):,}")
+        if self._sizes:
+            is_whole = len(self._sizes) == total
+            parts.append(f"{used} on disk" if is_whole else f"{used} on disk in {len(self._sizes):,}")
         if self.runs.marked:
             parts.append(f"{len(self.runs.marked)} marked")
         left = Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
-        self.heading.show(left, plain(str(self.desk.root), 200, "dim"))
+        self.heading.show(left, plain(str(self.desk.root), 60, "dim") if self.size.width >= 120 else Content(""))
 
     def _show_details(self) -> None:
         entry = self.runs.chosen
-        details = self.query_one("#details", Static)
-        details.update(Content("\n").join(_details(entry, is_long=self.has_class("-tall"))) if entry else Content(""))
+        lines = details(entry, is_long=self.has_class("-tall")) if entry else []
+        self.query_one("#details", Static).update(Content("\n").join(lines))
 
     def on_run_list_moved(self) -> None:
         self._show_details()
@@ -328,20 +341,3 @@ class HistoryPage(Page):
 def root_option(root: Path) -> list[str]:
     """Return the option that a command needs to find the runs; none where it finds them by itself."""
     return [] if str(root.absolute()) == str(Path(places.runs_folder()).absolute()) else ["--root", str(root)]
-
-
-def _details(entry: Entry, *, is_long: bool) -> list[Content]:
-    """Return more about the run that the cursor is on: its title, its facts, how it ended."""
-    facts = [exactly(entry.started_s), store.short_id(entry.run)]
-    facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []
-    about = Content.assemble(("  ".join(facts), "dim"), "  ", plain(changed_words(entry), 600, "$text-secondary"))
-    lines = [plain(entry.title or entry.scenario, 200, "bold"), about]
-    if entry.state == "lost":
-        lines.append(plain("lost: its supervisor is gone; what it did after its last record is not known", None, "$text-error"))
-    elif entry.reason:
-        lines.append(plain(f"{entry.state}: {entry.reason}", 400, "$text-warning"))
-    elif not is_long:
-        counts = Counter(verdict for _, verdict in entry.claims if verdict)
-        lines.append(Content("   ").join([Content.assemble(verdict_words(v), f" {count}") for v, count in counts.items()]))
-    claims = [Content.assemble(mark(verdict), " ", plain(text, 300)) for text, verdict in entry.claims]
-    return [*lines, *(claims if is_long else [])]

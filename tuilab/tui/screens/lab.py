@@ -1,7 +1,10 @@
 """The Lab screen: choose a scenario, read its lesson, fill in its form, run it."""
 
+import shlex
 from collections.abc import Mapping
 from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -9,10 +12,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tuilab import launch
 from tuilab.errors import TuilabError
 from tuilab.history import RUNNING
-from tuilab.orders import RunOrder
 from tuilab.scenario import Scenario, Value
 from tuilab.text import plural, show
 from tuilab.tui import commands, past
@@ -25,6 +26,9 @@ from tuilab.tui.widgets.catalogue import Catalogue
 from tuilab.tui.widgets.catalogue_pane import CataloguePane
 from tuilab.tui.widgets.lines import PickList
 from tuilab.tui.widgets.workbench import Workbench
+
+if TYPE_CHECKING:
+    from tuilab.orders import RunOrder
 
 _LOOK_AGAIN_S = 2.0  # while something runs
 _READING_S = 0.5  # a user who stays longer is reading
@@ -168,12 +172,15 @@ class LabPage(Page):
             except TuilabError as problem:
                 self.lab.tell(str(problem))
 
-    def _orders(self) -> list[RunOrder]:
+    def _orders(self) -> "list[RunOrder]":
         """Return what is to be run; none while the form holds something that cannot be used."""
         draft, row = self.draft, self._catalogue.row
         if draft is None:
-            scenarios = self._catalogue.of_topic(row.topic) if row else []
-            return [launch.order(scenario, {}, root=self.desk.root) for scenario in scenarios if not scenario.error]
+            from tuilab import launch
+
+            usable = [s for s in self._catalogue.of_topic(row.topic) if not s.error] if row else []
+            argv = shlex.split(self.command())[1:]
+            return [launch.order(scenario, {}, root=self.desk.root, argv=argv) for scenario in usable]
         if problems := draft.problems:
             self.action_show_part("form", next(iter(problems)))
             return []
@@ -181,7 +188,7 @@ class LabPage(Page):
         self.desk.guesses[draft.scenario.id] = draft.text(GUESS).strip() if GUESS in draft.fields else ""
         return [draft.order(self.desk.root, words[1:])]
 
-    def _run(self, orders: list[RunOrder]) -> None:
+    def _run(self, orders: "list[RunOrder]") -> None:
         if orders and self.desk.is_running():
             self.lab.tell(f"{plural(len(orders), 'run')} will start when the one before is over", is_problem=False)
         if orders:
@@ -323,9 +330,10 @@ class LabPage(Page):
             self.set_timer(_LOOK_AGAIN_S, self._look_again)
 
     def _prepare(self) -> None:
-        """Have a process ready by the time that the lesson is read."""
+        """Have a process ready by the time that the lesson is read, and the screen that will show the run."""
         if self.is_current and not self.desk.is_running():
             self.desk.prepare()
+            self._start_thread(partial(import_module, "tuilab.tui.screens.run"))
 
     def _look_again(self) -> None:
         self._will_look_again = False

@@ -52,6 +52,7 @@ class RunPage(Page):
         self._panes: dict[str, Pane] = {}
         self._is_frozen = False
         self._shown_at = 0.0
+        self._has_news = False  # that is not on the screen yet
         self._has_asked_to_stop = False
         self._cost = Cost()
 
@@ -80,26 +81,27 @@ class RunPage(Page):
         if self._is_frozen or not self.is_current:
             return
         try:
-            is_news = self.following.read()
+            self._has_news |= self.following.read()
         except TuilabError as problem:
             self.lab.tell(str(problem))
             self._is_frozen = True
             return
-        if self.lab.is_link_slow and time.monotonic() - self._shown_at < _SLOW_S:
+        if self.lab.is_stalled or self.lab.is_link_slow and time.monotonic() - self._shown_at < _SLOW_S:
             return
         if not self.following.is_caught_up:
             self.set_timer(0.005, self._turn)  # a long record is read in portions, and keys are answered between them
             if time.monotonic() - self._shown_at < _GLANCE_S:
                 return
-        if is_news or not self.following.is_over:
+        if self._has_news or not self.following.is_over:
             self._show_heading()
-        if is_news:
+        if self._has_news:
             self.show_panes()
         self._show_note()
 
     def show_panes(self) -> None:
         """Show what there is in the panes, and make those that are missing."""
         self._shown_at = time.monotonic()
+        self._has_news = False
         wanted = self._wanted()
         if list(wanted) != list(self._panes):
             self._arrange(wanted)

@@ -24,7 +24,8 @@ class CataloguePane(Vertical):
 
     DEFAULT_CSS = """
     CataloguePane { border: round $border-blurred; border-title-color: $text-muted; }
-    CataloguePane:focus-within { border: round $primary; }
+    CataloguePane:ansi { border: round ansi_bright_black; }
+    CataloguePane:focus-within, CataloguePane:ansi:focus-within { border: round $primary; }
     CataloguePane Filter, CataloguePane Filter:focus { height: 1; border: none; padding: 0 1; background: $panel; }
     """
 
@@ -65,12 +66,16 @@ class CataloguePane(Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         if event.input is self._filter:
-            self.catalogue.filter(event.input.value)
-            self._name_itself()
+            # by the catalogue itself: what a child says while its parent acts goes no further than the parent
+            self.catalogue.call_next(self._narrow, event.input.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.catalogue.focus()
+
+    def _narrow(self, text: str) -> None:
+        self.catalogue.filter(text)
+        self._name_itself()
 
     def _name_itself(self) -> None:
         shown = self.catalogue.shown

@@ -28,6 +28,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
     DEFAULT_CSS = """
     Form { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
            scrollbar-color: $border; scrollbar-background: transparent; }
+    Form:ansi { scrollbar-color: ansi_bright_black; }
     Form .gap { height: 1; }
     Form Static { height: auto; padding-right: 1; }
     """

@@ -28,6 +28,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         scrollbar-color: $border;
         scrollbar-background: transparent;
     }
+    Lines:ansi { scrollbar-color: ansi_bright_black; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "scroll_by(-1)", show=False),
@@ -88,8 +89,10 @@ class PickList(Lines):
     DEFAULT_CSS = """
     PickList > .lines--cursor { background: $primary 35%; text-style: bold; }
     PickList > .lines--cursor-blurred { background: $foreground 12%; }
-    PickList:ansi > .lines--cursor, PickList:nocolor > .lines--cursor { text-style: reverse; }
-    PickList:ansi > .lines--cursor-blurred, PickList:nocolor > .lines--cursor-blurred { text-style: bold underline; }
+    PickList:ansi > .lines--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
+    PickList:nocolor > .lines--cursor { text-style: bold underline; }
+    PickList:ansi > .lines--cursor-blurred { background: ansi_default; text-style: bold underline; }
+    PickList:nocolor > .lines--cursor-blurred { text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),
@@ -142,6 +145,8 @@ class PickList(Lines):
     def draw(self, line: Content, width: int, number: int) -> Strip:
         if number != self.cursor:
             return super().draw(line, width, number)
+        if self.has_focus and self.app.current_theme.ansi:
+            line = Content(line.plain)  # nobody knows which of the terminal's own colours can be read on the cursor's
         style = self.get_visual_style("lines--cursor" if self.has_focus else "lines--cursor-blurred")
         return Visual.to_strips(self, line, width, 1, style, pad=True)[0]
 

@@ -16,6 +16,7 @@ from tuilab.tui.moments import ago, exactly, lasting
 _WORST_FIRST = ("INVALID", "REFUTED", "INCONCLUSIVE", "WEAKER THAN CLAIMED", "NO MEANINGFUL DIFFERENCE", "SUPPORTED",
                 "NOT TESTABLE HERE")  # fmt: skip
 _LEAST_PARAMS = 12
+_WITH_TOPIC = 24  # cells that hold topic/scenario
 
 
 class Column(NamedTuple):
@@ -96,8 +97,7 @@ def _cell(entry: Entry, column: Column, now_s: float) -> Content:
         case "exactly":
             return Content.styled(exactly(entry.started_s), "dim")
         case "scenario":
-            is_roomy = column.width >= len(entry.name)
-            return plain(entry.name if is_roomy else entry.scenario, 100)
+            return plain(entry.name if column.width >= _WITH_TOPIC else entry.scenario, 100)
         case "id":
             return plain(short_id(entry.run), 20, "dim")
     if not entry.is_read:

@@ -1,6 +1,6 @@
 """The table of runs: thousands of them, of which only the visible ones are ever drawn."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -26,13 +26,10 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
     }
     RunList:blur > .runlist--cursor { background: $primary 15%; }
     RunList:ansi {
-        & > .runlist--cursor { text-style: reverse; }
-        & > .runlist--head { text-style: underline; }
+        & > .runlist--cursor { background: ansi_bright_black; }
+        & > .runlist--head { text-style: underline; background: ansi_default; }
     }
-    RunList:nocolor {
-        & > .runlist--cursor { text-style: reverse; }
-        & > .runlist--head { text-style: underline; }
-    }
+    RunList:ansi:light > .runlist--cursor { background: ansi_white; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"runlist--cursor", "runlist--head"}
 
@@ -44,7 +41,8 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self._entries: Sequence[Entry] = ()
+        self._runs: Sequence[str] = ()
+        self._entries: Mapping[str, Entry] = {}
         self._cursor = 0
         self._now_s = 0.0
         self._empty = ""
@@ -52,28 +50,41 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
 
     # ---- what is shown
 
-    def show(self, entries: Sequence[Entry], now_s: float, empty: str = "") -> None:
-        """Show these runs; the cursor stays on its run, if that is still there."""
-        old = self.chosen
-        self._entries, self._now_s, self._empty = entries, now_s, empty
-        self.virtual_size = Size(0, len(entries) + 1)
-        at = next((at for at, entry in enumerate(entries) if old is not None and entry.run == old.run), self._cursor)
-        self._cursor = min(max(at, 0), max(len(entries) - 1, 0))
+    def show(self, runs: Sequence[str], entries: Mapping[str, Entry], now_s: float, empty: str = "") -> None:
+        """Show these runs, of which `entries` tells; the cursor stays on its run, if that is still there."""
+        old = self._chosen_run
+        self._runs, self._entries, self._now_s, self._empty = runs, entries, now_s, empty
+        self.virtual_size = Size(0, len(runs) + 1)
+        if self._chosen_run != old and old in entries and old in runs:
+            self._cursor = runs.index(old)
+        self._cursor = min(self._cursor, max(len(runs) - 1, 0))
         self._keep_in_view()
         self.refresh()
-        if self.chosen != old:
+        if self._chosen_run != old:
             self.post_message(self.Moved())
+
+    def refresh_changed(self, runs: Container[str], now_s: float) -> None:
+        """Draw again what is known better by now of these runs."""
+        self._now_s = now_s
+        first = self.scroll_offset.y
+        for at, run in enumerate(self.in_view):
+            if run in runs:
+                self.refresh_line(first + at + 1)
 
     @property
     def chosen(self) -> Entry | None:
         """The run that the cursor is on."""
-        return self._entries[self._cursor] if self._cursor < len(self._entries) else None
+        return self._entries.get(self._chosen_run)
 
     @property
-    def in_view(self) -> Sequence[Entry]:
+    def in_view(self) -> Sequence[str]:
         """The runs that can be seen now."""
         first = self.scroll_offset.y
-        return self._entries[first : first + max(self.size.height - 1, 0)]
+        return self._runs[first : first + max(self.size.height - 1, 0)]
+
+    @property
+    def _chosen_run(self) -> str:
+        return self._runs[self._cursor] if self._cursor < len(self._runs) else ""
 
     # ---- the cursor and the marks
 
@@ -109,11 +120,11 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         at = self.scroll_offset.y + place.y - 1
         if at == self._cursor and event.chain == 2:
             self.post_message(self.Opened())
-        elif at < len(self._entries):
+        elif at < len(self._runs):
             self._put_cursor(at)
 
     def _put_cursor(self, at: int) -> None:
-        at = min(max(at, 0), max(len(self._entries) - 1, 0))
+        at = min(max(at, 0), max(len(self._runs) - 1, 0))
         if at != self._cursor:
             self.refresh_line(self._cursor + 1)
             self.refresh_line(at + 1)
@@ -138,10 +149,10 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         if y == 0:
             return self._strip(runline.head(width), "runlist--head", width)
         at = self.scroll_offset.y + y - 1
-        if at >= len(self._entries):
-            note = self._empty if not self._entries and y == 2 else ""
+        if at >= len(self._runs):
+            note = self._empty if not self._runs and y == 2 else ""
             return self._strip(Content(f"  {note}"), "", width)
-        entry = self._entries[at]
+        entry = self._entries[self._runs[at]]
         told = runline.line(entry, width, self._now_s, is_marked=entry.run in self.marked)
         return self._strip(told, "runlist--cursor" if at == self._cursor else "", width)
 

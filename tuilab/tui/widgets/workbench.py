@@ -30,7 +30,8 @@ class Workbench(Vertical):
     DEFAULT_CSS = """
     Workbench { border: round $border-blurred; padding: 0 0 0 1; width: 1fr;
                 border-title-color: $text-muted; border-subtitle-color: $text-secondary; border-subtitle-align: left; }
-    Workbench:focus-within { border: round $primary; }
+    Workbench:ansi { border: round ansi_bright_black; }
+    Workbench:focus-within, Workbench:ansi:focus-within { border: round $primary; }
     Workbench > #title { height: auto; max-height: 2; text-style: bold; padding-right: 1; }
     Workbench > Parts { margin-bottom: 1; }
     """

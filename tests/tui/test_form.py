@@ -6,11 +6,13 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.lab_screen import FAST, NotingApp, drive, settle, write
-from tuilab import catalog, source
+from tests.tui.lab_screen import FAST, NotingApp, drive, settle, write
+from tuilab import catalog, launch, source
 from tuilab.scenario import Scenario
 from tuilab.tui import commands, presets
+from tuilab.tui.desk import Desk
 from tuilab.tui.draft import BUDGET, GUESS, REPEAT, Draft
+from tuilab.tui.settings import Settings
 from tuilab.tui.widgets.field import Field
 from tuilab.tui.widgets.form import Form
 
@@ -215,6 +217,22 @@ def test_a_prediction_goes_with_the_run(folder: Path, root: Path) -> None:
         assert app.desk.guesses == {"fast": "100"}
 
     drive(body, folder, root)
+
+
+def test_a_prediction_is_kept_for_the_run_that_it_was_made_for(
+    fast: Scenario, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(root, (), Settings())
+    desk.guesses = {"fast": "100", "slow": "3"}
+    monkeypatch.setattr(launch, "start", lambda order, spare: (root / "a-run", None))
+    desk.start(Draft(fast).order(root, []))
+
+    assert desk.predictions == {"a-run": "100"}
+    assert desk.guesses == {"slow": "3"}
+
+
+def test_another_folder_of_runs_is_named(fast: Scenario, tmp_path: Path) -> None:
+    assert words(Draft(fast), tmp_path / "others")[-2:] == ["--root", str(tmp_path / "others")]
 
 
 def test_moving_on_while_the_form_is_open_shows_the_form_of_the_other(folder: Path, root: Path) -> None:

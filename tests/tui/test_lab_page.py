@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.lab_screen import FAST, PLAIN, NotingApp, drive, settle, write
+from tests.tui.lab_screen import FAST, PLAIN, NotingApp, drive, settle, write
 from tuilab import events
 from tuilab.journal import Writer
 from tuilab.source import read as read_scenario
@@ -109,6 +109,17 @@ def test_the_filter_narrows_as_it_is_typed_and_its_letters_are_no_keys(folder: P
         await pilot.press("escape")
         await settle(app, pilot)
         assert "plain" in app.text and "Scenarios 1 of" not in app.text
+
+    drive(body, folder, root)
+
+
+def test_what_the_filter_leaves_is_shown_beside_it(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        before = str(app.page._bench.border_title)
+        await pilot.press("slash", *"plain one")
+        await settle(app, pilot)
+
+        assert (before, str(app.page._bench.border_title)) == ("mine/fast", "mine/plain")
 
     drive(body, folder, root)
 
@@ -334,16 +345,18 @@ def test_hostile_scenarios_are_shown_and_steer_nothing(tmp_path: Path, root: Pat
     assert not read_scenario(folder / "mine" / "evil.py").error
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
-        for _ in range(8):
+        seen = set()
+        app.page._catalogue.action_move(-1)
+        for _ in range(9):
             for key in ("p", "f", "c", "r", "escape", "y"):
                 await pilot.press(key)
-                await settle(app, pilot)
                 assert not DANGEROUS.search(app.text)
+            await settle(app, pilot)
+            seen.add(app.page.scenario.id if app.page.scenario else "a topic")
             await pilot.press("down")
-        assert "[/foo]" in "".join(app.said + app.copied) or app.is_running
+        assert seen >= {"[q] \x1b[2J\u202e", "empty", "evil", "wide", "a topic", "deep"}
 
-    for size in ((80, 24), (200, 50)):
-        drive(body, folder, root, size=size, settings=Settings(scenario="fast", has_seen_hint=True))
+    drive(body, folder, root, size=(100, 30), settings=Settings(scenario="deep", has_seen_hint=True))
 
 
 def test_a_claim_with_many_gaps_is_compared_quickly() -> None:

@@ -1,0 +1,148 @@
+"""What differs between runs, from their records."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.record_journals import JOURNALS
+from tests.tui.made_up import hostile, started
+from tuilab import comparison, events
+from tuilab.summary import RunSummary, fold
+from tuilab.watch import read_run
+
+
+def summary(*records: events.Event, **fields: Any) -> RunSummary:
+    """Return the summary of a run with these records."""
+    return fold([("supervisor", started(**fields)), *(("worker-0", record) for record in records)])
+
+
+def ratio(estimate: float, low: float, high: float, *, verdict: str = "SUPPORTED", **more: Any) -> list[events.Event]:
+    declared = events.ClaimDeclared(text="faster", over="a", under="b", op="at_least", bound=1.0)
+    usual = {"unit": "repeats", "confidence": 0.95, **more}
+    reached = events.VerdictReached(
+        text="faster", verdict=verdict, rule="r", estimate=estimate, low=low, high=high, units=6, **usual
+    )
+    return [declared, reached]
+
+
+def exact(value: float, verdict: str = "SUPPORTED") -> list[events.Event]:
+    number = events.Measured(numbers=[value])
+    return [
+        events.ClaimMeasured(text="bytes", got=number, op="equals", want=number),
+        events.VerdictReached(text="bytes", verdict=verdict, rule="r", estimate=value),
+    ]
+
+
+def test_runs_of_the_same_thing_differ_in_nothing() -> None:
+    found = comparison.compare([summary(*exact(2.0), params={"rows": 5})] * 2)
+
+    assert found.differences == ()
+    assert found.same > 5
+    assert [comparison.verdict_words(pair) for pair in found.claims] == [""]
+
+
+def test_a_changed_parameter_comes_before_the_environment() -> None:
+    box = [events.EnvironmentRecorded(part="torch", facts={"threads": threads}) for threads in (2, 8)]
+    found = comparison.compare([summary(box[0], params={"rows": 5}), summary(box[1], params={"rows": 500})])
+
+    assert [(row.part, row.name, row.values) for row in found.differences] == [
+        ("parameter", "rows", ("5", "500")),
+        ("environment", "torch threads", ("2", "8")),
+    ]
+
+
+def test_what_was_not_recorded_is_not_available_rather_than_the_same() -> None:
+    facts = {"governor": "powersave"}, {"missing": {"governor": "no frequency control"}}
+    found = comparison.compare([summary(events.EnvironmentRecorded(part="box", facts=one)) for one in (*facts, {})])
+
+    assert [row.values for row in found.differences] == [("powersave", "n/a: no frequency control", "n/a")]
+
+
+def test_how_busy_the_box_was_is_told_apart_from_what_it_is() -> None:
+    boxes = [{"cpu": {"load_average": [load, 0, 0], "model": "x"}} for load in (0.5, 7.25)]
+    found = comparison.compare([summary(events.EnvironmentRecorded(part="box", facts=facts)) for facts in boxes])
+
+    assert [(row.part, row.values) for row in found.differences] == [("conditions", ("0.5", "7.25"))]
+
+
+@pytest.mark.parametrize(
+    ("other", "is_apart"),
+    [
+        ((2.0, 1.9, 2.1), False),
+        ((2.1, 2.0, 2.2), False),  # the intervals overlap, and so does their ratio
+        ((2.17, 2.07, 2.27), True),  # they overlap a little, and still the ratio leaves out 1
+        ((4.0, 3.9, 4.1), True),
+        ((1.0, 0.9, 1.1), True),
+    ],
+)
+def test_estimates_differ_when_the_interval_of_their_ratio_leaves_out_1(other: tuple[float, ...], is_apart: bool) -> None:
+    found = comparison.compare([summary(*ratio(2.0, 1.9, 2.1)), summary(*ratio(*other))])
+
+    (shift,) = found.claims[0].shifts
+    assert shift is not None
+    assert shift.ratio == pytest.approx(other[0] / 2)
+    assert shift.is_apart is is_apart
+
+
+def test_the_interval_of_a_ratio_is_as_wide_as_independent_errors_make_it() -> None:
+    """Two intervals of +-10 % (on a log scale) give one of +-10 % times the root of 2."""
+    found = comparison.compare([summary(*ratio(1.0, 1 / 1.1, 1.1)), summary(*ratio(1.0, 1 / 1.1, 1.1))])
+
+    (shift,) = found.claims[0].shifts
+    assert shift is not None
+    assert shift.high == pytest.approx(1.1**2**0.5)
+    assert shift.low == pytest.approx(1 / 1.1**2**0.5)
+
+
+def test_runs_of_one_process_each_differ_with_a_warning() -> None:
+    found = comparison.compare([summary(*ratio(2.0, 1.9, 2.1, unit="rounds")), summary(*ratio(3.0, 2.9, 3.1, unit="rounds"))])
+
+    assert comparison.verdict_words(found.claims[0]) == "another estimate, of one process each"
+
+
+@pytest.mark.parametrize("broken", [(2.0, None, None), (2.0, 0.0, 3.0), (2.0, 1.0, float("inf")), (float("nan"), 1.0, 3.0)])
+def test_an_estimate_without_an_interval_is_not_held_against_another(broken: tuple[Any, ...]) -> None:
+    found = comparison.compare([summary(*ratio(2.0, 1.9, 2.1)), summary(*ratio(*broken))])
+
+    assert found.claims[0].shifts == (None,)
+
+
+def test_exact_values_and_verdicts_that_differ_are_told() -> None:
+    values = comparison.compare([summary(*exact(2.0)), summary(*exact(3.0))])
+    verdicts = comparison.compare([summary(*exact(2.0)), summary(*exact(3.0, "REFUTED"))])
+
+    assert comparison.verdict_words(values.claims[0]) == "another value"
+    assert comparison.verdict_words(verdicts.claims[0]) == "another verdict"
+
+
+def test_not_a_number_is_the_same_as_not_a_number() -> None:
+    found = comparison.compare([summary(*exact(float("nan"))), summary(*exact(float("nan")))])
+
+    assert comparison.verdict_words(found.claims[0]) == ""
+
+
+def test_a_claim_that_only_one_run_makes_has_no_other_side() -> None:
+    found = comparison.compare([summary(*exact(2.0)), summary()])
+
+    assert [side is None for side in found.claims[0].sides] == [False, True]
+
+
+def test_recorded_runs_are_compared_with_their_times_and_curves() -> None:
+    found = comparison.compare([read_run(JOURNALS / "two-repeats"), read_run(JOURNALS / "outliers")])
+
+    assert found.times
+    assert all(value is None or value > 0 for _, values in found.times for value in values)
+
+
+def test_hostile_records_are_compared_like_any_other(tmp_path: Path) -> None:
+    one = read_run(hostile(tmp_path))
+    found = comparison.compare([one, RunSummary(), one])
+
+    assert found.names[1] == "n/a"
+    assert all(len(row.values) == 3 for row in found.differences)
+
+
+def test_sources_differ_by_their_lines() -> None:
+    assert comparison.source_changes("a\nb\nc", "a\nB\nc") == ["@@ -1,3 +1,3 @@", " a", "-b", "+B", " c"]
+    assert comparison.source_changes("a", "a") == []

@@ -1,0 +1,72 @@
+"""Runs that never ran: folders with the records that a test wants, for the screens and for what they are made from."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuilab import events, processes
+from tuilab.journal import Writer
+
+HOSTILE = "[/b][red]x[/]\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\ud800 $(reboot) [@click=app.leave]y[/]"
+
+
+def identity(*, is_alive: bool) -> events.Identity:
+    """Return this process, or one that is long gone."""
+    me = processes.identify(os.getpid())
+    assert me is not None
+    return me if is_alive else msgspec.structs.replace(me, start=me.start - 1)
+
+
+def started(*, is_alive: bool = False, **fields: Any) -> events.RunStarted:
+    """Return the first record of a run."""
+    usual: dict[str, Any] = {
+        "format": events.FORMAT, "run": "made-up", "scenario": "softmax", "topic": "stability", "title": "Made up.",
+        "source_sha256": "", "params": {}, "supervisor": identity(is_alive=is_alive), "tuilab": "0", "wall_ns": 0,
+    }  # fmt: skip
+    return events.RunStarted(**{**usual, **fields})
+
+
+def make_run(root: Path, *records: events.Event, name: str = "softmax", at_s: float = 1.8e9, end: str = "abcdef") -> Path:
+    """Make the folder of a run that holds these records; it started at a given second since 1970."""
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(at_s)) + "000Z"
+    run_dir = root / f"{stamp}-{name}-{end}"
+    (run_dir / "journal").mkdir(parents=True)
+    journal = Writer(run_dir / "journal" / "supervisor.jsonl")
+    for record in records:
+        journal.append(record)
+    journal.close()
+    return run_dir
+
+
+def finished(root: Path, verdicts: dict[str, str], *, state: str = "succeeded", **more: Any) -> Path:
+    """Make a run that is over, with a verdict on each claim; `more` are fields of its start, or of `make_run`."""
+    where = {key: more.pop(key) for key in ("name", "at_s", "end") if key in more}
+    reached = [events.VerdictReached(text=text, verdict=verdict, rule="r") for text, verdict in verdicts.items()]
+    records = [started(scenario=where.get("name", "softmax"), **more), *reached, events.StateChanged(state=state)]
+    return make_run(root, *records, **where)
+
+
+def hostile(root: Path) -> Path:
+    """Make a run in which every word that a scenario can choose would like to steer the terminal."""
+    text = HOSTILE.replace("\ud800", "")
+    return make_run(
+        root,
+        started(scenario=text, topic=text, title=text, params={text: text}, changed=[text], claims=[text], source_sha256=text),
+        events.EnvironmentRecorded(part="box", facts={text: text, "deep": {text: [text]}, "missing": {text: text}}),
+        events.GpuFound(uuid=text, index=0, name=text, bytes_total=1),
+        events.Unavailable(what=text, reason=text),
+        events.Logged(s=0, v={text: float("nan")}, a=text),
+        events.Logged(s=1, v={text: float("inf")}, a=text),
+        events.MemoryMeasured(name=text, values={text: 1.0}, arm=text),
+        events.ClaimMeasured(
+            text=text, got=events.Measured(words=text), op="equals", want=events.Measured(words=text), unit=text
+        ),
+        events.VerdictReached(text=text, verdict="REFUTED", rule="r", why=text),
+        events.ScenarioFailed(type=text, message=text, traceback=text, hint=text),
+        events.StateChanged(state="failed", reason=text),
+        name="evil",
+        end="ev1l00",
+    )

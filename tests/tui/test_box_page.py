@@ -1,0 +1,182 @@
+"""The Box screen, with the machine that the tests run on, and with a fake NVIDIA driver."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.tui.made_up import HOSTILE
+from tests.tui.screens import UNSAFE, opened, press, settle, text
+from tuilab import box
+from tuilab.box import Fact
+from tuilab.probes import apart
+from tuilab.tui.screens.box import BoxPage
+from tuilab.tui.widgets.gauges import Gauges, Moment
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+    from tests.fakes.nvml import FakeNvml
+
+pytest_plugins = ["tests.fakes.nvml"]
+
+
+async def heard(pilot: "Pilot[int]", words: str) -> str:
+    """Wait until the GPUs have said something."""
+    while words not in (shown := text(pilot)):
+        await pilot.pause(0.05)
+    return shown
+
+
+async def test_the_machine_is_described(root: Path) -> None:
+    async with opened(root, "b", size=(140, 60)) as pilot:
+        shown = await heard(pilot, "GPUs  ")
+
+    for words in ("Machine", os.uname().release, "Processor", "/dev/shm", "NUMA", "torch", "Variables", "Calibration"):
+        assert words in shown
+
+
+async def test_without_a_driver_it_says_why_there_are_no_gpus(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    if not isinstance(apart.ask(), str) and "refusal" not in (apart.ask() or {}):
+        pytest.skip("this box has GPUs")
+    async with opened(root, "b", size=(140, 60)) as pilot:
+        shown = await heard(pilot, "NVIDIA driver")
+
+    assert "n/a: no NVIDIA driver" in shown
+
+
+async def test_gpus_are_named_and_have_gauges(root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in nvml.environment.items():
+        monkeypatch.setenv(name, value)
+    async with opened(root, "b", size=(140, 60)) as pilot:
+        pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
+        shown = await heard(pilot, " W ")
+
+    assert "GPU 0" in shown
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [("hang", "NVML has not answered for 1.5 s"), ("segfault", "NVML ended the process that asked it, by signal 11")],
+)
+def test_a_driver_that_breaks_costs_nothing_but_its_answers(
+    nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch, mode: str, words: str
+) -> None:
+    nvml.set("gpus=1", f"mode={mode}")
+    for name, value in nvml.environment.items():
+        monkeypatch.setenv(name, value)
+    asked = apart.Apart()
+    while not isinstance(said := asked.next(1.5), str):
+        pass
+    asked.close()
+
+    assert said == words
+
+
+async def test_a_gpu_that_is_lost_keeps_its_name_and_says_why(
+    root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml.set("gpus=1", "mode=lost", "na=uuid")
+    for name, value in nvml.environment.items():
+        monkeypatch.setenv(name, value)
+    async with opened(root, "b", size=(140, 60)) as pilot:
+        pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
+        shown = await heard(pilot, "n/a: ")
+
+    assert "GPU 0" in shown
+
+
+async def test_gauges_show_every_core_of_a_large_machine(root: Path) -> None:
+    async with opened(root, "b", size=(60, 20)) as pilot:
+        gauges = pilot.app.screen.query_one(Gauges)
+        gauges.show(Moment([100.0] * 256, 5 * 10**11, 10**12, (1.0, 2.0, 3.0), 12.5))
+        await settle(pilot)
+        shown = text(pilot)
+
+    assert "256.0 of 256 cores" in shown
+    assert shown.count("████████") >= 8  # the rest can be scrolled to
+    assert "Machine" in shown
+
+
+async def test_gauges_stop_when_the_screen_is_left(root: Path) -> None:
+    async with opened(root, "b") as pilot:
+        page = pilot.app.screen
+        assert isinstance(page, BoxPage)
+        await press(pilot, "question_mark")
+
+        assert page._apart is None
+        await press(pilot, "escape")
+        assert page._apart is not None
+
+
+async def test_looking_again_gathers_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(root, "b", size=(140, 60)) as pilot:
+        monkeypatch.setenv("OMP_NUM_THREADS", "7")
+        await press(pilot, "r")
+
+        assert "7, from OMP_NUM_THREADS" in text(pilot)
+
+
+async def test_nothing_in_the_environment_steers_the_terminal(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_PLACES", HOSTILE.replace("\ud800", ""))
+    monkeypatch.setenv("LD_PRELOAD", "")
+    said = {"facts": {}, "gpus": [{"uuid": "u", "index": 0, "name": HOSTILE, "bytes_total": None}], "unusable": {"1": HOSTILE}}
+    async with opened(root, "b", size=(140, 60)) as pilot:
+        page = pilot.app.screen
+        page.post_message(BoxPage.GpusSaid(said))
+        page.post_message(BoxPage.GpusSaid({"readings": {"u": {"lost": HOSTILE}}}))
+        page.query_one(Gauges).show(Moment([10.0], 1, 2))
+        await settle(pilot)
+        shown = text(pilot)
+
+    assert UNSAFE.findall(shown.replace("\n", "")) == []
+    assert "[/b][red]" in shown
+
+
+def test_facts_of_a_made_up_machine(tmp_path: Path) -> None:
+    files = {
+        "proc/cpuinfo": "model name : Made Up 9000\nflags : fpu avx2 amx_tile\n",
+        "sys/devices/system/cpu/online": "0-127\n",
+        "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+        "proc/self/cgroup": "0::/box\n",
+        "proc/self/mountinfo": "30 1 0:1 / /cg rw - cgroup2 none rw\n",
+        "cg/box/cpu.max": "50000 100000\n",
+        "cg/box/memory.max": "max\n",
+        "etc/os-release": 'PRETTY_NAME="Made Up Linux"\n',
+        "usr/lib/x86_64-linux-gnu/libjemalloc.so.2": "",
+    }
+    for name, text_ in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text_)
+    found = {(fact.section, fact.name): fact for fact in box.facts(tmp_path)}
+
+    assert found["Machine", "system"].value == "Made Up Linux"
+    assert found["Processor", "vector units"].value == "avx2, amx_tile"
+    assert found["Processor", "governor"].note.startswith("clocks rise late")
+    assert found["Processor", "cgroup limit"].value == "0.5 cores"
+    assert found["Processor", "cgroup limit"].note.startswith("torch counts cores")
+    assert found["Memory", "cgroup limit"].value == "none"
+    assert found["Libraries", "jemalloc"].value.endswith("libjemalloc.so.2")
+    assert found["NUMA", "nodes"].reason == "this kernel shows no nodes"
+    assert all(fact.value or fact.reason for fact in found.values())
+
+
+@pytest.mark.parametrize(("numbers", "words"), [([], ""), ([3], "3"), ([0, 1, 2, 5, 7, 8], "0-2,5,7-8")])
+def test_numbers_are_spelled_as_the_kernel_does(numbers: list[int], words: str) -> None:
+    assert box.spans(numbers) == words
+
+
+def test_what_the_gpus_say_becomes_facts() -> None:
+    said = {"facts": {"driver": "580.1", "missing": {"nvml": "why"}}, "gpus": [{"uuid": "u", "index": 3, "name": "H200",
+            "bytes_total": 150e9}], "unusable": {"4": "reset required"}}  # fmt: skip
+
+    assert box.gpu_facts(json.loads(json.dumps(said))) == [
+        Fact("GPUs", "driver", "580.1"),
+        Fact("GPUs", "NVML", "", "why"),
+        Fact("GPUs", "newest CUDA", "", "not asked"),
+        Fact("GPUs", "GPU 3", "H200, 150 GB"),
+        Fact("GPUs", "GPU 4", "", "reset required"),
+    ]

@@ -1,0 +1,130 @@
+"""The Compare screen: what differs first, claims side by side, curves overlaid."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.record_journals import JOURNALS
+from tests.tui.made_up import finished, hostile, make_run, started
+from tests.tui.screens import UNSAFE, opened, press, said, text
+from tuilab import events
+from tuilab.journal import Writer
+from tuilab.tui.screens.compare import ComparePage
+from tuilab.tui.screens.history import HistoryPage
+from tuilab.tui.widgets.chart import Chart
+from tuilab.tui.widgets.sheetpane import SheetPane
+
+
+@pytest.fixture
+def two(root: Path) -> Path:
+    """Two runs of one scenario: another parameter, another source, and another verdict on one of two claims."""
+    for end, verdict, tied, line in (("aaaaaa", "SUPPORTED", 1, "x = 1"), ("bbbbbb", "REFUTED", 1000, "x = 2")):
+        run_dir = finished(root, {"same": "SUPPORTED", "other": verdict}, end=end, params={"tied": tied}, source_sha256=end)
+        (run_dir / "scenario.py").write_text(f"import torch\n{line}\n")
+    return root
+
+
+@pytest.fixture
+def curves(root: Path) -> Path:
+    """Two recorded runs, both of which logged series."""
+    for end, name in (("aaaaaa", "tour"), ("bbbbbb", "tour")):
+        shutil.copytree(JOURNALS / name, root / f"20260102T030405000Z-tour-{end}")
+    return root
+
+
+COMPARE = ("h", "space", "space", "m")
+
+
+async def test_what_differs_is_told_first(two: Path) -> None:
+    async with opened(two, *COMPARE, size=(100, 60)) as pilot:
+        shown = text(pilot)
+
+    told = [
+        shown.index(words)
+        for words in ("Parameters", "tied", "Source", "-x = 2", "+x = 1", "Not the same: 1 claim", "The same")
+    ]
+    assert told == sorted(told)
+    assert "another verdict" in shown
+
+
+async def test_a_pane_fills_the_screen_and_escape_steps_out_one_layer(two: Path) -> None:
+    async with opened(two, *COMPARE, "tab", "z") as pilot:
+        page = pilot.app.screen
+        zoomed = text(pilot)
+        await press(pilot, "escape")
+        whole = text(pilot)
+        assert pilot.app.screen is page
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, HistoryPage)
+
+    assert "What differs" not in zoomed and "Not the same" in zoomed
+    assert "What differs" in whole
+
+
+async def test_curves_of_a_name_are_overlaid_and_a_key_shows_the_next_name(curves: Path) -> None:
+    async with opened(curves, *COMPARE, size=(200, 50)) as pilot:
+        charts = [chart for chart in pilot.app.screen.query(Chart) if chart.has_class("is-shown")]
+        first = charts[0].picture_text
+        await press(pilot, "n")
+        second = charts[0].picture_text
+
+    assert "1 " in first and "2 " in first  # both runs are in the legend
+    assert first.splitlines()[0] != second.splitlines()[0]
+
+
+async def test_a_run_that_goes_on_is_followed(root: Path) -> None:
+    going = make_run(root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa")
+    finished(root, {"same": "SUPPORTED"}, end="bbbbbb")
+    async with opened(root, *COMPARE) as pilot:
+        page = pilot.app.screen
+        assert isinstance(page, ComparePage)
+        before = text(pilot)
+        journal = Writer(going / "journal" / "judge.jsonl")
+        journal.append(events.VerdictReached(text="new", verdict="SUPPORTED", rule="r"))
+        journal.close()
+        page._poll()
+        await pilot.pause()
+        after = text(pilot)
+
+    assert "● running" in before
+    assert "2 claims" not in before and "Not claimed in every run: 2 claims" in after
+
+
+async def test_a_run_that_cannot_be_read_is_named(two: Path) -> None:
+    shutil.rmtree(next(two.glob("*aaaaaa")) / "journal")
+    async with opened(two) as pilot:
+        pilot.app.open_compare(sorted(two.glob("2*")))  # type: ignore[attr-defined]
+        await press(pilot, "tab")
+
+        assert any("cannot read the run" in sentence for sentence in said(pilot))
+        assert isinstance(pilot.app.screen, ComparePage)
+
+
+async def test_the_command_is_offered(two: Path) -> None:
+    async with opened(two, *COMPARE) as pilot:
+        page = pilot.app.screen
+        assert isinstance(page, ComparePage)
+
+        assert page.command() == f"tuilab compare bbbbbb aaaaaa --root {two}"
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (200, 50)])
+async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tuple[int, int]) -> None:
+    hostile(root)
+    finished(root, {"a": "SUPPORTED"}, end="aaaaaa")
+    seen = []
+    async with opened(root, *COMPARE, size=size) as pilot:
+        for keys in ([], ["tab", "z"], ["pagedown"], ["escape", "tab", "tab", "z"], ["l"]):
+            await press(pilot, *keys)
+            seen.append(text(pilot))
+        sheets = [pane.sheet for pane in pilot.app.screen.query(SheetPane)]
+        seen += [line.plain for sheet in sheets for line in sheet._laid_out(60)]
+
+    assert [found for shown in seen if (found := UNSAFE.findall(shown.replace("\n", "")))] == []
+
+
+@pytest.mark.parametrize("theme", ["tuilab-light", "ansi-dark", "ansi-light"])
+async def test_every_theme_can_show_it(curves: Path, theme: str) -> None:
+    async with opened(curves, *COMPARE, theme=theme) as pilot:
+        assert "What differs" in text(pilot)

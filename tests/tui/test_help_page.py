@@ -1,0 +1,118 @@
+"""Help and the command palette: both are made from the one registry of keys."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.command import CommandPalette
+
+from tests.tui.made_up import HOSTILE, finished
+from tests.tui.screens import UNSAFE, opened, press, settle, text
+from tuilab.scenario import Scenario
+from tuilab.tui.keys import KEYS, shown
+from tuilab.tui.palette import Keys, Scenarios
+from tuilab.tui.screens.help import HelpPage
+from tuilab.tui.screens.history import HistoryPage
+
+if TYPE_CHECKING:
+    from textual.command import Provider
+    from textual.pilot import Pilot
+
+
+async def hits(provider: "Provider", query: str = "") -> list[str]:
+    """Return what a provider of the palette offers."""
+    await provider.startup()
+    found = provider.search(query) if query else provider.discover()
+    return [str(hit.text) async for hit in found]
+
+
+@pytest.mark.parametrize("key", ["question_mark", "escape"])
+async def test_help_lists_the_keys_of_where_one_is_and_closes(root: Path, key: str) -> None:
+    finished(root, {"a": "SUPPORTED"}, end="aaaaaa")
+    async with opened(root, "h", "question_mark", size=(150, 60)) as pilot:
+        told = text(pilot)
+        await press(pilot, key)
+        assert isinstance(pilot.app.screen, HistoryPage)
+
+    for entry in (*KEYS["history"], *KEYS["everywhere"]):
+        assert f"{shown(entry)}  {entry.help}"[:40] in told
+    assert "tuilab attach aaaaaa" in told
+    assert "✗ refuted" in told and "! lost" in told
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24)])
+async def test_help_scrolls_to_its_end_on_a_small_screen(root: Path, size: tuple[int, int]) -> None:
+    async with opened(root, "question_mark", size=size) as pilot:
+        assert "Here: lab" in text(pilot)
+        await press(pilot, "end")
+        await pilot.wait_for_animation()
+
+        assert "[low, high]" in text(pilot)
+
+
+async def test_asking_for_help_in_help_opens_it_once(root: Path) -> None:
+    async with opened(root, "question_mark") as pilot:
+        pilot.app.action_open_help()  # type: ignore[attr-defined]
+        await settle(pilot)
+
+        assert len([screen for screen in pilot.app.screen_stack if isinstance(screen, HelpPage)]) == 1
+
+
+async def test_the_palette_offers_every_command_once(root: Path) -> None:
+    async with opened(root, "h") as pilot:
+        offered = await hits(Keys(pilot.app.screen))
+
+    assert "Compare the marked runs, or this one with the last of its scenario." in offered
+    assert "Leave; what runs goes on." in offered
+    assert len(offered) == len(set(offered))
+
+
+async def test_the_palette_finds_commands_by_what_they_do(root: Path) -> None:
+    async with opened(root, "h") as pilot:
+        offered = await hits(Keys(pilot.app.screen), "delete")
+
+    assert "delete: Delete the marked runs or this one, after a question." in offered[:2]
+
+
+async def test_the_palette_offers_scenarios_by_name(root: Path) -> None:
+    async with opened(root) as pilot:
+        offered = await hits(Scenarios(pilot.app.screen), "softmax")
+
+    assert offered[:2] == ["run softmax", "open softmax"]
+
+
+async def test_a_command_of_the_palette_is_done(root: Path) -> None:
+    async with opened(root, "ctrl+p", *"all runs on") as pilot:
+        assert isinstance(pilot.app.screen, CommandPalette)
+        await chosen(pilot)
+
+        assert isinstance(pilot.app.screen, HistoryPage)
+
+
+async def offered_on(pilot: "Pilot[int]", words: str) -> str:
+    """Wait until the palette shows these words."""
+    while words not in (shown := text(pilot)):
+        await pilot.pause(0.05)
+    return shown
+
+
+async def chosen(pilot: "Pilot[int]") -> None:
+    """Wait until the palette has found something, and take it."""
+    from textual.command import CommandList
+
+    while not pilot.app.screen.query_one(CommandList).option_count:
+        await pilot.pause(0.05)
+    await press(pilot, "enter")
+
+
+async def test_a_scenario_with_a_hostile_name_and_title_is_only_shown(root: Path) -> None:
+    async with opened(root, size=(100, 30)) as pilot:
+        pilot.app.desk.scenarios[:] = [Scenario(HOSTILE, HOSTILE, "/nowhere.py", HOSTILE)]  # type: ignore[attr-defined]
+        await press(pilot, "ctrl+p")
+        discovered = await offered_on(pilot, "open ")
+        await press(pilot, *"owned")
+        found = await offered_on(pilot, "run [")
+
+    assert "open [/b][red]" in discovered
+    assert "run [/b][red]" in found
+    assert UNSAFE.findall((discovered + found).replace("\n", "")) == []

@@ -1,0 +1,180 @@
+"""The History screen, in the app as a user opens it."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.tui.made_up import finished, hostile, make_run, started
+from tests.tui.screens import UNSAFE, opened, press, said, text
+from tuilab import events, ledger
+from tuilab.tui.screens.compare import ComparePage
+from tuilab.tui.screens.history import HistoryPage
+from tuilab.tui.screens.run import RunPage
+from tuilab.tui.widgets.question import Question
+from tuilab.tui.widgets.runlist import RunList
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def now() -> float:
+    return time.time()
+
+
+@pytest.fixture
+def three(root: Path, now: float) -> Path:
+    """A folder of three runs; the newest failed, the oldest has a refuted claim."""
+    refuted = {"a": "SUPPORTED", "b": "REFUTED"}
+    finished(root, refuted, at_s=now - 2 * HOUR, end="aaaaaa", params={"tied": 1000}, changed=["tied"])
+    finished(root, {"a": "SUPPORTED"}, name="row-reduce", at_s=now - HOUR, end="bbbbbb")
+    finished(root, {"a": "SUPPORTED"}, state="failed", at_s=now - 60, end="cccccc")
+    return root
+
+
+def runs_in(root: Path) -> list[str]:
+    return sorted(path.name[-6:] for path in root.glob("2*"))
+
+
+async def test_runs_are_listed_newest_first_with_what_happened_in_them(three: Path) -> None:
+    async with opened(three, "h", size=(120, 30)) as pilot:
+        head, *rows = text(pilot).splitlines()[1:5]
+
+    assert head.split() == ["when", "exactly", "scenario", "changed", "state", "verdicts", "took", "id"]
+    assert [row.split()[-1] for row in rows] == ["cccccc", "bbbbbb", "aaaaaa"]
+    assert "! failed" in rows[0]
+    assert "1 h ago" in rows[1] and "row-reduce" in rows[1] and "✓ succeeded" in rows[1]
+    assert "tied=1000" in rows[2] and "✓✗" in rows[2]
+
+
+async def test_a_filter_narrows_as_one_types_and_escape_shows_everything_again(three: Path) -> None:
+    seen = []
+    async with opened(three, "h") as pilot:
+        for keys in (["slash", *"refuted"], ["space", *"tied"], ["space", *"zzz"], ["escape"]):
+            await press(pilot, *keys)
+            seen.append([run[-6:] for run in pilot.app.screen.query_one(RunList).in_view])
+
+        assert isinstance(pilot.app.screen, HistoryPage)
+    assert seen == [["aaaaaa"], ["aaaaaa"], [], ["cccccc", "bbbbbb", "aaaaaa"]]
+
+
+async def test_marked_runs_are_compared_in_the_order_of_their_marks(three: Path) -> None:
+    async with opened(three, "h", "end", "space", "home", "space", "m") as pilot:
+        page = pilot.app.screen
+
+        assert isinstance(page, ComparePage)
+        assert page.command().startswith("tuilab compare aaaaaa cccccc")
+
+
+async def test_without_marks_a_run_is_compared_with_the_last_of_its_scenario(three: Path) -> None:
+    async with opened(three, "h", "end", "m") as pilot:
+        page = pilot.app.screen
+
+        assert isinstance(page, ComparePage)
+        assert page.command().startswith("tuilab compare cccccc aaaaaa")
+
+
+async def test_a_run_is_deleted_only_after_a_yes(three: Path) -> None:
+    async with opened(three, "h", "d") as pilot:
+        assert isinstance(pilot.app.screen, Question)
+        assert "cccccc" in text(pilot)
+        await press(pilot, "n")
+        after_no = runs_in(three)
+        await press(pilot, "d", "y")
+
+    assert after_no == ["aaaaaa", "bbbbbb", "cccccc"]
+    assert runs_in(three) == ["aaaaaa", "bbbbbb"]
+
+
+async def test_marked_runs_are_deleted_together(three: Path) -> None:
+    async with opened(three, "h", "space", "space", "d") as pilot:
+        assert "Delete 2 runs?" in text(pilot)
+        await press(pilot, "y")
+
+    assert runs_in(three) == ["aaaaaa"]
+
+
+async def test_a_run_that_goes_on_is_not_deleted(root: Path, now: float) -> None:
+    make_run(root, started(is_alive=True), events.StateChanged(state="running"), at_s=now)
+
+    async with opened(root, "h", "d") as pilot:
+        shown = text(pilot)
+        assert isinstance(pilot.app.screen, HistoryPage)
+
+        assert "● running" in shown
+        assert said(pilot) == ["abcdef is running and cannot be deleted; stop it first with s."]
+    assert runs_in(root) == ["abcdef"]
+
+
+async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(root: Path, now: float) -> None:
+    make_run(root, started(), events.StateChanged(state="running"), at_s=now - HOUR)
+
+    async with opened(root, "h") as pilot:
+        shown = text(pilot)
+
+    assert "! lost" in shown
+    assert "its supervisor is gone" in shown
+
+
+async def test_a_run_that_ends_while_one_looks_is_told(root: Path, now: float) -> None:
+    run_dir = make_run(root, started(is_alive=True), events.StateChanged(state="running"), at_s=now)
+    ended = make_run(root / "elsewhere", started(), events.StateChanged(state="succeeded"), at_s=now)
+
+    async with opened(root, "h") as pilot:
+        before = text(pilot)
+        (ended / "journal" / "supervisor.jsonl").replace(run_dir / "journal" / "supervisor.jsonl")
+        page = pilot.app.screen
+        assert isinstance(page, HistoryPage)
+        page._poll()
+        await press(pilot, "home")
+        after = text(pilot)
+
+    assert "● running" in before
+    assert "✓ succeeded" in after
+
+
+async def test_enter_opens_the_run(three: Path) -> None:
+    async with opened(three, "h", "down", "enter") as pilot:
+        page = pilot.app.screen
+
+        assert isinstance(page, RunPage)
+        assert page.run_dir.name.endswith("bbbbbb")
+
+
+async def test_what_was_read_is_remembered_and_a_damaged_memory_is_done_without(three: Path) -> None:
+    async with opened(three, "h") as pilot:
+        first = text(pilot)
+    remembered = ledger.load(three)
+    (three / ".ledger.json").write_text('[{"run": 3}]')
+    async with opened(three, "h") as pilot:
+        again = text(pilot)
+
+    assert sorted(entry.state for entry in remembered.values()) == ["failed", "succeeded", "succeeded"]
+    assert again == first
+
+
+async def test_an_empty_folder_says_what_to_do(root: Path) -> None:
+    async with opened(root, "h") as pilot:
+        assert "No runs yet." in text(pilot)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (200, 50)])
+async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tuple[int, int]) -> None:
+    hostile(root)
+    finished(root, {"a": "SUPPORTED"}, end="aaaaaa", at_s=1.7e9)
+
+    seen = []
+    async with opened(root, "h", size=size) as pilot:
+        seen.append(text(pilot))
+        for keys in (["d"], ["escape", "slash", *"[b]"]):
+            await press(pilot, *keys)
+            seen.append(text(pilot))
+
+    assert [UNSAFE.findall(shown.replace("\n", "")) for shown in seen] == [[], [], []]
+    assert "[/b][red]" in seen[0]  # shown as it is, not obeyed
+
+
+@pytest.mark.parametrize("theme", ["tuilab-light", "tuilab-colour-blind", "ansi-dark", "ansi-light"])
+async def test_every_theme_can_show_it(three: Path, theme: str) -> None:
+    async with opened(three, "h", theme=theme) as pilot:
+        assert "row-reduce" in text(pilot)

@@ -1,0 +1,93 @@
+"""Every screen: what it looks like in four sizes, that it names a command that exists, and that hostile text is inert on it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.lab_screen import FAST, PLAIN, write
+from tests.tui.made_up import HOSTILE, make_run, started
+from tests.tui.pictures import compare, picture, recorded, text_of
+from tests.tui.screens import UNSAFE, opened, press
+from tuilab import catalog, events
+from tuilab.cli import VERBS
+from tuilab.tui.screens.page import Page
+
+SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
+PAGES: dict[str, tuple[str, ...]] = {  # the keys that lead from the Lab screen to each
+    "lab": (),
+    "form": ("f",),
+    "code": ("c",),
+    "history": ("h",),
+    "box": ("b",),
+    "help": ("question_mark",),
+    "run": ("h", "enter"),
+    "compare": ("h", "space", "down", "space", "m"),
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("page", ["lab", "form", "code", "help"])
+async def test_a_screen_looks_as_it_should(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, size: tuple[int, int]
+) -> None:
+    """Those that do not depend on the machine; the heading's right half does, and is left out."""
+    folder = write(tmp_path / "scenarios", fast=FAST, plain=PLAIN)
+    monkeypatch.setattr(catalog, "scenario_dirs", lambda extra=(): [str(folder)])
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    async with opened(tmp_path / "runs", *PAGES[page], size=size) as pilot:
+        first, *rest = text_of(picture(pilot.app)).splitlines()
+
+        compare(f"{page}-{size[0]}x{size[1]}", "\n".join([first[:20].rstrip(), *rest]) + "\n")
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_the_command_of_a_screen_exists(tmp_path: Path, page: str) -> None:
+    for name in ("tour", "two-repeats"):
+        recorded(name, tmp_path)
+    async with opened(tmp_path, *PAGES[page]) as pilot:
+        assert isinstance(pilot.app.screen, Page)
+        words = pilot.app.screen.command().split()
+
+        assert words[0] == "tuilab"
+        assert len(words) == 1 or words[1] in VERBS
+
+
+def hostile_runs(root: Path) -> None:
+    """Make two runs whose every text is hostile."""
+    records: Callable[[], list[events.Event]] = lambda: [  # noqa: E731
+        started(title=HOSTILE, params={HOSTILE: HOSTILE}, changed=[HOSTILE], claims=[HOSTILE], scenario=HOSTILE, topic=HOSTILE),
+        events.StateChanged(state="running", reason=HOSTILE),
+        events.StageEntered(name=HOSTILE),
+        events.Logged(s=0, v={HOSTILE: 1.0}, a=HOSTILE),
+        events.Logged(s=1, v={HOSTILE: 2.0}, a=HOSTILE),
+        events.TextShown(text=HOSTILE, title=HOSTILE),
+        events.ImageShown(title=HOSTILE, rows=1, cols=1, cells="AA==", low=0.0, high=1.0, arm=HOSTILE),
+        events.ClaimNotTestable(text=HOSTILE + "2", needs=HOSTILE),
+        events.GpuFound(uuid=HOSTILE, index=0, name=HOSTILE),
+        events.Unavailable(what=HOSTILE, reason=HOSTILE),
+        events.ScenarioFailed(type=HOSTILE, message=HOSTILE, traceback=HOSTILE, hint=HOSTILE),
+        events.StateChanged(state="failed", reason=HOSTILE),
+    ]
+    for number, end in enumerate(("abcdef", "fedcba")):
+        run_dir = make_run(root, *records(), at_s=1.8e9 + number, end=end)
+        (run_dir / "stdout.log").write_bytes(HOSTILE.encode(errors="replace") + b"\n\xff\xfe\x80")
+
+
+@pytest.mark.parametrize("size", [(60, 20), (120, 40)], ids=str)
+@pytest.mark.parametrize("page", PAGES)
+async def test_hostile_text_is_inert_on_every_screen(tmp_path: Path, page: str, size: tuple[int, int]) -> None:
+    hostile_runs(tmp_path)
+    async with opened(tmp_path, *PAGES[page], size=size) as pilot:
+        lines = ["".join(s.text for s in strip) for strip in pilot.app.screen._compositor.render_strips()]
+        links = [s.style.link for strip in pilot.app.screen._compositor.render_strips() for s in strip if s.style]
+
+        assert [line for line in lines if UNSAFE.search(line)] == []
+        assert {link for link in links if link} == set()
+        await walk(pilot)
+
+
+async def walk(pilot: "Pilot[int]") -> None:
+    """Move about, as a user who looks at everything; nothing may fail."""
+    await press(pilot, "tab", "down", "tab", "pagedown", "end", "y", "T", "B", "escape", "escape")

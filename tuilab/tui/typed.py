@@ -1,0 +1,116 @@
+"""What is typed, as events: a paste is one text, and what a terminal says by itself never passes for keys.
+
+Textual's parser takes a paste whose end is lost for all that is ever typed, hands on what it does not know as single keys (the
+late answer to a question of the program before us opens a screen), and raises on numbers that no key has.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+
+from textual import events
+from textual._xterm_parser import XTermParser
+from textual.message import Message
+from textual.messages import InBandWindowResize
+
+from tuilab.text import show_lines
+
+_TOKEN = re.compile(
+    "[^\x1b]+"
+    r"|\x1b\[M(?s:...)"  # the oldest kind of mouse report
+    r"|\x1b\[\[[A-E]"  # function keys of the Linux console
+    r"|\x1b\[(?![\[M])[0-?]*[ -/]*[@-~]"
+    "|\x1bO[^\x1b]"
+    "|\x1b[^\x1b\\[O\\]PX^_]"  # with Alt
+    "|\x1b(?=\x1b)"
+)
+_OPENING = re.compile(r"\x1b\[200~|\x1b[\]PX^_]")
+_CLOSING = {True: re.compile(r"\x1b\[201~"), False: re.compile(r"\x07|\x1b\\")}
+_LONGEST_CLOSING = 6
+_SILENCE_S = 0.1  # an escape that nothing follows is the key
+_LONG_SILENCE_S = 1.0  # the rest of what was begun is lost
+_MOST_PASTED = 100_000  # characters
+_MALFORMED = (ValueError, OverflowError, ZeroDivisionError)
+_NOT_TYPED = (events.Resize, events.CursorPosition, InBandWindowResize)  # nobody asked; the system tells the size
+
+
+class Typed:
+    """Turns what a terminal sends into events."""
+
+    def __init__(self) -> None:
+        self._parser = XTermParser()
+        self._held = ""  # the begin of what is not complete
+        self._opening = ""  # of the paste or the string that we are in
+        self._inside = ""
+        self._heard = 0.0
+
+    def feed(self, text: str) -> Iterator[Message]:
+        """Yield the events that are complete with this text."""
+        self._heard = time.monotonic()
+        text, self._held = self._held + text, ""
+        while text:
+            if self._opening:
+                text = yield from self._read_on(text)
+            elif found := _OPENING.match(text):
+                self._opening = found[0]
+                text = text[found.end() :]
+            elif found := _TOKEN.match(text):
+                yield from self._parse(found[0], is_whole=found[0][1:2] in ("[", "O"))
+                text = text[found.end() :]
+            else:
+                self._held, text = text, ""
+
+    def tick(self) -> Iterator[Message]:
+        """Yield what silence completes: the escape key, keys with Alt that look like a begin, a paste without an end."""
+        begun = self._opening + self._inside + self._held
+        is_key = len(begun) <= 2
+        if not begun or time.monotonic() - self._heard < (_SILENCE_S if is_key else _LONG_SILENCE_S):
+            return
+        if is_key or not self._opening:
+            self._opening = self._held = ""
+            yield from self._parse(begun, is_whole=not is_key)
+        else:
+            self._keep(self._held)
+            self._held = ""
+            yield from self._close()
+
+    def _read_on(self, text: str):  # type: ignore[no-untyped-def]
+        """Read on inside a paste or a string; return what comes after its end."""
+        end = _CLOSING[self._is_paste].search(text)
+        if end is None:
+            self._keep(text[:-_LONGEST_CLOSING])
+            self._held = text[-_LONGEST_CLOSING:]
+            return ""
+        self._keep(text[: end.start()])
+        yield from self._close()
+        return text[end.end() :]
+
+    @property
+    def _is_paste(self) -> bool:
+        return len(self._opening) > 2
+
+    def _keep(self, text: str) -> None:
+        self._inside += text[: _MOST_PASTED - len(self._inside)]
+
+    def _close(self) -> Iterator[Message]:
+        """End what we are in; of a string, which answers a question that we did not ask, nothing is kept."""
+        if self._is_paste and self._inside:
+            yield events.Paste(show_lines(self._inside.replace("\r", "\n")))
+        self._opening = self._inside = ""
+
+    def _parse(self, token: str, *, is_whole: bool) -> Iterator[Message]:
+        """Yield the events of a sequence or of some characters; nothing where a whole sequence means none."""
+        found: list[Message] = []
+        try:
+            found += self._parser.feed(token)
+        except _MALFORMED:
+            self._parser = XTermParser()
+        if any(isinstance(event, _NOT_TYPED) for event in found):
+            self._parser = XTermParser()  # or it would count in pixels from here on
+        if self._parser._timeout_time is not None:  # it waits for more
+            if is_whole:
+                self._parser = XTermParser()
+            else:
+                self._parser._timeout_time = 0.0
+                found += self._parser.tick()
+        yield from (event for event in found if not isinstance(event, _NOT_TYPED))
