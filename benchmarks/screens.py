@@ -23,7 +23,13 @@ from tuilab.events import Logged, RunStarted, StateChanged
 from tuilab.journal import Writer
 
 BIN = Path(sys.executable).parent
-BARE = "from textual.app import App\nfrom textual.widgets import Static\nclass A(App):\n    def compose(self): yield Static('softmax')\nA().run()"
+BARE = """
+from textual.app import App
+from textual.widgets import Static
+class A(App):
+    def compose(self): yield Static("softmax")
+A().run()
+"""
 LIVE = '''"""Lines that grow once a second."""
 import math
 import time

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tuilab.scenario import Scenario
+from tuilab.setting import read_setting
 from tuilab.source import Broken, lab_calls, lab_name, literal_text, parse_source, race_arms, read_text
 from tuilab.text import show
 
@@ -81,6 +82,19 @@ def _check_bullets(file: _File) -> Iterator[Finding]:
     for bullet in bullets:
         if not any(text and _is_same(bullet, text) for _, text in calls):
             yield Finding(file.line_of(bullet.split("\n")[0].rstrip()), f'no claim says "{show(_plain(bullet), 100)}"')
+
+
+def _check_settings(file: _File) -> Iterator[Finding]:
+    """What a claim advises is a setting; where an f-string puts a value, any will do."""
+    for call in file.calls("claim"):
+        for node in (keyword.value for keyword in call.keywords if keyword.arg == "advises"):
+            text = literal_text(ast.Call(node, [node], []))
+            if text is None:
+                continue
+            try:
+                read_setting(re.sub(r"\{[^{}]*\}", "1", text))
+            except ValueError as problem:
+                yield Finding(node.lineno, str(problem))
 
 
 def _check_params(file: _File) -> Iterator[Finding]:
@@ -177,5 +191,6 @@ def _count_params(function: ast.FunctionDef) -> int:
 
 
 _CHECKS = (
-    _check_sections, _check_bullets, _check_params, _check_signature, _check_shown, _check_cuda, _check_arms, _check_length
+    _check_sections, _check_bullets, _check_settings, _check_params, _check_signature, _check_shown, _check_cuda, _check_arms,
+    _check_length,
 )  # fmt: skip

@@ -184,6 +184,13 @@ class ClaimNotTestable(Event):
     needs: str
 
 
+class SettingAdvised(Event):
+    """If the claim is supported, this setting follows from it."""
+
+    text: str
+    setting: str
+
+
 class TextShown(Event):
     text: str
     title: str = ""
@@ -352,7 +359,8 @@ class Unknown(msgspec.Struct):
 
 Record = (
     RunStarted | StateChanged | WorkerStarted | WorkerExited | OutputCaptured | StopRequested | LeftoversEnded | SamplerEnded
-    | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared | ClaimNotTestable | TextShown
-    | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed
-    | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished | Sampled | GpuFound | Unavailable | VerdictReached
+    | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared | ClaimNotTestable
+    | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted | BlockTimed
+    | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished | Sampled | GpuFound
+    | Unavailable | VerdictReached
 )  # fmt: skip

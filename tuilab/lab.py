@@ -37,6 +37,7 @@ from tuilab.pending import Pending
 from tuilab.probes.env import cuda_facts, torch_facts
 from tuilab.race import Race, run_process_race, run_race
 from tuilab.ratio import flaw
+from tuilab.setting import read_setting
 
 _PROGRESS_PERIOD_S = 0.1
 _TEXT_LIMIT = 8_000  # characters
@@ -202,13 +203,17 @@ class Lab:
         margin: float = 0.03,
         cores: int = 0,
         lacks: str = "",
+        advises: str = "",
     ) -> None:
         """Claim something about a measured value, or (with `ratio="slow/fast"`) about two arms of a race still to come.
 
         With a value alone it must be True. The text is the bullet under `## Look for`, word for word. A claim about work in
         parallel says how many `cores` it needs: on a busier box it is inconclusive. Where the box `lacks` what the claim
-        needs, it is not testable here, whatever the value.
+        needs, it is not testable here, whatever the value. `advises` is the setting that follows where it is supported, as
+        in "OMP_NUM_THREADS=2".
         """
+        if advises:
+            self._journal.append(events.SettingAdvised(text=text, setting="=".join(read_setting(advises))))
         if lacks:
             return self.not_testable(text, lacks)
         op, want = claimed_bound(got, equals, at_most, at_least, between)

@@ -44,12 +44,32 @@ def read(file: str | os.PathLike[str]) -> Scenario:
         return replace(scenario, error=f"cannot be understood: {problem}")
 
 
+def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Scenario, bytes]:
+    """Return the scenario that a run kept, with its bytes; no link is followed."""
+    path = os.path.abspath(file)
+    scenario = Scenario(id=id, topic=topic, path=path)
+    try:
+        data = read_regular(path, _FILE_LIMIT)
+    except OSError as problem:
+        return replace(scenario, error=f"cannot be read: {problem.strerror}"), b""
+    try:
+        return _describe(scenario, _decode(data)), data
+    except (Broken, ValueError) as problem:
+        return replace(scenario, error=str(problem)), data
+    except (RecursionError, MemoryError):
+        return replace(scenario, error="too deeply nested to be understood"), data
+
+
 def read_text(path: str) -> str:
     """Return the source in a file, or raise Broken."""
     try:
         data = read_regular(path, _FILE_LIMIT, may_be_link=True)  # people link their scenarios into a folder
     except OSError as problem:
         raise Broken(f"cannot be read: {problem.strerror}") from problem
+    return _decode(data)
+
+
+def _decode(data: bytes) -> str:
     if b"\0" in data:
         raise Broken("a null byte", data[: data.index(b"\0")].count(b"\n") + 1)
     try:

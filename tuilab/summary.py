@@ -40,6 +40,7 @@ class Claim:
     needs: str = ""  # why it cannot be tested here
     verdict: events.VerdictReached | None = None
     declared_by: str = ""  # the writer that declared it first
+    advises: str = ""  # the setting that follows when it is supported
 
 
 @dataclass
@@ -231,6 +232,10 @@ def _claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNot
     _claim(summary, event.text).needs = event.needs
 
 
+def _setting_advised(summary: RunSummary, stream: str, event: events.SettingAdvised) -> None:
+    _claim(summary, event.text).advises = event.setting
+
+
 def _race_started(summary: RunSummary, stream: str, event: events.RaceStarted) -> None:
     _keep(summary.races, (stream, event))
 
@@ -349,6 +354,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.ClaimMeasured: _claim_measured,
     events.ClaimDeclared: _claim_declared,
     events.ClaimNotTestable: _claim_not_testable,
+    events.SettingAdvised: _setting_advised,
     events.TextShown: lambda summary, stream, event: _keep(summary.texts, event),
     events.ImageShown: _image_shown,
     events.ArtifactSaved: lambda summary, stream, event: _keep(summary.artifacts, event),

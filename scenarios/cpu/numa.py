@@ -106,6 +106,7 @@ def run(
         ratio="far/near",
         at_least=1.2,
         lacks="" if far_nodes else "two nodes with memory",
+        advises=f"LAUNCH_PREFIX=numactl --cpunodebind={node} --membind={node}",
     )
     if not far_nodes:
         return

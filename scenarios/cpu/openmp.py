@@ -89,7 +89,7 @@ def run(
         lab.text(f"threads: {threads}; the main one may use cores {main}, a loader worker cores {worker}", title=name)
     usual_s = (monotonic() - began) / 2
     lab.claim("OMP_NUM_THREADS=1 leaves torch one thread", rows[0][0], equals=1)
-    lab.claim("OMP_PROC_BIND leaves a loader worker one core", len(rows[1][2]), equals=1)
+    lab.claim("OMP_PROC_BIND leaves a loader worker one core", len(rows[1][2]), equals=1, advises="OMP_PROC_BIND=false")
 
     lab.stage(f"GOMP_CPU_AFFINITY={cores}")
     try:
@@ -108,6 +108,7 @@ def run(
         at_least=1.5,
         cores=2,
         lacks="" if every > 1 else "a second core",
+        advises=f"OMP_NUM_THREADS={every}",
     )
     if every > 1:
         a = torch.rand(size, size)

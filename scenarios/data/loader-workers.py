@@ -1,11 +1,10 @@
 """Workers pay when items are slow; loading time over training time says how many.
 
 With `num_workers=0` the training loop loads every item itself while the GPU waits. Workers are processes that load whole
-batches ahead of the loop. They cost their start (kept out of the races, plain to see in the charts) and the trip of each
-batch from process to process; for items in memory there is nothing else. Loading a batch takes `batch * item_ms`, training
-on it `train_ms`: the quotient is the number of workers that keeps the loop busy, and more are idle. The rule of the source,
-4 per GPU, knows neither of the two; on a box without a GPU it says 0. torch warns above one worker a core: right for items
-that compute (decoding), wrong for items that wait (disk, network). Training is a sleep: a loop that waits needs no core.
+batches ahead of the loop. They cost their start (kept out of the races) and the trip of each batch from process to process;
+for items in memory there is nothing else. Loading a batch takes `batch * item_ms`, training on it (here a sleep) `train_ms`:
+the quotient is the number of workers that keeps the loop busy; more are idle. The rule of the source, 4 per GPU, knows
+neither. torch warns above one worker a core: right for items that compute, wrong for items that wait (disk, network).
 
 ## Predict
 Loading a batch takes 40 ms, training on it 10 ms. How many times faster is an epoch with 4 workers than with none?
@@ -109,12 +108,13 @@ def run(
     lab.claim("with any number of workers every item arrives once and in order", all(o == list(range(items)) for o in orders))
     waited_s = sum(made.got - made.asked for made in epochs[0])
     lab.claim("without workers the loop waits at least as long as all items take", waited_s, at_least=items * item_ms / 1e3)
-
+    setting = f"DATALOADER_NUM_WORKERS={workers}"
     alone, at_hand = DataLoader(slow, batch), DataLoader(fast, batch)
     helped, sent = (DataLoader(data, batch, num_workers=workers, persistent_workers=True) for data in (slow, fast))
-    lab.stage("slow items: without workers against with them")
-    lab.claim("slow items: without workers an epoch takes at least twice as long", ratio="alone/helped", at_least=2)
+    lab.stage("without workers against with them: slow items, then items in memory")
+    lab.claim(
+        "slow items: without workers an epoch takes at least twice as long", ratio="alone/helped", at_least=2, advises=setting
+    )
     lab.race(alone=lambda: list(train(alone, train_ms)), helped=lambda: list(train(helped, train_ms)))
-    lab.stage("items in memory: the same")
     lab.claim("items in memory: with workers an epoch takes at least twice as long", ratio="sent/at_hand", at_least=2)
     lab.race(sent=lambda: list(train(sent, 0)), at_hand=lambda: list(train(at_hand, 0)))

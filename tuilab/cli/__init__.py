@@ -27,6 +27,8 @@ VERBS = {
     "import": "Unpack runs that were packed, here or on another box.",
     "verify": "Check that a run's record is whole.",
     "doctor": "Look at this box: what will disturb, slow or end a run here.",
+    "report": "What runs found, as a file: HTML, Markdown, JSON, CSV, JUnit and more.",
+    "advise": "The settings that follow from what was measured on this box.",
     "calibrate": "Measure how far verdicts about time can be trusted on this box.",
     "config": "What is set, and who says so.",
     "check": "Tell a scenario's author what is missing.",

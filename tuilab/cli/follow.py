@@ -30,6 +30,7 @@ class Outcome:
     is_quiet: bool = False
     has_chart: bool = False
     is_silent: bool = False  # whoever asked prints what came of it
+    report: str = ""  # a file that is written at the end
     runs: list[tuple[RunSummary, str, Path]] = field(default_factory=list)
     codes: list[ExitCode] = field(default_factory=list)
 
@@ -52,7 +53,16 @@ class Outcome:
             _print(json.dumps(document(self.runs, code), indent=2))
         elif len(self.runs) > 1 and not self.as_jsonl:
             _print(_overview(self.runs, style_of(sys.stdout)))
+        if self.report and self.runs:
+            self._write_report()
         return code
+
+    def _write_report(self) -> None:
+        from tuilab.reports.files import format_of, write
+
+        write([run_dir for _, _, run_dir in self.runs], self.report, format_of(self.report))
+        if self.report != "-" and not self.is_quiet:
+            _say(f"report: {show(self.report, 500)}")
 
 
 def run_all(orders: list[RunOrder], outcome: Outcome) -> ExitCode:

@@ -27,6 +27,11 @@ _BASE: list[click.Parameter] = [
     click.Option(["--budget"], type=options.Duration(), help="Repeat until the claims are decided, or this time is spent."),
     click.Option(["--timeout"], type=click.FloatRange(0, min_open=True), help="Stop it after so many seconds."),
     click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
+    click.Option(
+        ["--report"],
+        metavar="FILE",
+        help="Write a report at the end, also when it failed; its ending says the format. No screens.",
+    ),
     click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
     click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
     options.FPS,
@@ -137,7 +142,13 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         if scenario not in runnable:
             print(f"left out {scenario.id}: {scenario.error}", file=sys.stderr)
     if given["detach"]:
+        if given["report"]:
+            raise UsageError("--detach does not wait for the end; when it is there: tuilab report last -o FILE")
         return _detach(orders)
+    if given["report"]:
+        from tuilab.reports.files import check_target
+
+        check_target(given["report"])
     from tuilab.cli.follow import Outcome, run_all
 
     outcome = Outcome(
@@ -146,8 +157,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         is_strict=given["strict"],
         is_quiet=given["quiet"],
         has_chart=(given["plot"] or sys.stdout.isatty()) and not given["quiet"],
+        report=given["report"] or "",
     )
-    if not given["headless"] and not (given["as_json"] or given["as_jsonl"] or given["quiet"]):
+    if not any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report")):
         from tuilab import tui
 
         why = tui.why_not()

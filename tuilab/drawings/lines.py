@@ -181,3 +181,13 @@ def positive(line: Line) -> tuple[Line, int]:
     broken = np.concatenate([[0], np.cumsum(line.breaks | ~is_kept[1:] | ~is_kept[:-1])])
     breaks = np.diff(broken[kept]) > 0 if len(kept) else np.zeros(0, np.bool_)
     return replace(line, xs=line.xs[kept], lows=line.lows[kept], highs=line.highs[kept], breaks=breaks), hidden
+
+
+def thinned(line: Line, most: int) -> Line:
+    """Return a line of at most `most` points: the least and the greatest of neighbours, so that no spike and no gap is lost."""
+    if len(line.xs) <= most:
+        return line
+    starts = np.unique(np.linspace(0, len(line.xs), most, endpoint=False).astype(np.int64))
+    breaks = np.bitwise_or.reduceat(np.append(line.breaks, False), starts)[: len(starts) - 1]
+    lows, highs = np.minimum.reduceat(line.lows, starts), np.maximum.reduceat(line.highs, starts)
+    return replace(line, xs=line.xs[starts], lows=lows, highs=highs, breaks=breaks)

@@ -107,11 +107,16 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
 
 def _key_numbers(summary: RunSummary, style: Style, trust: str) -> str:
     """Return the numbers beside the claims: races, memory, peaks of the process and the GPUs."""
-    rows = [*_race_rows(summary), *_memory_rows(summary), *_resource_rows(summary)]
+    rows = key_numbers(summary)
     rows += [("calibration", trust)] if trust else []
     rows += [("not measured", f"{show(what)}: {show(why)}") for what, why in summary.unavailable.items()]
     label = max((len(name) for name, _ in rows), default=0)
     return "\n".join(f"{style.dim(name.ljust(label))}  {value}" for name, value in rows)
+
+
+def key_numbers(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
+    return [*_race_rows(summary), *_memory_rows(summary), *_resource_rows(summary)]
 
 
 def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:

@@ -1,11 +1,12 @@
 """The command lines that do what the screens do, ready to be pasted into a shell."""
 
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab import places
+from tuilab.commands import line as line
+from tuilab.commands import option_words
 from tuilab.errors import TuilabError
 from tuilab.scenario import Param, Value
 from tuilab.tui.draft import BUDGET, Draft, spelt
@@ -33,17 +34,8 @@ def check_words(path: str) -> list[str]:
     return ["tuilab", "check", path]
 
 
-def line(words: Sequence[str]) -> str:
-    """Return words as a shell takes them."""
-    return shlex.join(words)
-
-
 def _option(param: Param, value: Value) -> list[str]:
-    option = param.name.replace("_", "-")
-    if isinstance(value, bool):
-        return [f"--{option}" if value else f"--no-{option}"]
-    text = spelt(param, value)
-    return [f"--{option}={text}"] if text.startswith("-") else [f"--{option}", text]
+    return option_words(param.name, value if isinstance(value, bool) else spelt(param, value))
 
 
 def _folders(path: str, root: Path, folders: Sequence[str]) -> list[str]:

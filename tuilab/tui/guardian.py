@@ -73,5 +73,5 @@ def _wait_and_restore(terminal: int, ear: int, before: Any) -> None:
 
 
 def _are_screens_open(terminal: int) -> bool:
-    """Whether the keys that make signals are off: else a shell has the terminal, because the screens are suspended or not yet open."""
+    """Whether the keys that make signals are off; else a shell has the terminal: we are suspended, or not yet open."""
     return not termios.tcgetattr(terminal)[3] & termios.ISIG

@@ -2,55 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from textual.content import Content
 
-from tuilab.text import show_lines
+from tuilab.lesson import blocks
 
 _WIDEST = 88  # columns that are pleasant to read
-_LONGEST = 60_000  # characters; what is longer is no lesson
-_BULLET = re.compile(r"[-*] +")
-_OWN_LINE = re.compile(r"`--|>>> ")  # in "Try next" each option starts a line of its own
 _SPAN = re.compile(r"`([^`\n]{1,300})`|\*\*([^*\n]{1,300})\*\*|(?<![\w*])\*([^*\s][^*\n]{0,300})\*(?![\w*])")
 _STYLES = ("$text-secondary", "bold", "italic")
 
 Marker = Callable[[str], "tuple[Content, Content]"]  # the mark in the place of a bullet, and what follows the text
-
-
-class Block(NamedTuple):
-    """A piece of a lesson: `text`, `bullet`, `item` or `code`."""
-
-    kind: str
-    text: str
-
-
-def blocks(text: str) -> list[Block]:
-    """Return paragraphs, bullets and code of a text in their order."""
-    found: list[Block] = []
-    is_open = False  # whether the next line goes on with the last block
-    for line in show_lines(text[:_LONGEST]).split("\n"):
-        block = _begin(line, is_open)
-        if block is None:
-            found[-1] = Block(found[-1].kind, f"{found[-1].text} {line.strip()}")
-        elif block.kind:
-            found.append(block)
-        is_open = block is None or block.kind in ("text", "bullet", "item")
-    return found
-
-
-def _begin(line: str, is_open: bool) -> Block | None:
-    """Return the block that a line begins; None when it goes on with the last one, one without a kind when it is blank."""
-    stripped = line.strip()
-    if not stripped:
-        return Block("", "")
-    if bullet := _BULLET.match(stripped):
-        return Block("bullet", stripped[bullet.end() :])
-    if line.startswith("    ") and not is_open:
-        return Block("code", line[4:].rstrip())
-    if _OWN_LINE.match(stripped):
-        return Block("item", stripped)
-    return None if is_open else Block("text", stripped)
 
 
 def lay_out(text: str, width: int, marker: Marker | None = None) -> list[Content]:

@@ -86,7 +86,7 @@ class RunPage(Page):
             self.lab.tell(str(problem))
             self._is_frozen = True
             return
-        if self.lab.is_stalled or self.lab.is_link_slow and time.monotonic() - self._shown_at < _SLOW_S:
+        if self.lab.is_stalled or (self.lab.is_link_slow and time.monotonic() - self._shown_at < _SLOW_S):
             return
         if not self.following.is_caught_up:
             self.set_timer(0.005, self._turn)  # a long record is read in portions, and keys are answered between them

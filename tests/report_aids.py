@@ -1,0 +1,85 @@
+"""What tests of reports share: recorded runs as subjects, a run with hostile names, and a real browser."""
+
+import base64
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.record_journals import JOURNALS
+from tests.tui.made_up import make_run, started
+from tuilab import events
+from tuilab.reports.subject import Subject, read_subject
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+
+def recorded(name: str) -> Subject:
+    return read_subject(JOURNALS / name)
+
+
+def hostile_run(root: Path, text: str, *, advises: str = "") -> Path:
+    """Make a run in which every word that a scenario can choose is `text`."""
+    exact = events.Measured(numbers=[1.0])
+    run_dir = make_run(
+        root,
+        started(scenario=text, topic=text, title=text, params={"rows": text}, changed=["rows"], claims=[text], argv=[text]),
+        events.EnvironmentRecorded(part="box", facts={text: text, "deep": {text: [text]}}),
+        events.GpuFound(uuid=text, index=0, name=text, bytes_total=1),
+        events.Unavailable(what=text, reason=text),
+        events.StageEntered(name=text),
+        events.Logged(s=0, v={text: 1.0}, a=text),
+        events.Logged(s=1, v={text: float("nan")}, a=text),
+        events.Sampled(
+            processes=1, threads=1, cpu_percent=1.0, rss_bytes=1, gpus={text: {"memory_used_bytes": 1.0, text: 2.0}}
+        ),
+        events.ClaimMeasured(text=text, got=events.Measured(words=text), op="equals", want=exact, unit=text),
+        events.SettingAdvised(text=text, setting=advises or text),
+        events.TextShown(text=text, title=text),
+        events.ImageShown(title=text, rows=1, cols=1, cells=base64.b64encode(b"\x00").decode(), low=0, high=1, arm=text),
+        events.MemoryMeasured(name=text, values={text: 1.0}, arm=text),
+        events.ArtifactSaved(name=text, bytes_total=1, sha256=text),
+        events.BlockTimed(arm=text, round=0, slot=0, loops=1, wall_ns=1000, cpu_ns=1000),
+        events.RaceFinished(arms=[text], is_same=False, difference=text),
+        events.ScenarioFailed(type=text, message=text, traceback=text, hint=text),
+        events.LeftoversEnded(processes=[text], count=1),
+        events.VerdictReached(text=text, verdict="SUPPORTED", rule="r", why=text),
+        events.StateChanged(state="failed", reason=text),
+        end="f00d00",
+    )
+    (run_dir / "scenario.py").write_text(f'"""{text}"""\n# {text}\ndef run(lab): pass\n')
+    return run_dir
+
+
+def browse(page: Path, *flags: str) -> str:
+    """Open a page in a headless browser with a profile of its own and return what it printed."""
+    assert CHROMIUM is not None
+    usual = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={page.parent / 'profile'}")
+    done = subprocess.run([CHROMIUM, *usual, *flags, page.as_uri()], capture_output=True, text=True, timeout=100)
+    return done.stdout
+
+
+class Elements(HTMLParser):
+    """The elements of a page as (tag, attributes), and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def of(self, tag: str, **wanted: str) -> list[dict[str, str]]:
+        """Return the attributes of elements of a tag that have certain ones (`class_` for class)."""
+        named = {name.rstrip("_"): value for name, value in wanted.items()}
+        return [
+            has for found, has in self.found if found == tag and all(has.get(name) == value for name, value in named.items())
+        ]

@@ -1,0 +1,155 @@
+"""`tuilab report` and `tuilab run --report`: which format, where to, and what is said when it cannot be."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.record_journals import JOURNALS
+from tuilab.reports.files import ENDINGS, format_of
+
+Tuilab = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def runs(root: Path) -> Path:
+    """A folder with two recorded runs; the tour is the older one."""
+    for at, name in enumerate(("tour", "not-a-number"), 1):
+        shutil.copytree(JOURNALS / name, root / f"2027010{at}T000000000Z-{name}-aaaaa{at}")
+    return root
+
+
+@pytest.mark.parametrize("ending", [ending for ending in ENDINGS if ending != ".tfevents"])
+def test_the_ending_says_the_format(tuilab: Tuilab, runs: Path, tmp_path: Path, ending: str) -> None:
+    target = tmp_path / f"tour{ending}"
+
+    done = tuilab("report", "aaaaa1", "-o", str(target))
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"1 run: {target}\n")
+    assert target.stat().st_size > 500
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted", "kind"),
+    [("a.trace.json", "", "trace"), ("a.JSON", "", "json"), ("-", "", "md"), ("-", "csv", "csv"), ("a.txt", "html", "html")],
+)
+def test_the_longest_ending_counts_and_as_overrides_it(target: str, wanted: str, kind: str) -> None:
+    assert format_of(target, wanted) == kind
+
+
+def test_an_unknown_ending_names_the_known_ones(tuilab: Tuilab, runs: Path) -> None:
+    done = tuilab("report", "last", "-o", "x.doc")
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "tuilab: x.doc does not say which format it is; end it in one of .html, .htm, .md, .json, .csv, .xml, .trace.json, "
+        ".pyperf.json, .tfevents, or say --as\n"
+    )
+
+
+def test_without_a_target_it_asks_for_one(tuilab: Tuilab, runs: Path) -> None:
+    done = tuilab("report", "last")
+
+    assert done.returncode == 2 and "say where the report goes: -o report.html" in done.stderr
+
+
+def test_a_place_that_cannot_be_written_ends_in_5_and_leaves_nothing(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+    done = tuilab("report", "last", "-o", str(tmp_path / "nowhere" / "x.md"))
+
+    assert done.returncode == 5
+    assert "No such file or directory; name another file with -o" in done.stderr
+
+
+def test_a_full_disk_ends_in_5(tuilab: Tuilab, runs: Path) -> None:
+    done = tuilab("report", "last", "-o", "/dev/full", "--as", "html")
+
+    assert done.returncode == 5
+    assert "cannot write /dev/full: No space left on device" in done.stderr
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_dash_is_stdout(tuilab: Tuilab, runs: Path) -> None:
+    done = tuilab("report", "last", "-o", "-")
+
+    assert done.stdout.startswith("# A loss that overflows\n") and done.stderr == ""
+
+
+def test_several_runs_and_all_open_with_the_box(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+    done = tuilab("report", "all", "-o", "-")
+
+    assert "# What holds on this box" in done.stdout
+    assert "2 runs; 4 of 8 claims supported" in done.stdout
+    assert "## Could not be tested here, and why" in done.stdout
+    assert "## Never run on this box\n\n- basics/curve-fit" in done.stdout
+
+
+def test_a_summary_of_a_job_is_appended_to_its_file(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+
+    done = tuilab("report", "aaaaa1", "--github", env={"GITHUB_STEP_SUMMARY": str(summary)})
+
+    assert done.returncode == 0
+    assert summary.read_text().startswith("before\n# Everything that a run can show\n")
+
+
+def test_without_a_job_the_summary_has_nowhere_to_go(tuilab: Tuilab, runs: Path) -> None:
+    done = tuilab("report", "last", "--github", env={"GITHUB_STEP_SUMMARY": ""})
+
+    assert done.returncode == 2 and "GITHUB_STEP_SUMMARY is not set, so say where" in done.stderr
+
+
+def test_a_run_writes_its_report_at_the_end_also_when_it_failed(tuilab: Tuilab, tmp_path: Path) -> None:
+    scenario = tmp_path / "broken.py"
+    scenario.write_text(
+        '"""It breaks."""\nfrom tuilab import Lab\n\n\ndef run(lab: Lab) -> None:\n    raise KeyError("gone")\n'
+    )
+    target = tmp_path / "broken.json"
+
+    done = tuilab("run", str(scenario), "--report", str(target))
+
+    (run,) = json.loads(target.read_text())["runs"]
+    assert done.returncode == 4
+    assert done.stderr.endswith(f"report: {target}\n")
+    assert (run["state"], run["failure"]["type"], run["command"][:3]) == (
+        "failed",
+        "KeyError",
+        ["tuilab", "run", str(scenario)],
+    )
+
+
+@pytest.mark.parametrize(("target", "code"), [("x.doc", 2), ("nowhere/x.md", 5)])
+def test_a_report_that_cannot_be_written_stops_the_run_before_it_starts(
+    tuilab: Tuilab, root: Path, target: str, code: int
+) -> None:
+    done = tuilab("run", "softmax", "--quick", "--report", target)
+
+    assert done.returncode == code
+    assert not root.exists()
+
+
+def test_the_front_never_loads_torch_or_the_screens_for_a_report(runs: Path) -> None:
+    code = "from tuilab.reports import html, files; from tuilab.reports.subject import read_subject; import sys; "
+    code += f"from pathlib import Path; html.render([read_subject(Path({str(JOURNALS / 'tour')!r}))]); print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert {"torch", "textual", "matplotlib", "scipy"} & set(done.stdout.split()) == set()
+
+
+def test_events_for_tensorboard_say_what_is_missing_or_are_written(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+    target = tmp_path / "tour.tfevents"
+
+    done = tuilab("report", "aaaaa1", "-o", str(target))
+
+    if done.returncode == 3:
+        assert "pip install tensorboard" in done.stderr
+    else:
+        assert len(list(target.rglob("events.out.tfevents.*"))) > 10
+    assert all(os.path.commonpath([target, path]) == str(target) for path in target.rglob("*"))

@@ -1,0 +1,176 @@
+"""The HTML report: complete without scripts, right in its charts, inert whatever a run is called. A real browser judges."""
+
+import http.server
+import math
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.record_journals import JOURNALS
+from tests.report_aids import Elements, browse, hostile_run, needs_chromium, recorded
+from tuilab.reports import html
+from tuilab.reports.subject import read_subject
+
+ALL = [path.name for path in sorted(JOURNALS.iterdir()) if path.is_dir() and (path / "journal").is_dir()]
+
+
+@pytest.fixture
+def visitors() -> Iterator[tuple[int, list[str]]]:
+    """A server that notes what is asked of it: its port and the paths."""
+    asked: list[str] = []
+
+    class Note(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            return None
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Note)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port, asked
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_recorded_run_has_a_report_below_the_limit_that_says_what_it_claimed(name: str) -> None:
+    subject = recorded(name)
+
+    page = html.render([subject])
+
+    elements = Elements(page)
+    assert len(page.encode()) < 300_000
+    for claim in subject.summary.claims.values():
+        assert claim.text in elements.text
+        assert claim.verdict is not None and claim.verdict.verdict in elements.text
+    assert subject.title in elements.text
+
+
+def test_it_says_estimate_interval_noise_floor_command_lesson_source_and_environment() -> None:
+    text = Elements(html.render([recorded("tour")])).text
+
+    assert "two/one 1.99 [1.92, 2.06] (95 %)" in text
+    assert "claimed at least 1.5; noise floor ±3.2 %" in text
+    assert "tuilab run tour --repeat 6 --headless" in text
+    assert "A run with a loss that ends in Inf and NaN" in text
+    assert "x = x - rate * 4 * x**3" in text
+    assert "2.13.0+cpu" in text
+    assert "25 of 152 timed blocks were disturbed" in text
+
+
+def test_a_failed_run_says_what_went_wrong_and_what_is_missing() -> None:
+    text = Elements(html.render([recorded("crash-in-the-third-repeat")])).text
+
+    assert "ArmFailed: ended by SIGSEGV" in text
+    assert "The run ended as failed" in text
+    assert "Not measured: gpu (no NVIDIA driver (libnvidia-ml.so.1 not found))." in text
+
+
+def test_no_address_leads_out_of_the_page() -> None:
+    page = html.render([recorded("tour"), recorded("outliers")])
+
+    elements = Elements(page)
+    addresses = [has[name] for _, has in elements.found for name in ("src", "href", "srcset", "action", "data") if name in has]
+    assert [address for address in addresses if not address.startswith(("data:image/png;base64,", "#run-", "#settings"))] == []
+    assert "url(" not in page and "@import" not in page
+
+
+@needs_chromium
+def test_the_charts_in_the_browser_have_the_points_that_were_logged(tmp_path: Path) -> None:
+    subject = recorded("tour")
+    (page := tmp_path / "tour.html").write_text(html.render([subject]))
+
+    curves = Elements(browse(page, "--dump-dom")).of("g", class_="curve")
+
+    careful, bold = curves[0], curves[1]
+    series = subject.summary.series["loss", "careful", "worker-0"]
+    assert [int(step) for step in careful["data-x"].split()] == series.steps
+    assert [float(value) for value in careful["data-low"].split()] == pytest.approx(series.lows, rel=1e-5)
+    bads = [pair.split(":") for pair in bold["data-bad"].split()]
+    expected = subject.summary.series["loss", "bold", "worker-0"].bad
+    assert [(int(at), what) for at, what in bads] == [(bad.step, "nan" if math.isnan(bad.value) else "inf") for bad in expected]
+    assert len(bads) == 28
+
+
+@needs_chromium
+def test_the_value_under_the_pointer_is_shown_where_scripts_run(tmp_path: Path) -> None:
+    page = html.render([recorded("tour")])
+    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)  # or it would refuse the test's own script
+    point = """<script>
+      const svg = document.querySelector("figure.chart > svg"), box = svg.getBoundingClientRect();
+      svg.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width * 0.5, clientY: box.top + 50}));
+    </script>"""
+    (file := tmp_path / "tour.html").write_text(page.replace("</body>", point + "</body>"))
+
+    shown = re.search(r'<div class="reading"[^>]*>([^<]*)', browse(file, "--dump-dom", "--window-size=1200,900"))
+
+    assert shown is not None
+    assert shown[1].splitlines()[0] == "step 13"
+    assert "B bold  nan" in shown[1]
+
+
+@needs_chromium
+def test_hostile_names_ask_for_nothing_run_nothing_and_stay_words(tmp_path: Path, visitors: tuple[int, list[str]]) -> None:
+    port, asked = visitors
+    away = f"http://127.0.0.1:{port}"
+    text = (
+        f"</style></script></title></pre>\"'><script src={away}/s></script><script>document.title='owned'</script>"
+        f"<img src={away}/i onerror=\"document.title='owned'\"><svg onload=alert(1)><link rel=stylesheet href={away}/c>"
+        f"<meta http-equiv=refresh content='0;url={away}/m'><iframe src={away}/f></iframe>"
+        f'<a href="javascript:alert(1)">x</a>{{{{ 7*7 }}}}{{% raw %}}![x]({away}/md)<base href={away}/>'
+    )
+    runs = [read_subject(hostile_run(tmp_path / at, text)) for at in ("one", "two")]
+    for at, subjects in enumerate((runs[:1], runs)):
+        (page := tmp_path / f"{at}.html").write_text(html.render(subjects))
+
+        dom = browse(page, "--dump-dom", "--virtual-time-budget=3000")
+
+        elements = Elements(dom)
+        assert asked == []
+        assert "owned" not in dom.partition("</title>")[0].rpartition("<title>")[2].replace("document.title='owned'", "")
+        assert len(elements.of("script")) == 1 and len(elements.of("style")) == 1 and len(elements.of("meta")) == 5
+        assert elements.of("iframe") == elements.of("base") == elements.of("link") == []
+        assert [img for img in elements.of("img") if not img["src"].startswith("data:image/png;base64,")] == []
+        assert [has for _, has in elements.found if any(name.startswith("on") for name in has)] == []
+        assert "{{ 7*7 }}" in elements.text
+
+
+@needs_chromium
+def test_it_prints(tmp_path: Path) -> None:
+    (page := tmp_path / "tour.html").write_text(html.render([recorded("tour")]))
+    paper = tmp_path / "tour.pdf"
+
+    browse(page, f"--print-to-pdf={paper}", "--no-pdf-header-footer")
+
+    data = paper.read_bytes()
+    assert data.startswith(b"%PDF-")
+    assert len(re.findall(rb"/Type\s*/Page\b", data)) >= 3  # the closed parts, the source among them, are printed, too
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [500, 1280])  # no window of chromium is narrower
+def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int) -> None:
+    page = re.sub(
+        r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html.render([recorded("tour"), recorded("outliers")])
+    )
+    measure = "<script>document.body.dataset.wide = document.documentElement.scrollWidth - innerWidth</script>"
+    (file := tmp_path / "tour.html").write_text(page.replace("</body>", measure + "</body>"))
+
+    (body,) = Elements(browse(file, "--dump-dom", f"--window-size={width},900")).of("body")
+
+    assert int(body["data-wide"]) <= 0
+
+
+def test_a_report_of_many_runs_stays_below_two_megabytes() -> None:
+    subjects = [recorded(name) for name in ALL] * 7
+
+    page = html.render(subjects)
+
+    assert len(subjects) > 56
+    assert len(page.encode()) < 2_000_000

@@ -1,0 +1,52 @@
+"""Divides a lesson into paragraphs, bullets and code, for whoever shows it. No markup parser ever sees the text."""
+
+import re
+from typing import NamedTuple
+
+from tuilab.text import show_lines
+
+_LONGEST = 60_000  # characters; what is longer is no lesson
+_BULLET = re.compile(r"[-*] +")
+_OWN_LINE = re.compile(r"`--|>>> ")  # in "Try next" each option starts a line of its own
+_CODE = re.compile(r"`([^`\n]{1,300})`")
+
+
+class Block(NamedTuple):
+    """A piece of a lesson: `text`, `bullet`, `item` or `code`."""
+
+    kind: str
+    text: str
+
+
+def blocks(text: str) -> list[Block]:
+    """Return paragraphs, bullets and code of a text in their order."""
+    found: list[Block] = []
+    is_open = False  # whether the next line goes on with the last block
+    for line in show_lines(text[:_LONGEST]).split("\n"):
+        block = _begin(line, is_open)
+        if block is None:
+            found[-1] = Block(found[-1].kind, f"{found[-1].text} {line.strip()}")
+        elif block.kind:
+            found.append(block)
+        is_open = block is None or block.kind in ("text", "bullet", "item")
+    return found
+
+
+def code_parts(text: str) -> list[tuple[bool, str]]:
+    """Return a paragraph as (is it code, words)."""
+    parts = _CODE.split(text)
+    return [(at % 2 == 1, part) for at, part in enumerate(parts) if part]
+
+
+def _begin(line: str, is_open: bool) -> Block | None:
+    """Return the block that a line begins; None when it goes on with the last one, one without a kind when it is blank."""
+    stripped = line.strip()
+    if not stripped:
+        return Block("", "")
+    if bullet := _BULLET.match(stripped):
+        return Block("bullet", stripped[bullet.end() :])
+    if line.startswith("    ") and not is_open:
+        return Block("code", line[4:].rstrip())
+    if _OWN_LINE.match(stripped):
+        return Block("item", stripped)
+    return None if is_open else Block("text", stripped)

@@ -1,0 +1,150 @@
+"""Writes a report in the format that is wanted, whole or not at all."""
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from tuilab.errors import CannotRecord, TuilabError, UsageError
+from tuilab.reports.subject import Subject, read_subject
+from tuilab.scenario import Scenario
+from tuilab.text import show
+
+# How a file's name ends -> the format; the longest ending that fits is taken.
+ENDINGS = {
+    ".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".csv": "csv", ".xml": "junit",
+    ".trace.json": "trace", ".pyperf.json": "pyperf", ".tfevents": "tensorboard",
+}  # fmt: skip
+FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
+STDOUT = "-"
+
+
+def format_of(target: str, wanted: str = "") -> str:
+    """Return the format of a file: the one that is wanted, else the one that its ending tells."""
+    if wanted:
+        return wanted
+    if target == STDOUT:
+        return "md"
+    found = [ending for ending in ENDINGS if target.lower().endswith(ending)]
+    if not found:
+        known = ", ".join(ENDINGS)
+        raise UsageError(f"{show(target, 200)} does not say which format it is; end it in one of {known}, or say --as")
+    return ENDINGS[max(found, key=len)]
+
+
+def write(
+    runs: Sequence[Path], target: str, kind: str, *, known: Sequence[Scenario] = (), limit: int = 0, is_appended: bool = False
+) -> None:
+    """Write the report on some runs to a file, or to stdout for `-`."""
+    if kind == "tensorboard":
+        from tuilab.reports.tensorboard import export
+
+        export(read_subjects(runs), target)
+        return
+    _put(target, _pieces(kind, read_subjects(runs), known, limit), is_appended=is_appended)
+
+
+def write_text(target: str, text: str) -> None:
+    """Write a text to a file, or to stdout for `-`."""
+    _put(target, [text])
+
+
+def check_target(target: str, wanted: str = "") -> str:
+    """Return the format of a report that will be written later; say now what can be known to fail then."""
+    kind = format_of(target, wanted)
+    folder = os.path.dirname(os.path.abspath(target))
+    if target != STDOUT and (os.path.isdir(target) or not os.path.isdir(folder) or not os.access(folder, os.W_OK)):
+        what = "it is a folder" if os.path.isdir(target) else f"{show(folder, 300)} is no folder that can be written to"
+        raise CannotRecord(f"cannot write {show(target, 300)}: {what}; name another file")
+    return kind
+
+
+def read_subjects(runs: Sequence[Path]) -> list[Subject]:
+    """Read runs; of several, one that cannot be read is named and left out."""
+    if len(runs) == 1:
+        return [read_subject(runs[0])]
+    found = []
+    for run_dir in runs:
+        try:
+            found.append(read_subject(run_dir))
+        except TuilabError as problem:
+            print(f"tuilab: left out {show(run_dir.name)}: {show(str(problem))}", file=sys.stderr)
+    return found
+
+
+def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> None:
+    if target == STDOUT:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        return
+    try:
+        if is_appended:
+            _append(target, pieces)
+        else:
+            _replace(target, pieces)
+    except OSError as problem:
+        why = problem.strerror or str(problem)
+        raise CannotRecord(f"cannot write {show(target, 300)}: {why}; name another file with -o") from problem
+
+
+def _pieces(kind: str, subjects: list[Subject], known: Sequence[Scenario], limit: int) -> Iterable[str]:
+    """Return the report in pieces; a format is loaded when it is wanted."""
+    if kind == "html":
+        from tuilab.reports import html
+
+        return [html.render(subjects, known)]
+    if kind == "md":
+        from tuilab.reports import markdown
+
+        return [markdown.render(subjects, known, limit)]
+    if kind == "csv":
+        from tuilab.reports import csv
+
+        return csv.render(subjects)
+    if kind == "junit":
+        from tuilab.reports import junit
+
+        return [junit.render(subjects)]
+    return [json.dumps(_plain_data(kind)(subjects), indent=1, allow_nan=False), "\n"]
+
+
+def _plain_data(kind: str) -> Callable[[Sequence[Subject]], object]:
+    if kind == "trace":
+        from tuilab.reports.trace import trace
+
+        return trace
+    if kind == "pyperf":
+        from tuilab.reports.pyperf import pyperf
+
+        return pyperf
+    from tuilab.reports.full import full
+
+    return full
+
+
+def _replace(target: str, pieces: Iterable[str]) -> None:
+    """Put a file in the place of an older one at once; what is no file (a pipe, /dev/stdout) is written into."""
+    path = os.path.realpath(target)
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        _write_all(os.open(path, os.O_WRONLY | os.O_CLOEXEC), pieces)
+        return
+    temporary = f"{path}.{os.getpid()}.part"
+    try:
+        _write_all(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), pieces)
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def _append(target: str, pieces: Iterable[str]) -> None:
+    _write_all(os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666), pieces)
+
+
+def _write_all(fd: int, pieces: Iterable[str]) -> None:
+    with open(fd, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+        for piece in pieces:
+            file.write(piece)

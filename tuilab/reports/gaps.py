@@ -1,0 +1,52 @@
+"""What a report cannot show: what went wrong, what was lost, what was not measured. Nobody should have to guess."""
+
+from tuilab.reports.subject import Subject
+from tuilab.summary import RunSummary
+from tuilab.text import plural, show
+
+
+def gaps(subject: Subject) -> list[str]:
+    """Return a sentence for each thing that is missing in a run, the gravest first."""
+    summary = subject.summary
+    return [*_ending(summary, subject.state), *_record(summary), *subject.reading_gaps, *_unmeasured(summary, subject)]
+
+
+def _ending(summary: RunSummary, state: str) -> list[str]:
+    found = []
+    if state == "lost":
+        found.append("The run is lost: its supervisor is gone, and what it did after the last record is not known.")
+    elif not summary.is_over:
+        found.append(f"The run is not over ({show(state)}): this is how it stood when the report was written.")
+    elif state != "succeeded":
+        found.append(f"The run ended as {show(state)}{f': {show(summary.reason)}' if summary.reason else ''}.")
+    if summary.box_lacks:
+        found.append(f"It could not be tested on this box, which lacks {show(summary.box_lacks)}.")
+    if summary.leftovers:
+        names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
+        found.append(f"{plural(summary.leftover_count, 'process', 'processes')} were left behind and ended: {names}.")
+    return found
+
+
+def _record(summary: RunSummary) -> list[str]:
+    damage = summary.damage
+    counts = {
+        plural(damage.corrupt_count, "line"): "corrupt and left out",
+        plural(damage.missing_count, "record"): "missing from the journal",
+        plural(damage.lost_count, "measured record"): "never written: the disk did not take them",
+        plural(damage.unknown_count, "record"): "of a kind that this tuilab does not know",
+    }
+    found = [f"{count}: {what}." for count, what in counts.items() if not count.startswith("0 ")]
+    for stream, output in summary.outputs.items():
+        if dropped := output.bytes_total - output.bytes_head - output.bytes_tail:
+            found.append(f"{show(stream)}: {dropped} of {output.bytes_total} bytes in the middle were dropped.")
+    return found
+
+
+def _unmeasured(summary: RunSummary, subject: Subject) -> list[str]:
+    found = [f"Not measured: {show(what)} ({show(why)})." for what, why in summary.unavailable.items()]
+    if disturbed := sum(block.is_disturbed for blocks in summary.blocks.values() for block in blocks):
+        total = sum(map(len, summary.blocks.values()))
+        found.append(f"{disturbed} of {plural(total, 'timed block')} were disturbed, by the sensors, and do not count.")
+    if subject.source_note:
+        found.append(f"Source: {subject.source_note}.")
+    return found

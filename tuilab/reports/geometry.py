@@ -1,0 +1,296 @@
+"""The charts of a report as shapes: where every line, mark and tick is. The template only writes them down as SVG."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tuilab.drawings.axis import Axis, x_axis, y_axis
+from tuilab.drawings.legend import letter
+from tuilab.drawings.lines import Floats, Line, bad_points, positive, thinned
+from tuilab.drawings.spreads import Spread
+from tuilab.drawings.units import number
+from tuilab.reports.panels import Panel
+from tuilab.text import plural
+
+WIDTH, HEIGHT = 640, 240
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 626, 22, 208
+_ALL_POINTS = 4000  # of one chart, divided among its lines
+_MARK_EVERY = 3  # pixels; nearer ones would be drawn on each other
+LOOKS = 6
+
+
+@dataclass(frozen=True)
+class Tick:
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place where there was no number: `nan`, `inf` (both at the top edge) or `-inf` (at the bottom)."""
+
+    x: float
+    y: float
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line: its path, and its points as words, for whoever reads them back from the page."""
+
+    label: str
+    letter: str
+    look: int
+    path: str
+    dots: tuple[tuple[float, float], ...]  # points without neighbours
+    marks: tuple[Mark, ...]
+    xs: str
+    lows: str
+    highs: str
+    bads: str
+    is_one_of_many: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the legend says of the lines of one look."""
+
+    letter: str
+    look: int
+    label: str
+    value: str
+    bad: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    title: str
+    about: str  # what the axes are
+    curves: tuple[Curve, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    x_ticks: tuple[Tick, ...] = ()
+    y_ticks: tuple[Tick, ...] = ()
+    notes: tuple[str, ...] = ()
+    letters: tuple[tuple[float, float, Entry], ...] = field(default=())
+    x_unit: str = "step"
+    low_x: float = 0.0
+    high_x: float = 1.0
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = _LEFT
+    right: int = _RIGHT
+    top: int = _TOP
+    bottom: int = _BOTTOM
+
+
+def draw(panel: Panel, share: float = 1.0) -> Chart:
+    """Return the shapes of a panel; `share` of the usual number of points, where a report has many charts."""
+    about = f"{panel.unit or 'value'}{', logarithmic' if panel.is_log else ''} over {'seconds' if panel.is_timed else 'steps'}"
+    lines = [line for line in panel.lines if not line.is_empty]
+    if not lines:
+        return Chart(panel.title, about, notes=(panel.reason or "no points",))
+    most = max(int(share * _ALL_POINTS / len(lines)), 30)
+    cut = [positive(line)[0] if panel.is_log else line for line in lines]
+    hidden = sum(positive(line)[1] for line in lines) if panel.is_log else 0
+    thin = [thinned(line, most) for line in cut]
+    x, y = _axes(panel, lines, thin)
+    curves = [_curve(line, shown, x, y, lines) for line, shown in zip(lines, thin, strict=True)]
+    entries = _entries(lines, panel.unit)
+    notes = [f"{plural(panel.left_out, 'line')} more {'are' if panel.left_out > 1 else 'is'} not drawn"] * bool(panel.left_out)
+    notes += [f"{plural(hidden, 'value')} at or below zero {'have' if hidden > 1 else 'has'} no logarithm"] * bool(hidden)
+    x_ticks = [Tick(_px(share), label) for share, label in x.ticks if -1e-9 <= share <= 1 + 1e-9]
+    y_ticks = [Tick(_py(share), label) for share, label in y.ticks if -1e-9 <= share <= 1 + 1e-9]
+    return Chart(
+        panel.title, about, tuple(curves), tuple(entries), tuple(x_ticks), tuple(y_ticks), tuple(notes),
+        tuple(_letters(thin, x, y, entries)), "seconds" if panel.is_timed else "step", x.low, x.high,
+    )  # fmt: skip
+
+
+def _axes(panel: Panel, lines: Sequence[Line], thin: Sequence[Line]) -> tuple[Axis, Axis]:
+    places = [float(end) for line in lines for part in (line.xs, line.bad_xs) if len(part) for end in (part[0], part[-1])]
+    values = [float(v) for line in thin if len(line.xs) for v in (line.lows.min(), line.highs.max())] or [0.0, 1.0]
+    low, high = min(places), max([*places, *(line.last_x for line in lines if math.isfinite(line.last_x))])
+    is_log = panel.is_log and min(values) > 0
+    return x_axis(low, high, "time" if panel.is_timed else "", 6), y_axis(
+        min(values), max(values), panel.unit, 5, is_log=is_log
+    )
+
+
+def _px(share: float) -> float:
+    return round(_LEFT + min(max(share, -0.5), 1.5) * (_RIGHT - _LEFT), 1)
+
+
+def _py(share: float) -> float:
+    return round(_BOTTOM - min(max(share, -0.5), 1.5) * (_BOTTOM - _TOP), 1)
+
+
+def _curve(line: Line, shown: Line, x: Axis, y: Axis, lines: Sequence[Line]) -> Curve:
+    path, dots = _path(shown, x, y)
+    bad_xs, bad_values = line.bad_xs, line.bad_values
+    same = sum(other.look == line.look for other in lines)
+    return Curve(
+        line.label, letter(line.look), line.look % LOOKS, path, dots, tuple(_marks(line, x)),
+        _words(shown.xs), _words(shown.lows), _words(shown.highs),
+        " ".join(f"{_word(at)}:{_word(value)}" for at, value in zip(bad_xs.tolist(), bad_values.tolist(), strict=True)),
+        same > 1,
+    )  # fmt: skip
+
+
+def _path(line: Line, x: Axis, y: Axis) -> tuple[str, tuple[tuple[float, float], ...]]:
+    """Return the line as an SVG path: through the least and the greatest of each place; and the points that stand alone."""
+    across = [_px(share) for share in x.shares(line.xs).tolist()]
+    lows, highs = ([_py(share) for share in y.shares(values).tolist()] for values in (line.lows, line.highs))
+    is_broken = [True, *line.breaks.tolist(), True]
+    parts, dots = [], []
+    before = 0.0
+    for at, (px, low, high) in enumerate(zip(across, lows, highs, strict=True)):
+        if is_broken[at] and is_broken[at + 1] and low == high:
+            dots.append((px, low))
+        first, second = (high, low) if abs(before - high) < abs(before - low) else (low, high)
+        parts.append(f"{'M' if is_broken[at] else 'L'}{px:g} {first:g}" + (f"V{second:g}" if second != first else ""))
+        before = second
+    return "".join(parts), tuple(dots)
+
+
+def _marks(line: Line, x: Axis) -> list[Mark]:
+    found: dict[tuple[int, str], Mark] = {}
+    xs, values = bad_points(line)
+    for place, share, value in zip(xs.tolist(), x.shares(xs).tolist(), values.tolist(), strict=True):
+        kind = "nan" if value != value else "inf" if value > 0 else "-inf"
+        px = _px(share)
+        words = f"{number(value)} at {place:g}{', ' + line.label if line.label else ''}"
+        found.setdefault((int(px / _MARK_EVERY), kind), Mark(px, _BOTTOM - 5 if kind == "-inf" else _TOP - 8, kind, words))
+    return list(found.values())
+
+
+def _entries(lines: Sequence[Line], unit: str) -> list[Entry]:
+    looks: dict[int, list[Line]] = {}
+    for line in lines:
+        looks.setdefault(line.look, []).append(line)
+    return [_entry(look, group, unit) for look, group in sorted(looks.items())]
+
+
+def _entry(look: int, group: Sequence[Line], unit: str) -> Entry:
+    last = [number(line.last, unit) for line in group[-1:]]
+    bad = sum(line.bad_count for line in group)
+    first = min((float(line.bad_xs[0]) for line in group if len(line.bad_xs)), default=0.0)
+    words = f"{bad} not finite, the first at {first:g}" if bad else ""
+    label = group[0].label or ("all" if len(group) > 1 else "")
+    many = f" ({len(group)} lines)" if len(group) > 1 else ""
+    return Entry(letter(look), look % LOOKS, label + many, f"last {last[0]}", words)
+
+
+def _letters(lines: Sequence[Line], x: Axis, y: Axis, entries: Sequence[Entry]) -> list[tuple[float, float, Entry]]:
+    """Return a letter at the end of each look's line, so that colour is not needed to tell them apart."""
+    if len(entries) < 2:
+        return []
+    found, taken = [], list[float]()
+    known = {entry.letter: entry for entry in entries}
+    for line in lines:
+        entry = known.pop(letter(line.look), None)
+        if entry is None or not len(line.xs):
+            continue
+        px, py = _px(x.share(float(line.xs[-1]))), _py(y.share(float(line.highs[-1])))
+        while any(abs(py - other) < 11 for other in taken):
+            py += 11
+        taken.append(py)
+        found.append((min(px + 4, _RIGHT + 3), min(py + 4, _BOTTOM + 4), entry))
+    return found
+
+
+def _words(values: Floats) -> str:
+    return " ".join(map(_word, values.tolist()))
+
+
+def _word(value: float) -> str:
+    """Return a number in the fewest characters that six digits take; a step exactly."""
+    if value != value or math.isinf(value):
+        return "nan" if value != value else "inf" if value > 0 else "-inf"
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """The spread of one arm."""
+
+    spread: Spread
+    words: str
+    look: int
+    y: float
+    least: float
+    low: float
+    mid: float
+    high: float
+    greatest: float
+
+
+@dataclass(frozen=True)
+class Timings:
+    rows: tuple[Row, ...]
+    ticks: tuple[Tick, ...]
+    band: tuple[float, float] | None  # the noise floor around the first arm
+    noise: str
+    height: int
+    width: int = WIDTH
+    left: int = 150
+    right: int = 560
+
+
+def draw_spreads(found: Sequence[Spread], noise: float | None) -> Timings:
+    """Return the shapes of the arms' times over one axis."""
+    known = [one for one in found if all(map(math.isfinite, (one.least, one.greatest)))]
+    if not known:
+        return Timings((), (), None, "", 0)
+    least, greatest = min(one.least for one in known), max(one.greatest for one in known)
+    is_log = least > 0 and greatest / least > 50
+    axis = y_axis(least if is_log or least > 0.7 * greatest else 0.0, greatest, "s", 5, is_log=is_log)
+    frame = Timings((), (), None, "", 30 * len(known) + 34)
+
+    def place(value: float) -> float:
+        return round(frame.left + min(max(axis.share(value), 0.0), 1.0) * (frame.right - frame.left), 1)
+
+    rows = []
+    for at, one in enumerate(known):
+        ends = place(one.least), place(one.low), place(one.value), place(one.high), place(one.greatest)
+        rows.append(Row(one, number(one.value, "s", 3), one.look % LOOKS, 20.0 + 30 * at, *ends))
+    ticks = [
+        Tick(round(frame.left + share * (frame.right - frame.left), 1), label) for share, label in axis.ticks if 0 <= share <= 1
+    ]
+    band = (place(known[0].value * (1 - noise)), place(known[0].value * (1 + noise))) if noise else None
+    words = f"noise floor ±{100 * noise:.2g} % (an arm against itself)" if noise else ""
+    return Timings(tuple(rows), tuple(ticks), band, words, frame.height)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its interval against what was claimed, on a logarithmic axis around 1."""
+
+    low: float
+    mid: float
+    high: float
+    one: float
+    bound: float
+    band: tuple[float, float] | None
+    width: int = 180
+    height: int = 22
+
+
+def draw_interval(estimate: float, low: float, high: float, bound: float, noise: float | None) -> Interval | None:
+    """Return the shapes of an interval; None where one of the numbers has no logarithm."""
+    values = [estimate, low, high, bound, 1.0]
+    if not all(0 < value < math.inf for value in values):
+        return None
+    logs = np.log(np.array(values))
+    least, greatest = float(logs.min()), float(logs.max())
+    span = max(greatest - least, 0.02)
+
+    def place(value: float) -> float:
+        return round(8 + (math.log(value) - least) / span * 164, 1)
+
+    band = None
+    if noise and noise < 1:
+        band = (max(place(1 - noise), 1.0), min(place(1 + noise), 179.0))
+    return Interval(place(low), place(estimate), place(high), place(1.0), place(bound), band)

@@ -1,0 +1,61 @@
+"""Claims as test cases, for whatever shows JUnit's XML: a refuted or invalid claim is a failure, as in the exit code."""
+
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree as xml
+
+from tuilab.reports.plain import evidence
+from tuilab.reports.subject import Subject
+from tuilab.summary import Claim
+from tuilab.text import show, show_lines
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FAILURES = ("REFUTED", "INVALID")
+_SKIPPED = ("NOT TESTABLE HERE", "INCONCLUSIVE", "not judged")
+
+
+def render(subjects: Sequence[Subject]) -> str:
+    """Return a suite for each run and a case for each of its claims."""
+    root = xml.Element("testsuites", name="tuilab")
+    for subject in subjects:
+        _put_suite(root, subject)
+    xml.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml.tostring(root, encoding="unicode")}\n'
+
+
+def _put_suite(root: xml.Element, subject: Subject) -> None:
+    suite = xml.SubElement(root, "testsuite", name=_safe(subject.name), time=f"{subject.summary.elapsed_s:.3f}")
+    for claim in subject.summary.claims.values():
+        _put_case(suite, subject, claim)
+    if subject.state != "succeeded":
+        case = _case(suite, subject, "the run succeeds")
+        why = subject.summary.reason or subject.state
+        xml.SubElement(case, "error", message=_safe(why)).text = _trace(subject)
+    for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(attribute, str(sum(1 for _ in suite.iter(tag))))
+
+
+def _put_case(suite: xml.Element, subject: Subject, claim: Claim) -> None:
+    verdict = claim.verdict.verdict if claim.verdict else "not judged"
+    case = _case(suite, subject, claim.text)
+    told = _safe(f"{verdict}: {evidence(claim)}")
+    if verdict in _FAILURES:
+        xml.SubElement(case, "failure", type=verdict, message=told)
+    elif verdict in _SKIPPED:
+        xml.SubElement(case, "skipped", message=told)
+    else:
+        xml.SubElement(case, "system-out").text = told
+
+
+def _case(suite: xml.Element, subject: Subject, name: str) -> xml.Element:
+    return xml.SubElement(suite, "testcase", classname=_safe(subject.name.replace("/", ".")), name=_safe(name))
+
+
+def _trace(subject: Subject) -> str:
+    failure = subject.summary.failure
+    text = failure.traceback if failure else "\n".join(subject.summary.faults)
+    return _NOT_XML.sub("\ufffd", show_lines(text))
+
+
+def _safe(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", show(text))

@@ -1,0 +1,219 @@
+"""What a page of a report says of one run, ready to be written down: nothing here knows HTML or Markdown."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from tuilab import commands
+from tuilab.events import ImageShown
+from tuilab.glyphs import Style
+from tuilab.lesson import Block, blocks
+from tuilab.params import spell
+from tuilab.reports import plain
+from tuilab.reports.gaps import gaps
+from tuilab.reports.geometry import Chart, Interval, Timings, draw, draw_interval, draw_spreads
+from tuilab.reports.panels import hidden_names, machine_panels, noise_floor, series_panels, spreads
+from tuilab.reports.png import data_address
+from tuilab.reports.subject import Subject
+from tuilab.summary import Claim
+from tuilab.text import plural, show
+
+_STYLE = Style()
+_KINDS = {
+    "SUPPORTED": "good", "WEAKER THAN CLAIMED": "fair", "NO MEANINGFUL DIFFERENCE": "fair", "REFUTED": "bad",
+    "INVALID": "bad", "INCONCLUSIVE": "open", "NOT TESTABLE HERE": "none",
+}  # fmt: skip
+_MOST_PICTURES, _MOST_TEXTS, _MOST_FACTS = 24, 40, 400
+_FEW_POINTS = 0.1  # of the usual, where many runs share a report
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """One claim with its verdict: estimate, interval and noise floor whatever the verdict."""
+
+    text: str
+    verdict: str
+    mark: str
+    kind: str
+    estimate: str
+    claimed: str
+    why: str
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class Picture:
+    title: str
+    address: str
+    rows: int
+    cols: int
+    low: str
+    high: str
+
+
+@dataclass(frozen=True)
+class Param:
+    name: str
+    value: str
+    label: str
+    is_changed: bool
+
+
+@dataclass(frozen=True)
+class Page:
+    """One run."""
+
+    id: str
+    name: str
+    title: str
+    state: str
+    is_fine: bool
+    when: str
+    elapsed: str
+    repeats: str
+    command: str
+    counts: str
+    claims: tuple[ClaimRow, ...]
+    charts: tuple[Chart, ...]
+    machine: tuple[Chart, ...]
+    timings: Timings
+    pictures: tuple[Picture, ...]
+    texts: tuple[tuple[str, str], ...]
+    numbers: tuple[tuple[str, str], ...]
+    params: tuple[Param, ...]
+    lesson: tuple[tuple[str, tuple[Block, ...]], ...]
+    failure: tuple[str, str, str] | None  # what, traceback, hint
+    faults: tuple[str, ...]
+    gaps: tuple[str, ...]
+    environment: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    source: str
+    folder: str
+
+
+def page_of(subject: Subject, *, is_brief: bool = False) -> Page:
+    """Return the page of a run; a brief one has the main chart alone, and no pictures, as one of many."""
+    summary, run = subject.summary, subject.summary.run
+    panels = series_panels(summary)[: 1 if is_brief else None]
+    machine = [] if is_brief else machine_panels(summary)
+    rows = tuple(claim_row(claim) for claim in summary.claims.values())
+    return Page(
+        id=subject.id,
+        name=subject.name,
+        title=subject.title,
+        state=show(subject.state),
+        is_fine=subject.state == "succeeded",
+        when=_when(subject),
+        elapsed=f"{summary.elapsed_s:.1f} s",
+        repeats=_repeats(subject),
+        command=commands.line(commands.rerun_words(run)) if run else "",
+        counts=_counts(rows),
+        claims=rows,
+        charts=tuple(draw(panel, _FEW_POINTS if is_brief else 1 / max(len(panels) / 8, 1)) for panel in panels),
+        machine=tuple(draw(panel) for panel in machine),
+        timings=draw_spreads(spreads(summary)[:24], noise_floor(summary)),
+        pictures=() if is_brief else tuple(_pictures(list(summary.images.values()))),
+        texts=() if is_brief else tuple({show(one.title): one.text for one in summary.texts[-_MOST_TEXTS:]}.items()),
+        numbers=tuple(plain.key_numbers(summary)),
+        params=tuple(_params(subject)),
+        lesson=tuple(_lesson(subject)),
+        failure=_failure(subject),
+        faults=tuple(summary.faults),
+        gaps=(*gaps(subject), *_not_drawn(subject)),
+        environment=() if is_brief else environment_of(subject),
+        source=subject.source,
+        folder=str(subject.run_dir),
+    )
+
+
+def claim_row(claim: Claim) -> ClaimRow:
+    """Return a claim as every format tells it."""
+    reached, declared = claim.verdict, claim.declared
+    verdict = reached.verdict if reached else "not judged"
+    look = {"verdict": verdict, "mark": _STYLE.mark(verdict), "kind": _KINDS.get(verdict, "open")}
+    if reached is None or declared is None or reached.estimate is None:
+        return ClaimRow(claim.text, **look, estimate="", claimed="", why=plain.evidence(claim), interval=None)
+    low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (reached.low, reached.high))
+    confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""
+    estimate = f"{declared.over}/{declared.under} {reached.estimate:.3g} [{low}, {high}]{confidence}"
+    claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"
+    floor = f"noise floor ±{100 * reached.noise_floor:.2g} %" if reached.noise_floor is not None else "no noise floor"
+    interval = None
+    if reached.low is not None and reached.high is not None:
+        interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, reached.noise_floor)
+    return ClaimRow(claim.text, **look, estimate=estimate, claimed=f"{claimed}; {floor}", why=reached.why, interval=interval)
+
+
+def environment_of(subject: Subject) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Return the recorded environment as (part, rows)."""
+    return tuple((show(part), tuple(_flat("", facts))[:_MOST_FACTS]) for part, facts in subject.summary.environment.items())
+
+
+def _when(subject: Subject) -> str:
+    run = subject.summary.run
+    if run is None or run.wall_ns > 2**62:
+        return "n/a"
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run.wall_ns / 1e9))
+
+
+def _repeats(subject: Subject) -> str:
+    run = subject.summary.run
+    if run is None:
+        return "n/a"
+    ended = len(subject.summary.finished_repeats())
+    words = f"{ended} of {plural(run.repeats, 'repeat')}" if ended != run.repeats else plural(run.repeats, "repeat")
+    return words + (", with --quick" if run.quick else "")
+
+
+def _counts(rows: tuple[ClaimRow, ...]) -> str:
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.verdict] = counts.get(row.verdict, 0) + 1
+    return ", ".join(f"{count} {verdict.lower()}" for verdict, count in counts.items()) or "no claims"
+
+
+def _pictures(images: list[ImageShown]) -> list[Picture]:
+    return [
+        Picture(show(f"{i.title} {i.arm}".strip(), 100), data_address(i), i.rows, i.cols, f"{i.low:.4g}", f"{i.high:.4g}")
+        for i in images[:_MOST_PICTURES]
+    ]
+
+
+def _params(subject: Subject) -> list[Param]:
+    run = subject.summary.run
+    labels = {param.name: param.label for param in subject.scenario.params}
+    return (
+        [Param(name, spell(run.params[name]), labels.get(name, ""), name in run.changed) for name in run.params] if run else []
+    )
+
+
+def _lesson(subject: Subject) -> list[tuple[str, tuple[Block, ...]]]:
+    """Return the lesson as (heading, blocks), its introduction first."""
+    scenario = subject.scenario
+    parts = [("", scenario.lesson.partition("\n## ")[0] if not scenario.lesson.startswith("## ") else "")]
+    parts += scenario.sections.items()
+    return [(show(heading, 100), tuple(blocks(text))) for heading, text in parts if text]
+
+
+def _failure(subject: Subject) -> tuple[str, str, str] | None:
+    failure = subject.summary.failure
+    return (f"{failure.type}: {failure.message}", failure.traceback, failure.hint) if failure else None
+
+
+def _not_drawn(subject: Subject) -> list[str]:
+    hidden = hidden_names(subject.summary)
+    names = ", ".join(show(name, 40) for name in hidden[:5])
+    return (
+        [f"{plural(len(hidden), 'series', 'series')} without a chart here (the .json and .csv have them): {names}."]
+        if hidden
+        else []
+    )
+
+
+def _flat(prefix: str, facts: Any) -> list[tuple[str, str]]:
+    """Return nested facts as rows of (name, value)."""
+    if isinstance(facts, dict):
+        return [row for name, inner in facts.items() for row in _flat(f"{prefix} {name}".strip(), inner)]
+    if isinstance(facts, list) and any(isinstance(inner, dict | list) for inner in facts):
+        return [row for at, inner in enumerate(facts) for row in _flat(f"{prefix} {at}".strip(), inner)]
+    value = ", ".join(map(str, facts)) if isinstance(facts, list) else "n/a" if facts is None else str(facts)
+    return [(show(prefix, 100), show(value, 400))]

@@ -1,0 +1,106 @@
+"""Which charts a report has: one for each name that was logged, losses first, then what the run used of the machine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+from tuilab.drawings.lines import Line, lines_of
+from tuilab.drawings.spreads import Spread
+from tuilab.drawings.units import unit_of
+from tuilab.series import Series
+from tuilab.summary import RunSummary
+from tuilab.text import show
+
+LOG_FROM = 50.0  # values that differ by this factor are shown on a logarithmic axis, as on the screens
+_MOST_PANELS, _MOST_LINES = 24, 40
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Lines that share a chart."""
+
+    title: str
+    lines: tuple[Line, ...]
+    unit: str = ""
+    is_log: bool = False
+    is_timed: bool = False
+    left_out: int = 0  # lines that are not drawn
+    reason: str = ""  # why there is nothing to draw
+
+
+def arms_of(summary: RunSummary) -> list[str]:
+    """Return the arms in an order that is the same in every chart."""
+    found = [arm for _, arm, _ in summary.series] + [arm for _, race in summary.races for arm in race.arms]
+    return list(dict.fromkeys(show(arm, 60) for arm in found))
+
+
+def series_panels(summary: RunSummary) -> list[Panel]:
+    """Return a panel for each name that was logged."""
+    return [_logged(summary, name) for name in _names(summary)[:_MOST_PANELS]]
+
+
+def hidden_names(summary: RunSummary) -> list[str]:
+    """Return the names that have no panel because there are too many."""
+    return _names(summary)[_MOST_PANELS:]
+
+
+def machine_panels(summary: RunSummary) -> list[Panel]:
+    """Return what the run used: memory, and how busy processors and GPUs were."""
+    memory = _resources(summary, {"rss_bytes": "processes"}, {"memory_used_bytes": "device", "memory_tree_bytes": "this run"})
+    busy = _resources(summary, {"cpu_percent": "processes (100 % is a core)"}, {"busy_percent": "busy"})
+    why = summary.unavailable.get("sampler", "the run was over before the first sample")
+    return [_timed(summary, "memory", "bytes", memory, why), _timed(summary, "busy", "%", busy, why)]
+
+
+def spreads(summary: RunSummary) -> list[Spread]:
+    """Return, for each arm that raced, the median of its blocks, the middle half, the least and the greatest."""
+    times: dict[str, list[float]] = {}
+    for (_, arm), blocks in summary.blocks.items():
+        times.setdefault(arm, []).extend(b.step_s for b in blocks if not b.is_warmup and not b.is_disturbed)
+    looks = arms_of(summary)
+    found = []
+    for arm, seen in times.items():
+        if seen:
+            low, _, high = quantiles(seen, n=4, method="inclusive") if len(seen) > 1 else (seen[0],) * 3
+            name = show(arm, 60)
+            found.append(Spread(name, median(seen), low, high, min(seen), max(seen), looks.index(name) if name in looks else 0))
+    return found
+
+
+def noise_floor(summary: RunSummary) -> float | None:
+    """Return the widest noise floor that a verdict found; None where there is none."""
+    floors = [claim.verdict.noise_floor for claim in summary.claims.values() if claim.verdict and claim.verdict.noise_floor]
+    return max(floors, default=None)
+
+
+def _names(summary: RunSummary) -> list[str]:
+    return sorted(dict.fromkeys(name for name, _, _ in summary.series), key=lambda name: "loss" not in name.lower())
+
+
+def _logged(summary: RunSummary, name: str) -> Panel:
+    found = [one for one in summary.series.values() if one.name == name]
+    arms = arms_of(summary) if any(one.arm for one in found) else ()
+    lines = lines_of(found[:_MOST_LINES], [show(one.arm, 60) for one in found[:_MOST_LINES]], order=arms)
+    unit = unit_of(name)
+    return Panel(show(name, 60), lines, unit, _is_log(found, unit), left_out=max(len(found) - _MOST_LINES, 0))
+
+
+def _is_log(found: Sequence[Series], unit: str) -> bool:
+    lows = [one.low for one in found if one.low is not None]
+    highs = [one.high for one in found if one.high is not None]
+    return unit not in ("bytes", "%") and bool(lows) and min(lows) > 0 and max(highs) / min(lows) > LOG_FROM
+
+
+def _resources(summary: RunSummary, own: dict[str, str], of_gpus: dict[str, str]) -> list[tuple[str, Series]]:
+    found = [(words, summary.resources[name]) for name, words in own.items() if name in summary.resources]
+    for uuid, gpu in list(summary.gpus.items())[:16]:
+        for metric, words in of_gpus.items():
+            if series := summary.resources.get(f"{uuid} {metric}"):
+                found.append((f"GPU {gpu.index} {words}", series))
+    return found
+
+
+def _timed(summary: RunSummary, title: str, unit: str, found: list[tuple[str, Series]], why: str) -> Panel:
+    starts = [summary.first_t] * len(found)
+    lines = lines_of([one for _, one in found], [name for name, _ in found], is_timed=True, starts=starts)
+    return Panel(title, lines, unit, is_timed=True, reason="" if found else show(why))

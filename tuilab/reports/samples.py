@@ -1,0 +1,58 @@
+"""Every raw measurement of a run, one after another as the journal has it: nothing merged, nothing thinned."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tuilab import events
+from tuilab.journal import Item
+from tuilab.watch import Watch
+
+
+class Sample(NamedTuple):
+    """One number: what it is of, where it stands, and when it was taken."""
+
+    kind: str  # logged, sampled, timed
+    name: str
+    arm: str
+    writer: str
+    place: int  # the step of a logged value, the round of a timed block, the number of a sample
+    t: int
+    value: float
+    note: str = ""  # of a timed block: warm-up, disturbed, rerun, and which control
+
+
+def samples(run_dir: Path) -> Iterator[Sample]:
+    """Yield every number that a run logged, sampled or timed, stream by stream."""
+    watch = Watch(run_dir)
+    count = 0
+    while portion := watch.refresh():
+        for stream, items in portion.streams:
+            for item in items:
+                if isinstance(item, events.Sampled):
+                    yield from _sampled(stream, item, count)
+                    count += 1
+                else:
+                    yield from _of_item(stream, item)
+    watch.close()
+
+
+def _of_item(stream: str, item: Item) -> Iterator[Sample]:
+    if isinstance(item, events.Logged):
+        for name, value in item.v.items():
+            yield Sample("logged", name, item.a, stream, item.s, item.t, value)
+    elif isinstance(item, events.BlockTimed):
+        marks = ("warm-up", item.is_warmup), ("disturbed", item.is_disturbed), ("rerun", item.is_rerun)
+        notes = [*(word for word, holds in marks if holds), *([f"control {item.control}"] if item.control else [])]
+        seconds = (item.device_ns or item.wall_ns) / item.loops / 1e9
+        yield Sample("timed", "step_s", item.arm, stream, item.round, item.t, seconds, " ".join(notes))
+
+
+def _sampled(stream: str, item: events.Sampled, count: int) -> Iterator[Sample]:
+    for name in ("processes", "threads", "cpu_percent", "rss_bytes", "uss_bytes"):
+        value = getattr(item, name)
+        if value is not None:
+            yield Sample("sampled", name, "", stream, count, item.t, float(value))
+    for uuid, metrics in item.gpus.items():
+        for name, value in metrics.items():
+            yield Sample("sampled", name, uuid, stream, count, item.t, value)

@@ -1,0 +1,58 @@
+"""A run as reports take it: its summary, its state, and the source that it ran; read once, and never more of its folder."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuilab import store
+from tuilab.scenario import Scenario
+from tuilab.source import read_recorded
+from tuilab.summary import RunSummary
+from tuilab.text import plural, show
+from tuilab.watch import Watch
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """One run, read for a report."""
+
+    run_dir: Path
+    summary: RunSummary
+    state: str
+    scenario: Scenario  # as the source that ran describes it
+    source: str = ""
+    source_note: str = ""  # why there is no source, or why it may be another one
+    reading_gaps: tuple[str, ...] = ()  # what could not be read
+
+    @property
+    def name(self) -> str:
+        """What the run is called where several are told apart."""
+        run = self.summary.run
+        return f"{show(run.topic)}/{show(run.scenario)}" if run else show(self.run_dir.name)
+
+    @property
+    def title(self) -> str:
+        run = self.summary.run
+        return show(run.title) if run and run.title else "A run that left no record"
+
+    @property
+    def id(self) -> str:
+        return show(store.short_id(self.run_dir.name))
+
+
+def read_subject(run_dir: Path) -> Subject:
+    """Read a run as it is now."""
+    watch = Watch(run_dir)
+    while watch.refresh():
+        pass
+    state, summary = watch.state(), watch.summary
+    gaps = [f"stream {show(name)} cannot be read: {show(why)}" for name, why in watch.unreadable.items()]
+    if watch.pending_bytes and (summary.is_over or state == "lost"):
+        gaps.append(f"{plural(watch.pending_bytes, 'byte')} at the end of a stream are no whole record")
+    watch.close()
+    run = summary.run
+    scenario, data = read_recorded(run_dir / "scenario.py", run.topic if run else "", run.scenario if run else "")
+    note = show(scenario.error) if scenario.error else ""
+    if data and run and hashlib.sha256(data).hexdigest() != run.source_sha256:
+        note = "this is not the source that ran: its digest is another than the recorded one"
+    return Subject(run_dir, summary, state, scenario, data.decode(errors="replace"), note, tuple(gaps))
