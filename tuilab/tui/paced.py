@@ -65,6 +65,14 @@ class PacedApp(App[ReturnType]):
         self._frames = None
         self._mark()
 
+    async def settle(self) -> None:
+        """Wait until what was typed has gone through the app, what has the focus, all around it, and the app again."""
+        around = (self.focused or self.screen).ancestors_with_self
+        for pump in (self, *around, self):
+            has_come = asyncio.Event()
+            if pump.call_later(has_come.set):
+                await has_come.wait()
+
     def _fatal_error(self) -> None:
         """Leave with a plain traceback; Textual's own shows every local, text of a run among them."""
         self._exit_renderables.append(Segments([Segment(show_lines(traceback.format_exc()))]))
@@ -74,7 +82,7 @@ class PacedApp(App[ReturnType]):
         if not isinstance(self._driver, Terminal) or renderable is None:
             super()._display(screen, renderable)
             return
-        self._driver.on_ready, self._driver.on_start = self._on_ready, self.redraw
+        self._driver.on_ready, self._driver.on_start, self._driver.settle = self._on_ready, self.redraw, self.settle
         self._drawing_context = contextvars.copy_context()
         self._mark()
         self.post_display_hook()
