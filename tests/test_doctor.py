@@ -248,6 +248,7 @@ def test_secrets_are_removed_and_nothing_else(given: Any, shown: Any) -> None:
     assert scrub(given, {"MY_SECRET": "s3cr3t-value", "HOME": "/home/me"}) == shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bundle.json", "bundle.tar.gz"])
 def test_a_bundle_has_the_last_failure_and_no_secret(tuilab: Tuilab, root: Path, tmp_path: Path, name: str) -> None:
     body = 'print("token", os.environ["LAB_TOKEN"], file=sys.stderr)\nraise ValueError("no " + os.environ["LAB_TOKEN"])'

@@ -122,6 +122,7 @@ def test_nothing_ends_a_block_of_code_from_inside() -> None:
     assert markdown.fence("a\n```\nb\n`````") == "``````\na\n```\nb\n`````\n``````"
 
 
+@pytest.mark.slow
 def test_a_long_report_for_a_code_host_is_cut_to_its_limit() -> None:
     subjects = [recorded("tour")] * 60
 
