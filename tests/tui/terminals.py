@@ -62,7 +62,9 @@ class Terminal:
         self._set_size(columns, rows)
         self.before = termios.tcgetattr(theirs)
         usual = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "COLORTERM": "truecolor"}
-        environment = {name: value for name, value in env.items() if name not in ("TMUX", "NO_COLOR")} | (kind or usual)
+        environment = {name: value for name, value in env.items() if name not in ("TMUX", "NO_COLOR")} | (
+            usual if kind is None else kind
+        )
         self.process = subprocess.Popen(
             ["setsid", "--ctty", *command],
             stdin=theirs,
@@ -73,9 +75,9 @@ class Terminal:
         )
         os.close(theirs)
         self._thread = threading.Thread(target=self._read, daemon=True)
+        self._carrier = threading.Thread(target=self._carry, daemon=True)
         self._thread.start()
-        if limit:
-            threading.Thread(target=self._carry, daemon=True).start()
+        self._carrier.start()
 
     @property
     def text(self) -> str:
@@ -90,7 +92,8 @@ class Terminal:
             text = self.text
             if all(word in text for word in words):
                 return text
-            if self.process.poll() is not None and not self._thread.is_alive() and text == self.text:
+            is_over = self.process.poll() is not None and not self._thread.is_alive() and not self._link
+            if is_over and text == self.text:
                 break
             time.sleep(0.01)
         raise AssertionError(f"{words} not on the screen (exit {self.process.poll()}):\n{self.text}")
@@ -121,7 +124,8 @@ class Terminal:
     def hang_up(self) -> None:
         """Close the terminal as its window does."""
         self._is_closed = True
-        self._thread.join()
+        self._thread.join()  # or they would use whatever gets the number of our descriptor next
+        self._carrier.join()
         os.close(self.ours)
 
     def wait(self, timeout: float = PATIENCE_S) -> int:
@@ -155,7 +159,7 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         if not self._is_closed:
-            self.hang_up()  # the thread first, or it would read from whoever gets the number of our descriptor next
+            self.hang_up()
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -178,7 +182,7 @@ class Terminal:
 
     def _carry(self) -> None:
         """Be a slow link: it takes everything at once, as the buffers of ssh do, and delivers so many bytes a second."""
-        while self.process.poll() is None:
+        while self._limit and not self._is_closed:
             if not self._link:
                 time.sleep(0.005)
                 continue
@@ -196,8 +200,9 @@ class Terminal:
             data = data[: len(data) - len(self._begun)]
             self._stream.feed(_UNKNOWN_TO_PYTE.sub(b"", data))
         if self._answers:
-            for _ in range(data.count(_QUESTION)):
-                os.write(self.ours, b"\x1b[?2026;2$y")
+            with contextlib.suppress(OSError):
+                for _ in range(data.count(_QUESTION)):
+                    os.write(self.ours, b"\x1b[?2026;2$y")
 
 
 @contextlib.contextmanager

@@ -11,9 +11,11 @@ import traceback
 from typing import Any
 
 from rich.segment import Segment, Segments
-from textual._context import visible_screen_stack
+from textual._context import active_message_pump, visible_screen_stack
 from textual.app import App, ReturnType
+from textual.message_pump import MessagePump
 from textual.screen import Screen
+from textual.widget import Widget
 
 from tuilab.text import is_utf8_terminal, show_lines
 from tuilab.tui.frames import Frames
@@ -73,6 +75,11 @@ class PacedApp(App[ReturnType]):
             if pump.call_later(has_come.set):
                 await has_come.wait()
 
+    def _handle_exception(self, error: Exception) -> None:
+        """Leave because of a mistake; what fails in a screen that was left while it opened, or as we leave, is none."""
+        if not self._exit and not _is_taken_away(active_message_pump.get(self)):
+            super()._handle_exception(error)
+
     def _fatal_error(self) -> None:
         """Leave with a plain traceback; Textual's own shows every local, text of a run among them."""
         self._exit_renderables.append(Segments([Segment(show_lines(traceback.format_exc()))]))
@@ -125,3 +132,11 @@ class PacedApp(App[ReturnType]):
         if frame := self._frames.difference(lines):
             x, y = self.screen.outer_size.clamp_offset(self.cursor_position)
             terminal.send_frame(f"{frame}\x1b[{y + 1};{x + 1}H")
+
+
+def _is_taken_away(where: MessagePump) -> bool:
+    """Whether a widget belongs to a screen that is not open any more, or to none."""
+    if not isinstance(where, Widget):
+        return False
+    screens = [node for node in where.ancestors_with_self if isinstance(node, Screen)]
+    return not screens or screens[0] not in where.app.screen_stack

@@ -28,6 +28,7 @@ _LONGEST_ANSWER = 11
 _PATIENCE_S = 5.0  # an answer that is not there by then is lost, or the link is frozen
 _LONGEST_PATIENCE_S = 80.0  # on a frozen link, so that few frames are on their way when it thaws
 _STALLED_S = 1.0
+_LAST_ANSWER_S = 3.0  # after the question
 _LAST_WORDS_S = 1.0  # for what is not sent when the screens close
 _READ = 4096
 _HEARD_S = 0.2  # that a key has to act before the next one of its burst
@@ -55,6 +56,7 @@ class Terminal(LinuxDriver):
         self._patience_s = _PATIENCE_S
         self._asked = 0.0
         self._is_gone = False
+        self._is_leaving = False
 
     @property
     def is_ready(self) -> bool:
@@ -69,6 +71,8 @@ class Terminal(LinuxDriver):
 
     def send_frame(self, frame: str) -> None:
         """Send a frame and ask whether it arrived; when the answer to the last one did not come, wait longer for this one."""
+        if self._is_leaving:
+            return
         if self._answers_expected > 0 and self._has_answered:
             self._answers_expected = 0
             self._patience_s = min(self._patience_s * 2, _LONGEST_PATIENCE_S)
@@ -83,10 +87,22 @@ class Terminal(LinuxDriver):
             self._send()
 
     def start_application_mode(self) -> None:
+        self._is_leaving = False
         self._answers_expected = 1  # to the question that starting asks
         self._asked = time.monotonic()
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self._loop.call_soon_threadsafe(self.on_start)
+
+    def disable_input(self) -> None:
+        """Ask nothing more, and let the answers that are on their way arrive: the shell would take them for something typed."""
+        self._is_leaving = True
+        deadline = self._asked + _LAST_ANSWER_S
+        while self._answers_expected > 0 and self._has_answered and not self._is_gone and time.monotonic() < deadline:
+            with self._lock:
+                self._send()
+            time.sleep(0.005)  # the reading thread takes them
+        self._answers_expected = 0
+        super().disable_input()
 
     def stop_application_mode(self) -> None:
         super().stop_application_mode()

@@ -184,6 +184,8 @@ class RunPage(Page):
         left = Content.assemble((name, "bold"), id, state_words(following.state), "  ", stage)
         if following.is_over and summary.reason:
             left = Content.assemble(left, plain(summary.reason, 200, "$text-muted"))
+        if summary.damage.is_any:
+            left = Content.assemble(left, ("  the record is not whole", "$text-error"))
         self.heading.show(left, self._progress())
 
     def _progress(self) -> Content:
