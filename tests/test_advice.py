@@ -47,7 +47,7 @@ def test_any_other_verdict_sets_nothing_and_says_so(tmp_path: Path, verdict: str
 
     assert [line for line in text.splitlines() if line and not line.startswith("#")] == []
     assert "Nothing is set: no claim that speaks for a setting was supported on this box." in text
-    assert f"#   OMP_NUM_THREADS=8: {verdict}: c (6 repeats)" in text
+    assert f"#   OMP_NUM_THREADS=8: {verdict}: c\n#     6 repeats, run abcdef\n" in text
 
 
 def test_a_run_that_failed_supports_nothing(tmp_path: Path) -> None:

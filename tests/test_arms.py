@@ -48,6 +48,7 @@ def claim_about_preloading(tuilab: Tuilab, root: Path, folder: Path, path: str, 
     return verdict.verdict, verdict.why
 
 
+@pytest.mark.slow
 def test_a_library_that_is_preloaded_is_there(tuilab: Tuilab, root: Path, tmp_path: Path, library: Path) -> None:
     link = tmp_path / "libalias.so"
     link.symlink_to(library)
@@ -56,6 +57,7 @@ def test_a_library_that_is_preloaded_is_there(tuilab: Tuilab, root: Path, tmp_pa
     assert claim_about_preloading(tuilab, root, tmp_path, f"{link} ") == ("SUPPORTED", "measured True")
 
 
+@pytest.mark.slow
 def test_a_library_that_the_linker_passes_over_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     """ld.so warns, goes on without it, and the exit code is 0: such an arm would be timed under a wrong name."""
     broken = tmp_path / "libbroken.so"
@@ -102,6 +104,7 @@ def loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
 
 
+@pytest.mark.slow
 def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
     body = f'lab.claim("1 and 2 are 3", lab.arm("ranks", reduce, 1, -1, prefix={TORCHRUN})(), equals=[3, ""])'
 
@@ -127,6 +130,7 @@ def test_a_rank_that_fails_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: P
     assert not processes_of(run_dir)
 
 
+@pytest.mark.slow
 def test_ranks_that_hang_end_with_the_time_of_their_arm(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
     hang = "def hang(lab):\n    time.sleep(600)\n"
     body = f'lab.arm("ranks", hang, prefix={TORCHRUN}, timeout=8)()'

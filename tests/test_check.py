@@ -234,3 +234,13 @@ def test_a_timeline_of_memory_is_a_live_series(tmp_path: Path) -> None:
     timeline = GOOD.replace("lab.log(1, loss=2)", 'lab.memory("forward", timeline=True)', 1)
 
     assert findings(tmp_path, timeline) == []
+
+
+def test_what_a_claim_advises_is_a_setting_that_tuilab_knows(tmp_path: Path) -> None:
+    good = GOOD.replace("at_least=50)", 'at_least=50, advises=f"OMP_NUM_THREADS={row_count}")', 1)
+    bad = good.replace("OMP_NUM_THREADS", "PATH")
+
+    assert findings(tmp_path, good) == findings(tmp_path, GOOD)
+    assert [finding.sentence for finding in findings(tmp_path, bad)] == [
+        "PATH is no setting of threads, allocators, workers or pinning that tuilab knows"
+    ]

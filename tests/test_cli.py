@@ -321,6 +321,8 @@ FRONT = "import sys; from tuilab.cli import tuilab; tuilab.main({argv!r}, standa
         (["list"], {"torch", "textual", "numpy", "psutil", "rich"}),
         (["run", "softmax", "--help"], {"torch", "textual", "numpy", "psutil"}),
         (["runs"], {"torch", "textual", "numpy", "psutil"}),
+        (["doctor"], {"torch", "textual", "numpy", "pynvml"}),
+        (["config"], {"torch", "textual", "numpy", "psutil", "tomllib"}),
     ],
 )
 def test_the_front_never_loads_what_is_slow(tmp_path: Path, argv: list[str], unwanted: set[str]) -> None:
@@ -349,7 +351,13 @@ IMPORTS = [
     ("tuilab.lab", {"textual", "click", "scipy"}),
     ("tuilab.headless", {"torch", "textual", "numpy"}),
     ("tuilab.cli.run", {"torch", "textual", "numpy"}),
+    ("tuilab.cli.compare", {"torch", "textual", "numpy", "plotext"}),
+    ("tuilab.archive", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.checks.asking", {"torch", "textual", "numpy", "click"}),
     ("tuilab.reports.plain", {"torch", "textual", "click"}),
+    ("tuilab.reports.files", {"torch", "textual", "click", "jinja2"}),
+    ("tuilab.reports.html", {"torch", "textual", "click", "scipy"}),
+    ("tuilab.advice", {"torch", "textual", "click", "scipy"}),
 ]
 
 

@@ -16,11 +16,10 @@ JOURNALS = Path(__file__).parent / "journals"
 
 
 def put(root: Path, name: str, end: str, **exchanged: str) -> Path:
-    """Copy a recorded run into a folder of runs; words in its supervisor's and judge's records may be exchanged."""
+    """Copy a recorded run into a folder of runs; words in its records may be exchanged."""
     run_dir = root / f"20270115T080000000Z-{name}-{end}"
     shutil.copytree(JOURNALS / name, run_dir)
-    for stream in ("supervisor", "judge"):
-        path = run_dir / "journal" / f"{stream}.jsonl"
+    for path in (run_dir / "journal").glob("*.jsonl") if exchanged else ():
         bodies = [line.partition(" ")[2] for line in path.read_text().splitlines()]
         for old, new in exchanged.items():
             bodies = [body.replace(f'"{old}"', f'"{new}"') for body in bodies]

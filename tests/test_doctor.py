@@ -61,6 +61,7 @@ def test_every_question_is_answered_and_its_id_is_its_groups_affair(tuilab: Tuil
     ids = [check["id"] for check in told["checks"]]
     assert ids == [name for group in GROUPS for name in checks_of(group)]
     assert {check["status"] for check in told["checks"]} <= {"pass", "warn", "fail", "n/a"}
+    assert {fact["section"] for fact in told["facts"]} >= {"Machine", "Processor", "Memory", "GPUs", "torch", "Libraries"}
     assert all(check["found"] for check in told["checks"])
     assert all(check["next_step"] for check in told["checks"] if check["status"] in ("warn", "fail"))
     assert sum(told["counts"].values()) == len(ids) == len(set(ids))
@@ -247,6 +248,7 @@ def test_secrets_are_removed_and_nothing_else(given: Any, shown: Any) -> None:
     assert scrub(given, {"MY_SECRET": "s3cr3t-value", "HOME": "/home/me"}) == shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bundle.json", "bundle.tar.gz"])
 def test_a_bundle_has_the_last_failure_and_no_secret(tuilab: Tuilab, root: Path, tmp_path: Path, name: str) -> None:
     body = 'print("token", os.environ["LAB_TOKEN"], file=sys.stderr)\nraise ValueError("no " + os.environ["LAB_TOKEN"])'

@@ -264,6 +264,7 @@ lab.claim("it returns a value", got["twice"], equals=42)
     assert summary.workers["worker-1"].started.prefix == ["nice", "-n", "5"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "error"),
     [

@@ -127,6 +127,7 @@ def test_a_warm_run_records_what_a_cold_one_does(
     assert outputs == ["before the order\nprinted\n"] * 2
 
 
+@pytest.mark.slow
 def test_only_the_first_worker_of_a_run_is_warm(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
     spare = prepare()
     path = write_scenario(tmp_path, 'lab.arm("one", body)()\nlab.log(0, x=1.0)', "def body(lab): return 1\n")

@@ -48,6 +48,7 @@ def test_without_claims_about_time_one_process_is_enough(tuilab: Tuilab, root: P
     assert run is not None and run.repeats == 1
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_spent_ends_the_run_in_order(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     done = tuilab("run", str(write_scenario(tmp_path, TIMED)), "--headless", "--quiet", "--budget", "1s")
 
@@ -65,6 +66,7 @@ def test_a_wrong_budget_is_one_sentence(tuilab: Tuilab, tmp_path: Path) -> None:
     assert "it takes 90s, 2m or 1.5h" in done.stderr
 
 
+@pytest.mark.slow
 def test_arms_in_processes_of_their_own_alternate_from_repeat_to_repeat(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     done = tuilab("run", str(write_scenario(tmp_path, APART, ARMS)), "--json", "--quiet", "--repeat", "2")
 
@@ -76,6 +78,7 @@ def test_arms_in_processes_of_their_own_alternate_from_repeat_to_repeat(tuilab: 
     assert {race["arm"]: race["step_s"] for race in run["races"]} == {"one": [0.5], "two": [1.0]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", ["float('nan')", "float('inf')", "0.0", "-1"])
 def test_an_arm_that_returns_no_time_is_refused(tuilab: Tuilab, root: Path, tmp_path: Path, seconds: str) -> None:
     tuilab("run", str(write_scenario(tmp_path, APART.replace("1.0", seconds), ARMS)), "--headless", "--quiet", "--repeat", "1")
@@ -85,6 +88,7 @@ def test_an_arm_that_returns_no_time_is_refused(tuilab: Tuilab, root: Path, tmp_
     assert not summary.damage.is_any
 
 
+@pytest.mark.slow
 def test_a_busy_box_makes_no_parallel_claim(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     """With less than 64 cores free the claim is inconclusive, whatever the times say."""
     body = TIMED.replace("at_least=2", "at_least=2, cores=64")

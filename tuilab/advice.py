@@ -113,7 +113,8 @@ def _conflict(name: str, found: Sequence[Advised]) -> str:
 def _not_set(advice: Advice) -> str:
     lines = ["Not set, because the claim was not supported here:"]
     for one in advice.unsupported:
-        lines.append(f"  {one.setting.name}={one.setting.value}: {one.verdict}: {one.claim.text} ({evidence(one.claim)})")
+        lines.append(f"  {one.setting.name}={one.setting.value}: {one.verdict}: {one.claim.text}")
+        lines.append(f"    {evidence(one.claim)}, run {one.subject.id}")
     return _comment(lines)
 
 

@@ -32,9 +32,10 @@ PathLike = str | os.PathLike[str]
 
 
 def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
-    """Return the folders of scenarios: the one that comes with tuilab, then the given ones."""
+    """Return the folders of scenarios: the one that comes with tuilab, then the given ones, or those of TUILAB_SCENARIOS."""
     package = os.path.dirname(os.path.realpath(__file__))
     installed = f"{package}/_scenarios"
+    extra = extra or [folder for folder in os.environ.get("TUILAB_SCENARIOS", "").split(os.pathsep) if folder]
     for folder in extra:
         if not os.path.isdir(folder):
             raise UsageError(f"{show(folder)} is not a folder; --scenarios takes one that holds scenario files")

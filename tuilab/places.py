@@ -20,6 +20,11 @@ def settings_file() -> str:
     return f"{os.path.dirname(os.path.abspath(runs_folder()))}/screens.json"
 
 
+def config_file() -> str:
+    """Return where the user's configuration is, or would be."""
+    return f"{_base('XDG_CONFIG_HOME', '.config')}/tuilab/config.toml"
+
+
 def cache_folder() -> str:
     """Return the folder for what can be made again."""
     return f"{_base('XDG_CACHE_HOME', '.cache')}/tuilab"

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 Result = Callable[..., dict[str, Any]]
 
 TIMED = "mixed precision halves the time of a step; that depends on 16-bit matrix units and on layers that fill them"
@@ -17,6 +19,7 @@ def saved(run: dict[str, Any]) -> dict[str, float]:
     return {memory["arm"]: memory["saved_bytes"] for memory in run["memory"]}
 
 
+@pytest.mark.slow
 def test_both_precisions_learn_the_board_and_one_keeps_half_the_bytes(result: Result) -> None:
     run = result("checkerboard", "--device", "cpu")
 
@@ -27,6 +30,7 @@ def test_both_precisions_learn_the_board_and_one_keeps_half_the_bytes(result: Re
     assert [race["arm"] for race in run["races"]] == ["fp32", "amp"]
 
 
+@pytest.mark.slow
 def test_smaller_fields_are_not_learned_in_the_same_time(result: Result) -> None:
     run = result("checkerboard", "--device", "cpu", "--fields", "8")
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 Result = Callable[..., dict[str, Any]]
 
 TIMED = {
@@ -52,6 +54,7 @@ def test_targets_that_keep_their_dimension_spring_no_trap(result: Result) -> Non
     assert evidence(run)["the crossed difference is a table of rows x rows"] == "measured [64, 1], claimed [64, 64]"
 
 
+@pytest.mark.slow
 def test_a_split_layer_computes_the_same_with_fewer_operations_and_bytes(result: Result) -> None:
     run = result("broadcast-merge")
 
@@ -64,6 +67,7 @@ def test_a_split_layer_computes_the_same_with_fewer_operations_and_bytes(result:
     assert race_arms(run) == ["split", "tile"]
 
 
+@pytest.mark.slow
 def test_a_narrow_shared_input_leaves_little_to_save(result: Result) -> None:
     run = result("broadcast-merge", "--shared", "8")
 
@@ -74,6 +78,7 @@ def test_a_narrow_shared_input_leaves_little_to_save(result: Result) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_loop_over_500_rows_calls_1001_operators_and_sum_one(result: Result) -> None:
     run = result("row-reduce")
 
@@ -84,6 +89,7 @@ def test_a_loop_over_500_rows_calls_1001_operators_and_sum_one(result: Result) -
     assert all(claim["estimate"] is not None for claim in run["claims"] if claim["text"] in TIMED)
 
 
+@pytest.mark.slow
 def test_a_loop_over_5_rows_calls_only_11_times_as_many_operators(result: Result) -> None:
     run = result("row-reduce", "--rows", "5")
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 Result = Callable[..., dict[str, Any]]
 
 SLOW = "slow items: without workers an epoch takes at least twice as long"
@@ -16,6 +18,7 @@ def arms_of(run: dict[str, Any], name: str) -> set[str]:
     return {series["arm"] for series in run["series"] if series["name"] == name}
 
 
+@pytest.mark.slow
 def test_n_workers_are_n_processes_and_every_item_comes_once(result: Result) -> None:
     run = result("loader-workers")
 

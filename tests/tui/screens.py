@@ -1,6 +1,7 @@
 """Tools for tests of screens: the app on a folder of runs, what it shows as text, and waiting until it has read everything."""
 
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -54,3 +55,12 @@ def text(pilot: "Pilot[int]") -> str:
 def said(pilot: "Pilot[int]") -> list[str]:
     """Return the sentences at the edge of the screen."""
     return [notification.message for notification in pilot.app._notifications]
+
+
+async def shown(pilot: "Pilot[int]", words: str, patience_s: float = 20.0) -> str:
+    """Wait until the screen shows these words, and return what it shows."""
+    deadline = time.monotonic() + patience_s
+    while words not in (seen := text(pilot)):
+        assert time.monotonic() < deadline, f"{words!r} is not on the screen:\n{seen}"
+        await pilot.pause(0.05)
+    return seen

@@ -9,6 +9,7 @@ import pytest
 
 from tests.tui.made_up import HOSTILE
 from tests.tui.screens import UNSAFE, opened, press, settle, text
+from tests.tui.screens import shown as shown_by
 from tuilab import box
 from tuilab.box import Fact
 from tuilab.probes import apart
@@ -16,23 +17,14 @@ from tuilab.tui.screens.box import BoxPage
 from tuilab.tui.widgets.gauges import Gauges, Moment
 
 if TYPE_CHECKING:
-    from textual.pilot import Pilot
-
     from tests.fakes.nvml import FakeNvml
 
 pytest_plugins = ["tests.fakes.nvml"]
 
 
-async def heard(pilot: "Pilot[int]", words: str) -> str:
-    """Wait until the GPUs have said something."""
-    while words not in (shown := text(pilot)):
-        await pilot.pause(0.05)
-    return shown
-
-
 async def test_the_machine_is_described(root: Path) -> None:
     async with opened(root, "b", size=(140, 60)) as pilot:
-        shown = await heard(pilot, "GPUs  ")
+        shown = await shown_by(pilot, "GPUs  ")
 
     for words in ("Machine", os.uname().release, "Processor", "/dev/shm", "NUMA", "torch", "Variables", "Calibration"):
         assert words in shown
@@ -43,7 +35,7 @@ async def test_without_a_driver_it_says_why_there_are_no_gpus(root: Path, monkey
     if not isinstance(apart.ask(), str) and "refusal" not in (apart.ask() or {}):
         pytest.skip("this box has GPUs")
     async with opened(root, "b", size=(140, 60)) as pilot:
-        shown = await heard(pilot, "NVIDIA driver")
+        shown = await shown_by(pilot, "NVIDIA driver")
 
     assert "n/a: no NVIDIA driver" in shown
 
@@ -53,7 +45,7 @@ async def test_gpus_are_named_and_have_gauges(root: Path, nvml: "FakeNvml", monk
         monkeypatch.setenv(name, value)
     async with opened(root, "b", size=(140, 60)) as pilot:
         pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
-        shown = await heard(pilot, " W ")
+        shown = await shown_by(pilot, " W ")
 
     assert "GPU 0" in shown
 
@@ -84,7 +76,7 @@ async def test_a_gpu_that_is_lost_keeps_its_name_and_says_why(
         monkeypatch.setenv(name, value)
     async with opened(root, "b", size=(140, 60)) as pilot:
         pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
-        shown = await heard(pilot, "n/a: ")
+        shown = await shown_by(pilot, "n/a: ")
 
     assert "GPU 0" in shown
 

@@ -8,9 +8,10 @@ from textual.command import CommandPalette
 
 from tests.tui.made_up import HOSTILE, finished
 from tests.tui.screens import UNSAFE, opened, press, settle, text
+from tests.tui.screens import shown as shown_by
 from tuilab.scenario import Scenario
 from tuilab.tui.keys import KEYS, shown
-from tuilab.tui.palette import Keys, Scenarios
+from tuilab.tui.palette import Commands
 from tuilab.tui.screens.help import HelpPage
 from tuilab.tui.screens.history import HistoryPage
 
@@ -60,7 +61,7 @@ async def test_asking_for_help_in_help_opens_it_once(root: Path) -> None:
 
 async def test_the_palette_offers_every_command_once(root: Path) -> None:
     async with opened(root, "h") as pilot:
-        offered = await hits(Keys(pilot.app.screen))
+        offered = await hits(Commands(pilot.app.screen))
 
     assert "Compare the marked runs, or this one with the last of its scenario." in offered
     assert "Leave; what runs goes on." in offered
@@ -69,14 +70,14 @@ async def test_the_palette_offers_every_command_once(root: Path) -> None:
 
 async def test_the_palette_finds_commands_by_what_they_do(root: Path) -> None:
     async with opened(root, "h") as pilot:
-        offered = await hits(Keys(pilot.app.screen), "delete")
+        offered = await hits(Commands(pilot.app.screen), "delete")
 
     assert "delete: Delete the marked runs or this one, after a question." in offered[:2]
 
 
 async def test_the_palette_offers_scenarios_by_name(root: Path) -> None:
     async with opened(root) as pilot:
-        offered = await hits(Scenarios(pilot.app.screen), "softmax")
+        offered = await hits(Commands(pilot.app.screen), "softmax")
 
     assert offered[:2] == ["run softmax", "open softmax"]
 
@@ -87,13 +88,6 @@ async def test_a_command_of_the_palette_is_done(root: Path) -> None:
         await chosen(pilot)
 
         assert isinstance(pilot.app.screen, HistoryPage)
-
-
-async def offered_on(pilot: "Pilot[int]", words: str) -> str:
-    """Wait until the palette shows these words."""
-    while words not in (shown := text(pilot)):
-        await pilot.pause(0.05)
-    return shown
 
 
 async def chosen(pilot: "Pilot[int]") -> None:
@@ -109,9 +103,9 @@ async def test_a_scenario_with_a_hostile_name_and_title_is_only_shown(root: Path
     async with opened(root, size=(100, 30)) as pilot:
         pilot.app.desk.scenarios[:] = [Scenario(HOSTILE, HOSTILE, "/nowhere.py", HOSTILE)]  # type: ignore[attr-defined]
         await press(pilot, "ctrl+p")
-        discovered = await offered_on(pilot, "open ")
+        discovered = await shown_by(pilot, "open ")
         await press(pilot, *"owned")
-        found = await offered_on(pilot, "run [")
+        found = await shown_by(pilot, "run [")
 
     assert "open [/b][red]" in discovered
     assert "run [/b][red]" in found

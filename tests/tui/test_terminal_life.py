@@ -59,6 +59,20 @@ def test_a_terminal_that_is_gone_ends_the_screens(tmp_path: Path) -> None:
         term.process.wait(10)
 
 
+def test_keys_that_come_at_once_act_one_after_another(tmp_path: Path) -> None:
+    """As on a slow link: the letters after `/` are for the filter that it opens, not for the list."""
+    with terminal(tmp_path) as term:
+        term.wait_for("softmax", "quit")
+        term.type("/softmax")
+        term.wait_for("Scenarios 2 of")
+        term.type("\x1b")
+        term.wait_for("Scenarios 14")
+        term.type("h")
+        term.wait_for("history")
+
+        assert list((tmp_path / "runs").glob("*Z-*")) == []
+
+
 def test_bytes_that_are_no_text_are_ignored(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
         term.wait_for("softmax", "quit", " cores")

@@ -11,11 +11,12 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, astuple, dataclass
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
+from tuilab.box import Fact
 from tuilab.checks import Box, Finding, Group, answer, unknown
 from tuilab.text import show
 
@@ -26,10 +27,20 @@ ALONE = "processor"  # it measures how many cores there are: nothing else of our
 PATIENCE_S = 3.0  # for each question
 LOADING_S = 12.0  # for torch, which a network file system hands out slowly; no question about it can be asked before
 _LIMIT = 256 * 1024
+_FACTS = "facts"
+_GPU_PATIENCE_S = 2.0  # less than PATIENCE_S: who is asked must be able to say that there was no answer
 
 
-def ask_all(patience_s: float = PATIENCE_S, loading_s: float = LOADING_S, root: Path = Path("/")) -> dict[str, Finding]:
-    """Return the answer to every question by its id, in the order in which they are shown."""
+@dataclass(frozen=True)
+class Told:
+    """What the doctor has to say: answers by id, and plain facts."""
+
+    found: dict[str, Finding]
+    facts: list[Fact]
+
+
+def ask_all(patience_s: float = PATIENCE_S, loading_s: float = LOADING_S, root: Path = Path("/")) -> Told:
+    """Return the answer to every question by its id, in the order in which they are shown, and the facts."""
     patience = {"torch_worker": loading_s}
     found = {HERE: _ask_here(HERE, root), ALONE: ask_group(ALONE, patience_s, root)}
     beside = [group for group in GROUPS if group not in found]
@@ -37,12 +48,16 @@ def ask_all(patience_s: float = PATIENCE_S, loading_s: float = LOADING_S, root: 
     def ask(group: str) -> None:
         found[group] = ask_group(group, patience.get(group, patience_s), root, patience_s)
 
-    threads = [Thread(target=ask, args=(group,)) for group in beside]
+    def learn() -> None:
+        facts.extend(_facts(patience_s, root))
+
+    facts: list[Fact] = []
+    threads = [Thread(target=ask, args=(group,)) for group in beside] + [Thread(target=learn)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return {name: finding for group in GROUPS for name, finding in found[group].items()}
+    return Told({name: finding for group in GROUPS for name, finding in found[group].items()}, facts)
 
 
 def checks_of(group: str) -> Group:
@@ -60,21 +75,34 @@ def ask_group(group: str, first_s: float, root: Path = Path("/"), next_s: float 
 
     The first question has its own patience: a process must be started, and torch loaded, before it can be answered.
     """
-    names = list(checks_of(group))
+    said, why = _hear([group, str(root)], first_s, next_s)
+    return _complete(list(checks_of(group)), _parse(said), why)
+
+
+def _facts(patience_s: float, root: Path) -> list[Fact]:
+    """Return the facts of the box as the Box screen has them, or the one that they are not known, and why."""
+    said, why = _hear([_FACTS, str(root)], patience_s, patience_s)
+    with contextlib.suppress(ValueError, TypeError):
+        return [Fact(*fields) for fields in json.loads(said)]
+    return [Fact("Machine", "facts", "", why)]
+
+
+def _hear(words: list[str], first_s: float, next_s: float) -> tuple[bytes, str]:
+    """Return what a process of its own says, and how it ended, in words."""
     try:
         asked = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tuilab.checks.asking", group, str(root)],
+            [sys.executable, "-P", "-m", "tuilab.checks.asking", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # all that it starts is ended with it
         )
     except OSError as problem:
-        return dict.fromkeys(names, unknown(f"no process could be started to ask: {problem.strerror}"))
+        return b"", f"no process could be started to ask: {problem.strerror}"
     assert asked.stdout is not None
     with asked.stdout:
         said, late_s = _listen(asked.stdout.fileno(), first_s, next_s)
-    return _complete(names, _parse(said), _end(asked, late_s))
+    return said, _end(asked, late_s)
 
 
 def _listen(fd: int, patience_s: float, next_s: float) -> tuple[bytes, float]:
@@ -127,14 +155,23 @@ def _complete(names: list[str], found: dict[str, Finding], why: str) -> dict[str
 
 
 def main(group: str, root: str = "/") -> None:
-    """Answer the questions of a group, one line each."""
+    """Answer the questions of a group, one line each; or tell the facts, in one."""
+    if group == _FACTS:
+        from tuilab import box
+        from tuilab.probes import apart
+
+        found = [*box.facts(Path(root)), *box.gpu_facts(apart.ask(_GPU_PATIENCE_S))]
+        told = [astuple(fact) for facts in box.in_order(found).values() for fact in facts]
+        os.write(1, json.dumps(told).encode() + b"\n")
+        return
     for name, check in checks_of(group).items():
         finding = answer(check, Box(Path(root)))
         os.write(1, json.dumps({"id": name, **asdict(finding)}).encode() + b"\n")
 
 
-def document(found: dict[str, Finding], exit_code: int, version: str) -> dict[str, object]:
+def document(told: Told, exit_code: int, version: str) -> dict[str, object]:
     """Return the answers for `--json`."""
+    found = told.found
     counts = {status: sum(finding.status == status for finding in found.values()) for status in ("pass", "warn", "fail", "n/a")}
     checks = [{"id": name, **asdict(finding)} for name, finding in found.items()]
     return {
@@ -145,6 +182,7 @@ def document(found: dict[str, Finding], exit_code: int, version: str) -> dict[st
         "exit_code": exit_code,
         "counts": counts,
         "checks": checks,
+        "facts": [asdict(fact) for fact in told.facts],
     }
 
 

@@ -1,10 +1,12 @@
 """Checks of the lab itself: whether it was calibrated here, what runs now, what lost runs left behind."""
 
+import os
 import time
 from pathlib import Path
 
-from tuilab import calibration, ledger, places, processes, store
-from tuilab.checks import Box, Finding, passed, unknown, warn
+from tuilab import calibration, config, ledger, places, processes, store
+from tuilab.checks import Box, Finding, failed, passed, unknown, warn
+from tuilab.errors import TuilabError
 from tuilab.text import plural
 
 _STALE_S = 90 * 86400
@@ -21,6 +23,16 @@ def calibrated(box: Box) -> Finding:
     if isinstance(when, int | float) and time.time() - when > _STALE_S:
         return warn(f"calibrated {(time.time() - when) / 86400:.0f} days ago; {lines[-1]}", step)
     return passed(lines[-1])
+
+
+def configured(box: Box) -> Finding:
+    if not os.path.lexists(places.config_file()):
+        return passed("no file: everything has its default")
+    try:
+        found = config.read()
+    except TuilabError as problem:
+        return failed(str(problem), "tuilab config validate; until then no other command works")
+    return passed(f"{places.config_file()}: {plural(len(found), 'setting')}")
 
 
 def going_on(box: Box) -> Finding:
@@ -51,4 +63,4 @@ def _entries() -> list[ledger.Entry]:
     return [known.get(folder.name) or ledger.read(folder) for folder in store.list_runs(root)[:_LOOKED_AT]]
 
 
-CHECKS = {"lab.calibration": calibrated, "lab.runs": going_on, "lab.orphans": orphans}
+CHECKS = {"lab.config": configured, "lab.calibration": calibrated, "lab.runs": going_on, "lab.orphans": orphans}

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from tuilab import __version__, text
+from tuilab import __version__, places, text
 from tuilab.errors import ExitCode, TuilabError, UsageError
 
 # Verb -> its line in `tuilab --help`; a verb's file is loaded only when it is used.
@@ -30,6 +30,7 @@ VERBS = {
     "report": "What runs found, as a file: HTML, Markdown, JSON, CSV, JUnit and more.",
     "advise": "The settings that follow from what was measured on this box.",
     "calibrate": "Measure how far verdicts about time can be trusted on this box.",
+    "config": "What is set, and who says so.",
     "check": "Tell a scenario's author what is missing.",
     "new": "Write a new scenario from a template.",
 }
@@ -63,9 +64,9 @@ class _Verbs(click.Group):
 @click.version_option(__version__, message="tuilab %(version)s")
 @click.option("--scenarios", multiple=True, metavar="DIR", help="For the screens: a folder with scenarios of your own.")
 @click.option("--root", metavar="DIR", help="For the screens: the folder of runs.")
-@click.option("--fps", type=click.FloatRange(0.1, 30), default=2.0, show_default=True, help="How often the screens draw.")
+@click.option("--fps", type=click.FloatRange(0.1, 30), help="How often the screens draw.  [default: 2.0]")
 @click.pass_context
-def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float) -> None:
+def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float | None) -> None:
     """A lab in the terminal: checks the folklore of PyTorch training on your own box.
 
     Without a command it opens the screens. Start with: tuilab run stability --headless
@@ -76,7 +77,7 @@ def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps
         raise UsageError(f"--scenarios and --root belong after the command: tuilab {ctx.invoked_subcommand} --root DIR ...")
 
 
-def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float) -> int:
+def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | None) -> int:
     from tuilab import tui
 
     if why := tui.why_not():
@@ -85,9 +86,9 @@ def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float) -> i
         )
     from pathlib import Path
 
-    from tuilab import places
+    from tuilab import config
 
-    return tui.start(Path(root or places.runs_folder()), scenarios, fps=fps)
+    return tui.start(Path(root or places.runs_folder()), scenarios, fps=fps or config.fps())
 
 
 def main() -> NoReturn:
@@ -96,6 +97,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
+        _configure(sys.argv[1:])
         code = tuilab.main(prog_name="tuilab", standalone_mode=False)
         sys.stdout.flush()
     except TuilabError as problem:
@@ -116,6 +118,23 @@ def main() -> NoReturn:
         _say(f"tuilab: cannot write the result: {problem.strerror}")
         code = ExitCode.CANNOT_RECORD
     _leave(int(code or 0))
+
+
+def _configure(argv: list[str]) -> None:
+    """Take over what the user's file sets; commands that help with a file that is wrong go on without it."""
+    if argv[:1] == ["config"]:
+        return  # which tells who sets what
+    is_helping = (
+        not {"-h", "--help", "--version"}.isdisjoint(argv) or argv[:1] == ["doctor"] or "_TUILAB_COMPLETE" in os.environ
+    )
+    try:
+        where = places.config_file()
+    except TuilabError:
+        return  # there is no home
+    if os.path.lexists(where):
+        from tuilab import config
+
+        (config.apply_or_pass if is_helping else config.apply)()
 
 
 def _open_standard_streams() -> None:

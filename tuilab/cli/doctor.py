@@ -1,7 +1,8 @@
-"""`tuilab doctor`: look at this box and say what will disturb, slow or end a run here, and what to do about it.
+"""`tuilab doctor`: look at this box: what it is, what will disturb, slow or end a run here, and what to do about it.
 
-Each question takes 3 s at most; one that hangs or crashes is n/a with the reason. The exit codes tell how the box is:
-0 all passed or did not apply, 1 there are warnings, 2 something is broken. (Other commands mean a mistyped option by 2.)
+Each question takes 3 s at most (loading torch: 12 s); one that hangs or crashes is n/a with the reason. The exit codes tell
+how the box is: 0 all passed or did not apply, 1 there are warnings, 2 something is broken. (Other commands mean a mistyped
+option by 2.)
 """
 
 import json
@@ -9,17 +10,18 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from tuilab import __version__
+from tuilab.box import Fact
 from tuilab.checks import Finding
 from tuilab.checks.asking import ask_all, document
 from tuilab.cli import options
 from tuilab.glyphs import Style, style_of
-from tuilab.text import plural
+from tuilab.text import plural, show
 
 _MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x", 31), "n/a": ("–", "-", 2)}
 
@@ -40,18 +42,20 @@ _MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x",
 def command(as_json: bool, bundle: Path | None, root: str | None) -> int:
     if root:
         os.environ["TUILAB_ROOT"] = os.path.abspath(root)  # for the processes that ask
-    found = ask_all()
-    code = exit_code(found)
-    told = document(found, code, __version__)
+    told = ask_all()
+    code = exit_code(told.found)
+    as_document = document(told, code, __version__)
     if bundle is not None:
         from tuilab import bundle as bundles
 
-        bundles.write(bundle, told)
+        bundles.write(bundle, as_document)
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(as_document, indent=2))
     else:
         style = style_of(sys.stdout)
-        click.echo(style.fit(render(found, style, min(shutil.get_terminal_size((100, 24)).columns, 120))), color=True)
+        width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+        shown = [render_facts(told.facts, style, width), render(told.found, style, width)]
+        click.echo(style.fit("\n\n".join(shown)), color=True)
     if bundle is not None:
         click.echo(f"wrote {bundle}; read it before you hand it on: it names this host and its packages", err=True)
     return code
@@ -75,6 +79,22 @@ def render(found: Mapping[str, Finding], style: Style, width: int) -> str:
         lines += _rows(name, finding, style, pad, width)
     counts = [(status, sum(finding.status == status for finding in found.values())) for status in _MARKS]
     return "\n".join([*lines, "", f"{plural(len(found), 'question')}: " + ", ".join(f"{n} {status}" for status, n in counts)])
+
+
+def render_facts(facts: Sequence[Fact], style: Style, width: int) -> str:
+    """Return the plain facts, section by section; what is unknown says why."""
+    pad = min(max((len(fact.name) for fact in facts), default=0), 24)
+    lines: list[str] = []
+    section = ""
+    for fact in facts:
+        if fact.section != section:
+            lines += ["", style.bold(show(fact.section))] if section else [style.bold(show(fact.section))]
+            section = fact.section
+        told = show(fact.value, 300) if fact.value else f"n/a: {show(fact.reason, 300)}"
+        told += f"  ({show(fact.note, 200)})" if fact.note else ""
+        first, *rest = textwrap.wrap(told, max(width - pad - 4, 30)) or [""]
+        lines += [f"  {show(fact.name, 60).ljust(pad)}  {first}", *(" " * (pad + 4) + line for line in rest)]
+    return "\n".join(lines)
 
 
 def _rows(name: str, finding: Finding, style: Style, pad: int, width: int) -> list[str]:

@@ -17,26 +17,35 @@ SCENARIOS = click.Option(
     multiple=True,
     type=click.Path(),
     metavar="DIR",
-    help="A folder with scenarios of your own; may be repeated.",
+    help="A folder with scenarios of your own; may be repeated (else TUILAB_SCENARIOS, else the config file).",
 )
 ROOT = click.Option(
-    ["--root"], type=click.Path(), metavar="DIR", help="The folder of runs (else TUILAB_ROOT, else your state folder)."
+    ["--root"],
+    type=click.Path(),
+    metavar="DIR",
+    help="The folder of runs (else TUILAB_ROOT, else the config file, else your state folder).",
 )
 ROOTS = click.Option(
     ["--root", "roots"],
     type=click.Path(),
     multiple=True,
     metavar="DIR",
-    help="A folder of runs; may be repeated for several boxes (else TUILAB_ROOT, else your state folder).",
+    help="A folder of runs; may be repeated for several boxes (else TUILAB_ROOT, else the config file).",
 )
 FPS = click.Option(
     ["--fps"],
     type=click.FloatRange(0.1, 30),
-    default=2.0,
-    show_default=True,
+    default=lambda: _fps(),
+    show_default="2.0, else TUILAB_FPS, else the config file",
     help="How often the screens draw what is new, in pictures a second.",
 )
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
+
+
+def _fps() -> float:
+    from tuilab import config  # only what opens screens needs it
+
+    return config.fps()
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]

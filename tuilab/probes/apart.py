@@ -26,7 +26,7 @@ class Apart:
 
     def __init__(self) -> None:
         self._is_closed = False
-        self._reading = Lock()  # held while the pipe is in use: its number may mean another file once it is closed
+        self._lock = Lock()  # a descriptor must not be closed, and given to somebody else, while it is read
         self._said = b""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "tuilab.probes.apart"],
@@ -38,18 +38,15 @@ class Apart:
 
     def next(self, patience_s: float = PATIENCE_S) -> dict[str, Any] | str:
         """Return the next thing it says, or why there is none; to be called by a thread that may wait."""
-        assert self._process.stdout is not None
         deadline = time.monotonic() + patience_s
         while b"\n" not in self._said:
-            if time.monotonic() > deadline:
-                return f"NVML has not answered for {patience_s:g} s"
-            with self._reading:
-                if self._is_closed:
-                    return "not asked any more"
-                fd = self._process.stdout.fileno()
-                more = os.read(fd, 65536) if select.select([fd], [], [], _SLICE_S)[0] else None
+            more = self._read()
+            if self._is_closed:
+                return "not asked any more"
             if more == b"" or len(self._said) > _LINE_LIMIT:
                 return self._how_it_ended()
+            if time.monotonic() > deadline:
+                return f"NVML has not answered for {patience_s:g} s"
             self._said += more or b""
         line, _, self._said = self._said.partition(b"\n")
         with contextlib.suppress(ValueError):
@@ -58,11 +55,21 @@ class Apart:
                 return said
         return "the process that asks NVML said something else"
 
+    def _read(self) -> bytes | None:
+        """Return what it said within a short time, None for nothing, b"" when it has ended."""
+        with self._lock:
+            if self._is_closed or self._process.stdout is None:
+                return None
+            fd = self._process.stdout.fileno()
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            return os.read(fd, 65536) if poll.poll(_SLICE_S * 1000) else None
+
     def close(self) -> None:
         """End it; one that hangs in the driver cannot be ended, and is not waited for."""
         self._is_closed = True
         self._process.kill()
-        with self._reading:
+        with self._lock:
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe is not None:
                     with contextlib.suppress(OSError):

@@ -10,13 +10,15 @@ from tuilab.reports.subject import Subject
 from tuilab.scenario import Scenario
 from tuilab.text import plural, show
 
+_EXACT = "Holds exactly"
 _GROUPS = (
-    ("Holds on this box", "", ("SUPPORTED",)),
+    ("Holds on this box, and by how much", "", ("SUPPORTED",)),
     ("Holds, but by less than is claimed", "The direction is right, the size is not.", ("WEAKER THAN CLAIMED",)),
     ("Does not hold on this box", "", ("REFUTED", "NO MEANINGFUL DIFFERENCE")),
     ("Not decided", "Measured, but the measurement does not carry an answer; more repeats or a quieter box may.",
      ("INCONCLUSIVE", "INVALID", "not judged")),
     ("Could not be tested here, and why", "", ("NOT TESTABLE HERE",)),
+    (_EXACT, "Counts, values and bytes: the same on every machine that computes rightly.", ("exactly",)),
 )  # fmt: skip
 
 
@@ -39,6 +41,7 @@ class Group:
     heading: str
     about: str
     findings: tuple[Finding, ...]
+    is_folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,9 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
     hosts = list(dict.fromkeys(filter(None, map(host_of, subjects))))
     advice = advise(subjects, hosts[0] if hosts else "")
     ran = {subject.summary.run.scenario for subject in subjects if subject.summary.run}
-    groups = [Group(name, about, tuple(f for f in findings if f.verdict in kinds)) for name, about, kinds in _GROUPS]
+    groups = [
+        Group(name, about, tuple(f for f in findings if _place(f) in kinds), name == _EXACT) for name, about, kinds in _GROUPS
+    ]
     supported = sum(finding.verdict == "SUPPORTED" for finding in findings)
     newest = max((subject.summary.run.wall_ns for subject in subjects if subject.summary.run), default=0)
     return Opening(
@@ -89,6 +94,11 @@ def _findings(subject: Subject) -> list[Finding]:
         text = f"{subject.title}: the run ended as {show(subject.state)}"
         found.append(Finding(subject.id, subject.name, text, "not judged", "!", "bad", why))
     return found
+
+
+def _place(finding: Finding) -> str:
+    """Return the kind of group that a finding belongs to: what is supported by counting needs nobody's attention."""
+    return "exactly" if finding.verdict == "SUPPORTED" and not finding.details else finding.verdict
 
 
 def _finding(subject: Subject, row: ClaimRow) -> Finding:

@@ -73,13 +73,13 @@ def _whole(subjects: Sequence[Subject], known: Sequence[Scenario], left_out: Seq
 def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
     opening = opening_of(subjects, known)
     parts = [f"# {opening.title}", f"{escape(opening.host)}, {opening.when}: {opening.counts}"]
+    parts += ["## The settings that follow", fence(opening.env, "sh")]
     for group in opening.groups:
         rows = [
             (f.mark + " " + f.verdict, f.text, ", ".join(filter(None, (f.measured, f.details))), f"{f.name} {f.id}")
             for f in group.findings
         ]
         parts += [f"## {group.heading}", group.about, _table(("Verdict", "Claim", "Measured", "Run"), rows)]
-    parts += ["## The settings that follow", fence(opening.env, "sh")]
     if opening.not_run:
         parts += [
             "## Never run on this box",

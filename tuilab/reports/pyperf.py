@@ -6,13 +6,14 @@ from typing import Any
 
 from tuilab import __version__
 from tuilab.errors import UsageError
+from tuilab.reports.panels import counted
 from tuilab.reports.subject import Subject
 from tuilab.summary import Block
 from tuilab.text import show
 
 
 def pyperf(subjects: Sequence[Subject]) -> dict[str, Any]:
-    """Return a benchmark suite in pyperf's JSON, version 1.0; warm-ups are told as such, disturbed blocks are left out."""
+    """Return a benchmark suite in pyperf's JSON, version 1.0; warm-ups are told as such."""
     benchmarks = [benchmark for subject in subjects for benchmark in _benchmarks(subject)]
     if not benchmarks:
         raise UsageError("pyperf keeps times, and no arms raced in this run; choose .json or .csv")
@@ -33,7 +34,7 @@ def _benchmarks(subject: Subject) -> list[dict[str, Any]]:
 
 def _run(blocks: Sequence[Block], subject: Subject) -> dict[str, Any]:
     run = subject.summary.run
-    good = [block.step_s for block in blocks if not block.is_warmup and not block.is_disturbed]
+    good = [block.step_s for block in counted(blocks)]
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(run.wall_ns / 1e9)) if run and run.wall_ns < 2**62 else ""
     told = {"date": began} if began else {}
     warmups = [[1, block.step_s] for block in blocks if block.is_warmup]

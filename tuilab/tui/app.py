@@ -11,7 +11,7 @@ from tuilab.tui import clipboard, settings, themes
 from tuilab.tui.desk import Desk
 from tuilab.tui.keys import bindings
 from tuilab.tui.paced import PacedApp
-from tuilab.tui.palette import Keys, Scenarios
+from tuilab.tui.palette import Commands
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.terminal import Terminal, leave_on_signals
 
@@ -27,7 +27,7 @@ class TuilabApp(PacedApp[int]):
     TITLE = "tuilab"
     CSS_PATH = "tuilab.tcss"
     BINDINGS = bindings("everywhere")
-    COMMANDS = {Keys, Scenarios}
+    COMMANDS = {Commands}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     ENABLE_COMMAND_PALETTE = True
 

@@ -67,6 +67,14 @@ class PacedApp(App[ReturnType]):
         self._frames = None
         self._mark()
 
+    async def settle(self) -> None:
+        """Wait until what was typed has gone through the app, what has the focus, all around it, and the app again."""
+        around = (self.focused or self.screen).ancestors_with_self
+        for pump in (self, *around, self):
+            has_come = asyncio.Event()
+            if pump.call_later(has_come.set):
+                await has_come.wait()
+
     def _handle_exception(self, error: Exception) -> None:
         """Leave because of a mistake; what fails in a screen that was left while it opened, or as we leave, is none."""
         if not self._exit and not _is_taken_away(active_message_pump.get(self)):
@@ -81,7 +89,7 @@ class PacedApp(App[ReturnType]):
         if not isinstance(self._driver, Terminal) or renderable is None:
             super()._display(screen, renderable)
             return
-        self._driver.on_ready, self._driver.on_start = self._on_ready, self.redraw
+        self._driver.on_ready, self._driver.on_start, self._driver.settle = self._on_ready, self.redraw, self.settle
         self._drawing_context = contextvars.copy_context()
         self._mark()
         self.post_display_hook()

@@ -19,23 +19,38 @@ if TYPE_CHECKING:
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
 
 
-class Keys(Provider):
-    """The keys of the open screen, then those that work everywhere; each once."""
+class Commands(Provider):
+    """One provider for both, because Textual asks several in an order that differs from start to start."""
+
+    async def startup(self) -> None:
+        """Read the catalogue when the palette is opened."""
+        self._usable = [scenario for scenario in self._lab.desk.scenarios if not scenario.error]
 
     async def discover(self) -> Hits:
-        for key, command in self._commands():
+        """Offer the keys of the open screen, then those that work everywhere; and one scenario, so that one knows of them."""
+        last = self._lab.desk.settings.scenario
+        for scenario in [one for one in self._usable if one.id == last] or self._usable[:1]:
+            name = f"open {show(scenario.id, 60)}"
+            told = Content.assemble(name, ("  or run it; the same for every other scenario", "dim"))
+            yield DiscoveryHit(told, partial(self._open, scenario), name)
+        for key, command in self._keys():
             yield DiscoveryHit(Content.assemble(key.help, "  ", (shown(key), "bold $text-accent")), command, key.help)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for key, command in self._commands():
+        for key, command in self._keys():
             text = f"{key.word}: {key.help}" if key.word else key.help
-            score = matcher.match(text)
-            if score > 0:
-                shown_key = Content.assemble("  ", (shown(key), "bold $text-accent"))
-                yield Hit(score, Content("").join([matcher.highlight(text), shown_key]), command, text)
+            if (score := matcher.match(text)) > 0:
+                told = Content.assemble(matcher.highlight(text), "  ", (shown(key), "bold $text-accent"))
+                yield Hit(score, told, command, text)
+        for scenario in self._usable:
+            for verb, act in (("run", self._run), ("open", self._open)):
+                name = f"{verb} {show(scenario.id, 60)}"
+                if (score := matcher.match(name)) > 0:  # not highlighted: Textual would read markup in a name
+                    told = Content.assemble(name, "  ", (show(scenario.title, 200), "dim"))
+                    yield Hit(score, told, partial(act, scenario), name)
 
-    def _commands(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
+    def _keys(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
         place = getattr(self.screen, "PLACE", "")
         for key in (*KEYS.get(place, ()), *KEYS["everywhere"]):
             if key.key not in _MOVES and key.action != "app.command_palette":
@@ -44,37 +59,12 @@ class Keys(Provider):
     async def _do(self, action: str) -> None:
         await self.app.run_action(action, self.app if action.startswith("app.") else self.screen)
 
-
-class Scenarios(Provider):
-    """`run softmax` starts it with its defaults, `open softmax` shows its form; read when the palette is opened."""
-
-    async def startup(self) -> None:
-        self._usable = [scenario for scenario in self._lab.desk.scenarios if not scenario.error]
-
-    async def discover(self) -> Hits:
-        """Name one, so that it is known that they can be asked for; opening it does no harm."""
-        last = self._lab.desk.settings.scenario
-        for scenario in [one for one in self._usable if one.id == last] or self._usable[:1]:
-            name = f"open {show(scenario.id, 60)}"
-            told = Content.assemble(name, ("  or run it; the same for every other scenario", "dim"))
-            yield DiscoveryHit(told, partial(self._open, scenario), name)
-
-    async def search(self, query: str) -> Hits:
-        """Names and titles are anybody's: they are not highlighted, because Textual would read markup in them."""
-        matcher = self.matcher(query)
-        for scenario in self._usable:
-            for verb, command in (("run", self._run), ("open", self._open)):
-                name = f"{verb} {show(scenario.id, 60)}"
-                if (score := matcher.match(name)) > 0:
-                    told = Content.assemble(name, "  ", (show(scenario.title, 200), "dim"))
-                    yield Hit(score, told, partial(command, scenario), name)
-
     @property
     def _lab(self) -> "TuilabApp":
         return cast("TuilabApp", self.app)
 
     def _run(self, scenario: Scenario) -> None:
-        from tuilab import launch
+        from tuilab import launch  # what only runs need
 
         try:
             order = launch.order(scenario, {}, root=self._lab.desk.root)

@@ -13,10 +13,11 @@ import selectors
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
 
 from tuilab.tui.guardian import open_again
 from tuilab.tui.typed import Typed
@@ -30,6 +31,7 @@ _STALLED_S = 1.0
 _LAST_ANSWER_S = 3.0  # after the question
 _LAST_WORDS_S = 1.0  # for what is not sent when the screens close
 _READ = 4096
+_HEARD_S = 0.2  # that a key has to act before the next one of its burst
 _MANY = 100  # events that wait: more are read when the screens have dealt with them
 
 
@@ -40,6 +42,7 @@ class Terminal(LinuxDriver):
         super().__init__(app, **more)
         self.on_ready: Callable[[], None] = lambda: None
         self.on_start: Callable[[], None] = lambda: None  # and again after a suspension: the terminal shows something else
+        self.settle: Callable[[], Coroutine[Any, Any, None]] = _nothing
         self.bytes_sent = 0
         self.round_trip_s = 0.0  # of the last frame that was answered
         self.is_given_back = True  # whether the terminal was told everything that leaves it as it was
@@ -151,8 +154,18 @@ class Terminal(LinuxDriver):
                 found = [*(typed.feed(text) if text else ()), *typed.tick()]
                 for event in found:
                     self.process_message(event)
+                    if isinstance(event, Key) and event is not found[-1]:
+                        self._wait_until_heard()
                 if len(found) > _MANY:
                     self._wait_for_the_app()
+
+    def _wait_until_heard(self) -> None:
+        """Hold the next key of a burst back until this one has acted: it is meant for what has the focus then."""
+        heard = asyncio.run_coroutine_threadsafe(self.settle(), self._loop)
+        try:
+            heard.result(_HEARD_S)
+        except TimeoutError:
+            heard.cancel()
 
     def _wait_for_the_app(self) -> None:
         """Read no more until the screens have dealt with what is typed: a flood stays in the terminal, not in our memory."""
@@ -234,3 +247,7 @@ def leave_on_signals(leave: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
         loop.add_signal_handler(number, leave, number)
+
+
+async def _nothing() -> None:
+    """Before the first picture nobody has the focus."""

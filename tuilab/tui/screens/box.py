@@ -125,8 +125,12 @@ class BoxPage(Page):
 
     def _listen_to_gpus(self) -> None:
         if self._apart is None:
-            self._apart = Apart()
-            self._listen(self._apart)
+            try:
+                self._apart = Apart()
+            except OSError as problem:
+                self._take_silence(f"no process can be started to ask NVML: {problem.strerror}")
+            else:
+                self._listen(self._apart)
 
     def _end_listening(self) -> None:
         if self._apart is not None:

@@ -1,0 +1,124 @@
+"""The user's configuration: what counts, who says so, and mistakes in it."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.engine import write_scenario
+from tests.test_archive import RUN, make_run
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+Configured = Callable[..., "CompletedProcess[str]"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A config folder."""
+    path = tmp_path / "config" / "tuilab"
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def configured(tuilab: Tuilab, tmp_path: Path, folder: Path) -> Configured:
+    """Run `tuilab` with that config folder and without variables of ours, unless they are given."""
+
+    def run(*words: str, **environ: str) -> "CompletedProcess[str]":
+        return tuilab(*words, env={"TUILAB_ROOT": "", "XDG_CONFIG_HOME": str(tmp_path / "config"), **environ})
+
+    return run
+
+
+def test_without_a_file_everything_has_its_default(configured: Configured, folder: Path) -> None:
+    shown = configured("config").stdout
+
+    assert shown.startswith(f"# {folder}/config.toml (not there)\n")
+    assert shown.count("# default\n") == 3
+    assert configured("config", "path").stdout == f"{folder}/config.toml\n"
+    assert configured("config", "validate").stdout == f"there is no {folder}/config.toml: everything has its default\n"
+
+
+def test_an_option_counts_before_a_variable_before_the_file(configured: Configured, folder: Path, tmp_path: Path) -> None:
+    for name, end in (("file", "1"), ("variable", "2"), ("option", "3")):
+        make_run(tmp_path / name, RUN[:-1] + end)
+    (folder / "config.toml").write_text(f'root = "{tmp_path}/file"\n')
+
+    def newest(*words: str, **environ: str) -> str:
+        return str(json.loads(configured("runs", "--json", *words, **environ).stdout)["runs"][0]["run"][-1])
+
+    variable = {"TUILAB_ROOT": f"{tmp_path}/variable"}
+    assert [newest(), newest(**variable), newest("--root", f"{tmp_path}/option", **variable)] == ["1", "2", "3"]
+
+
+def test_what_is_printed_is_toml_and_says_who_set_it(configured: Configured, folder: Path, tmp_path: Path) -> None:
+    (folder / "config.toml").write_text(f'# mine\nfps = 1\nscenarios = ["{tmp_path}"]\n')
+
+    shown = configured("config", TUILAB_ROOT="/some/where").stdout
+    assert tomllib.loads(shown) == {"root": "/some/where", "scenarios": [str(tmp_path)], "fps": 1.0}
+    assert [line.partition("  # ")[2] for line in shown.splitlines()[1:]] == ["TUILAB_ROOT", "line 3", "line 2"]
+    assert configured("config", "validate").stdout == f"{folder}/config.toml is right: 2 settings\n"
+
+
+def test_scenarios_of_the_file_are_found_by_every_command(configured: Configured, folder: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine" / "own"
+    mine.mkdir(parents=True)
+    write_scenario(mine, 'lab.claim("one is one", True)', name="my-idea")
+    (folder / "config.toml").write_text(f'scenarios = ["{tmp_path}/mine"]\nroot = "{tmp_path}/runs"\n')
+
+    said = [configured("list"), configured("show", "my-idea"), configured("run", "my-idea", "--headless", "--quiet")]
+    assert [done.returncode for done in said] == [0, 0, 0], [done.stderr for done in said]
+    assert "my-idea" in said[0].stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"\nfps = 'two'\n", "line 2: fps takes a number from 0.1 to 30"),
+        (b"fps = true\n", "line 1: fps takes a number"),
+        (b"fps = nan\n", "line 1: fps takes a number"),
+        (b"root = 'runs'\n", "line 1: root takes an absolute path"),
+        (b"root = 5\n", "line 1: root takes an absolute path"),
+        (b"\n\n  scenarios = '/x'\n", "line 3: scenarios takes a list"),
+        (b"scenarios = ['/a:b']\n", "line 1: scenarios takes a list"),
+        (b"fps = 1\nfbs = 2\n", "line 2: there is no setting fbs; did you mean fps?"),
+        (b"fps = 1\n[theme]\nname = 'x'\n", "line 2: there is no setting theme; there are root, scenarios, fps"),
+        (b"fps = = 2\n", "(at line 1, column 7)"),
+        (b"fps = 1\nroot = '\xff'\n", "line 2: it is not UTF-8"),
+        (b"a = " + b"[" * 5000, "is not TOML"),
+        (b"\x1b[2J = 1\n", "is not TOML"),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_its_line(configured: Configured, folder: Path, text: bytes, sentence: str) -> None:
+    (folder / "config.toml").write_bytes(text)
+
+    for words in (("config",), ("config", "validate"), ("runs",), ("list",)):
+        done = configured(*words)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and sentence in done.stderr, done.stderr
+        assert "\x1b" not in done.stderr
+    assert configured("--help").returncode == 0
+    assert configured("config", "path").returncode == 0
+
+
+def test_the_doctor_works_with_a_file_that_is_wrong_and_says_so(configured: Configured, folder: Path) -> None:
+    (folder / "config.toml").write_text("fps = 0\n")
+
+    (check,) = [one for one in json.loads(configured("doctor", "--json").stdout)["checks"] if one["id"] == "lab.config"]
+    assert check["status"] == "fail" and "line 1" in check["found"]
+
+
+def test_a_variable_that_makes_no_sense_is_one_sentence(configured: Configured) -> None:
+    said = [configured("config", TUILAB_FPS="often"), configured("attach", TUILAB_FPS="often")]
+
+    assert [done.returncode for done in said] == [2, 2]
+    assert all("TUILAB_FPS" in done.stderr and done.stderr.count("\n") == 1 for done in said)
+
+
+def test_a_folder_that_is_not_there_fails_validation(configured: Configured, folder: Path) -> None:
+    (folder / "config.toml").write_text('fps = 1\nscenarios = ["/not/there"]\n')
+
+    done = configured("config", "validate")
+    assert done.returncode == 2 and "line 2: there is no folder /not/there" in done.stderr

@@ -1,0 +1,55 @@
+"""`tuilab config [print|path|validate]`: what is set, and who says so; where the file is; whether it is right.
+
+The file is TOML, in the user's config folder (XDG_CONFIG_HOME). Keys: root (the folder of runs), scenarios (a list of folders
+with scenarios of your own), fps (how often the screens draw). An option on the command line counts before a variable
+(TUILAB_ROOT, TUILAB_SCENARIOS, TUILAB_FPS), a variable before the file, the file before the default.
+"""
+
+import json
+import os
+
+import click
+
+from tuilab import config, places
+from tuilab.config import SETTINGS, Value
+from tuilab.errors import UsageError
+from tuilab.text import plural, show
+
+
+@click.command(
+    help=__doc__,
+    params=[click.Argument(["what"], type=click.Choice(["print", "path", "validate"]), default="print")],
+)
+def command(what: str) -> None:
+    if what == "path":
+        click.echo(show(places.config_file()))
+    elif what == "validate":
+        click.echo(_validate())
+    else:
+        is_there = "" if os.path.exists(places.config_file()) else " (not there)"
+        found = config.effective(os.environ)
+        rows = [f"{key} = {_toml(key, value)}" for key, value in found.items()]
+        width = max(map(len, rows))
+        origins = [value.origin for value in found.values()]
+        lines = [f"{row.ljust(width)}  # {origin}" for row, origin in zip(rows, origins, strict=True)]
+        click.echo("\n".join([f"# {show(places.config_file())}{is_there}", *lines]))
+
+
+def _validate() -> str:
+    where = show(places.config_file())
+    if not os.path.lexists(places.config_file()):
+        return f"there is no {where}: everything has its default"
+    found = config.read()
+    for folder in found.get("scenarios", Value("", "")).text.split(os.pathsep):
+        if folder and not os.path.isdir(folder):
+            raise UsageError(f"{where}, {found['scenarios'].origin}: there is no folder {show(folder)}")
+    return f"{where} is right: {plural(len(found), 'setting')}"
+
+
+def _toml(key: str, value: Value) -> str:
+    """Return a setting as the file would have it."""
+    if key == "fps":
+        return str(config.fps() if value.origin == SETTINGS[key].variable else float(value.text or config.FPS))
+    if key == "scenarios":
+        return show(json.dumps([part for part in value.text.split(os.pathsep) if part], ensure_ascii=False))
+    return show(json.dumps(value.text or places.runs_folder(), ensure_ascii=False))

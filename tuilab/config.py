@@ -1,0 +1,145 @@
+"""The user's configuration: a few settings in TOML, each of which an option or a variable overrides.
+
+What counts is, in this order: an option on the command line, a TUILAB_ variable, the file, the default. The file's settings are
+handed on as variables, so that every process of a run finds the same. Loading TOML takes longer than `tuilab list` may take:
+it is only done where there is a file.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tuilab import places
+from tuilab.errors import TuilabError, UsageError
+from tuilab.files import read_regular
+from tuilab.text import show
+
+FPS = 2.0
+_LIMIT = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One key of the file: its variable, what it takes, and how a right value is spelled in the variable."""
+
+    variable: str
+    takes: str
+    spell: Callable[[Any], str | None]  # None: the value is not of that kind
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a setting is, as its variable has it, and who says so; empty where nobody does."""
+
+    text: str
+    origin: str
+
+
+def _spell_path(value: Any) -> str | None:
+    if not isinstance(value, str) or "\0" in value:
+        return None
+    path = os.path.expanduser(value)
+    return path if os.path.isabs(path) else None
+
+
+def _spell_paths(value: Any) -> str | None:
+    paths = [_spell_path(one) for one in value] if isinstance(value, list) else [None]
+    whole = [path for path in paths if path is not None and os.pathsep not in path]
+    return os.pathsep.join(whole) if len(whole) == len(paths) else None
+
+
+def _spell_fps(value: Any) -> str | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(float(value)) if is_number and 0.1 <= value <= 30 else None
+
+
+SETTINGS = {
+    "root": Setting("TUILAB_ROOT", "an absolute path, or one that begins with ~", _spell_path),
+    "scenarios": Setting("TUILAB_SCENARIOS", 'a list of absolute paths without a colon, such as ["~/lab"]', _spell_paths),
+    "fps": Setting("TUILAB_FPS", "a number from 0.1 to 30", _spell_fps),
+}
+
+
+def read() -> dict[str, Value]:
+    """Return what the file says, by key; nothing where there is none. UsageError, with the line, where it says nonsense."""
+    where = places.config_file()
+    try:
+        data = read_regular(where, _LIMIT, may_be_link=True)
+    except FileNotFoundError:
+        return {}
+    except OSError as problem:
+        raise UsageError(f"cannot read {show(where)}: {problem.strerror or problem}") from problem
+    import tomllib
+
+    try:
+        text = data.decode()
+        found = tomllib.loads(text)
+    except UnicodeDecodeError as problem:
+        line = data[: problem.start].count(b"\n") + 1
+        raise UsageError(f"{show(where)}, line {line}: it is not UTF-8") from problem
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise UsageError(f"{show(where)} is not TOML: {show(problem, 200)}") from problem
+    return {key: _value(where, key, value, text) for key, value in found.items()}
+
+
+def effective(environ: Mapping[str, str]) -> dict[str, Value]:
+    """Return every setting with who says so."""
+    told = read()
+    found = {}
+    for key, setting in SETTINGS.items():
+        if environ.get(setting.variable):
+            found[key] = Value(environ[setting.variable], setting.variable)
+        else:
+            found[key] = told.get(key, Value("", "default"))
+    return found
+
+
+def apply() -> None:
+    """Hand the file's settings on as variables, where none is set."""
+    for key, value in read().items():
+        if value.text and not os.environ.get(SETTINGS[key].variable):
+            os.environ[SETTINGS[key].variable] = value.text
+
+
+def apply_or_pass() -> None:
+    """Do the same, and pass over a file that says nonsense: for commands that help with it."""
+    try:
+        apply()
+    except TuilabError:
+        return
+
+
+def fps() -> float:
+    """Return how often the screens draw, where no option says."""
+    given = os.environ.get(SETTINGS["fps"].variable)
+    if not given:
+        return FPS
+    try:
+        spelled = _spell_fps(float(given))
+    except ValueError:
+        spelled = None
+    if spelled is None:
+        raise UsageError(f"TUILAB_FPS is {show(given, 60)}; it takes {SETTINGS['fps'].takes}")
+    return float(spelled)
+
+
+def _value(where: str, key: str, value: Any, text: str) -> Value:
+    line = _line(key, text)
+    setting = SETTINGS.get(key)
+    if setting is None:
+        from tuilab.params import did_you_mean
+
+        raise UsageError(f"{show(where)}, line {line}: there is no setting {show(key, 60)}{did_you_mean(key, SETTINGS)}")
+    spelled = setting.spell(value)
+    if spelled is None:
+        raise UsageError(f"{show(where)}, line {line}: {key} takes {setting.takes}")
+    return Value(spelled, f"line {line}")
+
+
+def _line(key: str, text: str) -> int:
+    """Return the number of the line that a key of the top level stands in."""
+    quoted = re.escape(key)
+    begins = re.compile(rf"""\s*(\[+\s*)?["']?{quoted}["']?\s*[=.\]]""")
+    return next((at for at, line in enumerate(text.splitlines(), 1) if begins.match(line)), 1)
