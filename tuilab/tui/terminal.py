@@ -28,11 +28,10 @@ _LONGEST_ANSWER = 11
 _PATIENCE_S = 5.0  # an answer that is not there by then is lost, or the link is frozen
 _LONGEST_PATIENCE_S = 80.0  # on a frozen link, so that few frames are on their way when it thaws
 _STALLED_S = 1.0
-_LAST_ANSWER_S = 3.0  # after the question
+_LAST_ANSWER_S = 2.0  # after the question
 _LAST_WORDS_S = 1.0  # for what is not sent when the screens close
 _READ = 4096
 _HEARD_S = 0.2  # that a key has to act before the next one of its burst
-_MANY = 100  # events that wait: more are read when the screens have dealt with them
 
 
 class Terminal(LinuxDriver):
@@ -97,9 +96,7 @@ class Terminal(LinuxDriver):
         """Ask nothing more, and let the answers that are on their way arrive: the shell would take them for something typed."""
         self._is_leaving = True
         deadline = self._asked + _LAST_ANSWER_S
-        while self._answers_expected > 0 and self._has_answered and not self._is_gone and time.monotonic() < deadline:
-            with self._lock:
-                self._send()
+        while self._answers_expected > 0 and self._has_answered and not self._waiting and time.monotonic() < deadline:
             time.sleep(0.005)  # the reading thread takes them
         self._answers_expected = 0
         super().disable_input()
@@ -156,25 +153,19 @@ class Terminal(LinuxDriver):
                     self.process_message(event)
                     if isinstance(event, Key) and event is not found[-1]:
                         self._wait_until_heard()
-                if len(found) > _MANY:
-                    self._wait_for_the_app()
+                    if self.exit_event.is_set():
+                        return
 
     def _wait_until_heard(self) -> None:
-        """Hold the next key of a burst back until this one has acted: it is meant for what has the focus then."""
+        """Hold the next key of a burst back until this one has acted: it is meant for what has the focus then.
+
+        So a flood of keys stays in the terminal, and not in our memory.
+        """
         heard = asyncio.run_coroutine_threadsafe(self.settle(), self._loop)
         try:
             heard.result(_HEARD_S)
         except TimeoutError:
             heard.cancel()
-
-    def _wait_for_the_app(self) -> None:
-        """Read no more until the screens have dealt with what is typed: a flood stays in the terminal, not in our memory."""
-        has_run = threading.Event()
-        self._loop.call_soon_threadsafe(has_run.set)
-        while not self.exit_event.wait(0.01):
-            queues = [self._app, *self._app.screen_stack[-1:]]
-            if has_run.is_set() and sum(queue.message_queue_size for queue in queues) < _MANY:
-                return
 
     def _query_in_band_window_resize(self) -> None:
         """Ask for no reports of the size between the keys: the system tells it."""
