@@ -188,10 +188,13 @@ def check(site: Site, run_dir: Path, *states: str, is_whole: bool | None = True)
 
 def check_list(root: Path, states: dict[str, str]) -> None:
     """Check that the list of runs tells the states of these."""
-    _, text = view("runs", "--limit", "1000", "--root", str(root))
-    listed = {line.split()[0]: line for line in text.splitlines()}
-    for name, state in states.items():
-        assert f" {state} " in listed[name.rpartition("-")[2]]
+
+    def is_told() -> bool:
+        _, text = view("runs", "--limit", "1000", "--root", str(root))
+        listed = {line.split()[0]: line for line in text.splitlines()}
+        return all(f" {state} " in listed[name.rpartition("-")[2]] for name, state in states.items())
+
+    until(is_told)  # a folder without a first record is taken for one that begins, for some seconds
 
 
 def raw_records(stream: Path) -> list[dict[str, Any]]:
