@@ -13,7 +13,6 @@ from tuilab.tui.keys import bindings
 from tuilab.tui.paced import PacedApp
 from tuilab.tui.palette import Commands
 from tuilab.tui.screens.lab import LabPage
-from tuilab.tui.terminal import Terminal, leave_on_signals
 
 if TYPE_CHECKING:
     from tuilab.drawings.symbols import Symbols
@@ -44,8 +43,6 @@ class TuilabApp(PacedApp[int]):
         self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
 
     def on_mount(self) -> None:
-        if isinstance(self._driver, Terminal):
-            leave_on_signals(self._heed_signal)
         self.push_screen(LabPage())
         if self._first_orders:
             self.run_orders(self._first_orders)
@@ -166,7 +163,8 @@ class TuilabApp(PacedApp[int]):
         if self._driver is not None:
             self._driver.write(data)
 
-    def _heed_signal(self, number: int) -> None:
+    def heed_signal(self, number: int) -> None:
+        """Leave in order."""
         self.exit(130 if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) else 0)
 
     def on_unmount(self) -> None:

@@ -19,7 +19,7 @@ from textual.widget import Widget
 
 from tuilab.text import is_utf8_terminal, show_lines
 from tuilab.tui.frames import Frames
-from tuilab.tui.terminal import Terminal
+from tuilab.tui.terminal import Terminal, leave_on_signals
 
 _SHORTEST_S = 1 / 30  # between two frames
 _RECHECK_S = 1.0  # for answers that are lost
@@ -36,6 +36,15 @@ class PacedApp(App[ReturnType]):
         self._drawn = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._drawing_context: contextvars.Context | None = None
+
+    async def run_async(self, **more: Any) -> ReturnType | None:
+        """Run until the user leaves; signals are heeded before there is anything to be given back."""
+        leave_on_signals(self.heed_signal)
+        return await super().run_async(**more)
+
+    def heed_signal(self, number: int) -> None:
+        """Leave in order."""
+        self.exit()
 
     @property
     def bytes_sent(self) -> int:
