@@ -96,7 +96,19 @@ class Terminal:
             if is_over and text == self.text:
                 break
             time.sleep(0.01)
-        raise AssertionError(f"{words} not on the screen (exit {self.process.poll()}):\n{self.text}")
+        raise AssertionError(f"{words} not on the screen ({self._state()}):\n{self.text}\n{self._last_words()}")
+
+    def _state(self) -> str:
+        reader = "" if self._thread.is_alive() else ", nobody reads any more"
+        return f"exit {self.process.poll()}, {len(self.sent)} bytes came{reader}"
+
+    def _last_words(self) -> str:
+        """Return where a command that hangs is, which Python tells when it is aborted."""
+        came = len(self.sent)
+        self.process.send_signal(signal.SIGABRT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(5)
+        return self.sent[came:].decode(errors="replace")
 
     def type(self, keys: str | bytes) -> None:
         """Type these characters."""
@@ -208,7 +220,8 @@ class Terminal:
 @contextlib.contextmanager
 def terminal(root: Path, *words: str, command: str = TUILAB, **more: object) -> Iterator[Terminal]:
     """Open `tuilab ...` in a terminal with a folder of runs of its own."""
-    env = {**os.environ, "TUILAB_ROOT": str(root / "runs"), "XDG_CACHE_HOME": str(root / "cache"), **more.pop("env", {})}  # type: ignore[dict-item]
+    env = {**os.environ, "TUILAB_ROOT": str(root / "runs"), "XDG_CACHE_HOME": str(root / "cache")}
+    env |= {"PYTHONFAULTHANDLER": "1", **more.pop("env", {})}  # type: ignore[dict-item]
     opened = Terminal(command, *words, env=env, **more)  # type: ignore[arg-type]
     try:
         yield opened
