@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
+from textual.events import ScreenResume
 from textual.screen import Screen
 
 from tuilab.tui.widgets.heading import Heading
@@ -19,6 +21,7 @@ class Page(Screen[None]):
 
     PLACE: ClassVar[str] = ""
     AUTO_FOCUS = ""
+    _was_open = False
 
     def compose(self) -> ComposeResult:
         yield Heading(Content.from_text(f"tuilab  {self.PLACE}", markup=False))
@@ -28,6 +31,12 @@ class Page(Screen[None]):
     def compose_body(self) -> ComposeResult:
         """Yield what stands between the heading and the keys."""
         yield from ()
+
+    @on(ScreenResume)
+    def _keep_styles(self, event: ScreenResume) -> None:
+        """Look again at the styles, unless every widget has just been given them: that takes as long as drawing."""
+        event.refresh_styles = self._was_open
+        self._was_open = True
 
     def _compositor_refresh(self) -> None:
         """Have the app draw; what Textual would render here for the terminal is never sent."""

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from textual import work
@@ -33,6 +34,8 @@ _MOST_SERIES = 6
 _OLD_S = 2.0  # data older than this is told to be
 _SLOW_S = 2.0  # between two pictures on a slow link, so that keys are answered in between
 _GLANCE_S = 0.4  # between two pictures while a long record is read
+_SOON_S = 0.03  # between two looks for the first point
+_EAGER_S = 5.0  # that it is looked for: not every scenario has one
 
 
 class RunPage(Page):
@@ -65,7 +68,7 @@ class RunPage(Page):
         yield Container(id="panes")
 
     def on_mount(self) -> None:
-        self._turn()
+        self._await_first_point(time.monotonic() + _EAGER_S)
         self.set_interval(1 / self.desk.fps, self._turn)
 
     def on_unmount(self) -> None:
@@ -75,6 +78,12 @@ class RunPage(Page):
         return f"tuilab attach {store.short_id(self.run_dir.name)}"
 
     # ---- following
+
+    def _await_first_point(self, deadline: float) -> None:
+        """Look often for the first point: whoever has started a run waits for it."""
+        self._turn()
+        if not self.following.summary.series and not self.following.is_over and time.monotonic() < deadline:
+            self.set_timer(_SOON_S, partial(self._await_first_point, deadline))
 
     def _turn(self) -> None:
         """Take in what is new and show it; of a run that is over there is nothing more to do."""

@@ -1,7 +1,6 @@
 """A widget for any picture of `tuilab.drawings`: gives its roles the theme's colours and repaints only rows that changed."""
 
 from collections.abc import Callable, Hashable
-from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -10,9 +9,10 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tuilab.drawings.picture import ROLES, Picture
+from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.text import is_utf8_terminal
+from tuilab.tui.looks import looks_on, own_looks
 
 Paint = Callable[[int, int, Symbols, bool], Picture]
 """Draws into a width and a height, in some symbols; whether there are colours to shade with."""
@@ -21,69 +21,9 @@ Paint = Callable[[int, int, Symbols, bool], Picture]
 class Drawing(Widget):
     """Shows what `paint` draws, and draws it again when its data or the size changed."""
 
-    # Colours of arms are told apart by every kind of colour vision (after Okabe and Ito), and never carry meaning alone.
     DEFAULT_CSS = """
-    Drawing {
-        height: 1fr; width: 1fr;
-        & > .drawing--arm0 { color: #6ab7f5; }
-        & > .drawing--arm1 { color: #f0a040; }
-        & > .drawing--arm2 { color: #3fc9a0; }
-        & > .drawing--arm3 { color: #e391c8; }
-        & > .drawing--arm4 { color: #efe25a; }
-        & > .drawing--arm5 { color: #ff7d55; }
-        & > .drawing--tone0 { color: #440154; }
-        & > .drawing--tone1 { color: #46327e; }
-        & > .drawing--tone2 { color: #365c8d; }
-        & > .drawing--tone3 { color: #277f8e; }
-        & > .drawing--tone4 { color: #1fa187; }
-        & > .drawing--tone5 { color: #4ac16d; }
-        & > .drawing--tone6 { color: #a0da39; }
-        & > .drawing--tone7 { color: #fde725; }
-        & > .drawing--axis { color: $foreground 35%; }
-        & > .drawing--bad { color: $text-error; text-style: bold; }
-        & > .drawing--band { color: $foreground 30%; }
-        & > .drawing--cursor { color: $text-accent; text-style: bold; }
-        & > .drawing--grid { color: $foreground 20%; }
-        & > .drawing--guide { color: $text-warning; }
-        & > .drawing--label { color: $foreground 60%; }
-        & > .drawing--muted { color: $foreground 60%; }
-        & > .drawing--raw { color: $foreground 30%; }
-        & > .drawing--title { color: $foreground; text-style: bold; }
-        & > .drawing--value { color: $foreground; }
-    }
-    Drawing:light {
-        & > .drawing--arm0 { color: #0062b8; }
-        & > .drawing--arm1 { color: #a85800; }
-        & > .drawing--arm2 { color: #007a5c; }
-        & > .drawing--arm3 { color: #a8327e; }
-        & > .drawing--arm4 { color: #746800; }
-        & > .drawing--arm5 { color: #c23a10; }
-    }
-    Drawing:ansi {
-        & > .drawing--arm0 { color: ansi_cyan; }
-        & > .drawing--arm1 { color: ansi_yellow; }
-        & > .drawing--arm2 { color: ansi_green; }
-        & > .drawing--arm3 { color: ansi_magenta; }
-        & > .drawing--arm4 { color: ansi_blue; }
-        & > .drawing--arm5 { color: ansi_red; }
-        & > .drawing--bad { color: ansi_red; }
-        & > .drawing--cursor { color: ansi_default; }
-        & > .drawing--guide { color: ansi_yellow; }
-        & > .drawing--title, & > .drawing--value { color: ansi_default; }
-        & > .drawing--axis, & > .drawing--band, & > .drawing--grid { color: ansi_default; text-style: dim; }
-        & > .drawing--label, & > .drawing--muted, & > .drawing--raw { color: ansi_default; text-style: dim; }
-    }
-    Drawing:ansi:light {
-        & > .drawing--arm0 { color: ansi_blue; }
-        & > .drawing--arm1 { color: ansi_magenta; }
-        & > .drawing--arm2 { color: ansi_green; }
-        & > .drawing--arm3 { color: ansi_cyan; }
-        & > .drawing--arm4 { color: ansi_red; }
-        & > .drawing--arm5 { color: ansi_yellow; }
-        & > .drawing--guide { color: ansi_magenta; }
-    }
+    Drawing { height: 1fr; width: 1fr; }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"drawing--{role}" for role in ROLES}
 
     def __init__(
         self, *, name: str | None = None, id: str | None = None, classes: str | None = None, symbols: Symbols | None = None
@@ -157,17 +97,17 @@ class Drawing(Widget):
         self.call_later(self.redraw)
 
     def _look(self, role: str) -> Style:
-        look = self._looks.get(role)
-        if look is None:
-            look = self._looks[role] = self._resolved(role)
-        return look
-
-    def _resolved(self, role: str) -> Style:
         """Return the style of a role; of `a on b`, the colour of a on the colour of b."""
-        name, _, ground = role.partition(" on ")
-        if not name:
-            return self.rich_style
-        style = self.get_component_rich_style(f"drawing--{name}")
-        if not ground:
-            return style
-        return style + Style(bgcolor=self.get_component_rich_style(f"drawing--{ground}").color)
+        if not self._looks:
+            ours = self.rich_style
+            self._looks = {"": ours} | {name: ours + look for name, look in self._looks_of_theme().items()}
+        if role not in self._looks:
+            name, _, ground = role.partition(" on ")
+            self._looks[role] = self._looks[name] + Style(bgcolor=self._looks[ground].color)
+        return self._looks[role]
+
+    def _looks_of_theme(self) -> dict[str, Style]:
+        theme = self.app.current_theme
+        if self.app.native_ansi_color:
+            return own_looks(is_dark=theme.dark)
+        return looks_on(self.background_colors[1], self.app.theme_variables, is_dark=theme.dark)
