@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):  # our processes start as they do on a user's machine
+    os.environ.pop(name, None)
+
 TUILAB = str(Path(sys.executable).with_name("tuilab"))
 
 

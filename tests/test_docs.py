@@ -26,6 +26,7 @@ def tour() -> list[str]:
     return [re.split(r"\s{2,}", line)[0] for line in block.strip().splitlines()]
 
 
+@pytest.mark.slow
 def test_the_tour_works_from_its_first_line_to_its_last(tmp_path: Path) -> None:
     """In an empty folder, as a newcomer would type it; only the refuted claims and an unfinished lesson exit with 1."""
     environment = {**os.environ, "TUILAB_ROOT": str(tmp_path / "runs"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
