@@ -126,8 +126,19 @@ def test_a_rank_that_fails_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: P
     run_dir = newest(root) or root
     summary = look(run_dir).summary
     assert done.returncode == 4
-    assert summary.reason.startswith("ArmFailed: ")
+    assert summary.reason == "ArmFailed: rank 1: ValueError: this rank is bad"
     assert not processes_of(run_dir)
+
+
+@pytest.mark.slow
+def test_a_rank_is_told_that_it_cannot_start_arms(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
+    outer = "def inner(lab):\n    return 1\n\n\ndef outer(lab):\n    return lab.arm('inner', inner)()\n"
+    body = f'lab.arm("outer", outer, prefix={TORCHRUN})()'
+
+    tuilab("run", str(write_scenario(tmp_path, body, outer)), "--headless", "--quiet")
+
+    reason = look(newest(root) or root).summary.reason
+    assert reason.endswith("ArmFailed: inner: an arm under torchrun cannot start arms of its own; start them from run(lab)")
 
 
 @pytest.mark.slow

@@ -1,8 +1,10 @@
 """The mechanical check of a scenario: tells its author what is missing, one sentence a finding."""
 
 import ast
+import glob
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from tuilab.scenario import Scenario
@@ -173,8 +175,8 @@ def _plain(text: str) -> str:
 
 def _is_same(bullet: str, claim: str) -> bool:
     """Compare a bullet with a claim; `{...}` in the claim stands for any words."""
-    words = [re.escape(part) for part in re.split(r"\{[^{}]*\}", _plain(claim))]
-    return re.fullmatch(".+".join(words), _plain(bullet)) is not None
+    words = map(glob.escape, re.split(r"\{[^{}]*\}", _plain(claim)))
+    return fnmatchcase(_plain(bullet), "?*".join(words))
 
 
 def _called(arm: ast.expr) -> str:

@@ -53,6 +53,7 @@ class Lab:
         self.repeats = order.repeats
         self.is_quick = order.quick
         self._arm = order.arm.arm if order.arm else ""
+        self._is_rank = order.arm is not None and ranks.has_ranks(order.arm.prefix)
         self._raced: set[str] = set()
         self._journal = journal
         self._run_dir = run_dir
@@ -170,6 +171,8 @@ class Lab:
         the body, and rank 0 returns the value). The body is a function of the scenario file; what it takes and returns must
         be plain data. A failure raises ArmFailed; so does a library in LD_PRELOAD that was not loaded.
         """
+        if self._is_rank:
+            raise ArmFailed(f"{name}: an arm under torchrun cannot start arms of its own; start them from run(lab)")
         order = ArmOrder(
             arm=name,
             function=body.__qualname__,

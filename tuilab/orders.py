@@ -71,6 +71,7 @@ class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
     repeats: int = 1
     quick: bool = False
     arm: ArmOrder | None = None
+    rank: int = 0  # under torchrun
 
 
 class Farewell(msgspec.Struct, tag=True):
@@ -79,6 +80,7 @@ class Farewell(msgspec.Struct, tag=True):
     error: str = ""
     value: Any = None
     lost: int = 0  # records that could not be written
+    rank: int = 0  # whose it is, under torchrun
 
 
 class ArmReply(msgspec.Struct, tag=True):

@@ -3,8 +3,8 @@
     worker that asked -> supervisor -> this launcher -> torchrun -> one process a rank
 
 torchrun hands its ranks no open file but the standard ones, so the launcher lays a line of its own on their stdin. Its one
-order is only peeked at, so that each rank finds it; what rank 0 says there is passed on. A rank that fails ends torchrun, and
-so the arm.
+order is only peeked at, so that each rank finds it; how they ended they say there. A rank that fails ends torchrun, and so
+the arm.
 """
 
 import os
@@ -18,14 +18,20 @@ from pathlib import Path
 from tuilab import orders, processes
 from tuilab.orders import Farewell, WorkerOrder
 
+_LAUNCHER = (sys.executable, "-P", "-m", "tuilab.ranks")
 _RANK = "rank"  # the word that tells a rank from the launcher
 
 
 def complete(prefix: Sequence[str]) -> list[str]:
     """Return a prefix as it can stand before a worker's command line; for torchrun, that of torch's own environment."""
     if prefix and Path(prefix[0]).name == "torchrun":
-        return [sys.executable, "-P", "-m", "tuilab.ranks", *prefix[1:], "--"]
+        return [*_LAUNCHER, *prefix[1:], "--"]
     return list(prefix)
+
+
+def has_ranks(prefix: Sequence[str]) -> bool:
+    """Whether what stands behind this completed prefix runs as ranks."""
+    return tuple(prefix[: len(_LAUNCHER)]) == _LAUNCHER
 
 
 def main() -> None:
@@ -62,18 +68,19 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
 
 
 def _hear(line: socket.socket) -> Farewell | None:
-    """Return the farewell of rank 0, once every rank and torchrun itself are gone."""
+    """Return the first farewell that tells of a failure, else that of rank 0, once every rank and torchrun itself are gone."""
     farewell = None
     try:
         while message := orders.receive(line):
-            farewell = message if isinstance(message, Farewell) else farewell
+            if isinstance(message, Farewell) and not (farewell and farewell.error) and (message.error or not message.rank):
+                farewell = message
     except ConnectionResetError:  # the order, which nobody took, is lost with the last rank: that is the end of the line
         pass
     return farewell
 
 
 def _run_rank() -> None:
-    """Do the work of a worker; all but rank 0 talk to nobody, and their exit codes tell how they ended."""
+    """Do the work of a worker."""
     from tuilab.worker import serve
 
     line = socket.socket(fileno=os.dup(0))
@@ -83,8 +90,7 @@ def _run_rank() -> None:
     if not isinstance(order, WorkerOrder):
         return  # the launcher died
     if (rank := int(os.environ["RANK"])) > 0:
-        order.writer = f"{order.writer}-rank-{rank}"
-        line, _deaf = orders.pair()
+        order.writer, order.rank = f"{order.writer}-rank-{rank}", rank
     serve(order, line)
 
 

@@ -237,7 +237,7 @@ def _setting_advised(summary: RunSummary, stream: str, event: events.SettingAdvi
 
 
 def _race_started(summary: RunSummary, stream: str, event: events.RaceStarted) -> None:
-    _keep(summary.races, (stream, event))
+    summary.races.append((stream, event))  # as every block is: what verdicts rest on is never cut
 
 
 def _block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> None:
@@ -259,7 +259,7 @@ def _cores_measured(summary: RunSummary, stream: str, event: events.CoresMeasure
 
 
 def _race_finished(summary: RunSummary, stream: str, event: events.RaceFinished) -> None:
-    _keep(summary.differences, (stream, event))
+    summary.differences.append((stream, event))
 
 
 def _image_shown(summary: RunSummary, stream: str, event: events.ImageShown) -> None:

@@ -51,6 +51,8 @@ def serve(order: WorkerOrder, line: socket.socket) -> None:
     if journal.lost:
         farewell, code = Farewell(error=f"{journal.lost} records could not be written: {journal.trouble}"), 5
         farewell.lost = journal.lost
+    if order.rank:  # what an arm returns is what rank 0 returns
+        farewell = Farewell(error=farewell.error and f"rank {order.rank}: {farewell.error}", rank=order.rank)
     _leave(line, farewell, code)
 
 
