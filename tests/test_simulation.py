@@ -226,6 +226,21 @@ def test_looking_five_times_keeps_the_confidence_that_stopping_when_significant_
     assert naive > 0.1
 
 
+@pytest.mark.parametrize("repeats", [6, 12, 20, 35])
+def test_when_the_time_is_over_between_two_looks_the_last_one_keeps_the_confidence(repeats: int) -> None:
+    """The looks on the way are as planned, and the end is judged as the fifth of five."""
+    generator = random.Random(16)
+    question = claim("at_least", 1.0)
+    decided = 0
+    for _ in range(RUNS):
+        rounds = [[generator.gauss(0, 0.3)] for _ in range(repeats)]
+        looks = [(8 * look, (look, 5)) for look in range(1, 5) if 8 * look <= repeats]
+        parts = [(Evidence(rounds[:count], delayed=SEEN), look) for count, look in [*looks, (repeats, (5, 5))]]
+        decided += any(judge_ratio(question, part, look).verdict in DECISIONS for part, look in parts)
+
+    assert decided / RUNS <= at_most(0.05)
+
+
 def test_looking_five_times_seldom_calls_a_difference_none() -> None:
     """The difference is as large as the margin, so that NO MEANINGFUL DIFFERENCE is false."""
     planned, naive = said(13, bound=2.0, center=math.log(1.03), spread=0.03, wanted="NO MEANINGFUL DIFFERENCE".__eq__)

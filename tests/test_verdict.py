@@ -424,7 +424,13 @@ def test_an_early_look_asks_for_more() -> None:
 
 
 def recorded(
-    repeats: int, ratio: float, looks: tuple[int, ...] = (), crashed: int = -1, texts: tuple[str, ...] = ("c",)
+    repeats: int,
+    ratio: float,
+    looks: tuple[int, ...] = (),
+    crashed: int = -1,
+    texts: tuple[str, ...] = ("c",),
+    *,
+    is_budget_spent: bool = False,
 ) -> RunSummary:
     """Return the summary of a run: eight rounds a repeat, with controls; the crashed repeat measures nothing."""
     run = started(looks=list(looks))
@@ -435,6 +441,7 @@ def recorded(
         if repeat != crashed:
             items += [(writer, event) for event in race(ratio, repeat, texts)]
         items.append(("supervisor", events.WorkerExited(writer=writer, code=0)))
+    items += [("supervisor", events.BudgetSpent(repeats=repeats))] * is_budget_spent
     return fold(items)
 
 
@@ -508,6 +515,14 @@ def test_the_claims_of_a_run_are_judged_together_and_in_their_order() -> None:
 def test_the_present_look_is_the_last_one_that_was_reached(repeats: int, expected: tuple[int, int]) -> None:
     assert present_look(recorded(repeats, 3.0, looks=(8, 16, 24, 32, 40))) == expected
     assert present_look(recorded(repeats, 3.0)) == (1, 1)
+
+
+def test_a_run_whose_time_is_over_looks_for_the_last_time() -> None:
+    summary = recorded(12, 3.0, looks=(8, 16, 24, 32, 40), is_budget_spent=True)
+
+    assert present_look(summary) == (5, 5)
+    assert [reached.confidence for reached in judge(summary)] == [0.958656962]
+    assert present_look(recorded(12, 3.0, is_budget_spent=True)) == (1, 1)
 
 
 def test_an_early_look_at_a_run_has_a_wider_interval() -> None:

@@ -70,6 +70,12 @@ class StateChanged(Event):
     reason: str = ""
 
 
+class BudgetSpent(Event):
+    """No further repeat fits the time that was given."""
+
+    repeats: Count
+
+
 class WorkerStarted(Event):
     writer: str
     pid: Count
@@ -358,9 +364,9 @@ class Unknown(msgspec.Struct):
 
 
 Record = (
-    RunStarted | StateChanged | WorkerStarted | WorkerExited | OutputCaptured | StopRequested | LeftoversEnded | SamplerEnded
-    | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared | ClaimNotTestable
-    | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted | BlockTimed
-    | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished | Sampled | GpuFound
-    | Unavailable | VerdictReached
+    RunStarted | StateChanged | BudgetSpent | WorkerStarted | WorkerExited | OutputCaptured | StopRequested | LeftoversEnded
+    | SamplerEnded | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared
+    | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted
+    | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished | Sampled
+    | GpuFound | Unavailable | VerdictReached
 )  # fmt: skip

@@ -117,6 +117,7 @@ class RunSummary:
     box_lacks: str = ""
     outputs: dict[str, events.OutputCaptured] = field(default_factory=dict)
     arms: list[events.ArmFinished] = field(default_factory=list)
+    is_budget_spent: bool = False
     damage: Damage = field(default_factory=Damage)
     records: int = 0
     first_t: int = 0
@@ -236,6 +237,10 @@ def _setting_advised(summary: RunSummary, stream: str, event: events.SettingAdvi
     _claim(summary, event.text).advises = event.setting
 
 
+def _budget_spent(summary: RunSummary, stream: str, event: events.BudgetSpent) -> None:
+    summary.is_budget_spent = True
+
+
 def _race_started(summary: RunSummary, stream: str, event: events.RaceStarted) -> None:
     summary.races.append((stream, event))  # as every block is: what verdicts rest on is never cut
 
@@ -342,6 +347,7 @@ def _keep(kept: list[Any], item: Any) -> None:
 _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.RunStarted: _run_started,
     events.StateChanged: _state_changed,
+    events.BudgetSpent: _budget_spent,
     events.WorkerStarted: _worker_started,
     events.WorkerExited: _worker_exited,
     events.OutputCaptured: _output_captured,

@@ -94,6 +94,7 @@ class Supervisor:
             return f"decided after {repeats} repeats"
         spent_s = time.monotonic() - self._began
         if self.order.budget_s and spent_s + longest_s > self.order.budget_s:
+            self.journal.append(events.BudgetSpent(repeats=repeats))
             return f"the budget of {self.order.budget_s:g} s is spent after {repeats} repeats"
         return ""
 

@@ -25,9 +25,14 @@ def judge_finished(summary: RunSummary) -> dict[str, Judgement]:
 
 
 def present_look(summary: RunSummary) -> tuple[int, int]:
-    """Return the number of the last planned look that was reached (the first, before that) and how many are planned."""
+    """Return the number of the last planned look that was reached (the first, before that) and how many are planned.
+
+    A run whose time is over looks for the last time, wherever it is: not what was measured has ended it, and all the looks
+    that it had left out were planned to spend error, too.
+    """
     looks = sorted(summary.run.looks) if summary.run else []
-    return (max(1, bisect_right(looks, len(summary.finished_repeats()))), len(looks)) if looks else (1, 1)
+    reached = len(looks) if summary.is_budget_spent else bisect_right(looks, len(summary.finished_repeats()))
+    return (max(1, reached), len(looks)) if looks else (1, 1)
 
 
 def _judge_ratios(summary: RunSummary, writers: Collection[str] | None = None) -> dict[str, Judgement]:
