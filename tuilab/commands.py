@@ -3,14 +3,17 @@
 import shlex
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from tuilab.events import RunStarted, Scalar
 from tuilab.params import spell
+
+if TYPE_CHECKING:
+    from tuilab.events import RunStarted, Scalar
 
 _FOLDER_OPTION = "--scenarios"
 
 
-def rerun_words(run: RunStarted) -> list[str]:
+def rerun_words(run: "RunStarted") -> list[str]:
     """Return the words of the command that runs a scenario as it ran: what differs from its defaults, and how often."""
     words = ["tuilab", "run", _file_of(run) or run.scenario]
     for name in run.changed:
@@ -38,17 +41,17 @@ def line(words: Sequence[str]) -> str:
     return shlex.join(words)
 
 
-def changes(run: RunStarted) -> dict[str, Scalar]:
+def changes(run: "RunStarted") -> "dict[str, Scalar]":
     """Return the parameters that differ from the scenario's defaults."""
     return {name: run.params[name] for name in run.changed if name in run.params}
 
 
-def _file_of(run: RunStarted) -> str:
+def _file_of(run: "RunStarted") -> str:
     """Return the file that was named on the command line, when the run was made from one."""
     return next((word for word in run.argv if word.rpartition("/")[2] == f"{run.scenario}.py"), "")
 
 
-def _folders_of(run: RunStarted) -> list[str]:
+def _folders_of(run: "RunStarted") -> list[str]:
     """Return the folders of scenarios that were named on the command line."""
     words = run.argv
     after = [word for option, word in pairwise(words) if option == _FOLDER_OPTION]

@@ -40,7 +40,6 @@ def start(
     from tuilab.tui import settings
     from tuilab.tui.app import TuilabApp
     from tuilab.tui.desk import Desk
-    from tuilab.tui.farewell import say_goodbye
 
     desk = Desk(root, folders, settings.load(), fps)
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
@@ -50,6 +49,8 @@ def start(
         dismiss(app.is_terminal_given_back)
     if app.return_code and code is None:
         raise ScenarioError("the screens failed (above); that is a mistake of tuilab. Runs go on: tuilab runs")
-    if app.is_terminal_given_back:
+    if app.is_terminal_given_back and desk.started:
+        from tuilab.tui.farewell import say_goodbye
+
         say_goodbye(desk)
     return ExitCode.DONE if code is None else code
