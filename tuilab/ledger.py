@@ -118,17 +118,24 @@ class Memory:
 
     def entry(self, run_dir: Path) -> Entry:
         """Return a line about a run: as remembered where it is over, else as it is now."""
-        found = self._known.get(run_dir.name)
+        found = self._known.get(run_dir.name) or self._learnt.get(run_dir.name)
         if found is None:
             found = self._learnt[run_dir.name] = read(run_dir)
         return found
 
-    def size(self, runs: Iterable[str]) -> int | None:
-        """Return the bytes of runs on disk; None where not all of them were looked at."""
+    def look_around(self, runs: Iterable[Path], patience_s: float) -> None:
+        """Look at runs that nobody has looked at, for a little while: what is kept makes the next list complete."""
+        until = time.monotonic() + patience_s
+        for run_dir in runs:
+            if time.monotonic() > until:
+                return
+            self.entry(run_dir)
+
+    def size(self, runs: Iterable[str]) -> tuple[int, bool]:
+        """Return the bytes of runs on disk, as far as they were looked at, and whether all were."""
         found = [self._known.get(run) or self._learnt.get(run) for run in runs]
-        if any(entry is None or entry.bytes_total is None for entry in found):
-            return None
-        return sum(entry.bytes_total or 0 for entry in found if entry is not None)
+        known = [entry.bytes_total for entry in found if entry is not None and entry.bytes_total is not None]
+        return sum(known), len(known) == len(found)
 
     def keep(self, runs: Iterable[str]) -> None:
         """Remember what was learnt, where that was much, of the runs that are there; little is as quickly learnt again."""
