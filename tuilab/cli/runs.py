@@ -106,20 +106,14 @@ def command(
     sizes = [_size(memory, [run for run in runs if run.parent == root]) for root, memory in memories.items()]
     used, is_all = sum(size for size, _ in sizes), all(is_whole for _, is_whole in sizes)
     if as_json:
-        document = {
-            "schema": "tuilab.runs/1",
-            "total": len(runs),
-            "bytes": used if is_all else None,
-            "runs": [_fields(row) for row in rows],
-        }
-        click.echo(json.dumps(spell_out({"schema": "tuilab.runs/1", **told}), indent=2))
+        document = {"total": len(runs), "bytes": used if is_all else None, "runs": [_fields(row) for row in rows]}
+        click.echo(json.dumps(spell_out({"schema": "tuilab.runs/1", **document}), indent=2))
         return
     style = style_of(sys.stdout)
     lines = [_line(row, style, has_box=len(folders) > 1) for row in rows]
-    click.echo(
-        style.fit("\n".join([*lines, *_footer(len(rows), len(runs), _disk(used, is_all=is_all), wanted, is_more=is_more)])),
-        color=True,
-    )
+    disk = f"{'' if is_all else 'more than '}{used / 1e6:,.1f} MB on disk"
+    lines += _footer(len(rows), len(runs), disk, wanted, is_more=is_more)
+    click.echo(style.fit("\n".join(lines)), color=True)
 
 
 def _chosen(runs: Sequence[Path], memories: dict[Path, ledger.Memory], wanted: Wanted) -> Iterator[Row]:
