@@ -10,6 +10,7 @@ from difflib import unified_diff
 from statistics import NormalDist, median
 from typing import Any
 
+from tuilab.blocks import times_of
 from tuilab.params import spell
 from tuilab.summary import Claim, RunSummary
 
@@ -288,11 +289,8 @@ def _half_width(estimate: float | None, low: float | None, high: float | None) -
 
 
 def _medians(summary: RunSummary) -> dict[str, float]:
-    """Return the median time of a call of each arm, over all blocks that count."""
-    times: dict[str, list[float]] = {}
-    for (_, arm), blocks in summary.blocks.items():
-        times.setdefault(arm, []).extend(block.step_s for block in blocks if not block.is_warmup)
-    return {arm: median(found) for arm, found in times.items() if found}
+    """Return the median time of a call of each arm."""
+    return {arm: median(found) for arm, found in times_of(summary).items()}
 
 
 def _sizes(summary: RunSummary) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from tuilab.blocks import counted
 from tuilab.journal import spell_out
 from tuilab.series import Series
 from tuilab.summary import Claim, RunSummary
@@ -76,7 +77,7 @@ def _series(series: Series) -> dict[str, Any]:
 
 
 def _race(writer: str, arm: str, blocks: list[Any]) -> dict[str, Any]:
-    return {"writer": writer, "arm": arm, "step_s": [block.step_s for block in blocks if not block.is_warmup]}
+    return {"writer": writer, "arm": arm, "step_s": [block.step_s for block in counted(blocks)]}
 
 
 def _failure(summary: RunSummary) -> dict[str, Any] | None:

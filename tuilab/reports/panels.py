@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
+from tuilab.blocks import times_of
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
 from tuilab.drawings.units import unit_of
 from tuilab.series import Series
-from tuilab.summary import Block, RunSummary
+from tuilab.summary import RunSummary
 from tuilab.text import show
 
 LOG_FROM = 50.0  # values that differ by this factor are shown on a logarithmic axis, as on the screens
@@ -54,22 +55,13 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
 
 def spreads(summary: RunSummary) -> list[Spread]:
     """Return, for each arm that raced, the median of its blocks, the middle half, the least and the greatest."""
-    times: dict[str, list[float]] = {}
-    for (_, arm), blocks in summary.blocks.items():
-        times.setdefault(arm, []).extend(block.step_s for block in counted(blocks))
     looks = arms_of(summary)
     found = []
-    for arm, seen in times.items():
-        if seen:
-            low, _, high = quantiles(seen, n=4, method="inclusive") if len(seen) > 1 else (seen[0],) * 3
-            name = show(arm, 60)
-            found.append(Spread(name, median(seen), low, high, min(seen), max(seen), looks.index(name) if name in looks else 0))
+    for arm, seen in times_of(summary).items():
+        low, _, high = quantiles(seen, n=4, method="inclusive") if len(seen) > 1 else (seen[0],) * 3
+        name = show(arm, 60)
+        found.append(Spread(name, median(seen), low, high, min(seen), max(seen), looks.index(name) if name in looks else 0))
     return found
-
-
-def counted(blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks that the verdicts rest on: no warm-up, and of one that was run again the second time."""
-    return list({block.round: block for block in blocks if not block.is_warmup}.values())
 
 
 def noise_floor(summary: RunSummary) -> float | None:

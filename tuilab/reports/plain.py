@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import median
 
 from tuilab import store
+from tuilab.blocks import times_of
 from tuilab.charts import line_chart
 from tuilab.glyphs import Style
 from tuilab.pictures import shade
@@ -120,16 +121,12 @@ def key_numbers(summary: RunSummary) -> list[tuple[str, str]]:
 
 
 def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:
-    """Return the median time of each arm over all its blocks, and what its first call cost where that is another matter."""
-    times: dict[str, list[float]] = {}
-    for (_, arm), blocks in summary.blocks.items():
-        times.setdefault(arm, []).extend(block.step_s for block in blocks if not block.is_warmup)
+    """Return the median time of each arm, and what its first call cost where that is another matter."""
     rows = []
-    for arm, found in list(times.items())[:12]:
-        if found:
-            usual, first = median(found), median(summary.first_calls.get(arm, [0.0]))
-            once = f", the first one {seconds(first)}" if first > 3 * usual else ""
-            rows.append((show(arm, 40), f"{seconds(usual)} a call, median of {plural(len(found), 'block')}{once}"))
+    for arm, found in list(times_of(summary).items())[:12]:
+        usual, first = median(found), median(summary.first_calls.get(arm, [0.0]))
+        once = f", the first one {seconds(first)}" if first > 3 * usual else ""
+        rows.append((show(arm, 40), f"{seconds(usual)} a call, median of {plural(len(found), 'block')}{once}"))
     return rows
 
 
