@@ -18,6 +18,7 @@ from tuilab.errors import TuilabError
 from tuilab.events import FORMAT, RunStarted, Scalar, Unknown
 from tuilab.files import read_regular
 from tuilab.journal import Reader
+from tuilab.store import list_runs
 from tuilab.summary import RunSummary, fold
 
 RUNNING = frozenset({"starting", "running", "stopping"})
@@ -26,6 +27,7 @@ _FILE_LIMIT = 64 * 1024 * 1024
 _STREAM_LIMIT = 16 * 1024 * 1024  # of what a supervisor or a judge writes about one run
 _CLAIMS = 100  # that are kept of one run
 _WORTH_KEEPING = 50  # runs
+_LOOKED_AT = 2000  # runs of a folder, the newest
 NEWBORN_S = 10.0  # in which a folder may lack its first record
 
 
@@ -106,6 +108,32 @@ def save(root: Path, entries: Iterable[Entry]) -> None:
         with open(fd, "wb") as file:
             file.write(msgspec.json.encode(over))
         os.replace(temporary, root / _FILE)
+
+
+def spokesmen(root: Path) -> dict[str, Path]:
+    """Return, by scenario, the run that speaks for it, the newest scenario first.
+
+    It is the newest that succeeded with the scenario's defaults; if there is none, the newest that succeeded; else the newest.
+    """
+    best: dict[str, tuple[int, Path]] = {}
+    memory = Memory(root)
+    folders = list_runs(root)
+    for folder in folders[:_LOOKED_AT]:
+        scenario = from_name(folder.name).scenario
+        if best.get(scenario, (-1,))[0] == _AS_IT_IS:
+            continue
+        rank = _rank(memory.entry(folder))
+        if rank > best.get(scenario, (-1,))[0]:
+            best[scenario] = rank, folder
+    memory.keep(folder.name for folder in folders)
+    return {scenario: folder for scenario, (_, folder) in best.items()}
+
+
+_AS_IT_IS = 2
+
+
+def _rank(entry: Entry) -> int:
+    return (1 if entry.changed else _AS_IT_IS) if entry.state == "succeeded" else 0
 
 
 class Memory:

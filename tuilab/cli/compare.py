@@ -18,12 +18,11 @@ from tuilab import comparison, ledger, store
 from tuilab.cli import options
 from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.glyphs import style_of
-from tuilab.sidebyside import Look, fields, render, width_here
+from tuilab.reports.subject import Subject, read_subject
+from tuilab.sidebyside import fields, render, width_here
 from tuilab.text import plural, show
-from tuilab.watch import Watch
 
-Chosen = Path | dict[str, Path]  # a run, or the newest run of each scenario in a folder of runs
-_LOOKED_AT = 2000  # runs of a folder, the newest
+Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that speaks for each scenario
 
 
 @click.command(
@@ -85,24 +84,10 @@ def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
     path = path.absolute()
     if (path / "journal").is_dir():
         return path
-    found = _newest(path)
+    found = ledger.spokesmen(path)
     if not found:
         raise UsageError(f"there are no runs in {show(path)}")
     return found
-
-
-def _newest(root: Path) -> dict[str, Path]:
-    """Return by scenario the newest run that is over and succeeded; of a scenario without one, its newest run."""
-    well: dict[str, Path] = {}
-    any_: dict[str, Path] = {}
-    known = ledger.load(root)
-    for folder in store.list_runs(root)[:_LOOKED_AT]:
-        if (scenario := ledger.from_name(folder.name).scenario) in well:
-            continue
-        any_.setdefault(scenario, folder)
-        if (known.get(folder.name) or ledger.read(folder)).state == "succeeded":
-            well[scenario] = folder
-    return {**any_, **well}
 
 
 def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:
@@ -115,20 +100,14 @@ def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:
     return [[box[name] for box in boxes] for name in shared], [name for name in names if name not in shared]
 
 
-def _look(run_dir: Path) -> Look:
-    watch = Watch(run_dir)
-    try:
-        while watch.refresh():
-            pass
-        state = watch.state()
-    finally:
-        watch.close()
-    if watch.summary.run is None:
-        raise TuilabError(f"{show(store.short_id(run_dir.name))} has no record of its start: there is nothing to compare")
-    return Look(run_dir, state, watch.summary)
+def _look(run_dir: Path) -> Subject:
+    found = read_subject(run_dir)
+    if found.summary.run is None:
+        raise TuilabError(f"{show(found.id)} has no record of its start: there is nothing to compare")
+    return found
 
 
-def _found(looks: Sequence[Look], result: comparison.Comparison, fail_on: str | None) -> list[str]:
+def _found(looks: Sequence[Subject], result: comparison.Comparison, fail_on: str | None) -> list[str]:
     """Return a sentence for each thing that --fail-on asks for."""
     if fail_on is None:
         return []

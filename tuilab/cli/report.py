@@ -58,20 +58,18 @@ def command(
 
 
 def chosen(references: Sequence[str], root: Path) -> list[Path]:
-    """Return the runs that are meant, each once; `all` means the newest one of every scenario."""
+    """Return the runs that are meant, each once; `all` means the one that speaks for every scenario."""
     found: dict[Path, None] = {}
     for reference in references:
-        found |= dict.fromkeys(_newest(root) if reference == "all" else [store.find(reference, root)])
+        found |= dict.fromkeys(_of_each(root) if reference == "all" else [store.find(reference, root)])
     return list(found)
 
 
-def _newest(root: Path) -> list[Path]:
-    """Return the newest run of every scenario, in the order of the catalogue; others come last."""
-    from tuilab import catalog
+def _of_each(root: Path) -> list[Path]:
+    """Return the run that speaks for every scenario, in the order of the catalogue; others come last."""
+    from tuilab import catalog, ledger
 
-    runs: dict[str, Path] = {}
-    for run_dir in store.list_runs(root):
-        runs.setdefault(run_dir.name.partition("-")[2].rpartition("-")[0], run_dir)
+    runs = ledger.spokesmen(root)
     if not runs:
         store.find("last", root)  # which says that there are none
     places = {scenario.id: at for at, scenario in enumerate(catalog.load())}
