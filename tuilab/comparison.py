@@ -13,6 +13,7 @@ from typing import Any
 from tuilab.blocks import times_of
 from tuilab.params import spell
 from tuilab.summary import Claim, RunSummary
+from tuilab.text import brief
 
 ABSENT = "n/a"
 _FACTS = 400  # of an environment that are compared
@@ -158,7 +159,8 @@ def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
         return ""
     if (shift.ratio < 1) != is_lower_worse:
         return ""
-    return f"{other.estimate:.3g}, and was {first.estimate:.3g} (x{shift.ratio:.3g} [{shift.low:.3g}, {shift.high:.3g}])"
+    change = f"x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]"
+    return f"{brief(other.estimate or 0)}, and was {brief(first.estimate or 0)} ({change})"
 
 
 # ---- what was asked, and where

@@ -17,7 +17,7 @@ from tuilab.reports.plain import seconds, size
 from tuilab.reports.subject import Subject
 from tuilab.series import Series
 from tuilab.summary import RunSummary
-from tuilab.text import plural, show
+from tuilab.text import brief, plural, show
 
 _CURVES = 4
 _LINES = 6  # of one chart
@@ -146,15 +146,15 @@ def side_found(side: Side) -> tuple[str, str]:
     """Return the verdict of one run, and what it measured."""
     verdict = show(side.verdict or "not judged", 40)
     if side.estimate is not None and not side.measured:
-        low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (side.low, side.high))
-        return verdict, f"{side.estimate:.3g} [{low}, {high}]"
+        low, high = (brief(end) if end is not None else "n/a" for end in (side.low, side.high))
+        return verdict, f"{brief(side.estimate)} [{low}, {high}]"
     return verdict, show(side.measured or side.why, 300)
 
 
 def shift_words(at: int, shift: Shift) -> str:
     """Return by how much a later run's estimate is another than the first one's."""
     where = ", of one process each" if shift.is_within_process else ""
-    return f"{at}/1: x{shift.ratio:.3g} [{shift.low:.3g}, {shift.high:.3g}]{where}"
+    return f"{at}/1: x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]{where}"
 
 
 def _numbers(found: Comparison, style: Style) -> str:
@@ -177,7 +177,7 @@ def measured_cells(name: str, values: Sequence[float | None], spell: Callable[[f
     """Return a row: the name, the first run's value, and the others' with their ratio to it."""
     first = values[0]
     cells = ["n/a" if value is None else spell(value) for value in values]
-    ratios = [f" x{value / first:.3g}" if at and value is not None and first else "" for at, value in enumerate(values)]
+    ratios = [f" x{brief(value / first)}" if at and value is not None and first else "" for at, value in enumerate(values)]
     return [show(name, 60), *(cell + ratio for cell, ratio in zip(cells, ratios, strict=True))]
 
 

@@ -30,16 +30,21 @@ Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that sp
     params=[
         click.Argument(["runs"], nargs=-1, required=True, metavar="A B...", shell_complete=options.complete_run),
         click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
+        click.Option(
+            ["-o", "--output", "target"], metavar="FILE", help="Write it as a report, which ends in .html, .md or .json."
+        ),
         click.Option(["--fail-on"], type=click.Choice(["regression", "difference"]), help="Exit 1 when there is one."),
         click.Option(["--plot"], is_flag=True, help="Print the curves although stdout is no terminal."),
         options.ROOTS,
     ],
 )
-def command(runs: Sequence[str], as_json: bool, fail_on: str | None, plot: bool, roots: Sequence[str]) -> int:
+def command(
+    runs: Sequence[str], as_json: bool, target: str | None, fail_on: str | None, plot: bool, roots: Sequence[str]
+) -> int:
+    kind = _format(target) if target else ""
     if len(runs) < 2:
         raise UsageError("name two runs or more, or two folders of runs; tuilab runs shows what there is")
-    chosen = [_choose(reference, options.roots(roots)) for reference in runs]
-    groups, only = _groups(chosen)
+    groups, only = _groups([_choose(reference, options.roots(roots)) for reference in runs])
     if not groups:
         raise UsageError("no scenario was run in all of these folders, and so there is nothing to compare")
     compared = []
@@ -48,26 +53,48 @@ def command(runs: Sequence[str], as_json: bool, fail_on: str | None, plot: bool,
         compared.append((looks, comparison.compare([look.summary for look in looks])))
     found = [sentence for looks, result in compared for sentence in _found(looks, result, fail_on)]
     code = ExitCode.REFUTED if found else ExitCode.DONE
-    if as_json:
-        told = [fields(looks, result) for looks, result in compared]
-        document = {
-            "schema": "tuilab.compare/1",
-            "exit_code": int(code),
-            "comparisons": told,
-            "not_in_all": only,
-            "found": found,
-        }
-        click.echo(json.dumps(document, indent=2))
+    document = json.dumps(_document(compared, code, only, found), indent=2) if as_json or kind == "json" else ""
+    if target:
+        from tuilab.reports import files
+
+        if kind == "json":
+            files.write_text(target, document + "\n")
+        else:
+            files.write_compared([looks for looks, _ in compared], target, kind)
+        click.echo(f"{plural(len(compared), 'comparison')}: {show(target, 500)}", err=True)
+    elif as_json:
+        click.echo(document)
         return code
+    else:
+        _print(compared, only, has_chart=plot or sys.stdout.isatty())
+    for sentence in found:
+        click.echo(show(f"{fail_on}: {sentence}", 2000), err=bool(target))
+    return code
+
+
+def _format(target: str) -> str:
+    from tuilab.reports.files import format_of
+
+    kind = format_of(target)
+    if kind not in ("html", "md", "json"):
+        raise UsageError(f"a comparison is a .html, .md or .json, not {show(target, 200)}; tuilab report has more formats")
+    return kind
+
+
+Compared = Sequence[tuple[Sequence[Subject], comparison.Comparison]]
+
+
+def _document(compared: Compared, code: ExitCode, only: Sequence[str], found: Sequence[str]) -> dict[str, object]:
+    told = [fields(looks, result) for looks, result in compared]
+    return {"schema": "tuilab.compare/1", "exit_code": int(code), "comparisons": told, "not_in_all": only, "found": found}
+
+
+def _print(compared: Compared, only: Sequence[str], *, has_chart: bool) -> None:
     style = style_of(sys.stdout)
-    has_chart = plot or sys.stdout.isatty()
     shown = [render(looks, result, style, width_here(), has_chart=has_chart) for looks, result in compared]
     if only:
         shown.append(f"not in all folders: {', '.join(map(show, only))}")
-    if found:
-        shown.append("\n".join(f"{fail_on}: {show(sentence)}" for sentence in found))
     click.echo(style.fit("\n\n".join(shown)), color=True)
-    return code
 
 
 def _choose(reference: str, roots: Sequence[Path]) -> Chosen:

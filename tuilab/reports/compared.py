@@ -71,6 +71,11 @@ def groups_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
     return [group for group in found.values() if len(group) > 1]
 
 
+def has_one_story(subjects: Sequence[Subject], groups: Sequence[Sequence[Subject]]) -> bool:
+    """Say whether the groups hold all the runs that there are: then how they differ is what the report is about."""
+    return bool(groups) and {id(one) for group in groups for one in group} == {id(one) for one in subjects}
+
+
 def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:
     """Return what differs between runs."""
     found = comparison.compare([subject.summary for subject in group])

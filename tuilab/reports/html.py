@@ -12,7 +12,7 @@ from markupsafe import Markup
 from tuilab import __version__
 from tuilab.lesson import code_parts
 from tuilab.reports.box import Opening, boxes_of, opening_of
-from tuilab.reports.compared import SideBySide, groups_of, side_by_side
+from tuilab.reports.compared import SideBySide, groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import BRIEF_ROOMS, ROOMS, Page, Room, environment_of, page_of
 from tuilab.reports.subject import Subject
 from tuilab.scenario import Scenario
@@ -41,8 +41,9 @@ def _render(
     subjects: Sequence[Subject], known: Sequence[Scenario], groups: Sequence[Sequence[Subject]], room: Room, *, is_many: bool
 ) -> str:
     pages = [page_of(subject, room, is_brief=is_many) for subject in subjects]
-    opening = opening_of(subjects, known) if is_many and not groups else None
-    compared = [side_by_side(group, room) for group in groups or groups_of(subjects)]
+    chosen = groups or groups_of(subjects)
+    opening = opening_of(subjects, known) if is_many and not has_one_story(subjects, chosen) else None
+    compared = [side_by_side(group, room) for group in chosen]
     style, script = (Markup((_TEMPLATES / f"report.{kind}").read_text()) for kind in ("css", "js"))
     return (
         _environment()

@@ -7,10 +7,12 @@ from tuilab.charts import line_chart
 from tuilab.lesson import code_parts
 from tuilab.pictures import shade
 from tuilab.reports.box import opening_of
-from tuilab.reports.pages import Page, page_of
+from tuilab.reports.compared import groups_of, has_one_story, side_by_side
+from tuilab.reports.pages import ROOMS, Page, page_of
 from tuilab.reports.panels import series_panels
 from tuilab.reports.subject import Subject
 from tuilab.scenario import Scenario
+from tuilab.sidebyside import overlaid
 from tuilab.text import show, show_lines
 
 GITHUB_LIMIT = 65_000  # characters, of 65,536 that a comment may have
@@ -23,15 +25,17 @@ _TICKS = re.compile(r"`+")
 _PARTS = ("source", "environment", "texts", "lesson", "pictures", "charts", "numbers")  # what a short report does without first
 
 
-def render(subjects: Sequence[Subject], known: Sequence[Scenario] = (), limit: int = 0) -> str:
+def render(
+    subjects: Sequence[Subject], known: Sequence[Scenario] = (), limit: int = 0, groups: Sequence[Sequence[Subject]] = ()
+) -> str:
     """Return the report, of at most `limit` characters when there is one: then the least important parts go first."""
     left_out: list[str] = []
-    text = _whole(subjects, known, left_out)
+    text = _whole(subjects, known, groups, left_out)
     for part in _PARTS:
         if not limit or len(text) <= limit:
             break
         left_out.append(part)
-        text = _whole(subjects, known, left_out)
+        text = _whole(subjects, known, groups, left_out)
     return text if not limit or len(text) <= limit else _cut(text, limit)
 
 
@@ -62,9 +66,14 @@ def _cut(text: str, limit: int) -> str:
     return kept + (f"\n{open_fence}" if open_fence else "") + note
 
 
-def _whole(subjects: Sequence[Subject], known: Sequence[Scenario], left_out: Sequence[str]) -> str:
+def _whole(
+    subjects: Sequence[Subject], known: Sequence[Scenario], groups: Sequence[Sequence[Subject]], left_out: Sequence[str]
+) -> str:
     is_many = len(subjects) != 1
-    parts = [_opening(subjects, known)] if is_many else []
+    chosen = groups or groups_of(subjects)
+    is_one_story = has_one_story(subjects, chosen)
+    parts = [_opening(subjects, known)] if is_many and not is_one_story else []
+    parts += [_compared(group, "#" if is_one_story else "##", left_out) for group in chosen]
     parts += [_run(subject, is_many, left_out) for subject in subjects]
     parts += [f"_Left out for its length: {', '.join(left_out)}._"] if left_out else []
     return "\n\n".join(parts) + "\n"
@@ -73,7 +82,8 @@ def _whole(subjects: Sequence[Subject], known: Sequence[Scenario], left_out: Seq
 def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
     opening = opening_of(subjects, known)
     parts = [f"# {opening.title}", f"{escape(opening.host)}, {opening.when}: {opening.counts}"]
-    parts += ["## The settings that follow", fence(opening.env, "sh")]
+    parts += [escape(opening.box)] if opening.box else []
+    parts += ["## The settings that follow", fence(opening.env, "sh") if opening.has_env else "None: no claim supports one."]
     for group in opening.groups:
         rows = [
             (f.mark + " " + f.verdict, f.text, ", ".join(filter(None, (f.measured, f.details))), f"{f.name} {f.id}")
@@ -85,6 +95,25 @@ def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
             "## Never run on this box",
             "\n".join(f"- {escape(name)}: {escape(title)}" for name, title in opening.not_run),
         ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _compared(group: Sequence[Subject], level: str, left_out: Sequence[str]) -> str:
+    found = side_by_side(group, ROOMS[-1])
+    runs = [f"run {run[0]}" for run in found.runs]
+    claims = []
+    for claim in found.claims:
+        claims.append((claim.text, *(f"{side.mark} {side.verdict} {side.found}" for side in claim.sides), claim.words))
+    parts = [f"{level} {escape(found.title)}, side by side"]
+    parts += [_table(("Run", "", "Scenario", "Box", "When", "End"), found.runs)]
+    parts += [_table(("What differs", *runs), [(f"{row.part} {row.name}", *row.values) for row in found.differences])]
+    parts += [f"{found.same} facts of parameters, source and environment are the same."]
+    parts += [fence("\n".join(found.changes), "diff")] if found.changes and "source" not in left_out else []
+    parts += [_table(("Claim", *runs, "How they differ"), claims), _table(("Number", *runs), found.numbers)]
+    if "charts" not in left_out:
+        summaries = [subject.summary for subject in group]
+        curves = [overlaid(summaries, chart.title) for chart in found.charts[:4]]
+        parts += [fence(chart) for lines in curves if lines and (chart := line_chart(lines[:6], _WIDTH, _HEIGHT))]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -16,7 +16,7 @@ from tuilab.reports.panels import MOST_LINES, MOST_PANELS, machine_panels, names
 from tuilab.reports.png import data_address
 from tuilab.reports.subject import Subject
 from tuilab.summary import Claim
-from tuilab.text import plural, show
+from tuilab.text import brief, percent, plural, show
 
 _STYLE = Style()
 _KINDS = {
@@ -161,11 +161,11 @@ def claim_row(claim: Claim) -> ClaimRow:
     if reached is None or declared is None or reached.estimate is None:
         lacks = "this box lacks " if verdict == "NOT TESTABLE HERE" else ""
         return ClaimRow(claim.text, **look, estimate="", claimed="", why=lacks + plain.evidence(claim), interval=None)
-    low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (reached.low, reached.high))
+    low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
     confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""
-    estimate = f"{declared.over}/{declared.under} {reached.estimate:.3g} [{low}, {high}]{confidence}"
+    estimate = f"{declared.over}/{declared.under} {brief(reached.estimate)} [{low}, {high}]{confidence}"
     claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"
-    floor = f"noise floor ±{100 * reached.noise_floor:.2g} %" if reached.noise_floor is not None else "no noise floor"
+    floor = f"noise floor ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else "no noise floor"
     interval = None
     if reached.low is not None and reached.high is not None:
         interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, reached.noise_floor)

@@ -11,7 +11,7 @@ from tuilab.glyphs import Style
 from tuilab.pictures import shade
 from tuilab.series import Series
 from tuilab.summary import Claim, RunSummary
-from tuilab.text import plural, show, show_lines
+from tuilab.text import brief, percent, plural, show, show_lines
 
 _TEXT_LINES = 30
 
@@ -68,11 +68,11 @@ def evidence(claim: Claim) -> str:
     if reached is None:
         return "nothing was measured for it"
     if claim.declared is not None and reached.estimate is not None:
-        low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (reached.low, reached.high))
+        low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
         bound = f"{claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}"
         ratio = f"{claim.declared.over}/{claim.declared.under}"
-        floor = f"; noise ±{100 * reached.noise_floor:.2g} %" if reached.noise_floor is not None else ""
-        return f"{ratio} {reached.estimate:.3g} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
+        floor = f"; noise ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else ""
+        return f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
     return reached.why
 
 
