@@ -33,12 +33,24 @@ _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboar
             is_flag=True,
             help=f"Markdown of at most 65,000 characters; without -o appended to ${_SUMMARY}.",
         ),
+        click.Option(["--schema"], is_flag=True, help="Print the JSON Schema of the .json, and write nothing."),
         *options.FOLDERS,
     ],
 )
 def command(
-    runs: Sequence[str], target: str | None, kind: str | None, github: bool, scenarios: Sequence[str], root: str | None
+    runs: Sequence[str],
+    target: str | None,
+    kind: str | None,
+    github: bool,
+    schema: bool,
+    scenarios: Sequence[str],
+    root: str | None,
 ) -> None:
+    if schema:
+        from tuilab.reports.full import schema as schema_of
+
+        click.echo(schema_of(), nl=False)
+        return
     from tuilab.reports import files
     from tuilab.reports.markdown import GITHUB_LIMIT
 

@@ -8,6 +8,7 @@ from tuilab import commands
 from tuilab.events import ImageShown
 from tuilab.glyphs import Style
 from tuilab.lesson import Block, blocks
+from tuilab.notes import day
 from tuilab.params import spell
 from tuilab.reports import plain
 from tuilab.reports.gaps import gaps
@@ -23,7 +24,7 @@ _KINDS = {
     "SUPPORTED": "good", "WEAKER THAN CLAIMED": "fair", "NO MEANINGFUL DIFFERENCE": "fair", "REFUTED": "bad",
     "INVALID": "bad", "INCONCLUSIVE": "open", "NOT TESTABLE HERE": "none",
 }  # fmt: skip
-_MOST_TEXTS, _MOST_FACTS = 40, 400
+_MOST_TEXTS, _MOST_FACTS, _MOST_NOTES = 40, 400, 40
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ class Page:
     failure: tuple[str, str, str] | None  # what, traceback, hint
     faults: tuple[str, ...]
     gaps: tuple[str, ...]
+    tags: str
+    notes: tuple[tuple[str, str], ...]  # when, and what
     environment: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     source: str
     folder: str
@@ -135,6 +138,8 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         failure=_failure(subject, room),
         faults=tuple(cut(fault, room) for fault in summary.faults[:20]),
         gaps=(*gaps(subject), *_not_shown(subject, room, len(rows), is_brief=is_brief)),
+        tags=" ".join(f"#{tag}" for tag in subject.notes.tags),
+        notes=tuple((day(when), text) for when, text in subject.notes.texts[-_MOST_NOTES:]),
         environment=() if is_brief else environment_of(subject),
         source=cut(subject.source, room),
         folder=str(subject.run_dir),
