@@ -1,7 +1,8 @@
 """`tuilab advise [RUN...] -o box.env`: the settings that follow from what was measured on this box.
 
-Each stands below the claim that supports it, as a comment. Without RUN: the newest run of every scenario. Only runs of this
-box count, and only claims that were SUPPORTED; where there are none, the file sets nothing and says so.
+Each stands below the claim that supports it, as a comment. Without RUN: of every scenario the newest run that succeeded, with
+its defaults where there is one. Only runs of this box count, and only claims that were SUPPORTED; where there are none, the
+file sets nothing and says so.
 """
 
 import socket

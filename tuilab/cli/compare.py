@@ -1,9 +1,10 @@
 """`tuilab compare A B...`: runs side by side: claims with intervals, curves, and what differs in parameters, source and box.
 
-A and B are runs, or folders of runs, such as those of two boxes: then the newest run of every scenario that each of them has is
-compared. The first one is what the others are compared with. Exits 0, or 1 where --fail-on finds something:
-a regression is a claim that came out worse than in the first run, or a run that failed where the first did not;
-a difference is a claim with another verdict, another value, or an estimate beyond what the intervals allow.
+A and B are runs, or folders of runs, such as those of two boxes: then the runs of every scenario that each of them has are
+compared: the newest that succeeded, with the defaults where there is one. The first one is what the others are compared with.
+Exits 0, or 1 where --fail-on finds something: a regression is a claim that came out worse than in the first run, or a run that
+failed where the first did not; a difference is a claim with another verdict, another value, or an estimate beyond what the
+intervals allow.
 """
 
 import json

@@ -1,8 +1,8 @@
 """`tuilab doctor`: look at this box: what it is, what will disturb, slow or end a run here, and what to do about it.
 
 Each question takes 3 s at most; one that hangs or crashes is n/a with the reason. All are asked at once, and shown as they are
-answered. The exit codes tell how the box is: 0 all passed or did not apply, 1 there are warnings, 2 something is broken. (Other
-commands mean a mistyped option by 2.)
+answered. The exit codes tell how the box is: 0 all passed or did not apply, 1 there are warnings, 2 something is broken.
+(Other commands mean a mistyped option by 2.)
 """
 
 import json

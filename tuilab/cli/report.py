@@ -1,8 +1,9 @@
 """`tuilab report RUN... -o FILE`: what runs found, as a file to hand on.
 
-The ending of FILE says the format: .html (one page), .md, .json (everything, with raw samples), .csv (every number),
-.xml (JUnit), .trace.json (Chrome, Perfetto), .pyperf.json, .tfevents (a folder for TensorBoard). `-` is stdout. Several
-runs, or `all` (the newest run of every scenario), make one report about the box.
+The ending of FILE says the format: .html (one page), .md, .json (everything, with raw samples), .csv (every number), .xml
+(JUnit), .trace.json (Chrome, Perfetto), .pyperf.json, .tfevents (a folder for TensorBoard). `-` is stdout. Several runs, or
+`all` (of every scenario the newest run that succeeded, with its defaults where there is one), make one report about the box;
+runs of one scenario are shown side by side.
 """
 
 import os
