@@ -126,6 +126,12 @@ def test_a_summary_of_a_job_is_appended_to_its_file(tuilab: Tuilab, runs: Path, 
     assert summary.read_text().startswith("before\n# Everything that a run can show\n")
 
 
+def test_the_summary_of_a_job_is_nothing_but_markdown(tuilab: Tuilab, runs: Path) -> None:
+    done = tuilab("report", "last", "--github", "-o", "x.html")
+
+    assert done.returncode == 2 and "--github is Markdown, and x.html would be html" in done.stderr
+
+
 def test_without_a_job_the_summary_has_nowhere_to_go(tuilab: Tuilab, runs: Path) -> None:
     done = tuilab("report", "last", "--github", env={"GITHUB_STEP_SUMMARY": ""})
 

@@ -163,9 +163,16 @@ def _numbers(found: Comparison, style: Style) -> str:
         rows = [measured_cells(name, values, seconds) for name, values in found.times]
         blocks.append("\n".join([style.bold("Time of a call, the median"), *_aligned(rows)]))
     if found.sizes:
-        rows = [measured_cells(name, values, spell_of(name)) for name, values in found.sizes]
-        blocks.append("\n".join([style.bold("Measured with lab.memory"), *_aligned(rows)]))
+        rows = [measured_cells(name, values, spell_of(name)) for name, values in differing(found.sizes)]
+        same = len(found.sizes) - len(rows)
+        told = [style.dim(f"  {plural(same, 'value')} the same")] if same else []
+        blocks.append("\n".join([style.bold("Measured with lab.memory"), *_aligned(rows), *told]))
     return "\n\n".join(blocks)
+
+
+def differing(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> list[tuple[str, tuple[float | None, ...]]]:
+    """Return the rows whose values are not the same in all runs."""
+    return [(name, values) for name, values in table if len(set(values)) > 1]
 
 
 def spell_of(name: str) -> Callable[[float], str]:
@@ -182,7 +189,7 @@ def measured_cells(name: str, values: Sequence[float | None], spell: Callable[[f
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
     return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 

@@ -60,9 +60,11 @@ def command(
     if not target:
         why = f"{_SUMMARY} is not set, so " if github else ""
         raise UsageError(f"{why}say where the report goes: -o report.html (or {', '.join(files.ENDINGS)}, or - for stdout)")
-    found = files.format_of(target, "md" if github else kind or "")
-    if github and kind not in (None, "md"):
-        raise UsageError(f"--github is Markdown; leave out --as {kind}")
+    found = files.format_of(target, kind or ("md" if is_appended else ""))
+    if github and found != "md":
+        raise UsageError(
+            f"--github is Markdown, and {show(target, 200)} would be {found}; name a file that ends in .md, or none"
+        )
     folders = chosen(runs or ["last"], options.root(root))
     known = _known(scenarios) if "all" in runs else []
     files.write(folders, target, found, known=known, limit=GITHUB_LIMIT if github else 0, is_appended=is_appended)

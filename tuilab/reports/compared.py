@@ -12,6 +12,7 @@ from tuilab.reports.panels import panel_of
 from tuilab.reports.plain import seconds
 from tuilab.reports.subject import Subject
 from tuilab.sidebyside import (
+    differing,
     in_order,
     measured_cells,
     overlaid,
@@ -59,6 +60,7 @@ class SideBySide:
     changes: tuple[str, ...]
     claims: tuple[Claimed, ...]
     numbers: tuple[tuple[str, ...], ...]
+    same_numbers: int
     charts: tuple[Chart, ...]
 
 
@@ -90,6 +92,7 @@ def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:
         changes=tuple(source_changes(group)),
         claims=tuple(_claimed(pair) for pair in sorted(found.claims, key=lambda pair: not verdict_words(pair))),
         numbers=tuple(_numbers(found)),
+        same_numbers=len(found.sizes) - len(differing(found.sizes)),
         charts=tuple(_chart(group, name, room) for name in shared_names(group, found)[:_MOST_CHARTS]),
     )
 
@@ -116,7 +119,7 @@ def _told(side: Side | None) -> Told:
 
 def _numbers(found: Comparison) -> list[tuple[str, ...]]:
     times = [measured_cells(f"time of a call, {name}", values, seconds) for name, values in found.times]
-    sizes = [measured_cells(name, values, spell_of(name)) for name, values in found.sizes]
+    sizes = [measured_cells(name, values, spell_of(name)) for name, values in differing(found.sizes)]
     return [tuple(row) for row in (*times, *sizes)]
 
 
