@@ -116,7 +116,7 @@ def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
         "head": f"{level} {escape(found.title)}, side by side",
         "runs": _table(("Run", "", "Scenario", "Box", "When", "End"), found.runs),
         "differences": _table(("What differs", *runs), [(f"{row.part} {row.name}", *row.values) for row in found.differences]),
-        "same": f"{found.same} facts of parameters, source and environment and {found.same_numbers} measured values are the same.",
+        "same": f"{found.same} facts of parameters, source and environment are the same; so are {found.same_numbers} values.",
         "source": fence("\n".join(found.changes), "diff") if found.changes else "",
         "claims": _table(("Claim", *runs, "How they differ"), claims),
         "numbers": _table(("Number", *runs), found.numbers),
