@@ -106,6 +106,12 @@ def test_a_setting_that_follows_stands_with_its_claim_and_its_numbers() -> None:
     assert "1 not testable here" in " ".join(text.split())
 
 
+def test_of_many_runs_of_a_scenario_the_newest_stand_side_by_side() -> None:
+    text = " ".join(Elements(html.render([recorded("tour")] * 9)).text.split())
+
+    assert "What holds on this box" in text and "run 6" in text and "run 7" not in text
+
+
 def test_no_address_leads_out_of_the_page() -> None:
     page = html.render([recorded("tour"), recorded("outliers")])
 
@@ -160,7 +166,7 @@ def test_hostile_names_ask_for_nothing_run_nothing_and_stay_words(tmp_path: Path
         f'<a href="javascript:alert(1)">x</a>{{{{ 7*7 }}}}{{% raw %}}![x]({away}/md)<base href={away}/>'
     )
     runs = [read_subject(hostile_run(tmp_path / at, text)) for at in ("one", "two")]
-    for at, subjects in enumerate((runs[:1], runs)):
+    for at, subjects in enumerate((runs[:1], runs, [*runs, recorded("tour")])):
         (page := tmp_path / f"{at}.html").write_text(html.render(subjects))
 
         dom = browse(page, "--dump-dom", "--virtual-time-budget=3000")
@@ -191,7 +197,9 @@ def test_it_prints(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [500, 1280])  # no window of chromium is narrower
 def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int) -> None:
     page = re.sub(
-        r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html.render([recorded("tour"), recorded("outliers")])
+        r'<meta http-equiv="Content-Security-Policy"[^>]*>',
+        "",
+        html.render([recorded("tour"), recorded("tour"), recorded("outliers")]),
     )
     measure = "<script>document.body.dataset.wide = document.documentElement.scrollWidth - innerWidth</script>"
     (file := tmp_path / "tour.html").write_text(page.replace("</body>", measure + "</body>"))

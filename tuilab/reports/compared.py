@@ -24,6 +24,7 @@ from tuilab.sidebyside import (
 )
 from tuilab.text import show
 
+_MOST_RUNS = 6  # that fit beside each other
 _MOST_CHARTS, _MOST_ROWS = 8, 60
 _FEW_POINTS = 0.4  # of what a chart alone may have
 
@@ -65,12 +66,12 @@ class SideBySide:
 
 
 def groups_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
-    """Return the runs that are of one scenario, where there are several; the oldest of each comes first."""
+    """Return the newest runs that are of one scenario, where there are several; the oldest of them comes first."""
     found: dict[str, list[Subject]] = {}
     for subject in sorted(subjects, key=lambda subject: subject.run_dir.name):
         if subject.summary.run:
             found.setdefault(subject.name, []).append(subject)
-    return [group for group in found.values() if len(group) > 1]
+    return [group[-_MOST_RUNS:] for group in found.values() if len(group) > 1]
 
 
 def has_one_story(subjects: Sequence[Subject], groups: Sequence[Sequence[Subject]]) -> bool:
@@ -90,8 +91,8 @@ def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:
         more_differences=max(len(differences) - _MOST_ROWS, 0),
         same=found.same,
         changes=tuple(source_changes(group)),
-        claims=tuple(_claimed(pair) for pair in sorted(found.claims, key=lambda pair: not verdict_words(pair))),
-        numbers=tuple(_numbers(found)),
+        claims=tuple(_claimed(pair) for pair in sorted(found.claims, key=lambda pair: not verdict_words(pair))[: room.claims]),
+        numbers=tuple(_numbers(found)[: room.claims]),
         same_numbers=len(found.sizes) - len(differing(found.sizes)),
         charts=tuple(_chart(group, name, room) for name in shared_names(group, found)[:_MOST_CHARTS]),
     )

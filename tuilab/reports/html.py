@@ -68,7 +68,9 @@ def _render(
 def _title(pages: Sequence[Page], opening: Opening | None, compared: Sequence[SideBySide]) -> str:
     if opening is not None:
         return opening.title
-    return f"{pages[0].name}: {pages[0].title}" if len(pages) == 1 else f"{compared[0].title}, side by side"
+    if len(pages) == 1:
+        return f"{pages[0].name}: {pages[0].title}"
+    return f"{compared[0].title}, side by side" if len(compared) == 1 else f"{len(compared)} scenarios, side by side"
 
 
 def _environment() -> Environment:
