@@ -16,3 +16,9 @@ def times_of(summary: RunSummary) -> dict[str, list[float]]:
     for (_, arm), blocks in summary.blocks.items():
         found.setdefault(arm, []).extend(block.step_s for block in counted(blocks))
     return {arm: times for arm, times in found.items() if times}
+
+
+def noise_floor(summary: RunSummary) -> float | None:
+    """Return the widest noise floor that a verdict found; None where there is none."""
+    floors = [claim.verdict.noise_floor for claim in summary.claims.values() if claim.verdict and claim.verdict.noise_floor]
+    return max(floors, default=None)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuilab import commands
+from tuilab.blocks import noise_floor
 from tuilab.events import ImageShown
 from tuilab.glyphs import Style
 from tuilab.lesson import Block, blocks
@@ -13,7 +14,7 @@ from tuilab.params import spell
 from tuilab.reports import plain
 from tuilab.reports.gaps import gaps
 from tuilab.reports.geometry import Chart, Interval, Timings, draw, draw_interval, draw_spreads
-from tuilab.reports.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, noise_floor, series_panels, spreads
+from tuilab.reports.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads
 from tuilab.reports.png import data_address
 from tuilab.reports.subject import Subject
 from tuilab.summary import Claim

@@ -59,12 +59,6 @@ def spreads(summary: RunSummary) -> list[Spread]:
     return found
 
 
-def noise_floor(summary: RunSummary) -> float | None:
-    """Return the widest noise floor that a verdict found; None where there is none."""
-    floors = [claim.verdict.noise_floor for claim in summary.claims.values() if claim.verdict and claim.verdict.noise_floor]
-    return max(floors, default=None)
-
-
 def names_of(summary: RunSummary) -> list[str]:
     """Return the names that were logged, losses first."""
     return sorted(dict.fromkeys(name for name, _, _ in summary.series), key=lambda name: "loss" not in name.lower())
