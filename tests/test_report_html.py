@@ -107,7 +107,7 @@ def test_a_setting_that_follows_stands_with_its_claim_and_its_numbers() -> None:
 
 
 def test_of_many_runs_of_a_scenario_the_newest_stand_side_by_side() -> None:
-    text = " ".join(Elements(html.render([recorded("tour")] * 9)).text.split())
+    text = " ".join(Elements(html.render([recorded("tour") for _ in range(9)])).text.split())
 
     assert "What holds on this box" in text and "run 6" in text and "run 7" not in text
 
