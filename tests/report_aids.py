@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tuilab import events
 from tuilab.reports.subject import Subject, read_subject
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+ALL = [path.name for path in sorted(JOURNALS.iterdir()) if path.is_dir() and (path / "journal").is_dir()]
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
@@ -83,3 +85,43 @@ class Elements(HTMLParser):
         return [
             has for found, has in self.found if found == tag and all(has.get(name) == value for name, value in named.items())
         ]
+
+
+_KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
+_KNOWN = {"$schema", "$defs", "$ref", "title", "description", "type", "properties", "required", "items", "additionalProperties",
+          "enum", "const", "anyOf"}  # fmt: skip
+
+
+def misfits(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "$") -> list[str]:
+    """Return where a document is not what a JSON Schema says; of the language it knows what ours is written in."""
+    assert set(schema) <= _KNOWN, at
+    if "$ref" in schema:
+        return misfits(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, at)
+    if "anyOf" in schema:
+        found = [misfits(value, one, root, at) for one in schema["anyOf"]]
+        return [] if [] in found else found[0]
+    if "enum" in schema or "const" in schema:
+        return [] if value in schema.get("enum", [schema.get("const")]) else [f"{at}: {value!r}"]
+    wanted = schema.get("type", [*_KINDS, "null"])
+    if not any(_is_of(value, kind) for kind in (wanted if isinstance(wanted, list) else [wanted])):
+        return [f"{at}: {value!r} is not {wanted}"]
+    if isinstance(value, list):
+        return [bad for i, one in enumerate(value) for bad in misfits(one, schema.get("items", {}), root, f"{at}[{i}]")]
+    return _misfits_of_object(value, schema, root, at) if isinstance(value, dict) else []
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    return (
+        value is None if kind == "null" else isinstance(value, _KINDS[kind]) and (kind == "boolean") == isinstance(value, bool)
+    )
+
+
+def _misfits_of_object(value: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], at: str) -> list[str]:
+    named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+    found = [f"{at}: lacks {name}" for name in schema.get("required", []) if name not in value]
+    for name, inner in value.items():
+        if name not in named and others is False:
+            found.append(f"{at}: has {name}")
+        else:
+            found += misfits(inner, named.get(name, others), root, f"{at}.{name}")
+    return found

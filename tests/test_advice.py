@@ -15,6 +15,7 @@ from tuilab.reports.subject import Subject, read_subject
 from tuilab.setting import Setting, read_setting
 
 HOST = socket.gethostname()
+Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def measured(root: Path, claim: str, setting: str, verdict: str = "SUPPORTED", *, state: str = "succeeded") -> Subject:
@@ -110,3 +111,21 @@ def test_the_command_writes_the_file_for_the_newest_runs(
 
     assert (done.returncode, done.stderr) == (0, f"1 setting: {target}\n")
     assert "\nOMP_NUM_THREADS=8\n" in target.read_text()
+
+
+def test_a_run_from_an_archive_sets_nothing_here_whatever_host_it_names(tuilab: Tuilab, tmp_path: Path) -> None:
+    there = make_run(
+        tmp_path / "there",
+        started(run="20270115T080000000Z-softmax-abcdef"),
+        events.SettingAdvised(text="c", setting="LD_PRELOAD=/tmp/evil.so"),
+        events.VerdictReached(text="c", verdict="SUPPORTED", rule="r"),
+        events.StateChanged(state="succeeded"),
+    )
+    tuilab("export", str(there.name), "-o", str(tmp_path / "x.tgz"), "--root", str(there.parent))
+    tuilab("import", str(tmp_path / "x.tgz"), "--root", str(tmp_path / "here"))
+
+    trusted = tuilab("advise", "--root", str(tmp_path / "there"))
+    imported = tuilab("advise", "--root", str(tmp_path / "here"))
+
+    assert "\nLD_PRELOAD=/tmp/evil.so\n" in trusted.stdout
+    assert "LD_PRELOAD" not in imported.stdout and "left out 1 run from archives" in imported.stderr

@@ -60,7 +60,8 @@ def test_a_run_comes_back_as_it_was_for_its_owner_alone(tmp_path: Path) -> None:
 
     found = unpack(tmp_path / "run.tgz", tmp_path / "two")
     files = sorted(path.relative_to(run_dir) for path in run_dir.rglob("*") if path.is_file())
-    assert sorted(path.relative_to(found.run_dir) for path in found.run_dir.rglob("*") if path.is_file()) == files
+    unpacked = sorted(path.relative_to(found.run_dir) for path in found.run_dir.rglob("*") if path.is_file())
+    assert unpacked == sorted([*files, Path("imported")])
     assert all((found.run_dir / path).read_bytes() == (run_dir / path).read_bytes() for path in files)
     assert (found.left_out, found.damage) == ([], "")
     assert {path.stat().st_mode & 0o777 for path in found.run_dir.rglob("*") if path.is_file()} == {0o600}

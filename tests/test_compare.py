@@ -92,6 +92,21 @@ def test_curves_are_overlaid_and_plain_in_an_ascii_locale(tuilab: Tuilab, root: 
     assert plain.stdout.isascii() and "+----" in plain.stdout
 
 
+@pytest.mark.parametrize(("ending", "words"), [(".html", "side by side"), (".md", "| claim |"), (".json", "tuilab.compare/1")])
+def test_a_comparison_is_written_as_a_report(tuilab: Tuilab, root: Path, tmp_path: Path, ending: str, words: str) -> None:
+    for end in ("aaaaaa", "bbbbbb"):
+        put(root, "tour", end)
+    target = tmp_path / f"both{ending}"
+
+    done = tuilab("compare", "aaaaaa", "bbbbbb", "-o", str(target), "--fail-on", "difference")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"1 comparison: {target}\n")
+    assert words.lower() in target.read_text().lower()
+
+
+def test_a_comparison_has_no_other_formats(tuilab: Tuilab, root: Path) -> None:
+    assert "a comparison is a .html, .md or .json, not x.csv" in tuilab("compare", "a", "b", "-o", "x.csv").stderr
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [

@@ -66,6 +66,15 @@ def test_the_readme_names_every_module() -> None:
     assert [name for name in modules if name not in tree] == []
 
 
+def test_every_picture_of_the_readme_is_there_and_fetches_nothing() -> None:
+    pictures = [HERE / name for name in re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)]
+
+    assert len(pictures) == 4
+    assert [picture.name for picture in pictures if not 10_000 < picture.stat().st_size < 400_000] == []
+    drawn = [picture.read_text() for picture in pictures if picture.suffix == ".svg"]
+    assert [text for text in drawn if "url(http" in text or "@import" in text or "<script" in text] == []
+
+
 def test_every_file_that_the_readme_names_exists() -> None:
     table = README.partition("| to change | open |")[2]
     paths = re.findall(r"`(tuilab/[a-z_/]+\.py)`", table)

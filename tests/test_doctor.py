@@ -68,6 +68,19 @@ def test_every_question_is_answered_and_its_id_is_its_groups_affair(tuilab: Tuil
     assert next(check for check in told["checks"] if check["id"] == "torch.load")["status"] in ("pass", "warn")
 
 
+def test_a_torch_that_does_not_load_costs_its_own_answers_and_each_is_given_in_time(tuilab: Tuilab, tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("import time; time.sleep(600)")
+
+    told = ask(tuilab, env={"PYTHONPATH": str(tmp_path)})
+
+    found = {check["id"]: check for check in told["checks"]}
+    assert (found["torch.load"]["status"], found["torch.threads"]["status"]) == ("warn", "n/a")
+    assert found["torch.load"]["found"].startswith("not loaded after 2 s")
+    assert {check["found"] for check in told["checks"] if check["id"].startswith("torch.")} >= {"torch is still being loaded"}
+    assert not any(check["found"].startswith("no answer within") for check in told["checks"])
+
+
 def test_a_bare_environment_makes_it_say_less_and_not_fail(tmp_path: Path) -> None:
     """No HOME, no PATH, no locale, and descriptors that are no terminal."""
     done = subprocess.run([TUILAB, "doctor"], capture_output=True, env={"LC_ALL": "C"}, cwd=tmp_path, timeout=100)
@@ -144,7 +157,7 @@ def test_a_folder_of_runs_that_others_may_write_is_told(tmp_path: Path, monkeypa
 
 
 def test_variables_that_nobody_reads_are_told(tmp_path: Path) -> None:
-    code = "from tuilab.checks import Box, torch_worker as worker; print(worker.variables(Box()).found)"
+    code = "import torch; from tuilab.checks import Box, torch_worker as worker; print(worker.variables(Box()).found)"
     environment = {**os.environ, "KMP_AFFINITY": "compact", "MALLOC_CONF": "narenas:1"}
 
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment).stdout
@@ -198,7 +211,7 @@ def test_what_a_driver_says_becomes_a_sentence(fake: "FakeNvml", lines: list[str
 
 def test_a_driver_that_hangs_or_crashes_costs_its_own_answers_only(fake: "FakeNvml") -> None:
     fake.set("mode=hang")
-    hung = ask_group("gpus", 1.0, next_s=1.0)
+    hung = ask_group("gpus", 1.0)
     fake.set("mode=segfault")
     crashed = ask_group("gpus", 30)
 
@@ -226,7 +239,7 @@ def _finding(status: str) -> Any:
 def test_what_a_box_says_cannot_steer_the_terminal() -> None:
     finding = answer(lambda box: _finding("pass").__class__("warn", "\x1b]0;evil\x07", "a\nb"), Box())
 
-    assert "\x1b" not in render({"a.b": finding}, Style(), 80)
+    assert "\x1b" not in render({"a.b": finding}, Style(), 80, 10)
 
 
 @pytest.mark.parametrize(

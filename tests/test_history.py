@@ -71,7 +71,7 @@ def test_what_was_remembered_is_what_would_be_read(tuilab: Tuilab, root: Path, m
 
     assert ledger.load(root) == {run_dir.name: first}
     assert ledger.Memory(root).entry(run_dir) == first == ledger.read(run_dir)
-    assert ledger.Memory(root).size([run_dir.name]) == first.bytes_total
+    assert ledger.Memory(root).size([run_dir.name]) == (first.bytes_total, True)
 
 
 def test_a_note_and_its_tags_are_shown_found_and_taken_off(tuilab: Tuilab, three: Path) -> None:

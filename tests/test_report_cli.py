@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.record_journals import JOURNALS
+from tests.tui.made_up import make_run, started
+from tuilab.events import StateChanged
 from tuilab.reports.files import ENDINGS, format_of
 
 Tuilab = Callable[..., subprocess.CompletedProcess[str]]
@@ -89,6 +91,31 @@ def test_several_runs_and_all_open_with_the_box(tuilab: Tuilab, runs: Path, tmp_
     assert "## Never run on this box\n\n- basics/curve-fit" in done.stdout
 
 
+def test_all_means_the_newest_run_that_succeeded_with_the_defaults(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(JOURNALS / "crash-in-the-third-repeat", runs / "20270104T000000000Z-tour-bbbbb1")
+    changed = started(scenario="tour", params={"rate": 9.0}, changed=["rate"])
+    make_run(runs, changed, StateChanged(state="succeeded")).rename(runs / "20270105T000000000Z-tour-bbbbb2")
+
+    done = tuilab("report", "all", "-o", "-")
+
+    assert "run aaaaa1" in done.stdout and "bbbbb" not in done.stdout
+
+
+def test_runs_of_one_scenario_are_told_side_by_side(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(JOURNALS / "tour", runs / "20270104T000000000Z-tour-bbbbb1")
+
+    one = tuilab("report", "bbbbb1", "aaaaa1", "-o", "-").stdout
+    two = tuilab("report", "bbbbb1", "aaaaa1", "aaaaa2", "-o", "-").stdout
+
+    assert one.startswith("# journals/tour, side by side\n") and "What holds on this box" not in one
+    assert "| 1 | aaaaa1 |" in one and "| ✓ SUPPORTED 1.99 \\[1.92, 2.06\\] | ✓ SUPPORTED 1.99" in one
+    assert two.startswith("# What holds on this box\n") and "## journals/tour, side by side" in two
+
+
+def test_the_schema_of_the_json_is_printed(tuilab: Tuilab) -> None:
+    assert json.loads(tuilab("report", "--schema").stdout)["title"] == "tuilab.report/1"
+
+
 def test_a_summary_of_a_job_is_appended_to_its_file(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
@@ -97,6 +124,12 @@ def test_a_summary_of_a_job_is_appended_to_its_file(tuilab: Tuilab, runs: Path, 
 
     assert done.returncode == 0
     assert summary.read_text().startswith("before\n# Everything that a run can show\n")
+
+
+def test_the_summary_of_a_job_is_nothing_but_markdown(tuilab: Tuilab, runs: Path) -> None:
+    done = tuilab("report", "last", "--github", "-o", "x.html")
+
+    assert done.returncode == 2 and "--github is Markdown, and x.html would be html" in done.stderr
 
 
 def test_without_a_job_the_summary_has_nowhere_to_go(tuilab: Tuilab, runs: Path) -> None:
@@ -150,7 +183,7 @@ def test_events_for_tensorboard_say_what_is_missing_or_are_written(tuilab: Tuila
     done = tuilab("report", "aaaaa1", "-o", str(target))
 
     if done.returncode == 3:
-        assert "pip install tensorboard" in done.stderr
+        assert "pip install tensorboard" in done.stderr and not target.exists()
     else:
         assert len(list(target.rglob("events.out.tfevents.*"))) > 10
     assert all(os.path.commonpath([target, path]) == str(target) for path in target.rglob("*"))

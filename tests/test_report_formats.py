@@ -9,14 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.report_aids import hostile_run, recorded
+from tests.report_aids import ALL, hostile_run, misfits, recorded
 from tests.tui.made_up import make_run, started
 from tuilab import events
 from tuilab.drawings.lines import lines_of, thinned
 from tuilab.errors import UsageError
 from tuilab.reports import csv as table
 from tuilab.reports import junit, markdown
-from tuilab.reports.full import full
+from tuilab.reports.full import full, schema
 from tuilab.reports.geometry import draw
 from tuilab.reports.panels import Panel
 from tuilab.reports.png import png
@@ -66,6 +66,23 @@ def test_the_document_has_every_raw_sample_and_what_repeats_the_run() -> None:
     assert run["declared"][0]["bound"] == 1.5
     assert run["source"].startswith('"""Everything that a run can show.')
     assert [image["title"] for image in run["images"]] == ["ramp", "ramp with a hole"]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_document_is_what_its_schema_says(name: str) -> None:
+    described = json.loads(schema())
+
+    assert misfits(json.loads(json.dumps(full([recorded(name)]))), described, described) == []
+
+
+def test_the_document_of_a_run_that_left_nothing_or_has_odd_names_is_what_the_schema_says(tmp_path: Path) -> None:
+    described = json.loads(schema())
+    (tmp_path / "20270115T080000000Z-x-abcdef" / "journal").mkdir(parents=True)
+    subjects = [read_subject(tmp_path / "20270115T080000000Z-x-abcdef"), read_subject(hostile_run(tmp_path, "name"))]
+
+    document = json.loads(json.dumps(full(subjects)))
+    assert misfits(document, described, described) == []
+    assert misfits({**document, "runs": [{}]}, described, described)[0] == "$.runs[0]: lacks run"
 
 
 def test_a_refuted_claim_fails_and_an_undecided_one_is_skipped_in_junit() -> None:

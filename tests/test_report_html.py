@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.record_journals import JOURNALS
-from tests.report_aids import Elements, browse, hostile_run, needs_chromium, recorded
+from tests.report_aids import ALL, Elements, browse, hostile_run, needs_chromium, recorded
+from tests.tui.made_up import make_run, started
+from tuilab import events, notes
 from tuilab.reports import html
 from tuilab.reports.subject import read_subject
 
-ALL = [path.name for path in sorted(JOURNALS.iterdir()) if path.is_dir() and (path / "journal").is_dir()]
+_ONE = events.Measured(numbers=[1.0])
 
 
 @pytest.fixture
@@ -72,6 +73,45 @@ def test_a_failed_run_says_what_went_wrong_and_what_is_missing() -> None:
     assert "Not measured: gpu (no NVIDIA driver (libnvidia-ml.so.1 not found))." in text
 
 
+def test_a_page_keeps_its_size_and_says_what_it_left_out(tmp_path: Path) -> None:
+    records = [events.Logged(s=step, v={f"m{name}": math.sin(step * name) for name in range(40)}) for step in range(400)]
+    records += [events.TextShown(text="words " * 8000, title=str(at)) for at in range(20)]
+    claims = [events.ClaimMeasured(text=f"claim {at}", got=_ONE, op="equals", want=_ONE) for at in range(700)]
+    run_dir = make_run(tmp_path, started(), *records, *claims, events.StateChanged(state="succeeded"))
+    (run_dir / "scenario.py").write_text('"""A long one."""\n' + "# nothing\n" * 50_000)
+
+    page = html.render([read_subject(run_dir)])
+
+    assert len(page.encode()) <= 300_000
+    assert "claims more: the .json and .xml have them." in page and "series without a chart here: m" in page
+    assert "characters more: the .json has them" in page
+
+
+def test_notes_and_tags_stand_below_the_title(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path, started(), events.StateChanged(state="succeeded"))
+    notes.add(run_dir, "<b>looks</b> good", ["baseline"])
+
+    text = Elements(html.render([read_subject(run_dir)])).text
+
+    assert "#baseline" in text and "<b>looks</b> good" in text
+
+
+def test_a_setting_that_follows_stands_with_its_claim_and_its_numbers() -> None:
+    subject = recorded("tour")
+    subject.summary.claims["two products take at least 1.5 times as long as one"].advises = "OMP_NUM_THREADS=2"
+
+    text = Elements(html.render([subject, recorded("outliers")])).text
+
+    assert "OMP_NUM_THREADS=2" in text and "two/one 1.99 [1.92, 2.06], claimed at least 1.5" in text
+    assert "1 not testable here" in " ".join(text.split())
+
+
+def test_of_many_runs_of_a_scenario_the_newest_stand_side_by_side() -> None:
+    text = " ".join(Elements(html.render([recorded("tour") for _ in range(9)])).text.split())
+
+    assert "What holds on this box" in text and "run 6" in text and "run 7" not in text
+
+
 def test_no_address_leads_out_of_the_page() -> None:
     page = html.render([recorded("tour"), recorded("outliers")])
 
@@ -126,7 +166,7 @@ def test_hostile_names_ask_for_nothing_run_nothing_and_stay_words(tmp_path: Path
         f'<a href="javascript:alert(1)">x</a>{{{{ 7*7 }}}}{{% raw %}}![x]({away}/md)<base href={away}/>'
     )
     runs = [read_subject(hostile_run(tmp_path / at, text)) for at in ("one", "two")]
-    for at, subjects in enumerate((runs[:1], runs)):
+    for at, subjects in enumerate((runs[:1], runs, [*runs, recorded("tour")])):
         (page := tmp_path / f"{at}.html").write_text(html.render(subjects))
 
         dom = browse(page, "--dump-dom", "--virtual-time-budget=3000")
@@ -157,7 +197,9 @@ def test_it_prints(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [500, 1280])  # no window of chromium is narrower
 def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int) -> None:
     page = re.sub(
-        r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html.render([recorded("tour"), recorded("outliers")])
+        r'<meta http-equiv="Content-Security-Policy"[^>]*>',
+        "",
+        html.render([recorded("tour"), recorded("tour"), recorded("outliers")]),
     )
     measure = "<script>document.body.dataset.wide = document.documentElement.scrollWidth - innerWidth</script>"
     (file := tmp_path / "tour.html").write_text(page.replace("</body>", measure + "</body>"))

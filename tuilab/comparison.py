@@ -10,8 +10,10 @@ from difflib import unified_diff
 from statistics import NormalDist, median
 from typing import Any
 
+from tuilab.blocks import times_of
 from tuilab.params import spell
 from tuilab.summary import Claim, RunSummary
+from tuilab.text import brief
 
 ABSENT = "n/a"
 _FACTS = 400  # of an environment that are compared
@@ -157,7 +159,8 @@ def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
         return ""
     if (shift.ratio < 1) != is_lower_worse:
         return ""
-    return f"{other.estimate:.3g}, and was {first.estimate:.3g} (x{shift.ratio:.3g} [{shift.low:.3g}, {shift.high:.3g}])"
+    change = f"x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]"
+    return f"{brief(other.estimate or 0)}, and was {brief(first.estimate or 0)} ({change})"
 
 
 # ---- what was asked, and where
@@ -288,11 +291,8 @@ def _half_width(estimate: float | None, low: float | None, high: float | None) -
 
 
 def _medians(summary: RunSummary) -> dict[str, float]:
-    """Return the median time of a call of each arm, over all blocks that count."""
-    times: dict[str, list[float]] = {}
-    for (_, arm), blocks in summary.blocks.items():
-        times.setdefault(arm, []).extend(block.step_s for block in blocks if not block.is_warmup)
-    return {arm: median(found) for arm, found in times.items() if found}
+    """Return the median time of a call of each arm."""
+    return {arm: median(found) for arm, found in times_of(summary).items()}
 
 
 def _sizes(summary: RunSummary) -> dict[str, float]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from tuilab import events
+from tuilab.blocks import counted
 from tuilab.summary import Block, RunSummary
 from tuilab.throttling import held_back
 
@@ -73,8 +74,7 @@ def log_ratios(over: Sequence[Block], under: Sequence[Block]) -> list[float]:
 
 
 def _by_round(blocks: Sequence[Block]) -> dict[int, float]:
-    """Return the time of a call by round: no warm-up, and of a block that was run again the second time."""
-    return {block.round: block.step_s for block in blocks if not block.is_warmup}
+    return {block.round: block.step_s for block in counted(blocks)}
 
 
 def _repeats(summary: RunSummary) -> list[str]:

@@ -18,6 +18,7 @@ from tuilab.errors import TuilabError
 from tuilab.events import FORMAT, RunStarted, Scalar, Unknown
 from tuilab.files import read_regular
 from tuilab.journal import Reader
+from tuilab.store import list_runs
 from tuilab.summary import RunSummary, fold
 
 RUNNING = frozenset({"starting", "running", "stopping"})
@@ -26,6 +27,7 @@ _FILE_LIMIT = 64 * 1024 * 1024
 _STREAM_LIMIT = 16 * 1024 * 1024  # of what a supervisor or a judge writes about one run
 _CLAIMS = 100  # that are kept of one run
 _WORTH_KEEPING = 50  # runs
+_LOOKED_AT = 2000  # runs of a folder, the newest
 NEWBORN_S = 10.0  # in which a folder may lack its first record
 
 
@@ -108,6 +110,32 @@ def save(root: Path, entries: Iterable[Entry]) -> None:
         os.replace(temporary, root / _FILE)
 
 
+def spokesmen(root: Path) -> dict[str, Path]:
+    """Return, by scenario, the run that speaks for it, the newest scenario first.
+
+    It is the newest that succeeded with the scenario's defaults; if there is none, the newest that succeeded; else the newest.
+    """
+    best: dict[str, tuple[int, Path]] = {}
+    memory = Memory(root)
+    folders = list_runs(root)
+    for folder in folders[:_LOOKED_AT]:
+        scenario = from_name(folder.name).scenario
+        if best.get(scenario, (-1,))[0] == _AS_IT_IS:
+            continue
+        rank = _rank(memory.entry(folder))
+        if rank > best.get(scenario, (-1,))[0]:
+            best[scenario] = rank, folder
+    memory.keep(folder.name for folder in folders)
+    return {scenario: folder for scenario, (_, folder) in best.items()}
+
+
+_AS_IT_IS = 2
+
+
+def _rank(entry: Entry) -> int:
+    return (1 if entry.changed else _AS_IT_IS) if entry.state == "succeeded" else 0
+
+
 class Memory:
     """What is remembered of the runs in a folder, and what is learnt while somebody asks."""
 
@@ -118,17 +146,24 @@ class Memory:
 
     def entry(self, run_dir: Path) -> Entry:
         """Return a line about a run: as remembered where it is over, else as it is now."""
-        found = self._known.get(run_dir.name)
+        found = self._known.get(run_dir.name) or self._learnt.get(run_dir.name)
         if found is None:
             found = self._learnt[run_dir.name] = read(run_dir)
         return found
 
-    def size(self, runs: Iterable[str]) -> int | None:
-        """Return the bytes of runs on disk; None where not all of them were looked at."""
+    def look_around(self, runs: Iterable[Path], patience_s: float) -> None:
+        """Look at runs that nobody has looked at, for a little while: what is kept makes the next list complete."""
+        until = time.monotonic() + patience_s
+        for run_dir in runs:
+            if time.monotonic() > until:
+                return
+            self.entry(run_dir)
+
+    def size(self, runs: Iterable[str]) -> tuple[int, bool]:
+        """Return the bytes of runs on disk, as far as they were looked at, and whether all were."""
         found = [self._known.get(run) or self._learnt.get(run) for run in runs]
-        if any(entry is None or entry.bytes_total is None for entry in found):
-            return None
-        return sum(entry.bytes_total or 0 for entry in found if entry is not None)
+        known = [entry.bytes_total for entry in found if entry is not None and entry.bytes_total is not None]
+        return sum(known), len(known) == len(found)
 
     def keep(self, runs: Iterable[str]) -> None:
         """Remember what was learnt, where that was much, of the runs that are there; little is as quickly learnt again."""

@@ -75,6 +75,11 @@ def add(run_dir: Path, text: str = "", tags: Sequence[str] = (), untags: Sequenc
         raise CannotRecord(f"cannot write the note into {show(run_dir)}: {problem.strerror}") from problem
 
 
+def day(when: float | None) -> str:
+    """Return when a note was written."""
+    return time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(when)) if when is not None else "n/a"
+
+
 def is_tag(word: str) -> bool:
     return _TAG.fullmatch(word) is not None
 

@@ -3,56 +3,63 @@
 import shutil
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from tuilab import comparison, store
 from tuilab.charts import line_chart
-from tuilab.comparison import ClaimPair, Comparison, Shift, Side, verdict_words
-from tuilab.files import read_regular
+from tuilab.comparison import ClaimPair, Comparison, Difference, Shift, Side, verdict_words
 from tuilab.glyphs import Style
 from tuilab.journal import spell_out
 from tuilab.reports.plain import seconds, size
+from tuilab.reports.subject import Subject
 from tuilab.series import Series
 from tuilab.summary import RunSummary
-from tuilab.text import plural, show
+from tuilab.text import brief, plural, show
 
-_SOURCE_LIMIT = 1024 * 1024
 _CURVES = 4
 _LINES = 6  # of one chart
 _ROWS = 60  # of differences
 _PARTS = ("parameter", "source", "run", "environment", "conditions")
 
 
-@dataclass(frozen=True)
-class Look:
-    """A run that was read to be compared."""
-
-    run_dir: Path
-    state: str
-    summary: RunSummary
-
-
-def source_changes(looks: Sequence[Look]) -> list[str]:
+def source_changes(looks: Sequence[Subject]) -> list[str]:
     """Return how the source of the last run differs from that of the first, where both are of one scenario and kept it."""
-    if len({look.summary.run.scenario if look.summary.run else "" for look in looks}) != 1:
-        return []
-    try:
-        first, last = (
-            read_regular(looks[at].run_dir / "scenario.py", _SOURCE_LIMIT).decode(errors="replace") for at in (0, -1)
-        )
-    except OSError:
-        return []
-    return comparison.source_changes(first, last)
+    is_one = len({look.summary.run.scenario if look.summary.run else "" for look in looks}) == 1
+    first, last = looks[0].source, looks[-1].source
+    return comparison.source_changes(first, last) if is_one and first and last else []
+
+
+def in_order(differences: Sequence[Difference]) -> list[Difference]:
+    """Return what differs, what was asked first, how busy the box was last."""
+    return sorted(differences, key=lambda row: _PARTS.index(row.part) if row.part in _PARTS else len(_PARTS))
+
+
+def shared_names(looks: Sequence[Subject], found: Comparison) -> list[str]:
+    """Return the names of the curves that more than one run has."""
+    having = [{name for name, _, _ in look.summary.series} for look in looks]
+    return [name for name in found.series if sum(name in names for names in having) > 1]
+
+
+def overlaid(summaries: Sequence[RunSummary], name: str) -> list[Series]:
+    """Return the curves of a name, the first repeat of each arm of each run, called by the number of the run and the arm."""
+    by_arm: dict[str, list[Series]] = {}
+    for at, summary in enumerate(summaries, 1):
+        firsts: dict[str, Series] = {}
+        for line in summary.series.values():
+            if line.name == name:
+                firsts.setdefault(line.arm, line)
+        for arm, line in firsts.items():
+            by_arm.setdefault(arm, []).append(replace(line, arm=f"{at} {arm}".strip()))
+    return [line for arm in by_arm.values() for line in arm]
 
 
 # ---- text
 
 
-def render(looks: Sequence[Look], found: Comparison, style: Style, width: int, *, has_chart: bool) -> str:
+def render(looks: Sequence[Subject], found: Comparison, style: Style, width: int, *, has_chart: bool) -> str:
     """Return a comparison as text for people."""
     parts = [_runs(looks, found, style), _differences(found, source_changes(looks), style, width)]
     parts += [_claims(found, style, width), _numbers(found, style)]
@@ -65,7 +72,7 @@ def width_here() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def _runs(looks: Sequence[Look], found: Comparison, style: Style) -> str:
+def _runs(looks: Sequence[Subject], found: Comparison, style: Style) -> str:
     lines = [style.bold("compare ") + " and ".join(map(show, dict.fromkeys(found.names)))]
     for at, look in enumerate(looks, 1):
         run, name = look.summary.run, look.run_dir.name
@@ -77,7 +84,7 @@ def _runs(looks: Sequence[Look], found: Comparison, style: Style) -> str:
 
 
 def _differences(found: Comparison, changes: Sequence[str], style: Style, width: int) -> str:
-    rows = sorted(found.differences, key=lambda row: _PARTS.index(row.part) if row.part in _PARTS else len(_PARTS))
+    rows = in_order(found.differences)
     pad = min(max((len(f"{row.part} {row.name}") for row in rows), default=0), 40)
     lines = [style.bold("What differs")]
     for row in rows[:_ROWS]:
@@ -126,81 +133,85 @@ def _claim(pair: ClaimPair, style: Style, width: int) -> list[str]:
     rows = [f"all  {told[0]}"] if len(set(told)) == 1 else [f"{at}  {words}" for at, words in enumerate(told, 1)]
     lines += [indent + line for row in rows for line in textwrap.wrap(row, max(width - len(indent), 30))]
     words = [verdict_words(pair)] if verdict_words(pair) else []
-    words += [_shift(at, shift) for at, shift in enumerate(pair.shifts, 2) if shift is not None]
+    words += [shift_words(at, shift) for at, shift in enumerate(pair.shifts, 2) if shift is not None]
     return [*lines, *([indent + style.paint("; ".join(words), 33)] if words else [])]
 
 
 def side_words(side: Side | None) -> str:
     """Return what one run says of a claim."""
-    if side is None:
-        return "not claimed"
-    verdict = side.verdict or "not judged"
+    return "  ".join(filter(None, side_found(side))) if side is not None else "not claimed"
+
+
+def side_found(side: Side) -> tuple[str, str]:
+    """Return the verdict of one run, and what it measured."""
+    verdict = show(side.verdict or "not judged", 40)
     if side.estimate is not None and not side.measured:
-        low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (side.low, side.high))
-        return f"{show(verdict, 40)}  {side.estimate:.3g} [{low}, {high}]"
-    return f"{show(verdict, 40)}  {show(side.measured or side.why, 300)}".rstrip()
+        low, high = (brief(end) if end is not None else "n/a" for end in (side.low, side.high))
+        return verdict, f"{brief(side.estimate)} [{low}, {high}]"
+    return verdict, show(side.measured or side.why, 300)
 
 
-def _shift(at: int, shift: Shift) -> str:
+def shift_words(at: int, shift: Shift) -> str:
+    """Return by how much a later run's estimate is another than the first one's."""
     where = ", of one process each" if shift.is_within_process else ""
-    return f"{at}/1: x{shift.ratio:.3g} [{shift.low:.3g}, {shift.high:.3g}]{where}"
+    return f"{at}/1: x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]{where}"
 
 
 def _numbers(found: Comparison, style: Style) -> str:
     blocks = []
     if found.times:
-        rows = [_measured(name, values, seconds) for name, values in found.times]
-        blocks.append("\n".join([style.bold("Time of a call, the median of all blocks"), *_aligned(rows)]))
+        rows = [measured_cells(name, values, seconds) for name, values in found.times]
+        blocks.append("\n".join([style.bold("Time of a call, the median"), *_aligned(rows)]))
     if found.sizes:
-        rows = [_measured(name, values, size if name.endswith("_bytes") else "{:g}".format) for name, values in found.sizes]
-        blocks.append("\n".join([style.bold("Measured with lab.memory"), *_aligned(rows)]))
+        rows = [measured_cells(name, values, spell_of(name)) for name, values in differing(found.sizes)]
+        same = len(found.sizes) - len(rows)
+        told = [style.dim(f"  {plural(same, 'value')} the same")] if same else []
+        blocks.append("\n".join([style.bold("Measured with lab.memory"), *_aligned(rows), *told]))
     return "\n\n".join(blocks)
 
 
-def _measured(name: str, values: Sequence[float | None], spell: Callable[[float], str]) -> list[str]:
+def differing(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> list[tuple[str, tuple[float | None, ...]]]:
+    """Return the rows whose values are not the same in all runs."""
+    return [(name, values) for name, values in table if len(set(values)) > 1]
+
+
+def spell_of(name: str) -> Callable[[float], str]:
+    """Return how values of a name are written."""
+    return size if name.endswith("_bytes") else "{:g}".format
+
+
+def measured_cells(name: str, values: Sequence[float | None], spell: Callable[[float], str]) -> list[str]:
+    """Return a row: the name, the first run's value, and the others' with their ratio to it."""
     first = values[0]
     cells = ["n/a" if value is None else spell(value) for value in values]
-    ratios = [f" x{value / first:.3g}" if at and value is not None and first else "" for at, value in enumerate(values)]
+    ratios = [f" x{brief(value / first)}" if at and value is not None and first else "" for at, value in enumerate(values)]
     return [show(name, 60), *(cell + ratio for cell, ratio in zip(cells, ratios, strict=True))]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
     return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _curves(looks: Sequence[Look], found: Comparison, style: Style, width: int) -> list[str]:
+def _curves(looks: Sequence[Subject], found: Comparison, style: Style, width: int) -> list[str]:
     """Return a chart of each of the first curves that more than one run has."""
-    names = _shared(looks, found)
+    names = shared_names(looks, found)
     charts = [_curve(looks, name, style, width) for name in names[:_CURVES]]
     more = [style.dim(f"… and {plural(len(names) - _CURVES, 'curve')} more")] if len(names) > _CURVES else []
     return [chart for chart in charts if chart] + more
 
 
-def _curve(looks: Sequence[Look], name: str, style: Style, width: int) -> str:
-    by_arm: dict[str, list[Series]] = {}
-    for at, look in enumerate(looks, 1):
-        firsts: dict[str, Series] = {}
-        for line in look.summary.series.values():
-            if line.name == name:
-                firsts.setdefault(line.arm, line)
-        for arm, line in firsts.items():
-            by_arm.setdefault(arm, []).append(replace(line, arm=f"{at} {arm}".strip()))
-    lines = [line for arm in by_arm.values() for line in arm]
+def _curve(looks: Sequence[Subject], name: str, style: Style, width: int) -> str:
+    lines = overlaid([look.summary for look in looks], name)
     chart = line_chart(lines[:_LINES], width, 14, is_utf8=style.is_utf8)
     left_out = style.dim(f"{_LINES} of {len(lines)} lines") if len(lines) > _LINES else ""
     return "\n".join(part for part in (chart, left_out) if part)
 
 
-def _shared(looks: Sequence[Look], found: Comparison) -> list[str]:
-    having = [{name for name, _, _ in look.summary.series} for look in looks]
-    return [name for name in found.series if sum(name in names for names in having) > 1]
-
-
 # ---- JSON
 
 
-def fields(looks: Sequence[Look], found: Comparison) -> dict[str, Any]:
+def fields(looks: Sequence[Subject], found: Comparison) -> dict[str, Any]:
     """Return a comparison for a JSON document; non-finite numbers are spelled as strings."""
     claims = [
         {"text": pair.text, "differs": verdict_words(pair), "sides": pair.sides, "shifts": pair.shifts} for pair in found.claims
@@ -215,7 +226,7 @@ def fields(looks: Sequence[Look], found: Comparison) -> dict[str, Any]:
             "claims": claims,
             "times_s": dict(found.times),
             "memory": dict(found.sizes),
-            "curves": [_curve_fields(looks, name) for name in _shared(looks, found)],
+            "curves": [_curve_fields(looks, name) for name in shared_names(looks, found)],
             "regressions": comparison.regressions(found),
         }
     )
@@ -223,13 +234,13 @@ def fields(looks: Sequence[Look], found: Comparison) -> dict[str, Any]:
     return spelled
 
 
-def _run(look: Look) -> dict[str, Any]:
+def _run(look: Subject) -> dict[str, Any]:
     run = look.summary.run
     about = {"run": look.run_dir.name, "path": str(look.run_dir), "state": look.state, "elapsed_s": look.summary.elapsed_s}
     return {**about, "scenario": run.scenario if run else None, "host": run.supervisor.host if run else None}
 
 
-def _curve_fields(looks: Sequence[Look], name: str) -> dict[str, Any]:
+def _curve_fields(looks: Sequence[Subject], name: str) -> dict[str, Any]:
     lines = [
         {
             "run": at,

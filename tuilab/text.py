@@ -31,6 +31,16 @@ def is_utf8_terminal() -> bool:
     return "utf-8" in locale.lower() or "utf8" in locale.lower()
 
 
+def brief(value: float) -> str:
+    """Return a number in three digits, and without an exponent where its digits are as short."""
+    return f"{value:.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, in two digits."""
+    return f"{100 * share:.2g} %" if abs(share) < 1 else f"{100 * share:.0f} %"
+
+
 def plural(count: int, noun: str, nouns: str = "") -> str:
     """Return `1 run`, `2 runs`."""
     return f"{count} {noun if count == 1 else nouns or noun + 's'}"

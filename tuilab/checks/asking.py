@@ -11,53 +11,48 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, astuple, dataclass
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
 
 from tuilab.box import Fact
 from tuilab.checks import Box, Finding, Group, answer, unknown
 from tuilab.text import show
 
-# In this order they are shown. The terminal can only be asked by the process that has it.
-GROUPS = ("terminal", "software", "torch_worker", "gpus", "processor", "memory", "libraries", "storage", "session", "lab")
-HERE = "terminal"
+# In this order they are shown; torch, which may have to be waited for, comes last.
+GROUPS = ("terminal", "processor", "memory", "gpus", "software", "libraries", "storage", "session", "lab", "torch_worker")
+HERE = "terminal"  # which only the process that has it can ask
 ALONE = "processor"  # it measures how many cores there are: nothing else of ours may run meanwhile
 PATIENCE_S = 3.0  # for each question
-LOADING_S = 12.0  # for torch, which a network file system hands out slowly; no question about it can be asked before
 _LIMIT = 256 * 1024
 _FACTS = "facts"
 _GPU_PATIENCE_S = 2.0  # less than PATIENCE_S: who is asked must be able to say that there was no answer
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the doctor has to say: answers by id, and plain facts."""
+class Asked:
+    """What was asked, and is answered sooner or later: facts, and each group's answers by id."""
 
-    found: dict[str, Finding]
-    facts: list[Fact]
+    facts: Future[list[Fact]]
+    groups: dict[str, Future[dict[str, Finding]]]
+
+    def found(self) -> dict[str, Finding]:
+        """Return every answer by its id, when all are there."""
+        return {name: finding for group in self.groups.values() for name, finding in group.result().items()}
 
 
-def ask_all(patience_s: float = PATIENCE_S, loading_s: float = LOADING_S, root: Path = Path("/")) -> Told:
-    """Return the answer to every question by its id, in the order in which they are shown, and the facts."""
-    patience = {"torch_worker": loading_s}
-    found = {HERE: _ask_here(HERE, root), ALONE: ask_group(ALONE, patience_s, root)}
-    beside = [group for group in GROUPS if group not in found]
+def ask_all(patience_s: float = PATIENCE_S, root: Path = Path("/")) -> Asked:
+    """Ask every question, all groups at once; they are listed in the order in which they are shown."""
+    here, alone = _ask_here(HERE, root), ask_group(ALONE, patience_s, root)
+    crowd = ThreadPoolExecutor(len(GROUPS))
+    facts = crowd.submit(_facts, patience_s, root)
 
-    def ask(group: str) -> None:
-        found[group] = ask_group(group, patience.get(group, patience_s), root, patience_s)
+    def ask(group: str) -> dict[str, Finding]:
+        return {HERE: here, ALONE: alone}.get(group) or ask_group(group, patience_s, root)
 
-    def learn() -> None:
-        facts.extend(_facts(patience_s, root))
-
-    facts: list[Fact] = []
-    threads = [Thread(target=ask, args=(group,)) for group in beside] + [Thread(target=learn)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return Told({name: finding for group in GROUPS for name, finding in found[group].items()}, facts)
+    slowest_first = {group: crowd.submit(ask, group) for group in reversed(GROUPS)}
+    return Asked(facts, {group: slowest_first[group] for group in GROUPS})
 
 
 def checks_of(group: str) -> Group:
@@ -70,24 +65,21 @@ def _ask_here(group: str, root: Path) -> dict[str, Finding]:
     return {name: answer(check, Box(root)) for name, check in checks_of(group).items()}
 
 
-def ask_group(group: str, first_s: float, root: Path = Path("/"), next_s: float = PATIENCE_S) -> dict[str, Finding]:
-    """Ask a group in a process of its own; what it does not answer in time is n/a with the reason.
-
-    The first question has its own patience: a process must be started, and torch loaded, before it can be answered.
-    """
-    said, why = _hear([group, str(root)], first_s, next_s)
+def ask_group(group: str, patience_s: float, root: Path = Path("/")) -> dict[str, Finding]:
+    """Ask a group in a process of its own; what it does not answer in time is n/a with the reason."""
+    said, why = _hear([group, str(root)], patience_s)
     return _complete(list(checks_of(group)), _parse(said), why)
 
 
 def _facts(patience_s: float, root: Path) -> list[Fact]:
     """Return the facts of the box as the Box screen has them, or the one that they are not known, and why."""
-    said, why = _hear([_FACTS, str(root)], patience_s, patience_s)
+    said, why = _hear([_FACTS, str(root)], patience_s)
     with contextlib.suppress(ValueError, TypeError):
         return [Fact(*fields) for fields in json.loads(said)]
     return [Fact("Machine", "facts", "", why)]
 
 
-def _hear(words: list[str], first_s: float, next_s: float) -> tuple[bytes, str]:
+def _hear(words: list[str], patience_s: float) -> tuple[bytes, str]:
     """Return what a process of its own says, and how it ended, in words."""
     try:
         asked = subprocess.Popen(
@@ -101,11 +93,11 @@ def _hear(words: list[str], first_s: float, next_s: float) -> tuple[bytes, str]:
         return b"", f"no process could be started to ask: {problem.strerror}"
     assert asked.stdout is not None
     with asked.stdout:
-        said, late_s = _listen(asked.stdout.fileno(), first_s, next_s)
+        said, late_s = _listen(asked.stdout.fileno(), patience_s)
     return said, _end(asked, late_s)
 
 
-def _listen(fd: int, patience_s: float, next_s: float) -> tuple[bytes, float]:
+def _listen(fd: int, patience_s: float) -> tuple[bytes, float]:
     """Return what is said until the end, or until no answer comes in time; then also how long was waited."""
     said = b""
     deadline = time.monotonic() + patience_s
@@ -117,7 +109,7 @@ def _listen(fd: int, patience_s: float, next_s: float) -> tuple[bytes, float]:
             return said, 0.0
         said += more
         if b"\n" in more:
-            patience_s, deadline = next_s, time.monotonic() + next_s
+            deadline = time.monotonic() + patience_s
     return said, patience_s
 
 
@@ -164,14 +156,15 @@ def main(group: str, root: str = "/") -> None:
         told = [astuple(fact) for facts in box.in_order(found).values() for fact in facts]
         os.write(1, json.dumps(told).encode() + b"\n")
         return
+    os.write(1, b"\n")  # a process that starts slowly takes nothing from the time of its first question
     for name, check in checks_of(group).items():
         finding = answer(check, Box(Path(root)))
         os.write(1, json.dumps({"id": name, **asdict(finding)}).encode() + b"\n")
 
 
-def document(told: Told, exit_code: int, version: str) -> dict[str, object]:
+def document(asked: Asked, exit_code: int, version: str) -> dict[str, object]:
     """Return the answers for `--json`."""
-    found = told.found
+    found = asked.found()
     counts = {status: sum(finding.status == status for finding in found.values()) for status in ("pass", "warn", "fail", "n/a")}
     checks = [{"id": name, **asdict(finding)} for name, finding in found.items()]
     return {
@@ -182,7 +175,7 @@ def document(told: Told, exit_code: int, version: str) -> dict[str, object]:
         "exit_code": exit_code,
         "counts": counts,
         "checks": checks,
-        "facts": [asdict(fact) for fact in told.facts],
+        "facts": [asdict(fact) for fact in asked.facts.result()],
     }
 
 

@@ -1,8 +1,14 @@
-"""Checks of what a worker finds: torch itself, its threads, and whether the variables that steer it act. It imports torch."""
+"""Checks of what a worker finds: torch itself, its threads, and whether the variables that steer it act.
 
+torch is loaded while the questions are asked: one that has waited long enough for it is n/a, the next may have its answer.
+"""
+
+import functools
 import os
 import re
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +25,21 @@ _READERS = {  # prefix of a variable -> what must be loaded for it to act
     "MALLOC_CONF": ("jemalloc",),
     "TCMALLOC_": ("tcmalloc",),
 }
-_SLOW_LOAD_S = 5.0
+_LOADING_S = 2.0  # that a question waits for torch: less than the patience of the doctor
+_GIVE_UP_S = 6.0  # after which no question waits any more
 _OWN_ALLOCATORS = frozenset(_ALLOCATORS)
 
 
 def load(box: Box) -> Finding:
-    began = time.monotonic()
+    began = _began()
     try:
-        import torch
+        torch = _loading().result(_LOADING_S)
+    except TimeoutError:
+        step = "keep the venv on a local disk (see disk.home_system); on a box that is busy now, ask again later"
+        return warn(f"not loaded after {_LOADING_S:g} s, and in every process of a run again", step)
     except Exception as problem:
         return failed(f"import torch: {type(problem).__name__}: {problem}", "pip install --force-reinstall torch")
-    took = time.monotonic() - began
-    found = f"torch {show(torch.__version__, 60)} loaded in {took:.1f} s"
-    if took > _SLOW_LOAD_S:
-        return warn(f"{found}, and in every process of a run again", "keep the venv on a local disk; see disk.home_system")
-    return passed(found)
+    return passed(f"torch {show(torch.__version__, 60)} loaded in {time.monotonic() - began:.1f} s")
 
 
 def threads(box: Box) -> Finding:
@@ -137,12 +143,25 @@ def cuda(box: Box) -> Finding:
     )
 
 
+@functools.cache
+def _loading() -> "Future[Any]":
+    """Load torch beside the questions: each of them waits for it a little, none of them for ever."""
+    return ThreadPoolExecutor(1).submit(import_module, "torch")
+
+
+@functools.cache
+def _began() -> float:
+    return time.monotonic()
+
+
 def _torch() -> Any:
+    left_s = min(_LOADING_S, max(_began() + _GIVE_UP_S - time.monotonic(), 0.0))
     try:
-        import torch
+        return _loading().result(left_s)
+    except TimeoutError as problem:
+        raise NotKnown("torch is still being loaded") from problem
     except Exception as problem:
         raise NotKnown("torch does not load") from problem
-    return torch
 
 
 def _maps() -> str:

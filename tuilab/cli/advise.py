@@ -1,7 +1,8 @@
 """`tuilab advise [RUN...] -o box.env`: the settings that follow from what was measured on this box.
 
-Each stands below the claim that supports it, as a comment. Without RUN: the newest run of every scenario. Only runs of this
-box count, and only claims that were SUPPORTED; where there are none, the file sets nothing and says so.
+Each stands below the claim that supports it, as a comment. Without RUN: of every scenario the newest run that succeeded, with
+its defaults where there is one. Only runs of this box count, and only claims that were SUPPORTED; where there are none, the
+file sets nothing and says so.
 """
 
 import socket
@@ -26,11 +27,17 @@ from tuilab.text import plural, show
     ],
 )
 def command(runs: Sequence[str], target: str, root: str | None) -> None:
-    from tuilab import advice
+    from tuilab import advice, archive
     from tuilab.cli.report import chosen
     from tuilab.reports.files import read_subjects, write_text
 
-    found = advice.advise(read_subjects(chosen(runs or ["all"], options.root(root))), socket.gethostname())
+    folders = chosen(runs or ["all"], options.root(root))
+    own = [folder for folder in folders if not archive.is_imported(folder)]
+    if len(own) < len(folders):
+        print(
+            f"left out {plural(len(folders) - len(own), 'run')} from archives: nothing here follows from them", file=sys.stderr
+        )
+    found = advice.advise(read_subjects(own), socket.gethostname())
     write_text(target, advice.env_file(found))
     if target != "-":
         what = plural(len(found.settings), "setting") if found.settings else "no setting is supported by what was measured here"

@@ -1,9 +1,10 @@
 """`tuilab compare A B...`: runs side by side: claims with intervals, curves, and what differs in parameters, source and box.
 
-A and B are runs, or folders of runs, such as those of two boxes: then the newest run of every scenario that each of them has is
-compared. The first one is what the others are compared with. Exits 0, or 1 where --fail-on finds something:
-a regression is a claim that came out worse than in the first run, or a run that failed where the first did not;
-a difference is a claim with another verdict, another value, or an estimate beyond what the intervals allow.
+A and B are runs, or folders of runs, such as those of two boxes: then the runs of every scenario that each of them has are
+compared: the newest that succeeded, with the defaults where there is one. The first one is what the others are compared with.
+Exits 0, or 1 where --fail-on finds something: a regression is a claim that came out worse than in the first run, or a run that
+failed where the first did not; a difference is a claim with another verdict, another value, or an estimate beyond what the
+intervals allow.
 """
 
 import json
@@ -18,12 +19,11 @@ from tuilab import comparison, ledger, store
 from tuilab.cli import options
 from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.glyphs import style_of
-from tuilab.sidebyside import Look, fields, render, width_here
+from tuilab.reports.subject import Subject, read_subject
+from tuilab.sidebyside import fields, render, width_here
 from tuilab.text import plural, show
-from tuilab.watch import Watch
 
-Chosen = Path | dict[str, Path]  # a run, or the newest run of each scenario in a folder of runs
-_LOOKED_AT = 2000  # runs of a folder, the newest
+Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that speaks for each scenario
 
 
 @click.command(
@@ -31,16 +31,21 @@ _LOOKED_AT = 2000  # runs of a folder, the newest
     params=[
         click.Argument(["runs"], nargs=-1, required=True, metavar="A B...", shell_complete=options.complete_run),
         click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
+        click.Option(
+            ["-o", "--output", "target"], metavar="FILE", help="Write it as a report, which ends in .html, .md or .json."
+        ),
         click.Option(["--fail-on"], type=click.Choice(["regression", "difference"]), help="Exit 1 when there is one."),
         click.Option(["--plot"], is_flag=True, help="Print the curves although stdout is no terminal."),
         options.ROOTS,
     ],
 )
-def command(runs: Sequence[str], as_json: bool, fail_on: str | None, plot: bool, roots: Sequence[str]) -> int:
+def command(
+    runs: Sequence[str], as_json: bool, target: str | None, fail_on: str | None, plot: bool, roots: Sequence[str]
+) -> int:
+    kind = _format(target) if target else ""
     if len(runs) < 2:
         raise UsageError("name two runs or more, or two folders of runs; tuilab runs shows what there is")
-    chosen = [_choose(reference, options.roots(roots)) for reference in runs]
-    groups, only = _groups(chosen)
+    groups, only = _groups([_choose(reference, options.roots(roots)) for reference in runs])
     if not groups:
         raise UsageError("no scenario was run in all of these folders, and so there is nothing to compare")
     compared = []
@@ -49,26 +54,48 @@ def command(runs: Sequence[str], as_json: bool, fail_on: str | None, plot: bool,
         compared.append((looks, comparison.compare([look.summary for look in looks])))
     found = [sentence for looks, result in compared for sentence in _found(looks, result, fail_on)]
     code = ExitCode.REFUTED if found else ExitCode.DONE
-    if as_json:
-        told = [fields(looks, result) for looks, result in compared]
-        document = {
-            "schema": "tuilab.compare/1",
-            "exit_code": int(code),
-            "comparisons": told,
-            "not_in_all": only,
-            "found": found,
-        }
-        click.echo(json.dumps(document, indent=2))
+    document = json.dumps(_document(compared, code, only, found), indent=2) if as_json or kind == "json" else ""
+    if target:
+        from tuilab.reports import files
+
+        if kind == "json":
+            files.write_text(target, document + "\n")
+        else:
+            files.write_compared([looks for looks, _ in compared], target, kind)
+        click.echo(f"{plural(len(compared), 'comparison')}: {show(target, 500)}", err=True)
+    elif as_json:
+        click.echo(document)
         return code
+    else:
+        _print(compared, only, has_chart=plot or sys.stdout.isatty())
+    for sentence in found:
+        click.echo(show(f"{fail_on}: {sentence}", 2000), err=bool(target))
+    return code
+
+
+def _format(target: str) -> str:
+    from tuilab.reports.files import format_of
+
+    kind = format_of(target)
+    if kind not in ("html", "md", "json"):
+        raise UsageError(f"a comparison is a .html, .md or .json, not {show(target, 200)}; tuilab report has more formats")
+    return kind
+
+
+Compared = Sequence[tuple[Sequence[Subject], comparison.Comparison]]
+
+
+def _document(compared: Compared, code: ExitCode, only: Sequence[str], found: Sequence[str]) -> dict[str, object]:
+    told = [fields(looks, result) for looks, result in compared]
+    return {"schema": "tuilab.compare/1", "exit_code": int(code), "comparisons": told, "not_in_all": only, "found": found}
+
+
+def _print(compared: Compared, only: Sequence[str], *, has_chart: bool) -> None:
     style = style_of(sys.stdout)
-    has_chart = plot or sys.stdout.isatty()
     shown = [render(looks, result, style, width_here(), has_chart=has_chart) for looks, result in compared]
     if only:
         shown.append(f"not in all folders: {', '.join(map(show, only))}")
-    if found:
-        shown.append("\n".join(f"{fail_on}: {show(sentence)}" for sentence in found))
     click.echo(style.fit("\n\n".join(shown)), color=True)
-    return code
 
 
 def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
@@ -85,24 +112,10 @@ def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
     path = path.absolute()
     if (path / "journal").is_dir():
         return path
-    found = _newest(path)
+    found = ledger.spokesmen(path)
     if not found:
         raise UsageError(f"there are no runs in {show(path)}")
     return found
-
-
-def _newest(root: Path) -> dict[str, Path]:
-    """Return by scenario the newest run that is over and succeeded; of a scenario without one, its newest run."""
-    well: dict[str, Path] = {}
-    any_: dict[str, Path] = {}
-    known = ledger.load(root)
-    for folder in store.list_runs(root)[:_LOOKED_AT]:
-        if (scenario := ledger.from_name(folder.name).scenario) in well:
-            continue
-        any_.setdefault(scenario, folder)
-        if (known.get(folder.name) or ledger.read(folder)).state == "succeeded":
-            well[scenario] = folder
-    return {**any_, **well}
 
 
 def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:
@@ -115,20 +128,14 @@ def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:
     return [[box[name] for box in boxes] for name in shared], [name for name in names if name not in shared]
 
 
-def _look(run_dir: Path) -> Look:
-    watch = Watch(run_dir)
-    try:
-        while watch.refresh():
-            pass
-        state = watch.state()
-    finally:
-        watch.close()
-    if watch.summary.run is None:
-        raise TuilabError(f"{show(store.short_id(run_dir.name))} has no record of its start: there is nothing to compare")
-    return Look(run_dir, state, watch.summary)
+def _look(run_dir: Path) -> Subject:
+    found = read_subject(run_dir)
+    if found.summary.run is None:
+        raise TuilabError(f"{show(found.id)} has no record of its start: there is nothing to compare")
+    return found
 
 
-def _found(looks: Sequence[Look], result: comparison.Comparison, fail_on: str | None) -> list[str]:
+def _found(looks: Sequence[Subject], result: comparison.Comparison, fail_on: str | None) -> list[str]:
     """Return a sentence for each thing that --fail-on asks for."""
     if fail_on is None:
         return []

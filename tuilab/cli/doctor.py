@@ -1,8 +1,8 @@
 """`tuilab doctor`: look at this box: what it is, what will disturb, slow or end a run here, and what to do about it.
 
-Each question takes 3 s at most (loading torch: 12 s); one that hangs or crashes is n/a with the reason. The exit codes tell
-how the box is: 0 all passed or did not apply, 1 there are warnings, 2 something is broken. (Other commands mean a mistyped
-option by 2.)
+Each question takes 3 s at most; one that hangs or crashes is n/a with the reason. All are asked at once, and shown as they are
+answered. The exit codes tell how the box is: 0 all passed or did not apply, 1 there are warnings, 2 something is broken.
+(Other commands mean a mistyped option by 2.)
 """
 
 import json
@@ -18,7 +18,7 @@ import click
 from tuilab import __version__
 from tuilab.box import Fact
 from tuilab.checks import Finding
-from tuilab.checks.asking import ask_all, document
+from tuilab.checks.asking import Asked, ask_all, checks_of, document
 from tuilab.cli import options
 from tuilab.glyphs import Style, style_of
 from tuilab.text import plural, show
@@ -42,23 +42,30 @@ _MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x",
 def command(as_json: bool, bundle: Path | None, root: str | None) -> int:
     if root:
         os.environ["TUILAB_ROOT"] = os.path.abspath(root)  # for the processes that ask
-    told = ask_all()
-    code = exit_code(told.found)
-    as_document = document(told, code, __version__)
+    asked = ask_all()
+    if not as_json:
+        _show(asked)
+    code = exit_code(asked.found())
+    as_document = document(asked, code, __version__)
+    if as_json:
+        click.echo(json.dumps(as_document, indent=2))
     if bundle is not None:
         from tuilab import bundle as bundles
 
         bundles.write(bundle, as_document)
-    if as_json:
-        click.echo(json.dumps(as_document, indent=2))
-    else:
-        style = style_of(sys.stdout)
-        width = min(shutil.get_terminal_size((100, 24)).columns, 120)
-        shown = [render_facts(told.facts, style, width), render(told.found, style, width)]
-        click.echo(style.fit("\n\n".join(shown)), color=True)
-    if bundle is not None:
-        click.echo(f"wrote {bundle}; read it before you hand it on: it names this host and its packages", err=True)
+        click.echo(f"wrote {show(bundle)}; read it before you hand it on: it names this host and its packages", err=True)
     return code
+
+
+def _show(asked: Asked) -> None:
+    """Print each group as soon as it, and those before it, are answered."""
+    style = style_of(sys.stdout)
+    width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+    pad = max(len(name) for group in asked.groups for name in checks_of(group))
+    click.echo(style.fit(render_facts(asked.facts.result(), style, width)), color=True)
+    for group in asked.groups.values():
+        click.echo("\n" + style.fit(render(group.result(), style, width, pad)), color=True)
+    click.echo("\n" + counts(asked.found()))
 
 
 def exit_code(found: Mapping[str, Finding]) -> int:
@@ -67,18 +74,21 @@ def exit_code(found: Mapping[str, Finding]) -> int:
     return 2 if "fail" in states else 1 if "warn" in states else 0
 
 
-def render(found: Mapping[str, Finding], style: Style, width: int) -> str:
-    """Return the answers as text, a group after another, each with its next step below."""
-    pad = max(map(len, found), default=0)
+def render(found: Mapping[str, Finding], style: Style, width: int, pad: int) -> str:
+    """Return the answers of a group as text, each with its next step below."""
     lines: list[str] = []
-    group = ""
+    kind = ""
     for name, finding in found.items():
-        if group and name.partition(".")[0] != group:
-            lines.append("")
-        group = name.partition(".")[0]
+        lines += [""] if kind and name.partition(".")[0] != kind else []
+        kind = name.partition(".")[0]
         lines += _rows(name, finding, style, pad, width)
-    counts = [(status, sum(finding.status == status for finding in found.values())) for status in _MARKS]
-    return "\n".join([*lines, "", f"{plural(len(found), 'question')}: " + ", ".join(f"{n} {status}" for status, n in counts)])
+    return "\n".join(lines)
+
+
+def counts(found: Mapping[str, Finding]) -> str:
+    """Return how many questions were answered how, in a line."""
+    numbers = [(status, sum(finding.status == status for finding in found.values())) for status in _MARKS]
+    return f"{plural(len(found), 'question')}: " + ", ".join(f"{number} {status}" for status, number in numbers)
 
 
 def render_facts(facts: Sequence[Fact], style: Style, width: int) -> str:

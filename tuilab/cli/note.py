@@ -3,7 +3,6 @@
 What was measured is not touched: notes lie beside the journal, and go with the run when it is exported or deleted.
 """
 
-import time
 from collections.abc import Sequence
 
 import click
@@ -30,5 +29,4 @@ def command(run: str, text: Sequence[str], tags: Sequence[str], untags: Sequence
     tagged = f"  {' '.join('#' + tag for tag in found.tags)}" if found.tags else ""
     click.echo(f"{store.short_id(run_dir.name)}{tagged}")
     for when, words in found.texts:
-        day = time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(when)) if when is not None else "n/a"
-        click.echo(f"  {day}  {words}")
+        click.echo(f"  {notes.day(when)}  {words}")

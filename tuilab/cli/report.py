@@ -1,8 +1,9 @@
 """`tuilab report RUN... -o FILE`: what runs found, as a file to hand on.
 
-The ending of FILE says the format: .html (one page), .md, .json (everything, with raw samples), .csv (every number),
-.xml (JUnit), .trace.json (Chrome, Perfetto), .pyperf.json, .tfevents (a folder for TensorBoard). `-` is stdout. Several
-runs, or `all` (the newest run of every scenario), make one report about the box.
+The ending of FILE says the format: .html (one page), .md, .json (everything, with raw samples), .csv (every number), .xml
+(JUnit), .trace.json (Chrome, Perfetto), .pyperf.json, .tfevents (a folder for TensorBoard). `-` is stdout. Several runs, or
+`all` (of every scenario the newest run that succeeded, with its defaults where there is one), make one report about the box;
+runs of one scenario are shown side by side.
 """
 
 import os
@@ -33,12 +34,24 @@ _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboar
             is_flag=True,
             help=f"Markdown of at most 65,000 characters; without -o appended to ${_SUMMARY}.",
         ),
+        click.Option(["--schema"], is_flag=True, help="Print the JSON Schema of the .json, and write nothing."),
         *options.FOLDERS,
     ],
 )
 def command(
-    runs: Sequence[str], target: str | None, kind: str | None, github: bool, scenarios: Sequence[str], root: str | None
+    runs: Sequence[str],
+    target: str | None,
+    kind: str | None,
+    github: bool,
+    schema: bool,
+    scenarios: Sequence[str],
+    root: str | None,
 ) -> None:
+    if schema:
+        from tuilab.reports.full import schema as schema_of
+
+        click.echo(schema_of(), nl=False)
+        return
     from tuilab.reports import files
     from tuilab.reports.markdown import GITHUB_LIMIT
 
@@ -47,9 +60,11 @@ def command(
     if not target:
         why = f"{_SUMMARY} is not set, so " if github else ""
         raise UsageError(f"{why}say where the report goes: -o report.html (or {', '.join(files.ENDINGS)}, or - for stdout)")
-    found = files.format_of(target, "md" if github else kind or "")
-    if github and kind not in (None, "md"):
-        raise UsageError(f"--github is Markdown; leave out --as {kind}")
+    found = files.format_of(target, kind or ("md" if is_appended else ""))
+    if github and found != "md":
+        raise UsageError(
+            f"--github is Markdown, and {show(target, 200)} would be {found}; name a file that ends in .md, or none"
+        )
     folders = chosen(runs or ["last"], options.root(root))
     known = _known(scenarios) if "all" in runs else []
     files.write(folders, target, found, known=known, limit=GITHUB_LIMIT if github else 0, is_appended=is_appended)
@@ -58,20 +73,18 @@ def command(
 
 
 def chosen(references: Sequence[str], root: Path) -> list[Path]:
-    """Return the runs that are meant, each once; `all` means the newest one of every scenario."""
+    """Return the runs that are meant, each once; `all` means the one that speaks for every scenario."""
     found: dict[Path, None] = {}
     for reference in references:
-        found |= dict.fromkeys(_newest(root) if reference == "all" else [store.find(reference, root)])
+        found |= dict.fromkeys(_of_each(root) if reference == "all" else [store.find(reference, root)])
     return list(found)
 
 
-def _newest(root: Path) -> list[Path]:
-    """Return the newest run of every scenario, in the order of the catalogue; others come last."""
-    from tuilab import catalog
+def _of_each(root: Path) -> list[Path]:
+    """Return the run that speaks for every scenario, in the order of the catalogue; others come last."""
+    from tuilab import catalog, ledger
 
-    runs: dict[str, Path] = {}
-    for run_dir in store.list_runs(root):
-        runs.setdefault(run_dir.name.partition("-")[2].rpartition("-")[0], run_dir)
+    runs = ledger.spokesmen(root)
     if not runs:
         store.find("last", root)  # which says that there are none
     places = {scenario.id: at for at, scenario in enumerate(catalog.load())}

@@ -20,6 +20,7 @@ from tuilab.summary import FINAL_STATES
 from tuilab.text import plural, show
 
 _STATES = ("starting", "running", "stopping", *sorted(FINAL_STATES), "lost", "unreadable")
+_LOOK_AROUND_S = 0.05
 _VERDICTS = {
     "supported": "SUPPORTED",
     "weaker": "WEAKER THAN CLAIMED",
@@ -102,19 +103,17 @@ def command(
             is_more = True
             break
         rows.append(row)
-    sizes = []
-    for root, memory in memories.items():
-        names = [run.name for run in runs if run.parent == root]
-        sizes.append(memory.size(names))
-        memory.keep(names)
-    used = None if None in sizes else sum(size for size in sizes if size is not None)
+    sizes = [_size(memory, [run for run in runs if run.parent == root]) for root, memory in memories.items()]
+    used, is_all = sum(size for size, _ in sizes), all(is_whole for _, is_whole in sizes)
     if as_json:
-        document = {"schema": "tuilab.runs/1", "total": len(runs), "bytes": used, "runs": [_fields(row) for row in rows]}
-        click.echo(json.dumps(spell_out(document), indent=2))
+        document = {"total": len(runs), "bytes": used if is_all else None, "runs": [_fields(row) for row in rows]}
+        click.echo(json.dumps(spell_out({"schema": "tuilab.runs/1", **document}), indent=2))
         return
     style = style_of(sys.stdout)
     lines = [_line(row, style, has_box=len(folders) > 1) for row in rows]
-    click.echo(style.fit("\n".join([*lines, *_footer(len(rows), len(runs), used, wanted, is_more=is_more)])), color=True)
+    disk = f"{'' if is_all else 'more than '}{used / 1e6:,.1f} MB on disk"
+    lines += _footer(len(rows), len(runs), disk, wanted, is_more=is_more)
+    click.echo(style.fit("\n".join(lines)), color=True)
 
 
 def _chosen(runs: Sequence[Path], memories: dict[Path, ledger.Memory], wanted: Wanted) -> Iterator[Row]:
@@ -149,17 +148,23 @@ def _lasting(entry: Entry) -> str:
     return "n/a"
 
 
-def _footer(shown: int, total: int, used: int | None, wanted: Wanted, *, is_more: bool) -> list[str]:
+def _size(memory: ledger.Memory, runs: Sequence[Path]) -> tuple[int, bool]:
+    """Return the bytes of runs on disk, and whether that is all of them; what was learnt meanwhile is kept."""
+    memory.look_around(runs, _LOOK_AROUND_S)
+    names = [run.name for run in runs]
+    memory.keep(names)
+    return memory.size(names)
+
+
+def _footer(shown: int, total: int, disk: str, wanted: Wanted, *, is_more: bool) -> list[str]:
     if not total:
         return ["no runs yet; make one: tuilab run stability --headless"]
     if not shown:
         return [f"none of {plural(total, 'run')} is like that"]
-    size = f"{used / 1e6:,.1f} MB on disk" if used is not None else ""
     if wanted == Wanted():
-        more = f"… and {total - shown} more: --limit {total}" if total > shown else ""
-        return [", ".join(part for part in (more or plural(total, "run"), size) if part)]
+        return [f"{f'… and {total - shown} more: --limit {total}' if total > shown else plural(total, 'run')}, {disk}"]
     count = f"the newest {shown} that are like that" if is_more else f"{shown} of {plural(total, 'run')}"
-    return [", ".join(part for part in (count, f"all runs: {size}" if size else "") if part)]
+    return [f"{count}, all runs: {disk}"]
 
 
 def _fields(row: Row) -> dict[str, Any]:

@@ -4,8 +4,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuilab.advice import Advice, advise, env_file, host_of
-from tuilab.reports.pages import ClaimRow, claim_row, environment_of
+from tuilab.advice import Advised, advise, env_file, host_of
+from tuilab.commands import changes
+from tuilab.params import spell
+from tuilab.reports.geometry import Interval
+from tuilab.reports.pages import ClaimRow, claim_row
+from tuilab.reports.plain import evidence
 from tuilab.reports.subject import Subject
 from tuilab.scenario import Scenario
 from tuilab.text import plural, show
@@ -22,18 +26,28 @@ _GROUPS = (
 )  # fmt: skip
 
 
+_PARTS = (
+    ("holds", "good", ("SUPPORTED",)),
+    ("holds, but by less", "fair", ("WEAKER THAN CLAIMED",)),
+    ("does not hold", "bad", ("REFUTED", "NO MEANINGFUL DIFFERENCE")),
+    ("not decided", "open", ("INCONCLUSIVE", "INVALID", "not judged")),
+    ("not testable here", "none", ("NOT TESTABLE HERE",)),
+)
+
+
 @dataclass(frozen=True)
 class Finding:
     """One claim of one run."""
 
     id: str
-    name: str
+    name: str  # of the scenario, with what was asked otherwise than its defaults, and the box where there are several
     text: str
     verdict: str
     mark: str
     kind: str
     measured: str
     details: str = ""
+    interval: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -45,25 +59,50 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of all claims, in a bar that shows them at a glance."""
+
+    words: str
+    kind: str
+    count: int
+    left: float  # in percent
+    width: float
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A setting that follows, and the claim that it stands on."""
+
+    setting: str
+    claim: str
+    evidence: str
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
 class Opening:
     """The first page."""
 
     host: str
     when: str
     title: str
+    box: str  # what the box is, in a line
     counts: str
+    parts: tuple[Part, ...]
     groups: tuple[Group, ...]
-    settings: bool
+    settings: tuple[Followed, ...]
     env: str
+    has_env: bool  # whether there is more in it than that nothing is set
     not_run: tuple[tuple[str, str], ...]
-    environment: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    advice: Advice
 
 
 def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> Opening:
     """Return the opening of a report; `known` are scenarios that are told as never run when they have no run here."""
-    findings = sorted((f for subject in subjects for f in _findings(subject)), key=lambda finding: not finding.details)
-    hosts = list(dict.fromkeys(filter(None, map(host_of, subjects))))
+    boxes = boxes_of(subjects)
+    hosts = list(boxes)
+    found = [finding for subject in subjects for finding in _findings(subject, has_host=len(hosts) > 1)]
+    findings = sorted(found, key=lambda finding: not finding.details)
     advice = advise(subjects, hosts[0] if hosts else "")
     ran = {subject.summary.run.scenario for subject in subjects if subject.summary.run}
     groups = [
@@ -71,29 +110,78 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
     ]
     supported = sum(finding.verdict == "SUPPORTED" for finding in findings)
     newest = max((subject.summary.run.wall_ns for subject in subjects if subject.summary.run), default=0)
+    claims = sum(len(subject.summary.claims) for subject in subjects)
     return Opening(
         host=show(", ".join(hosts), 200) or "n/a",
         when=time.strftime("%Y-%m-%d", time.gmtime(newest / 1e9)) if 0 < newest < 2**62 else "n/a",
         title="What holds on this box" if len(hosts) < 2 else f"What holds on {len(hosts)} boxes",
-        counts=f"{plural(len(subjects), 'run')}; {supported} of {plural(len(findings), 'claim')} supported",
+        box=_box_words(boxes[hosts[0]]) if len(hosts) == 1 else "",
+        counts=f"{plural(len(subjects), 'run')}; {supported} of {plural(claims, 'claim')} supported",
+        parts=tuple(_parts(findings)),
         groups=tuple(group for group in groups if group.findings),
-        settings=bool(advice.settings),
+        settings=tuple(_followed(one[0]) for one in advice.settings.values()),
         env=env_file(advice),
+        has_env=bool(advice.settings or advice.conflicts or advice.unsupported),
         not_run=tuple((f"{s.topic}/{s.id}", s.title) for s in known if not s.error and s.id not in ran),
-        environment=environment_of(subjects[0]) if subjects else (),
-        advice=advice,
     )
 
 
-def _findings(subject: Subject) -> list[Finding]:
-    """Return a run's claims; one that ended badly before any of them says so, too."""
-    rows = [claim_row(claim) for claim in subject.summary.claims.values()]
-    found = [_finding(subject, row) for row in rows]
-    if subject.state != "succeeded":
-        why = show(subject.summary.reason) or "it has no end in the record"
-        text = f"{subject.title}: the run ended as {show(subject.state)}"
-        found.append(Finding(subject.id, subject.name, text, "not judged", "!", "bad", why))
+def boxes_of(subjects: Sequence[Subject]) -> dict[str, Subject]:
+    """Return, by host, the first of the runs that were made there."""
+    found: dict[str, Subject] = {}
+    for subject in subjects:
+        if host := host_of(subject):
+            found.setdefault(host, subject)
     return found
+
+
+def _box_words(subject: Subject) -> str:
+    """Return what a box is in a line, from what one of its runs recorded."""
+    summary = subject.summary
+    box = summary.environment.get("box", {})
+    cpu = box.get("cpu") if isinstance(box, dict) else None
+    cpu = cpu if isinstance(cpu, dict) else {}
+    model, cores = cpu.get("model"), cpu.get("usable_cores")
+    gpus = [gpu.name for gpu in summary.gpus.values()]
+    parts = [f"{count}x {name}" if (count := gpus.count(name)) > 1 else name for name in dict.fromkeys(gpus)] or ["no GPU"]
+    parts.append(str(model) if model else "")
+    parts.append(plural(cores, "core") if isinstance(cores, int) else "")
+    torch = summary.environment.get("torch", {}).get("version")
+    parts.append(f"torch {torch}" if torch else "")
+    return " · ".join(show(part, 80) for part in parts if part)
+
+
+def _parts(findings: Sequence[Finding]) -> list[Part]:
+    """Return how many claims came out how, the good ones first."""
+    found: list[Part] = []
+    left = 0.0
+    for words, kind, verdicts in _PARTS:
+        if count := sum(finding.verdict in verdicts for finding in findings):
+            width = round(100 * count / len(findings), 3)
+            found.append(Part(words, kind, count, left, width))
+            left = round(left + width, 3)
+    return found
+
+
+def _followed(one: Advised) -> Followed:
+    setting = f"{one.setting.name}={one.setting.value}"
+    return Followed(setting, one.claim.text, evidence(one.claim), one.subject.id, one.subject.name)
+
+
+def _findings(subject: Subject, *, has_host: bool) -> list[Finding]:
+    """Return a run's claims; of one that ended badly, what was judged until then, and how it ended."""
+    rows = [claim_row(claim) for claim in subject.summary.claims.values()]
+    run = subject.summary.run
+    asked = ", ".join(f"{show(key, 40)}={show(spell(value), 40)}" for key, value in changes(run).items()) if run else ""
+    name = ", ".join(filter(None, [subject.name, asked, show(host_of(subject), 60) if has_host else ""]))
+    if subject.state == "succeeded":
+        return [_finding(subject, name, row) for row in rows]
+    judged = [row for row in rows if row.verdict != "not judged"]
+    left = f"; {plural(len(rows) - len(judged), 'claim')} not judged" if len(rows) > len(judged) else ""
+    why = (show(subject.summary.reason) or "it has no end in the record") + left
+    text = f"{subject.title}: the run ended as {show(subject.state)}"
+    ended = Finding(subject.id, name, text, "not judged", "!", "bad", why)
+    return [*(_finding(subject, name, row) for row in judged), ended]
 
 
 def _place(finding: Finding) -> str:
@@ -101,6 +189,7 @@ def _place(finding: Finding) -> str:
     return "exactly" if finding.verdict == "SUPPORTED" and not finding.details else finding.verdict
 
 
-def _finding(subject: Subject, row: ClaimRow) -> Finding:
+def _finding(subject: Subject, name: str, row: ClaimRow) -> Finding:
     details = f"{row.claimed}; {row.why}" if row.estimate else ""
-    return Finding(subject.id, subject.name, row.text, row.verdict, row.mark, row.kind, row.estimate or row.why, details)
+    measured = row.estimate or row.why
+    return Finding(subject.id, name, row.text, row.verdict, row.mark, row.kind, measured, details, row.interval)

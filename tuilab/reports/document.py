@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from tuilab.blocks import counted
+from tuilab.events import ClaimMeasured
 from tuilab.journal import spell_out
 from tuilab.series import Series
 from tuilab.summary import Claim, RunSummary
@@ -34,7 +36,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "claims": [_claim(claim) for claim in summary.claims.values()],
         "series": [_series(series) for series in summary.series.values()],
         "races": [_race(writer, arm, blocks) for (writer, arm), blocks in summary.blocks.items()],
-        "memory": [{"name": m.name, "arm": m.arm, **m.values} for m in summary.memory],
+        "memory": [{"name": m.name, "arm": m.arm, "values": m.values} for m in summary.memory],
         "resources": [_series(series) for series in summary.resources.values()],
         "gpus": [{"uuid": g.uuid, "index": g.index, "name": g.name, "bytes": g.bytes_total} for g in summary.gpus.values()],
         "texts": [{"title": text.title, "text": text.text} for text in summary.texts],
@@ -54,10 +56,20 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
 
 def _claim(claim: Claim) -> dict[str, Any]:
     reached = claim.verdict
+    measured = [_measured(one) for one in claim.measured]
     if reached is None:
-        return {"text": claim.text, "verdict": None, "why": "nothing was measured for it"}
+        return {"text": claim.text, "verdict": None, "why": "nothing was measured for it", "measured": measured}
     fields = ("verdict", "why", "estimate", "low", "high", "confidence", "units", "unit", "noise_floor", "smallest_effect")
-    return {"text": claim.text, **{name: getattr(reached, name) for name in (*fields, "more_repeats", "rule")}}
+    return {
+        "text": claim.text,
+        "measured": measured,
+        **{name: getattr(reached, name) for name in (*fields, "more_repeats", "rule")},
+    }
+
+
+def _measured(one: ClaimMeasured) -> dict[str, Any]:
+    got, want = ({"numbers": side.numbers, "words": side.words} for side in (one.got, one.want))
+    return {"got": got, "op": one.op, "want": want, "tolerance": one.tolerance, "unit": one.unit}
 
 
 def _series(series: Series) -> dict[str, Any]:
@@ -76,7 +88,7 @@ def _series(series: Series) -> dict[str, Any]:
 
 
 def _race(writer: str, arm: str, blocks: list[Any]) -> dict[str, Any]:
-    return {"writer": writer, "arm": arm, "step_s": [block.step_s for block in blocks if not block.is_warmup]}
+    return {"writer": writer, "arm": arm, "step_s": [block.step_s for block in counted(blocks)]}
 
 
 def _failure(summary: RunSummary) -> dict[str, Any] | None:

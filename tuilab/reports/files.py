@@ -38,12 +38,26 @@ def write(
     runs: Sequence[Path], target: str, kind: str, *, known: Sequence[Scenario] = (), limit: int = 0, is_appended: bool = False
 ) -> None:
     """Write the report on some runs to a file, or to stdout for `-`."""
+    subjects = read_subjects(runs)
     if kind == "tensorboard":
         from tuilab.reports.tensorboard import export
 
-        export(read_subjects(runs), target)
+        export(subjects, target)
         return
-    _put(target, _pieces(kind, read_subjects(runs), known, limit), is_appended=is_appended)
+    _put(target, _pieces(kind, subjects, known, limit), is_appended=is_appended)
+
+
+def write_compared(groups: Sequence[Sequence[Subject]], target: str, kind: str) -> None:
+    """Write a report on runs side by side, a page or Markdown, with each of the runs below."""
+    subjects = list({id(one): one for group in groups for one in group}.values())
+    if kind == "md":
+        from tuilab.reports import markdown
+
+        _put(target, [markdown.render(subjects, groups=groups)])
+    else:
+        from tuilab.reports import html
+
+        _put(target, [html.render(subjects, groups=groups)])
 
 
 def write_text(target: str, text: str) -> None:

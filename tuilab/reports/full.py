@@ -1,6 +1,7 @@
-"""Everything that is known of runs as one JSON document, with every raw measurement."""
+"""Everything that is known of runs as one JSON document, with every raw measurement; report.schema.json describes it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from tuilab import __version__, commands
@@ -11,6 +12,11 @@ from tuilab.reports.samples import Sample, samples
 from tuilab.reports.subject import Subject
 
 SCHEMA = "tuilab.report/1"
+
+
+def schema() -> str:
+    """Return the JSON Schema of the document."""
+    return Path(__file__).with_name("report.schema.json").read_text()
 
 
 def full(subjects: Sequence[Subject]) -> dict[str, Any]:
@@ -30,6 +36,8 @@ def _more(subject: Subject) -> dict[str, Any]:
         "settings": {claim.text: claim.advises for claim in summary.claims.values() if claim.advises},
         "declared": [_declared(claim.declared) for claim in summary.claims.values() if claim.declared],
         "gaps": gaps(subject),
+        "notes": [{"wall_s": when, "text": text} for when, text in subject.notes.texts],
+        "tags": subject.notes.tags,
         "lesson": subject.scenario.lesson,
         "source": subject.source or None,
         "images": [

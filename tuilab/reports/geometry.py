@@ -16,7 +16,7 @@ from tuilab.text import plural
 
 WIDTH, HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 626, 22, 208
-_ALL_POINTS = 4000  # of one chart, divided among its lines
+_ALL_POINTS = 2000  # of one chart, divided among its lines
 _MARK_EVERY = 3  # pixels; nearer ones would be drawn on each other
 LOOKS = 6
 
@@ -49,7 +49,7 @@ class Curve:
     marks: tuple[Mark, ...]
     xs: str
     lows: str
-    highs: str
+    highs: str  # empty where they are the lows
     bads: str
     is_one_of_many: bool
 
@@ -133,7 +133,7 @@ def _curve(line: Line, shown: Line, x: Axis, y: Axis, lines: Sequence[Line]) -> 
     same = sum(other.look == line.look for other in lines)
     return Curve(
         line.label, letter(line.look), line.look % LOOKS, path, dots, tuple(_marks(line, x)),
-        _words(shown.xs), _words(shown.lows), _words(shown.highs),
+        _words(shown.xs), _words(shown.lows), "" if np.array_equal(shown.lows, shown.highs) else _words(shown.highs),
         " ".join(f"{_word(at)}:{_word(value)}" for at, value in zip(bad_xs.tolist(), bad_values.tolist(), strict=True)),
         same > 1,
     )  # fmt: skip
@@ -274,8 +274,10 @@ class Interval:
     one: float
     bound: float
     band: tuple[float, float] | None
+    label: str = ""  # of the bound
+    has_one: bool = True  # whether there is room for a label of 1, too
     width: int = 180
-    height: int = 22
+    height: int = 34
 
 
 def draw_interval(estimate: float, low: float, high: float, bound: float, noise: float | None) -> Interval | None:
@@ -293,4 +295,6 @@ def draw_interval(estimate: float, low: float, high: float, bound: float, noise:
     band = None
     if noise and noise < 1:
         band = (max(place(1 - noise), 1.0), min(place(1 + noise), 179.0))
-    return Interval(place(low), place(estimate), place(high), place(1.0), place(bound), band)
+    label = f"{bound:.4g}×"
+    has_one = abs(place(bound) - place(1.0)) > 12 + 4 * len(label)
+    return Interval(place(low), place(estimate), place(high), place(1.0), place(bound), band, label, has_one)

@@ -7,10 +7,12 @@ from tuilab.charts import line_chart
 from tuilab.lesson import code_parts
 from tuilab.pictures import shade
 from tuilab.reports.box import opening_of
-from tuilab.reports.pages import Page, page_of
+from tuilab.reports.compared import groups_of, has_one_story, side_by_side
+from tuilab.reports.pages import ROOMS, Page, page_of
 from tuilab.reports.panels import series_panels
 from tuilab.reports.subject import Subject
 from tuilab.scenario import Scenario
+from tuilab.sidebyside import overlaid
 from tuilab.text import show, show_lines
 
 GITHUB_LIMIT = 65_000  # characters, of 65,536 that a comment may have
@@ -23,15 +25,18 @@ _TICKS = re.compile(r"`+")
 _PARTS = ("source", "environment", "texts", "lesson", "pictures", "charts", "numbers")  # what a short report does without first
 
 
-def render(subjects: Sequence[Subject], known: Sequence[Scenario] = (), limit: int = 0) -> str:
+def render(
+    subjects: Sequence[Subject], known: Sequence[Scenario] = (), limit: int = 0, groups: Sequence[Sequence[Subject]] = ()
+) -> str:
     """Return the report, of at most `limit` characters when there is one: then the least important parts go first."""
+    sections = _sections(subjects, known, groups)
     left_out: list[str] = []
-    text = _whole(subjects, known, left_out)
+    text = _joined(sections, left_out)
     for part in _PARTS:
         if not limit or len(text) <= limit:
             break
         left_out.append(part)
-        text = _whole(subjects, known, left_out)
+        text = _joined(sections, left_out)
     return text if not limit or len(text) <= limit else _cut(text, limit)
 
 
@@ -62,10 +67,20 @@ def _cut(text: str, limit: int) -> str:
     return kept + (f"\n{open_fence}" if open_fence else "") + note
 
 
-def _whole(subjects: Sequence[Subject], known: Sequence[Scenario], left_out: Sequence[str]) -> str:
+def _sections(
+    subjects: Sequence[Subject], known: Sequence[Scenario], groups: Sequence[Sequence[Subject]]
+) -> list[dict[str, str]]:
+    """Return what the report says, section by section; the parts of a section have names."""
     is_many = len(subjects) != 1
-    parts = [_opening(subjects, known)] if is_many else []
-    parts += [_run(subject, is_many, left_out) for subject in subjects]
+    chosen = groups or groups_of(subjects)
+    is_one_story = has_one_story(subjects, chosen)
+    found = [{"opening": _opening(subjects, known)}] if is_many and not is_one_story else []
+    found += [_compared(group, "#" if is_one_story else "##") for group in chosen]
+    return found + [_run(subject, is_many) for subject in subjects]
+
+
+def _joined(sections: Sequence[dict[str, str]], left_out: Sequence[str]) -> str:
+    parts = [text for section in sections for name, text in section.items() if text and name not in left_out]
     parts += [f"_Left out for its length: {', '.join(left_out)}._"] if left_out else []
     return "\n\n".join(parts) + "\n"
 
@@ -73,7 +88,8 @@ def _whole(subjects: Sequence[Subject], known: Sequence[Scenario], left_out: Seq
 def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
     opening = opening_of(subjects, known)
     parts = [f"# {opening.title}", f"{escape(opening.host)}, {opening.when}: {opening.counts}"]
-    parts += ["## The settings that follow", fence(opening.env, "sh")]
+    parts += [escape(opening.box)] if opening.box else []
+    parts += ["## The settings that follow", fence(opening.env, "sh") if opening.has_env else "None: no claim supports one."]
     for group in opening.groups:
         rows = [
             (f.mark + " " + f.verdict, f.text, ", ".join(filter(None, (f.measured, f.details))), f"{f.name} {f.id}")
@@ -88,12 +104,33 @@ def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _run(subject: Subject, is_many: bool, left_out: Sequence[str]) -> str:
+def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
+    found = side_by_side(group, ROOMS[-1])
+    runs = [f"run {run[0]}" for run in found.runs]
+    claims = []
+    for claim in found.claims:
+        claims.append((claim.text, *(f"{side.mark} {side.verdict} {side.found}" for side in claim.sides), claim.words))
+    summaries = [subject.summary for subject in group]
+    curves = [overlaid(summaries, chart.title) for chart in found.charts[:4]]
+    return {
+        "head": f"{level} {escape(found.title)}, side by side",
+        "runs": _table(("Run", "", "Scenario", "Box", "When", "End"), found.runs),
+        "differences": _table(("What differs", *runs), [(f"{row.part} {row.name}", *row.values) for row in found.differences]),
+        "same": f"{found.same} facts of parameters, source and environment are the same; so are {found.same_numbers} values.",
+        "source": fence("\n".join(found.changes), "diff") if found.changes else "",
+        "claims": _table(("Claim", *runs, "How they differ"), claims),
+        "numbers": _table(("Number", *runs), found.numbers),
+        "charts": "\n\n".join(fence(chart) for lines in curves if lines and (chart := line_chart(lines[:6], _WIDTH, _HEIGHT))),
+    }
+
+
+def _run(subject: Subject, is_many: bool) -> dict[str, str]:
     page = page_of(subject, is_brief=is_many)
     level = "##" if is_many else "#"
-    parts = {
+    return {
         "head": f"{level} {escape(page.title)}\n\n{escape(page.name)}, run {escape(page.id)}, {page.when}: "
         f"**{escape(page.state)}** in {page.elapsed}, {page.repeats}",
+        "notes": "\n\n".join([escape(page.tags), *(f"> {when}: {escape(text)}" for when, text in page.notes)]).strip(),
         "claims": _claims(page),
         "failure": _failure(page),
         "gaps": _list(f"{level}# What is missing", page.gaps),
@@ -109,7 +146,6 @@ def _run(subject: Subject, is_many: bool, left_out: Sequence[str]) -> str:
         "environment": "\n\n".join(_facts(f"{level}# Environment: {escape(part)}", rows) for part, rows in page.environment),
         "source": "" if is_many or not page.source else f"{level}# Source as it ran\n\n{fence(page.source, 'python')}",
     }
-    return "\n\n".join(text for name, text in parts.items() if text and name not in left_out)
 
 
 def _claims(page: Page) -> str:

@@ -5,26 +5,43 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuilab import commands
+from tuilab.blocks import noise_floor
 from tuilab.events import ImageShown
 from tuilab.glyphs import Style
 from tuilab.lesson import Block, blocks
+from tuilab.notes import day
 from tuilab.params import spell
 from tuilab.reports import plain
 from tuilab.reports.gaps import gaps
 from tuilab.reports.geometry import Chart, Interval, Timings, draw, draw_interval, draw_spreads
-from tuilab.reports.panels import hidden_names, machine_panels, noise_floor, series_panels, spreads
+from tuilab.reports.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads
 from tuilab.reports.png import data_address
 from tuilab.reports.subject import Subject
 from tuilab.summary import Claim
-from tuilab.text import plural, show
+from tuilab.text import brief, percent, plural, show
 
 _STYLE = Style()
 _KINDS = {
     "SUPPORTED": "good", "WEAKER THAN CLAIMED": "fair", "NO MEANINGFUL DIFFERENCE": "fair", "REFUTED": "bad",
     "INVALID": "bad", "INCONCLUSIVE": "open", "NOT TESTABLE HERE": "none",
 }  # fmt: skip
-_MOST_PICTURES, _MOST_TEXTS, _MOST_FACTS = 24, 40, 400
-_FEW_POINTS = 0.1  # of the usual, where many runs share a report
+_MOST_TEXTS, _MOST_FACTS, _MOST_NOTES = 40, 400, 40
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much a page may hold: a report has a size that can be sent around."""
+
+    points: float = 2.5  # of all charts together, in what one chart may have at most
+    panels: int = MOST_PANELS
+    lines: int = MOST_LINES
+    pictures: int = 24
+    claims: int = 400
+    characters: int = 100_000  # of one text
+
+
+ROOMS = (Room(), Room(1.2, 12, 20, 16, 300, 20_000), Room(0.5, 6, 10, 8, 200, 4_000), Room(0.1, 2, 3, 2, 60, 1_000))
+BRIEF_ROOMS = (Room(0.2, 1, 12, 4, 100, 20_000), Room(0.1, 1, 6, 0, 60, 6_000), Room(0.03, 1, 2, 0, 30, 600))
 
 
 @dataclass(frozen=True)
@@ -85,58 +102,76 @@ class Page:
     failure: tuple[str, str, str] | None  # what, traceback, hint
     faults: tuple[str, ...]
     gaps: tuple[str, ...]
+    tags: str
+    notes: tuple[tuple[str, str], ...]  # when, and what
     environment: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     source: str
     folder: str
 
 
-def page_of(subject: Subject, *, is_brief: bool = False) -> Page:
-    """Return the page of a run; a brief one has the main chart alone, and no pictures, as one of many."""
+def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) -> Page:
+    """Return the page of a run; a brief one, as one of many, has the main chart alone and leaves the environment to others."""
     summary, run = subject.summary, subject.summary.run
-    panels = series_panels(summary)[: 1 if is_brief else None]
+    panels = series_panels(summary, room.panels, room.lines)
     machine = [] if is_brief else machine_panels(summary)
     rows = tuple(claim_row(claim) for claim in summary.claims.values())
+    share = min(room.points / max(len(panels) + len(machine), 1), 1.0)
     return Page(
         id=subject.id,
         name=subject.name,
         title=subject.title,
         state=show(subject.state),
         is_fine=subject.state == "succeeded",
-        when=_when(subject),
+        when=when_of(subject),
         elapsed=f"{summary.elapsed_s:.1f} s",
         repeats=_repeats(subject),
         command=commands.line(commands.rerun_words(run)) if run else "",
         counts=_counts(rows),
-        claims=rows,
-        charts=tuple(draw(panel, _FEW_POINTS if is_brief else 1 / max(len(panels) / 8, 1)) for panel in panels),
-        machine=tuple(draw(panel) for panel in machine),
+        claims=rows[: room.claims],
+        charts=tuple(draw(panel, share) for panel in panels),
+        machine=tuple(draw(panel, share) for panel in machine),
         timings=draw_spreads(spreads(summary)[:24], noise_floor(summary)),
-        pictures=() if is_brief else tuple(_pictures(list(summary.images.values()))),
-        texts=() if is_brief else tuple({show(one.title): one.text for one in summary.texts[-_MOST_TEXTS:]}.items()),
+        pictures=tuple(_pictures(list(summary.images.values())[: room.pictures])),
+        texts=() if is_brief else tuple(_texts(subject, room)),
         numbers=tuple(plain.key_numbers(summary)),
-        params=tuple(_params(subject)),
-        lesson=tuple(_lesson(subject)),
-        failure=_failure(subject),
-        faults=tuple(summary.faults),
-        gaps=(*gaps(subject), *_not_drawn(subject)),
+        params=tuple(_params(subject, room)),
+        lesson=tuple(_lesson(subject, room)),
+        failure=_failure(subject, room),
+        faults=tuple(cut(fault, room) for fault in summary.faults[:20]),
+        gaps=(*gaps(subject), *_not_shown(subject, room, len(rows), is_brief=is_brief)),
+        tags=" ".join(f"#{tag}" for tag in subject.notes.tags),
+        notes=tuple((day(when), text) for when, text in subject.notes.texts[-_MOST_NOTES:]),
         environment=() if is_brief else environment_of(subject),
-        source=subject.source,
+        source=cut(subject.source, room),
         folder=str(subject.run_dir),
     )
+
+
+def cut(text: str, room: Room) -> str:
+    """Return a text that fits; one that is cut says so."""
+    left = len(text) - room.characters
+    return text if left <= 0 else f"{text[: room.characters]}\n… {plural(left, 'character')} more: the .json has them"
+
+
+def look_of(verdict: str) -> tuple[str, str]:
+    """Return the mark of a verdict, and which of the colours it has."""
+    return _STYLE.mark(verdict), _KINDS.get(verdict, "open")
 
 
 def claim_row(claim: Claim) -> ClaimRow:
     """Return a claim as every format tells it."""
     reached, declared = claim.verdict, claim.declared
     verdict = reached.verdict if reached else "not judged"
-    look = {"verdict": verdict, "mark": _STYLE.mark(verdict), "kind": _KINDS.get(verdict, "open")}
+    mark, kind = look_of(verdict)
+    look = {"verdict": verdict, "mark": mark, "kind": kind}
     if reached is None or declared is None or reached.estimate is None:
-        return ClaimRow(claim.text, **look, estimate="", claimed="", why=plain.evidence(claim), interval=None)
-    low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (reached.low, reached.high))
+        lacks = "this box lacks " if verdict == "NOT TESTABLE HERE" else ""
+        return ClaimRow(claim.text, **look, estimate="", claimed="", why=lacks + plain.evidence(claim), interval=None)
+    low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
     confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""
-    estimate = f"{declared.over}/{declared.under} {reached.estimate:.3g} [{low}, {high}]{confidence}"
+    estimate = f"{declared.over}/{declared.under} {brief(reached.estimate)} [{low}, {high}]{confidence}"
     claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"
-    floor = f"noise floor ±{100 * reached.noise_floor:.2g} %" if reached.noise_floor is not None else "no noise floor"
+    floor = f"noise floor ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else "no noise floor"
     interval = None
     if reached.low is not None and reached.high is not None:
         interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, reached.noise_floor)
@@ -148,7 +183,8 @@ def environment_of(subject: Subject) -> tuple[tuple[str, tuple[tuple[str, str], 
     return tuple((show(part), tuple(_flat("", facts))[:_MOST_FACTS]) for part, facts in subject.summary.environment.items())
 
 
-def _when(subject: Subject) -> str:
+def when_of(subject: Subject) -> str:
+    """Return when a run started."""
     run = subject.summary.run
     if run is None or run.wall_ns > 2**62:
         return "n/a"
@@ -174,39 +210,49 @@ def _counts(rows: tuple[ClaimRow, ...]) -> str:
 def _pictures(images: list[ImageShown]) -> list[Picture]:
     return [
         Picture(show(f"{i.title} {i.arm}".strip(), 100), data_address(i), i.rows, i.cols, f"{i.low:.4g}", f"{i.high:.4g}")
-        for i in images[:_MOST_PICTURES]
+        for i in images
     ]
 
 
-def _params(subject: Subject) -> list[Param]:
+def _texts(subject: Subject, room: Room) -> list[tuple[str, str]]:
+    latest = {show(one.title): one.text for one in subject.summary.texts[-_MOST_TEXTS:]}
+    return [(title, cut(text, room)) for title, text in latest.items()]
+
+
+def _params(subject: Subject, room: Room) -> list[Param]:
     run = subject.summary.run
     labels = {param.name: param.label for param in subject.scenario.params}
-    return (
-        [Param(name, spell(run.params[name]), labels.get(name, ""), name in run.changed) for name in run.params] if run else []
-    )
+    found = list(run.params.items())[: room.claims] if run else []
+    changed = run.changed if run else []
+    return [Param(name, cut(spell(value), room), labels.get(name, ""), name in changed) for name, value in found]
 
 
-def _lesson(subject: Subject) -> list[tuple[str, tuple[Block, ...]]]:
+def _lesson(subject: Subject, room: Room) -> list[tuple[str, tuple[Block, ...]]]:
     """Return the lesson as (heading, blocks), its introduction first."""
     scenario = subject.scenario
     parts = [("", scenario.lesson.partition("\n## ")[0] if not scenario.lesson.startswith("## ") else "")]
     parts += scenario.sections.items()
-    return [(show(heading, 100), tuple(blocks(text))) for heading, text in parts if text]
+    return [(show(heading, 100), tuple(blocks(cut(text, room)))) for heading, text in parts if text]
 
 
-def _failure(subject: Subject) -> tuple[str, str, str] | None:
+def _failure(subject: Subject, room: Room) -> tuple[str, str, str] | None:
     failure = subject.summary.failure
-    return (f"{failure.type}: {failure.message}", failure.traceback, failure.hint) if failure else None
+    if failure is None:
+        return None
+    return show(f"{failure.type}: {failure.message}", 2000), cut(failure.traceback, room), failure.hint
 
 
-def _not_drawn(subject: Subject) -> list[str]:
-    hidden = hidden_names(subject.summary)
-    names = ", ".join(show(name, 40) for name in hidden[:5])
-    return (
-        [f"{plural(len(hidden), 'series', 'series')} without a chart here (the .json and .csv have them): {names}."]
-        if hidden
-        else []
-    )
+def _not_shown(subject: Subject, room: Room, claims: int, *, is_brief: bool) -> list[str]:
+    """Return what has no room on the page; of a brief one, which is meant to have less, only what nobody expects to be gone."""
+    hidden = names_of(subject.summary)[room.panels :]
+    names = ", ".join(show(name, 40) for name in hidden[:5]) + (", …" if len(hidden) > 5 else "")
+    pictures = len(subject.summary.images) - room.pictures
+    found = [f"{plural(claims - room.claims, 'claim')} more: the .json and .xml have them."] * (claims > room.claims)
+    if is_brief:
+        return found
+    if hidden:
+        found.append(f"{plural(len(hidden), 'series', 'series')} without a chart here: {names}: the .json and .csv have them.")
+    return found + [f"{plural(pictures, 'picture')} more: the .json has them."] * (pictures > 0)
 
 
 def _flat(prefix: str, facts: Any) -> list[tuple[str, str]]:

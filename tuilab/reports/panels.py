@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
+from tuilab.blocks import times_of
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
 from tuilab.drawings.units import unit_of
 from tuilab.series import Series
-from tuilab.summary import Block, RunSummary
+from tuilab.summary import RunSummary
 from tuilab.text import show
 
 LOG_FROM = 50.0  # values that differ by this factor are shown on a logarithmic axis, as on the screens
-_MOST_PANELS, _MOST_LINES = 24, 40
+MOST_PANELS, MOST_LINES = 24, 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +35,9 @@ def arms_of(summary: RunSummary) -> list[str]:
     return list(dict.fromkeys(show(arm, 60) for arm in found))
 
 
-def series_panels(summary: RunSummary) -> list[Panel]:
-    """Return a panel for each name that was logged."""
-    return [_logged(summary, name) for name in _names(summary)[:_MOST_PANELS]]
-
-
-def hidden_names(summary: RunSummary) -> list[str]:
-    """Return the names that have no panel because there are too many."""
-    return _names(summary)[_MOST_PANELS:]
+def series_panels(summary: RunSummary, most: int = MOST_PANELS, most_lines: int = MOST_LINES) -> list[Panel]:
+    """Return a panel for each name that was logged, losses first."""
+    return [_logged(summary, name, most_lines) for name in names_of(summary)[:most]]
 
 
 def machine_panels(summary: RunSummary) -> list[Panel]:
@@ -54,40 +50,31 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
 
 def spreads(summary: RunSummary) -> list[Spread]:
     """Return, for each arm that raced, the median of its blocks, the middle half, the least and the greatest."""
-    times: dict[str, list[float]] = {}
-    for (_, arm), blocks in summary.blocks.items():
-        times.setdefault(arm, []).extend(block.step_s for block in counted(blocks))
     looks = arms_of(summary)
     found = []
-    for arm, seen in times.items():
-        if seen:
-            low, _, high = quantiles(seen, n=4, method="inclusive") if len(seen) > 1 else (seen[0],) * 3
-            name = show(arm, 60)
-            found.append(Spread(name, median(seen), low, high, min(seen), max(seen), looks.index(name) if name in looks else 0))
+    for arm, seen in times_of(summary).items():
+        low, _, high = quantiles(seen, n=4, method="inclusive") if len(seen) > 1 else (seen[0],) * 3
+        name = show(arm, 60)
+        found.append(Spread(name, median(seen), low, high, min(seen), max(seen), looks.index(name) if name in looks else 0))
     return found
 
 
-def counted(blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks that the verdicts rest on: no warm-up, and of one that was run again the second time."""
-    return list({block.round: block for block in blocks if not block.is_warmup}.values())
-
-
-def noise_floor(summary: RunSummary) -> float | None:
-    """Return the widest noise floor that a verdict found; None where there is none."""
-    floors = [claim.verdict.noise_floor for claim in summary.claims.values() if claim.verdict and claim.verdict.noise_floor]
-    return max(floors, default=None)
-
-
-def _names(summary: RunSummary) -> list[str]:
+def names_of(summary: RunSummary) -> list[str]:
+    """Return the names that were logged, losses first."""
     return sorted(dict.fromkeys(name for name, _, _ in summary.series), key=lambda name: "loss" not in name.lower())
 
 
-def _logged(summary: RunSummary, name: str) -> Panel:
+def _logged(summary: RunSummary, name: str, most: int) -> Panel:
     found = [one for one in summary.series.values() if one.name == name]
     arms = arms_of(summary) if any(one.arm for one in found) else ()
-    lines = lines_of(found[:_MOST_LINES], [show(one.arm, 60) for one in found[:_MOST_LINES]], order=arms)
+    lines = lines_of(found[:most], [show(one.arm, 60) for one in found[:most]], order=arms)
+    return panel_of(name, found, lines)
+
+
+def panel_of(name: str, found: Sequence[Series], lines: tuple[Line, ...]) -> Panel:
+    """Return the panel of what was logged under a name, of which some lines are drawn."""
     unit = unit_of(name)
-    return Panel(show(name, 60), lines, unit, _is_log(found, unit), left_out=max(len(found) - _MOST_LINES, 0))
+    return Panel(show(name, 60), lines, unit, _is_log(found, unit), left_out=len(found) - len(lines))
 
 
 def _is_log(found: Sequence[Series], unit: str) -> bool:

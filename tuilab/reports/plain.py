@@ -5,12 +5,13 @@ from pathlib import Path
 from statistics import median
 
 from tuilab import store
+from tuilab.blocks import times_of
 from tuilab.charts import line_chart
 from tuilab.glyphs import Style
 from tuilab.pictures import shade
 from tuilab.series import Series
 from tuilab.summary import Claim, RunSummary
-from tuilab.text import plural, show, show_lines
+from tuilab.text import brief, percent, plural, show, show_lines
 
 _TEXT_LINES = 30
 
@@ -67,11 +68,11 @@ def evidence(claim: Claim) -> str:
     if reached is None:
         return "nothing was measured for it"
     if claim.declared is not None and reached.estimate is not None:
-        low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (reached.low, reached.high))
+        low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
         bound = f"{claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}"
         ratio = f"{claim.declared.over}/{claim.declared.under}"
-        floor = f"; noise ±{100 * reached.noise_floor:.2g} %" if reached.noise_floor is not None else ""
-        return f"{ratio} {reached.estimate:.3g} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
+        floor = f"; noise ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else ""
+        return f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
     return reached.why
 
 
@@ -120,16 +121,12 @@ def key_numbers(summary: RunSummary) -> list[tuple[str, str]]:
 
 
 def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:
-    """Return the median time of each arm over all its blocks, and what its first call cost where that is another matter."""
-    times: dict[str, list[float]] = {}
-    for (_, arm), blocks in summary.blocks.items():
-        times.setdefault(arm, []).extend(block.step_s for block in blocks if not block.is_warmup)
+    """Return the median time of each arm, and what its first call cost where that is another matter."""
     rows = []
-    for arm, found in list(times.items())[:12]:
-        if found:
-            usual, first = median(found), median(summary.first_calls.get(arm, [0.0]))
-            once = f", the first one {seconds(first)}" if first > 3 * usual else ""
-            rows.append((show(arm, 40), f"{seconds(usual)} a call, median of {plural(len(found), 'block')}{once}"))
+    for arm, found in list(times_of(summary).items())[:12]:
+        usual, first = median(found), median(summary.first_calls.get(arm, [0.0]))
+        once = f", the first one {seconds(first)}" if first > 3 * usual else ""
+        rows.append((show(arm, 40), f"{seconds(usual)} a call, median of {plural(len(found), 'block')}{once}"))
     return rows
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuilab import __version__
+from tuilab.blocks import counted
 from tuilab.errors import UsageError
-from tuilab.reports.panels import counted
 from tuilab.reports.subject import Subject
 from tuilab.summary import Block
 from tuilab.text import show

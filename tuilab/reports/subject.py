@@ -1,10 +1,11 @@
 """A run as reports take it: its summary, its state, and the source that it ran; read once, and never more of its folder."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuilab import store
+from tuilab import notes, store
+from tuilab.notes import Notes
 from tuilab.scenario import Scenario
 from tuilab.source import read_recorded
 from tuilab.summary import RunSummary
@@ -23,6 +24,7 @@ class Subject:
     source: str = ""
     source_note: str = ""  # why there is no source, or why it may be another one
     reading_gaps: tuple[str, ...] = ()  # what could not be read
+    notes: Notes = field(default_factory=Notes)  # what people wrote about it
 
     @property
     def name(self) -> str:
@@ -55,4 +57,4 @@ def read_subject(run_dir: Path) -> Subject:
     note = show(scenario.error) if scenario.error else ""
     if data and run and hashlib.sha256(data).hexdigest() != run.source_sha256:
         note = "this is not the source that ran: its digest is another than the recorded one"
-    return Subject(run_dir, summary, state, scenario, data.decode(errors="replace"), note, tuple(gaps))
+    return Subject(run_dir, summary, state, scenario, data.decode(errors="replace"), note, tuple(gaps), notes.read(run_dir))

@@ -1,6 +1,7 @@
 """The series of runs as events for TensorBoard, by torch's own writer, in a process of its own: nobody here loads torch."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,12 +35,15 @@ for writer in writers.values():
 def export(subjects: Sequence[Subject], target: str) -> None:
     """Write a folder that TensorBoard reads: below it one for each run, arm and process."""
     folder = Path(target)
+    is_new = not folder.exists()
     try:
         folder.mkdir(exist_ok=True)
     except OSError as problem:
         raise CannotRecord(f"cannot make the folder {show(target, 300)}: {problem.strerror}; name another with -o") from problem
     lines = "".join(f"{json.dumps(point)}\n" for subject in subjects for point in _points(subject, folder))
     done = subprocess.run([sys.executable, "-P", "-c", _WRITER], input=lines, capture_output=True, text=True)
+    if done.returncode and is_new:
+        shutil.rmtree(folder, ignore_errors=True)
     if done.returncode == 3:
         raise BoxLacks(
             f"torch's writer for TensorBoard needs a package ({show(done.stderr, 200).strip()}): pip install tensorboard"

@@ -8,7 +8,7 @@ for (const svg of document.querySelectorAll("figure.chart > svg")) {
     label: g.dataset.letter + " " + g.dataset.label,
     xs: g.dataset.x.split(" ").filter(Boolean).map(Number),
     lows: g.dataset.low.split(" "),
-    highs: g.dataset.high.split(" "),
+    highs: (g.dataset.high || g.dataset.low).split(" "),
     bads: g.dataset.bad.split(" ").filter(Boolean).map((pair) => pair.split(":")),
   }));
   const reading = document.createElement("div");

@@ -5,6 +5,7 @@ from statistics import median, quantiles
 from textual.app import ComposeResult
 from textual.content import Content
 
+from tuilab.blocks import counted, noise_floor
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import Symbols
@@ -49,16 +50,10 @@ def blocks_of(summary: RunSummary) -> dict[str, list[Block]]:
     """Return, by arm, the blocks that count."""
     found: dict[str, list[Block]] = {}
     for (_, arm), blocks in summary.blocks.items():
-        good = [block for block in blocks if not block.is_warmup and not block.is_disturbed]
+        good = counted(blocks)
         if good:
             found.setdefault(arm, []).extend(good)
     return found
-
-
-def noise_floor(summary: RunSummary) -> float | None:
-    """Return the noise floor that the verdicts found, the widest of them; None while there is none."""
-    floors = [claim.verdict.noise_floor for claim in summary.claims.values() if claim.verdict and claim.verdict.noise_floor]
-    return max(floors, default=None)
 
 
 def _spread(arm: str, blocks: list[Block], look: int) -> Spread:

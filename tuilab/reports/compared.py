@@ -1,0 +1,130 @@
+"""Runs side by side, ready to be written down in a report: what differs, the claims with intervals, curves over each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuilab import comparison
+from tuilab.comparison import ClaimPair, Comparison, Difference, Side, verdict_words
+from tuilab.drawings.lines import lines_of
+from tuilab.reports.geometry import Chart, draw
+from tuilab.reports.pages import Room, look_of, when_of
+from tuilab.reports.panels import panel_of
+from tuilab.reports.plain import seconds
+from tuilab.reports.subject import Subject
+from tuilab.sidebyside import (
+    differing,
+    in_order,
+    measured_cells,
+    overlaid,
+    shared_names,
+    shift_words,
+    side_found,
+    source_changes,
+    spell_of,
+)
+from tuilab.text import show
+
+_MOST_RUNS = 6  # that fit beside each other
+_MOST_CHARTS, _MOST_ROWS = 8, 60
+_FEW_POINTS = 0.4  # of what a chart alone may have
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one run says of a claim."""
+
+    verdict: str
+    mark: str
+    kind: str
+    found: str
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A claim in every run."""
+
+    text: str
+    sides: tuple[Told, ...]
+    words: str  # how the runs differ, and by how much
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Some runs, the first of which the others are compared with."""
+
+    id: str
+    title: str
+    runs: tuple[tuple[str, ...], ...]  # number, id, scenario, host, when, how it ended
+    differences: tuple[Difference, ...]
+    more_differences: int
+    same: int
+    changes: tuple[str, ...]
+    claims: tuple[Claimed, ...]
+    numbers: tuple[tuple[str, ...], ...]
+    same_numbers: int
+    charts: tuple[Chart, ...]
+
+
+def groups_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
+    """Return the newest runs that are of one scenario, where there are several; the oldest of them comes first."""
+    found: dict[str, list[Subject]] = {}
+    for subject in sorted(subjects, key=lambda subject: subject.run_dir.name):
+        if subject.summary.run:
+            found.setdefault(subject.name, []).append(subject)
+    return [group[-_MOST_RUNS:] for group in found.values() if len(group) > 1]
+
+
+def has_one_story(subjects: Sequence[Subject], groups: Sequence[Sequence[Subject]]) -> bool:
+    """Say whether the groups hold all the runs that there are: then how they differ is what the report is about."""
+    return bool(groups) and {id(one) for group in groups for one in group} == {id(one) for one in subjects}
+
+
+def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:
+    """Return what differs between runs."""
+    found = comparison.compare([subject.summary for subject in group])
+    differences = in_order(found.differences)
+    return SideBySide(
+        id="-".join(subject.id for subject in group[:4]),
+        title=" and ".join(dict.fromkeys(subject.name for subject in group)),
+        runs=tuple(_run(at, subject) for at, subject in enumerate(group, 1)),
+        differences=tuple(differences[:_MOST_ROWS]),
+        more_differences=max(len(differences) - _MOST_ROWS, 0),
+        same=found.same,
+        changes=tuple(source_changes(group)),
+        claims=tuple(_claimed(pair) for pair in sorted(found.claims, key=lambda pair: not verdict_words(pair))[: room.claims]),
+        numbers=tuple(_numbers(found)[: room.claims]),
+        same_numbers=len(found.sizes) - len(differing(found.sizes)),
+        charts=tuple(_chart(group, name, room) for name in shared_names(group, found)[:_MOST_CHARTS]),
+    )
+
+
+def _run(at: int, subject: Subject) -> tuple[str, ...]:
+    run = subject.summary.run
+    host = show(run.supervisor.host, 60) if run else "n/a"
+    ended = f"{show(subject.state)} in {subject.summary.elapsed_s:.1f} s"
+    return str(at), subject.id, subject.name, host, when_of(subject), ended
+
+
+def _claimed(pair: ClaimPair) -> Claimed:
+    shifts = [shift_words(at, shift) for at, shift in enumerate(pair.shifts, 2) if shift is not None]
+    words = "; ".join([*filter(None, [verdict_words(pair)]), *shifts])
+    return Claimed(pair.text, tuple(_told(side) for side in pair.sides), words)
+
+
+def _told(side: Side | None) -> Told:
+    if side is None:
+        return Told("not claimed", "–", "none", "")
+    verdict, found = side_found(side)
+    return Told(verdict, *look_of(verdict), found)
+
+
+def _numbers(found: Comparison) -> list[tuple[str, ...]]:
+    times = [measured_cells(f"time of a call, {name}", values, seconds) for name, values in found.times]
+    sizes = [measured_cells(name, values, spell_of(name)) for name, values in differing(found.sizes)]
+    return [tuple(row) for row in (*times, *sizes)]
+
+
+def _chart(group: Sequence[Subject], name: str, room: Room) -> Chart:
+    series = overlaid([subject.summary for subject in group], name)
+    lines = lines_of(series[: room.lines], [one.arm for one in series[: room.lines]])
+    return draw(panel_of(name, series, lines), min(room.points, _FEW_POINTS))
