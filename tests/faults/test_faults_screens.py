@@ -4,11 +4,13 @@ import contextlib
 import fcntl
 import math
 import os
+import random
 import shlex
 import shutil
 import signal
 import struct
 import termios
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -139,6 +141,31 @@ def test_killing_the_ssh_client_ends_the_front_and_not_the_run(site: Site, ssh: 
     check(site, run_dir, "succeeded")
 
 
+def test_a_frozen_link_shows_the_present_as_soon_as_it_thaws(site: Site, ssh: Ssh, screens: Open, go: Path) -> None:
+    term = screens(command=ssh_command(ssh, f"run {write_scenario(site.folder, NOISY)}"))
+    run_dir = reach_stage(site, "on")
+    term.wait_for("running", "loss")
+    front = front_of(site)
+    memory = front.memory_info().rss
+    term.process.send_signal(signal.SIGSTOP)
+    wait_for_points(run_dir, 500)
+    share = cpu_share(front, 5.0)
+    wait_for_points(run_dir, 500)
+    grown = front.memory_info().rss - memory
+    seen = len(term.sent)
+    go.touch()
+    until(lambda: look(run_dir).state == "succeeded")
+    term.process.send_signal(signal.SIGCONT)
+    term.wait_for("succeeded", "the last line")
+
+    assert share < 0.05
+    assert grown < 20e6
+    assert len(term.sent) - seen < 50_000  # three whole frames; a backlog would be hundreds
+    term.type("q")
+    assert term.wait() == 0
+    check(site, run_dir, "succeeded")
+
+
 def test_a_frozen_link_that_is_cut_ends_the_front_and_not_the_run(site: Site, ssh: Ssh, screens: Open, go: Path) -> None:
     term = screens(command=ssh_command(ssh, f"run {write_scenario(site.folder, NOISY)}"))
     run_dir = reach_stage(site, "on")
@@ -181,6 +208,33 @@ def test_a_front_whose_terminal_is_gone_leaves(
 
 
 # ---- a terminal that takes nothing
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["answers", "never answers"])
+def test_a_terminal_that_stops_reading_holds_nothing_up(site: Site, screens: Open, go: Path, answers: bool) -> None:
+    term = screens("run", str(write_scenario(site.folder, NOISY)), answers=answers)
+    run_dir = reach_stage(site, "on")
+    term.wait_for("running", "loss")
+    front = psutil.Process(term.process.pid)
+    memory = front.memory_info().rss
+    term.stop_reading()
+    fill(term)
+    wait_for_points(run_dir, 1000)
+    share = cpu_share(front, 3.0)
+    grown = front.memory_info().rss - memory
+    term.read_again()
+    term.type(" ")
+    term.wait_for("frozen")
+    term.type(" ")
+    go.touch()
+    term.wait_for("succeeded", "the last line")
+
+    assert share < 0.05
+    assert grown < 20e6
+    term.type("q")
+    assert term.wait() == 0
+    assert term.is_restored()
+    check(site, run_dir, "succeeded")
 
 
 def test_a_front_whose_terminal_takes_nothing_can_be_ended(site: Site, screens: Open, go: Path) -> None:
@@ -458,6 +512,29 @@ def wait_for_answer(term: Terminal) -> None:
     assert term.process.poll() is None, term.text
 
 
+def test_a_storm_of_sizes_during_a_run_ends_with_the_right_picture(site: Site, screens: Open, go: Path) -> None:
+    term = screens("run", str(write_scenario(site.folder, NOISY)), columns=10, rows=3)
+    for number in range(20):  # while it starts
+        term.resize(1 + number * 3, 1 + number)
+        time.sleep(0.02)  # so that they come at different moments
+    run_dir = reach_stage(site, "on")
+    for number in range(100):
+        term.resize(1 + number * 37 % 300, 1 + number * 11 % 90)
+    term.resize(100, 30)
+    go.touch()
+    term.wait_for("probe", "succeeded", "the last line", "quit")
+    wait_for_answer(term)
+    picture = term.text
+    wait_for_answer(term)
+
+    assert term.text == picture
+    assert "probe" in picture.splitlines()[0] and picture.splitlines()[-1].lstrip().startswith("s stop")
+    term.type("q")
+    assert term.wait() == 0
+    assert term.is_restored() and term.strange() == []
+    check(site, run_dir, "succeeded")
+
+
 # ---- what is typed
 
 
@@ -521,6 +598,43 @@ def test_an_answer_that_comes_late_is_not_left_to_the_shell(site: Site, screens:
 
     term.wait_for("the end")
     assert b"2026;" not in term.sent  # the terminal would show what is typed for the shell
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_bytes_break_nothing(site: Site, screens: Open, go: Path, seed: int) -> None:
+    acting = b"sSqQy\r\n\x03\x10\x11\x1a"  # what stops, leaves, copies, suspends, or would run a command
+    junk = random.Random(seed).randbytes(3000).translate(None, acting) + b"\x1b" * 2000
+    term = screens("run", str(write_scenario(site.folder, WAITS)))
+    run_dir = reach_stage(site, "on")
+    term.wait_for("running", "half")
+    term.type(junk)
+    wait_for_answer(term)
+    term.process.send_signal(signal.SIGTERM)
+
+    assert term.wait() == 130
+    assert b"Traceback" not in term.sent
+    assert term.is_restored() and term.strange() == []
+    assert look(run_dir).state == "running"
+    go.touch()
+    check(site, run_dir, "succeeded")
+
+
+def test_a_flood_of_keys_stays_in_the_terminal(site: Site, screens: Open, go: Path) -> None:
+    term = screens("run", str(write_scenario(site.folder, WAITS)))
+    run_dir = reach_stage(site, "on")
+    term.wait_for("running", "half")
+    front = psutil.Process(term.process.pid)
+    memory = front.memory_info().rss
+    typed: list[int] = []
+    threading.Thread(target=flood, args=(term, typed), daemon=True).start()
+    until(lambda: sum(typed) > 10_000)
+    grown = front.memory_info().rss - memory
+    front.send_signal(signal.SIGTERM)
+
+    assert term.process.wait(1 + SOON_S) == 130
+    assert grown < 20e6
+    go.touch()
+    check(site, run_dir, "succeeded")
 
 
 def flood(term: Terminal, typed: list[int]) -> None:
@@ -796,3 +910,33 @@ def test_a_terminal_whose_name_belongs_to_another_user_is_used_and_given_back(
     assert term.wait() == code
     until(term.is_restored)
     until(lambda: is_gone(site))
+
+
+def test_ctrl_c_while_the_screens_load_leaves_no_trace(site: Site, screens: Open) -> None:
+    run_dir = recorded("tour", site.root)
+    for number in range(10):
+        term = screens("attach", run_dir.name)
+        time.sleep(0.12 * number)  # the moment
+        term.process.send_signal(signal.SIGINT)
+
+        assert term.wait() in (130, -signal.SIGINT)
+        until(lambda: is_gone(site))
+        assert term.is_restored()
+        assert b"/tuilab/tui/" not in term.sent  # as a traceback would have it
+
+
+def test_killed_while_suspended_it_leaves_the_terminal_to_the_shell(site: Site, screens: Open) -> None:
+    run_dir = recorded("tour", site.root)
+    term = screens("--norc", "-i", command=("bash",))
+    term.type(f"{TUILAB} attach {run_dir.name}\n")
+    term.wait_for("succeeded", "quit")
+    front = front_of(site)
+    term.type("\x1a")
+    term.wait_for("Stopped")
+    seen = len(term.sent)
+    front.kill()
+    until(lambda: is_gone(site))
+
+    assert b"\x1b[?1049l" not in term.sent[seen:]
+    term.type("echo a word | rev\n")
+    term.wait_for("drow a")
