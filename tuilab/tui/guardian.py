@@ -8,8 +8,9 @@ import termios
 from collections.abc import Callable
 from typing import Any
 
-# Everything that the screens may have switched on: keyboard protocol, mouse, focus, paste, resize reports, other screen.
-RESTORE = b"\x1b[<u" + b"".join(
+# What was begun is ended first: CAN ends a sequence, ST a string; some terminals know no other end of the one, or of the other.
+# Then everything that the screens may have switched on: keyboard protocol, mouse, focus, paste, resize reports, other screen.
+RESTORE = b"\x18\x1b\\\x1b[<u" + b"".join(
     b"\x1b[?%dl" % mode for mode in (1000, 1002, 1003, 1006, 1015, 1016, 1004, 2004, 2026, 2048, 1049)
 ) + b"\x1b[?7h\x1b[?25h\x1b[0m"  # fmt: skip
 
@@ -64,12 +65,18 @@ def _wait_and_restore(terminal: int, ear: int, before: Any) -> None:
         word = os.read(0, 1)
         if word == b"!" or (not word and _are_screens_open(1)):
             termios.tcsetattr(1, termios.TCSANOW, before)
-            poll = select.poll()
-            poll.register(1, select.POLLOUT)
-            poll.poll(_PATIENCE_MS)
-            os.write(1, RESTORE)
+            _write(RESTORE)
     finally:
         os._exit(0)
+
+
+def _write(rest: bytes) -> None:
+    """Write to a terminal that may take little at a time, or nothing for long."""
+    room = select.poll()
+    room.register(1, select.POLLOUT)
+    while rest and room.poll(_PATIENCE_MS):
+        with contextlib.suppress(BlockingIOError):
+            rest = rest[os.write(1, rest) :]
 
 
 def _are_screens_open(terminal: int) -> bool:

@@ -64,16 +64,19 @@ class TextPane(Pane):
         if lines != self._shown:
             self._shown = lines
             self._text.update(Content("\n").join(lines))
-            self._follow()
 
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Note whether the end is shown; while lines come faster than they are laid out it is not, and nobody has left it."""
-        super().watch_scroll_y(old_value, new_value)
-        self._is_left = new_value < self.max_scroll_y
+    def watch_virtual_size(self) -> None:
+        """Follow when the lines have been laid out, not when they are given: which comes first is not certain."""
+        self._follow()
 
     def on_resize(self) -> None:
         self._follow()
 
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Note whether the end is shown; that there are more lines since does not mean that the user has left it."""
+        super().watch_scroll_y(old_value, new_value)
+        self._is_left = new_value < self.max_scroll_y
+
     def _follow(self) -> None:
         if self.is_followed and not self._is_left:
-            self.scroll_end(animate=False)
+            self.call_next(self.scroll_end, animate=False, immediate=True)
