@@ -887,7 +887,6 @@ def test_nothing_in_a_scenarios_source_or_path_steers_the_terminal(site: Site, e
     until(lambda: not site.living())
 
 
-@pytest.mark.xfail(reason="cli/run.py shows labels and choices, cli/verify.py the folder, without text.show")
 @pytest.mark.parametrize("verb", ["run", "verify"])
 def test_help_and_verify_do_not_steer_the_terminal(site: Site, evil_file: Path, verb: str) -> None:
     root = f"{site.folder}/{RAW}"
