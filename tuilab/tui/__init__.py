@@ -1,7 +1,6 @@
 """The screens: `start` opens them in this terminal and returns when the user leaves."""
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +34,6 @@ def start(
 
     The guardian is forked before anything else, while this process is small and has one thread.
     """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an exception in the middle of an import may be lost, and its lock kept
     from tuilab.tui.guardian import guard
 
     dismiss = guard(sys.stdout.fileno())
