@@ -1,6 +1,7 @@
 """The screens: `start` opens them in this terminal and returns when the user leaves."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ def start(
 
     The guardian is forked before anything else, while this process is small and has one thread.
     """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the screens can leave in order
     from tuilab.tui.guardian import guard
 
     dismiss = guard(sys.stdout.fileno())

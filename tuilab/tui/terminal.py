@@ -272,6 +272,7 @@ def leave_on_signals(leave: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
         loop.add_signal_handler(number, leave, number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 async def _nothing() -> None:
