@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import struct
+import sys
 import termios
 import threading
 import time
@@ -423,6 +424,31 @@ def test_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site: Si
     check(site, run_dir, "succeeded")
 
 
+def test_sent_to_the_background_it_stops_again_and_comes_back_when_it_is_asked(site: Site, window: Window, go: Path) -> None:
+    tmux = window("bash", "--norc", "-i")
+    tmux.keys(f"{TUILAB} run {write_scenario(site.folder, WAITS)}", "Enter")
+    run_dir = reach_stage(site, "on")
+    until(lambda: tmux.shows("running", "half"))
+    tmux.keys("C-z")
+    until(lambda: tmux.shows("Stopped"))
+    tmux.keys("clear; bg", "Enter")
+    until(lambda: tmux.shows("tuilab run", "&"))
+    until(lambda: front_of(site).status() == psutil.STATUS_STOPPED)
+    tmux.keys("jobs; echo a word | rev", "Enter")
+    until(lambda: tmux.shows("Stopped", "drow a"))
+    in_the_background = tmux.picture()
+    tmux.keys("fg", "Enter")
+    until(lambda: tmux.shows("running", "half") and is_whole(tmux.picture()))
+    go.touch()
+    until(lambda: tmux.shows("succeeded", "the last stage"))
+    tmux.keys("q")
+    until(lambda: tmux.shows("Its result: tuilab attach", "drow a"))
+
+    assert "running" not in in_the_background
+    tmux.keys("exit", "Enter")
+    check(site, run_dir, "succeeded")
+
+
 def test_y_copies_into_the_buffer_of_tmux(site: Site, window: Window, go: Path) -> None:
     tmux = window(TUILAB, "run", str(write_scenario(site.folder, WAITS)))
     run_dir = reach_stage(site, "on")
@@ -460,6 +486,40 @@ def test_a_tmux_that_hangs_does_not_hold_up_the_run(site: Site, window: Window, 
     until(lambda: tmux.shows("succeeded", "the last line"))
 
     check_leaving(site, tmux, run_dir)
+
+
+CUTS = {
+    "nothing": "",
+    "an escape": "\x1b",
+    "a begin": "\x1b[",
+    "a colour": "\x1b[38;2;1",
+    "a string": "\x1b]22;poi",
+    "half a character": "\xe2\x96",
+}
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
+def test_killed_in_the_middle_of_a_sequence_it_leaves_a_terminal_that_works(site: Site, window: Window, cut: str) -> None:
+    path = site.folder / "cut.py"
+    path.write_text(f"""
+import os, signal, termios
+from tuilab.tui.guardian import Guardian
+Guardian(1).note(True)
+modes = termios.tcgetattr(0)
+modes[3] &= ~(termios.ISIG | termios.ECHO | termios.ICANON)
+termios.tcsetattr(0, termios.TCSANOW, modes)
+os.write(1, b"\\x1b[?1049h" + {cut!r}.encode("latin-1"))
+os.kill(os.getpid(), signal.SIGKILL)
+""")
+    tmux = window("bash", "--norc", "-i", PS1="> ")
+    tmux.keys(f"{sys.executable} -P {path}; touch {site.folder}/killed", "Enter")
+    until((site.folder / "killed").exists)
+    until(lambda: tmux.ask("display", "-p", "#{alternate_on}") == "0\n")
+    tmux.keys("echo a word | rev", "Enter")
+    until(lambda: tmux.shows("drow a"))
+
+    assert "[<u" not in tmux.picture() and "[?1" not in tmux.picture()
+    tmux.keys("exit", "Enter")
 
 
 @pytest.mark.parametrize("kind, is_true", [("truecolor", True), ("", False)])

@@ -36,9 +36,9 @@ def start(
     The guardian is forked before anything else, while this process is small and has one thread.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the screens can leave in order
-    from tuilab.tui.guardian import guard
+    from tuilab.tui.guardian import Guardian
 
-    dismiss = guard(sys.stdout.fileno())
+    guardian = Guardian(sys.stdout.fileno())
     from tuilab.tui import settings
     from tuilab.tui.app import TuilabApp
     from tuilab.tui.desk import Desk
@@ -46,10 +46,11 @@ def start(
 
     desk = Desk(root, folders, settings.load(), fps)
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
+    app.on_terminal_taken = guardian.note
     try:
         code = app.run()
     finally:
-        dismiss(app.is_terminal_given_back)
+        guardian.dismiss()
     if app.return_code and code is None:
         raise ScenarioError("the screens failed (above); that is a mistake of tuilab. Runs go on: tuilab runs")
     if app.is_terminal_given_back:

@@ -9,6 +9,7 @@ import contextvars
 import signal
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 from rich.segment import Segment, Segments
@@ -33,6 +34,7 @@ class PacedApp(App[ReturnType]):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(driver_class=Terminal, **more)
+        self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # and given back
         self._frames: Frames | None = None
         self._is_due = False
         self._drawn = 0.0

@@ -46,6 +46,7 @@ class Terminal(LinuxDriver):
         self.bytes_sent = 0
         self.round_trip_s = 0.0  # of the last frame that was answered
         self.is_given_back = True  # whether the terminal was told everything that leaves it as it was
+        self._tell_taken: Callable[[bool], None] = app.on_terminal_taken
         self._out = open_again(1)
         self._lock = threading.RLock()  # the reading thread and signal handlers write, too
         self._waiting = b""
@@ -93,6 +94,7 @@ class Terminal(LinuxDriver):
         self._is_leaving = False
         self._answers_expected = 1  # to the question that starting asks
         self._asked = self._started = time.monotonic()
+        self._tell_taken(True)
         super().start_application_mode()  # type: ignore[no-untyped-call]
         if self._must_signal_resume:  # continued in the background: the terminal is the shell's
             self._is_leaving = True
@@ -117,6 +119,8 @@ class Terminal(LinuxDriver):
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
         self.is_given_back = self._push(0 if self._is_stuck else _LAST_WORDS_S)
+        if self.is_given_back:
+            self._tell_taken(False)
         self._waiting = b""
 
     def _take_question_back(self) -> None:
