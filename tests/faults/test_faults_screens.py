@@ -48,8 +48,12 @@ while not os.path.exists(os.environ["GO"]):
     time.sleep(0.002)
 print("the last line")
 """
-SOON_S = 2.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # two seconds on a box that has a core for us
 Open = Callable[..., Terminal]
+
+
+def soon_s() -> float:
+    """Return for how long something that takes two seconds may take on a box that has other work, too."""
+    return 5.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 @pytest.fixture
@@ -130,7 +134,7 @@ def test_killing_the_ssh_client_ends_the_front_and_not_the_run(site: Site, ssh: 
     term.wait_for("running", "probe")
     term.process.kill()
 
-    until(lambda: is_gone(site), patience_s=SOON_S)
+    until(lambda: is_gone(site), patience_s=soon_s())
     assert look(run_dir).state == "running"
     again = screens(command=ssh_command(ssh, "attach"))
     again.wait_for("running", "on", "half")
@@ -175,7 +179,7 @@ def test_a_frozen_link_that_is_cut_ends_the_front_and_not_the_run(site: Site, ss
     wait_for_points(run_dir, 500)
     term.process.kill()
 
-    until(lambda: is_gone(site), patience_s=SOON_S)
+    until(lambda: is_gone(site), patience_s=soon_s())
     wait_for_points(run_dir, 100)
     go.touch()
     check(site, run_dir, "succeeded")
@@ -202,7 +206,7 @@ def test_a_front_whose_terminal_is_gone_leaves(
     if is_stopped:
         front.send_signal(signal.SIGCONT)
 
-    until(lambda: is_gone(site), patience_s=SOON_S)
+    until(lambda: is_gone(site), patience_s=soon_s())
     assert look(run_dir).state == "running"
     go.touch()
     check(site, run_dir, "succeeded")
@@ -246,7 +250,7 @@ def test_a_front_whose_terminal_takes_nothing_can_be_ended(site: Site, screens: 
     fill(term)
     term.process.send_signal(signal.SIGTERM)
 
-    assert term.process.wait(1 + SOON_S) == 130
+    assert term.process.wait(soon_s()) == 130
     term.read_again()
     until(term.is_restored)
     until(lambda: is_gone(site))
@@ -264,7 +268,7 @@ def test_a_run_can_be_stopped_and_left_while_the_terminal_takes_nothing(site: Si
     until(lambda: look(run_dir).state == "stopped")
     term.type("q")
 
-    assert term.process.wait(1 + SOON_S) == 0
+    assert term.process.wait(soon_s()) == 0
     term.read_again()
     until(term.is_restored)
     check(site, run_dir, "stopped")
@@ -467,7 +471,7 @@ def test_a_pane_of_tmux_that_is_killed_ends_the_front_and_not_the_run(site: Site
     until(lambda: tmux.shows("running", "half"))
     tmux.ask("kill-pane", check=False)
 
-    until(lambda: is_gone(site), patience_s=SOON_S)
+    until(lambda: is_gone(site), patience_s=soon_s())
     assert look(run_dir).state == "running"
     go.touch()
     check(site, run_dir, "succeeded")
@@ -691,7 +695,7 @@ def test_a_flood_of_keys_stays_in_the_terminal(site: Site, screens: Open, go: Pa
     grown = front.memory_info().rss - memory
     front.send_signal(signal.SIGTERM)
 
-    assert term.process.wait(1 + SOON_S) == 130
+    assert term.process.wait(soon_s()) == 130
     assert grown < 20e6
     go.touch()
     check(site, run_dir, "succeeded")
@@ -980,10 +984,10 @@ def test_ctrl_c_while_the_screens_load_leaves_no_trace(site: Site, screens: Open
     loading_s = time.monotonic() - began
     term.type("q")
     term.wait()
-    for number in range(10):
+    for number in range(7):
         term = screens("attach", run_dir.name)
         until(lambda: catches(term.process.pid, signal.SIGALRM))  # noqa: B023  # before that Ctrl-C is the interpreter's
-        time.sleep(loading_s * number / 9)  # the moment
+        time.sleep(loading_s * number / 6)  # the moment
         term.process.send_signal(signal.SIGINT)
 
         assert term.wait() == 130

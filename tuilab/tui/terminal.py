@@ -96,8 +96,9 @@ class Terminal(LinuxDriver):
         self._asked = self._started = time.monotonic()
         self._tell_taken(True)
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        if self._must_signal_resume:  # continued in the background: the terminal is the shell's
-            self._is_leaving = True
+        if self._must_signal_resume or self._key_thread is None:  # in the background: the terminal is the shell's
+            self._must_signal_resume = self._is_leaving = True
+            self._tell_taken(False)
             return
         self._loop.call_soon_threadsafe(self.on_start)
 
@@ -158,8 +159,10 @@ class Terminal(LinuxDriver):
 
         Textual would take the modes of the open screens for those that the terminal is to be left with.
         """
-        if self._is_gone or self._app._exit or not self._auto_restart or self._key_thread is None:
+        if self._is_gone or self._app._exit or not self._auto_restart:
             return
+        if self._key_thread is None and not self._must_signal_resume:
+            return  # not open yet
         if not self._must_signal_resume:
             self.suspend_application_mode()
         self.resume_application_mode()
