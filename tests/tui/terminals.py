@@ -61,6 +61,7 @@ class Terminal:
         self._is_reading = True
         self._is_closed = False
         self._begun = b""
+        self.delay_s = 0.0  # the longest that anything was on its way over a slow link
         self.sent = bytearray()
         self._set_size(columns, rows)
         self.before = termios.tcgetattr(theirs)
@@ -196,9 +197,10 @@ class Terminal:
             if not self._link:
                 time.sleep(0.005)
                 continue
-            data = self._link[0][1]
+            left, data = self._link[0]
             time.sleep(len(data) / self._limit)
             self._arrive(data)
+            self.delay_s = max(self.delay_s, time.monotonic() - left)
             self._link.popleft()
 
     def _arrive(self, data: bytes) -> None:
