@@ -2,7 +2,10 @@
 
 import gc
 
+from tuilab import interrupts
+
 gc.disable()  # a front is short-lived or mostly idle; collecting while modules load costs a tenth of the start
+interrupts.heed()
 
 from tuilab.cli import main  # noqa: E402
 

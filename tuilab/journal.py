@@ -14,6 +14,7 @@ import os
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic_ns
@@ -73,12 +74,15 @@ class Writer:
 
     def sync(self) -> bool:
         """Ask the disk to keep what was written; one that cannot says so in `trouble`."""
-        try:
-            os.fdatasync(self._fd)
-        except OSError as problem:
-            self.trouble = self.trouble or f"the disk did not confirm what was written: {problem.strerror}"
-            return False
-        return True
+        return self._sync(self._fd)
+
+    def sync_all(self) -> bool:
+        """Ask the disk to keep all streams of the run: who wrote them may have been killed before asking."""
+        is_kept = True
+        for path in self._path.parent.glob("*.jsonl"):
+            with suppress(OSError), open(open_regular(path), "rb") as stream:
+                is_kept = self._sync(stream.fileno()) and is_kept
+        return is_kept
 
     def is_in_place(self) -> bool:
         """Say whether the stream is still what its name leads to: writing into a removed file succeeds silently."""
@@ -119,6 +123,14 @@ class Writer:
             return self._lose(problem.strerror or str(problem))
         finally:
             self._is_busy = False
+
+    def _sync(self, fd: int) -> bool:
+        try:
+            os.fdatasync(fd)
+        except OSError as problem:
+            self.trouble = self.trouble or f"the disk did not confirm what was written: {problem.strerror}"
+            return False
+        return True
 
     def _lose(self, why: str) -> bool:
         if self._fd < 0:

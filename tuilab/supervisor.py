@@ -56,6 +56,7 @@ class Supervisor:
             self.journal.append(capture.report())
         if leftovers:
             state, reason = "unkillable", "could not be ended: " + ", ".join(leftovers)
+        self.journal.sync_all()  # so that a record with an end has lost nothing; a disk that cannot is named by what follows
         self._enter(state, reason)
 
     # ---- workers and arms

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -546,6 +547,85 @@ def test_a_power_cut_keeps_what_the_disk_confirmed(site: Site) -> None:
         subprocess.run(["umount", "--lazy", site.root], check=True)
 
 
+Moment = dict[str, tuple[int, int]]  # of each stream: the bytes that the disk has confirmed, and those that were written
+
+
+def moments(calls: str) -> Iterator[Moment]:
+    """Yield what was on the disk for sure, and what may have been, after each write and sync that strace has seen."""
+    now: Moment = {}
+    asked: dict[str, tuple[str, int]] = {}  # by thread: a call that has not returned, and what was written when it began
+    for row in calls.splitlines():
+        thread, _, call = row.partition(" ")
+        if begun := re.match(r"(write|fdatasync)\(\d+<[^>]*/journal/([^>]*\.jsonl)>", call.strip()):
+            asked[thread] = begun[0], now.get(begun[2], (0, 0))[1]
+        done = re.search(r"= (\d+)$", call)
+        if thread not in asked or not done:
+            continue
+        name, written = asked.pop(thread)
+        stream = name.rpartition("/")[2].rstrip(">")
+        kept, _ = now.get(stream, (0, 0))
+        now[stream] = (written, now.get(stream, (0, 0))[1]) if name.startswith("fdata") else (kept, written + int(done[1]))
+        yield dict(now)
+
+
+def what_is_left(moment: Moment, data: dict[str, bytes], chance: random.Random) -> Iterator[dict[str, bytes]]:
+    """Yield what a disk may hold after a power cut: of each stream all that was confirmed, and any part of the rest."""
+    yield {stream: data[stream][:kept] for stream, (kept, _) in moment.items()}
+    yield {stream: data[stream][:written] for stream, (_, written) in moment.items()}
+    for _ in range(3):
+        yield {stream: data[stream][: chance.randint(*span)] for stream, span in moment.items()}
+    yield {stream: data[stream][:kept] + bytes(written - kept) for stream, (kept, written) in moment.items()}
+
+
+@pytest.mark.usefixtures("has_strace")
+@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)"], ids=["in order", "killed"])
+def test_a_power_cut_at_any_moment_loses_only_what_the_disk_had_not_confirmed(site: Site, tmp_path: Path, end: str) -> None:
+    body = f"""
+for step in range(8): lab.log(step, half=step / 2)
+lab.artifact("a.txt", "kept")
+lab.claim("one is one", True)
+time.sleep(0.6)
+{end}
+"""
+    calls = site.folder / "calls"
+    strace = ("strace", "-f", "-y", "-s", "0", "-o", str(calls), "-e", "trace=write,fdatasync")
+    supervise(site, order_for(site, write_scenario(site.folder, body)), *strace)
+    until(lambda: not site.living())
+    run_dir = latest(site)
+    whole = items_of(run_dir)
+    data = {stream: (run_dir / "journal" / stream).read_bytes() for stream in whole}
+    (*_, last) = every = list(moments(calls.read_text()))
+    copy = Path(shutil.copytree(run_dir, tmp_path / "cut" / run_dir.name))
+    chance = random.Random(7)
+
+    assert {stream: written for stream, (_, written) in last.items()} == {stream: len(data[stream]) for stream in data}
+    assert all(kept == written for kept, written in last.values())  # a run that has an end has lost nothing
+    for moment in every:
+        for left in what_is_left(moment, data, chance):
+            check_what_is_left(copy, left, whole, {stream: kept for stream, (kept, _) in moment.items()}, data)
+
+
+def check_what_is_left(
+    copy: Path, left: dict[str, bytes], whole: dict[str, dict[int, Any]], kept: dict[str, int], data: dict[str, bytes]
+) -> None:
+    """All that was confirmed is read back and nothing else than was written; a run that has lost its end is lost."""
+    shutil.rmtree(copy / "journal")
+    (copy / "journal").mkdir(mode=0o700)
+    for stream, content in left.items():
+        (copy / "journal" / stream).write_bytes(content)
+    found = items_of(copy)
+    seen = look(copy)
+    code, text = view("verify", copy.name, "--root", str(copy.parent))
+
+    for stream, items in found.items():
+        assert len(items) >= data[stream][: kept[stream]].count(b"\n")
+        assert repr(items) == repr({n: whole[stream][n] for n in range(len(items))})
+    has_end = seen.summary.is_over
+    assert seen.state == (seen.summary.state if has_end else "lost")
+    assert ("it is lost" in text) is not has_end
+    assert code == (ExitCode.DONE if has_end and left == data else ExitCode.REFUTED), text
+
+
 def test_a_read_only_folder_is_one_sentence_and_what_is_in_it_can_be_read(site: Site, small_disk: Path) -> None:
     path = write_scenario(site.folder, "lab.log(0, half=0.0)")
     site.run("run", str(path), "--headless", "--quiet")
@@ -887,7 +967,6 @@ def test_nothing_in_a_scenarios_source_or_path_steers_the_terminal(site: Site, e
     until(lambda: not site.living())
 
 
-@pytest.mark.xfail(reason="cli/run.py shows labels and choices, cli/verify.py the folder, without text.show")
 @pytest.mark.parametrize("verb", ["run", "verify"])
 def test_help_and_verify_do_not_steer_the_terminal(site: Site, evil_file: Path, verb: str) -> None:
     root = f"{site.folder}/{RAW}"

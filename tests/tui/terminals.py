@@ -21,15 +21,18 @@ from pathlib import Path
 import pyte
 
 from tests.conftest import TUILAB
+from tuilab.tui.guardian import RESTORE
 
 PATIENCE_S = 30.0
-_QUESTION = b"\x1b[?2026$p"
-_UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9]+\$p")  # modes and questions, which draw nothing
-_BEGUN = re.compile(rb"\x1b(\[[0-9;<>?=$]*)?$")  # a sequence whose end has not come yet
-# What the screens may send: pointer shape, colours, cursor moves, modes, questions about modes, the keyboard protocol.
+_QUESTION = b"\x1b[5n"
+_UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?=][0-9;]*[a-zA-Z]")  # modes, which draw nothing
+_BEGUN = re.compile(rb"\x1b(\[[0-9;<>?=]*)?$")  # a sequence whose end has not come yet
+# What the screens may send: pointer shape, colours, cursor moves, modes, the keyboard protocol, the question after a frame.
 ALLOWED = re.compile(
-    rb"(\x1b\]22;[a-z]*\x07|\x1b\[[0-9;]*m|\x1b\[[0-9]+;[0-9]+H|\x1b\[\?[0-9]+[hl]|\x1b\[[<>][0-9]*u|\x1b\[\?[0-9]+\$p|[\r\n]|[^\x00-\x1f\x7f])*"
+    rb"(\x1b\]22;[a-z]*\x07|\x1b\[[0-9;]*m|\x1b\[[0-9]+;[0-9]+H|\x1b\[\?[0-9]+[hl]|\x1b\[[<>][0-9]*u|\x1b\[5n|[\r\n]|[^\x00-\x1f\x7f])*"
 )
+# What the guardian sends, after whatever the end of the screens has cut short.
+_GIVEN_BACK = re.compile(rb"(\x1b(\](2(2(;[a-z]*)?)?)?|\[[<>?]?[0-9;]*)?)?" + re.escape(RESTORE))
 _UNSAFE = re.compile("[\x80-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 
 
@@ -58,6 +61,7 @@ class Terminal:
         self._is_reading = True
         self._is_closed = False
         self._begun = b""
+        self.delay_s = 0.0  # the longest that anything was on its way over a slow link
         self.sent = bytearray()
         self._set_size(columns, rows)
         self.before = termios.tcgetattr(theirs)
@@ -120,6 +124,12 @@ class Terminal:
             self.screen.resize(rows, columns)
         self._set_size(columns, rows)
 
+    @property
+    def frames(self) -> int:
+        """How many frames were sent: each ends with a question, and so does what is sent at the start."""
+        with self._lock:
+            return self.sent.count(_QUESTION)
+
     def wipe(self) -> None:
         """Forget what the screen shows, so that only what is drawn from here on is found."""
         with self._lock:
@@ -161,7 +171,8 @@ class Terminal:
 
     def strange(self) -> list[bytes]:
         """Return what was sent that the screens may not send: sequences, and characters that steer or mislead."""
-        sequences = [part[:40] for part in ALLOWED.sub(b"", bytes(self.sent)).split() if part]
+        sent = _GIVEN_BACK.sub(b"", bytes(self.sent), count=1)
+        sequences = [part[:40] for part in ALLOWED.sub(b"", sent).split() if part]
         return sequences + [char.encode() for char in _UNSAFE.findall(self.sent.decode(errors="replace"))]
 
     def close(self) -> None:
@@ -198,9 +209,10 @@ class Terminal:
             if not self._link:
                 time.sleep(0.005)
                 continue
-            data = self._link[0][1]
+            left, data = self._link[0]
             time.sleep(len(data) / self._limit)
             self._arrive(data)
+            self.delay_s = max(self.delay_s, time.monotonic() - left)
             self._link.popleft()
 
     def _arrive(self, data: bytes) -> None:
@@ -214,7 +226,7 @@ class Terminal:
         if self._answers:
             with contextlib.suppress(OSError):
                 for _ in range(data.count(_QUESTION)):
-                    os.write(self.ours, b"\x1b[?2026;2$y")
+                    os.write(self.ours, b"\x1b[0n")
 
 
 @contextlib.contextmanager

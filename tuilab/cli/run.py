@@ -13,6 +13,7 @@ from tuilab.errors import ExitCode, UsageError
 from tuilab.events import Scalar
 from tuilab.params import describe, parse
 from tuilab.scenario import Param, Scenario
+from tuilab.text import show
 
 _BASE: list[click.Parameter] = [
     click.Argument(["name"], shell_complete=options.complete_scenario),
@@ -47,12 +48,13 @@ class _ScenarioOption(click.Option):
         flag = f"--{param.name.replace('_', '-')}"
         names = [f"{flag}/--no-{flag[2:]}" if param.type == "bool" else flag, param.name]
         kind = click.Choice([str(c) for c in param.choices]) if param.choices else None
+        words = f"[{'|'.join(show(choice) for choice in param.choices)}]" if param.choices else param.type.upper()
         super().__init__(
             names,
             default=None,
             type=kind or (bool if param.type == "bool" else str),
-            metavar=None if param.choices or param.type == "bool" else param.type.upper(),
-            help=f"{param.label or param.name}; {describe(param)}.",
+            metavar=None if param.type == "bool" else words,
+            help=f"{show(param.label or param.name)}; {show(describe(param))}.",
         )
 
     def value(self, given: Any) -> Scalar:

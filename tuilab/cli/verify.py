@@ -7,7 +7,7 @@ from tuilab.cli import options
 from tuilab.errors import ExitCode
 from tuilab.integrity import examine
 from tuilab.judgement import RULE
-from tuilab.text import plural
+from tuilab.text import plural, show
 
 
 @click.command(
@@ -18,7 +18,7 @@ def command(run: str, root: str | None) -> int:
     found = examine(run_dir)
     counts = [plural(found.records, "record"), plural(found.streams, "stream"), plural(found.artifacts, "artifact")]
     rule = f" by rule {', '.join(sorted(found.rules))}" if found.rules else ""
-    click.echo(f"{run_dir}\n{', '.join(counts)}, {plural(found.verdicts, 'verdict')}{rule}")
+    click.echo(f"{show(run_dir)}\n{', '.join(counts)}, {plural(found.verdicts, 'verdict')}{rule}")
     for sentence in found.wrong:
         click.echo(f"wrong: {sentence}")
     if found.unchecked:

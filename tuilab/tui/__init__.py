@@ -1,6 +1,7 @@
 """The screens: `start` opens them in this terminal and returns when the user leaves."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,19 +35,21 @@ def start(
 
     The guardian is forked before anything else, while this process is small and has one thread.
     """
-    from tuilab.tui.guardian import guard
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the screens can leave in order
+    from tuilab.tui.guardian import Guardian
 
-    dismiss = guard(sys.stdout.fileno())
+    guardian = Guardian(sys.stdout.fileno())
     from tuilab.tui import settings
     from tuilab.tui.app import TuilabApp
     from tuilab.tui.desk import Desk
 
     desk = Desk(root, folders, settings.load(), fps)
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
+    app.on_terminal_taken = guardian.note
     try:
         code = app.run()
     finally:
-        dismiss(app.is_terminal_given_back)
+        guardian.dismiss()
     if app.return_code and code is None:
         raise ScenarioError("the screens failed (above); that is a mistake of tuilab. Runs go on: tuilab runs")
     if app.is_terminal_given_back and desk.started:

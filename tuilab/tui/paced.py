@@ -6,8 +6,10 @@ terminal has shown the last one, so that on a slow link frames are left out and 
 
 import asyncio
 import contextvars
+import signal
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 from rich.segment import Segment, Segments
@@ -22,6 +24,7 @@ from tuilab.tui.frames import Frames
 from tuilab.tui.terminal import Terminal, leave_on_signals
 
 _SHORTEST_S = 1 / 30  # between two frames
+_LAID_OUT_S = 0.1  # after another size of the terminal is told
 _RECHECK_S = 1.0  # for answers that are lost
 _SLOW_S = 0.5  # a frame that takes so long to arrive means a slow link
 
@@ -31,6 +34,7 @@ class PacedApp(App[ReturnType]):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(driver_class=Terminal, **more)
+        self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # and given back
         self._frames: Frames | None = None
         self._is_due = False
         self._drawn = 0.0
@@ -40,7 +44,11 @@ class PacedApp(App[ReturnType]):
     async def run_async(self, **more: Any) -> ReturnType | None:
         """Run until the user leaves; signals are heeded before there is anything to be given back."""
         leave_on_signals(self.heed_signal)
-        return await super().run_async(**more)
+        try:
+            return await super().run_async(**more)
+        finally:
+            for number in (signal.SIGTSTP, signal.SIGCONT):  # which the driver heeds, and nobody is left to
+                signal.signal(number, signal.SIG_DFL)
 
     def heed_signal(self, number: int) -> None:
         """Leave in order."""
@@ -76,8 +84,15 @@ class PacedApp(App[ReturnType]):
         self._frames = None
         self._mark()
 
+    def on_resize(self) -> None:
+        """Send the whole frame again when it is laid out: what arrived while the terminal had another size is out of place."""
+        self._frames = None
+        self.set_timer(_LAID_OUT_S, self._mark)
+
     async def settle(self) -> None:
         """Wait until what was typed has gone through the app, what has the focus, all around it, and the app again."""
+        if not self._screen_stack:
+            return
         around = (self.focused or self.screen).ancestors_with_self
         for pump in (self, *around, self):
             has_come = asyncio.Event()
@@ -136,11 +151,11 @@ class PacedApp(App[ReturnType]):
         except Exception as problem:
             self._handle_exception(problem)
             return
-        if self._frames is None:
-            self._frames = Frames(self.console._color_system, is_utf8=is_utf8_terminal())
-        if frame := self._frames.difference(lines):
+        frames = self._frames or Frames(self.console._color_system, is_utf8=is_utf8_terminal())
+        if frame := frames.difference(lines):
             x, y = self.screen.outer_size.clamp_offset(self.cursor_position)
             terminal.send_frame(f"{frame}\x1b[{y + 1};{x + 1}H")
+        self._frames = frames if self.screen.outer_size == terminal._get_terminal_size() else None  # else it will not fit
 
 
 def _is_taken_away(where: MessagePump) -> bool:

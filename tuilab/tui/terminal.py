@@ -1,8 +1,8 @@
 """The terminal as Textual's driver, made to survive what happens over SSH.
 
 Nothing here waits for the terminal: what it does not take at once is kept and sent when it can. Every frame ends with a
-question that the terminal answers (the mode report that Textual asks for at its start, too), so that we know when a frame has
-arrived at the far end of the link, not only in a buffer on the way.
+question that the terminal answers, so that we know when a frame has arrived at the far end of the link, not only in a buffer on
+the way.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -22,9 +23,9 @@ from textual.events import Key
 from tuilab.tui.guardian import open_again
 from tuilab.tui.typed import Typed
 
-_QUESTION = "\x1b[?2026$p"
-_ANSWER = re.compile(r"\x1b\[\?2026;\d\$y")
-_LONGEST_ANSWER = 11
+_QUESTION = b"\x1b[5n"  # are you well? the oldest question of all; some terminals print a part of those that they do not know
+_ANSWER = re.compile(r"\x1b\[0n")
+_LONGEST_ANSWER = 4
 _PATIENCE_S = 5.0  # an answer that is not there by then is lost, or the link is frozen
 _LONGEST_PATIENCE_S = 80.0  # on a frozen link, so that few frames are on their way when it thaws
 _STALLED_S = 1.0
@@ -45,6 +46,7 @@ class Terminal(LinuxDriver):
         self.bytes_sent = 0
         self.round_trip_s = 0.0  # of the last frame that was answered
         self.is_given_back = True  # whether the terminal was told everything that leaves it as it was
+        self._tell_taken: Callable[[bool], None] = app.on_terminal_taken
         self._out = open_again(1)
         self._lock = threading.RLock()  # the reading thread and signal handlers write, too
         self._waiting = b""
@@ -54,8 +56,10 @@ class Terminal(LinuxDriver):
         self._has_answered = False
         self._patience_s = _PATIENCE_S
         self._asked = 0.0
+        self._started = 0.0
         self._is_gone = False
         self._is_leaving = False
+        self._is_stuck = False  # took nothing when we left
 
     @property
     def is_ready(self) -> bool:
@@ -72,12 +76,13 @@ class Terminal(LinuxDriver):
         """Send a frame and ask whether it arrived; when the answer to the last one did not come, wait longer for this one."""
         if self._is_leaving:
             return
-        if self._answers_expected > 0 and self._has_answered:
-            self._answers_expected = 0
-            self._patience_s = min(self._patience_s * 2, _LONGEST_PATIENCE_S)
-        self._answers_expected = max(self._answers_expected, 0) + 1
-        self._asked = time.monotonic()
-        self.write(frame + _QUESTION)
+        with self._lock:
+            if self._answers_expected > 0 and self._has_answered:
+                self._answers_expected = 0
+                self._patience_s = min(self._patience_s * 2, _LONGEST_PATIENCE_S)
+            self._answers_expected = max(self._answers_expected, 0) + 1
+            self._asked = time.monotonic()
+            self.write(frame + _QUESTION.decode())
 
     def write(self, data: str) -> None:
         """Send as much as the terminal takes now, the rest when it can."""
@@ -88,48 +93,76 @@ class Terminal(LinuxDriver):
     def start_application_mode(self) -> None:
         self._is_leaving = False
         self._answers_expected = 1  # to the question that starting asks
-        self._asked = time.monotonic()
+        self._asked = self._started = time.monotonic()
+        self._tell_taken(True)
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        if self._must_signal_resume or self._key_thread is None:  # in the background: the terminal is the shell's
+            self._must_signal_resume = self._is_leaving = True
+            self._tell_taken(False)
+            return
         self._loop.call_soon_threadsafe(self.on_start)
 
     def disable_input(self) -> None:
-        """Ask nothing more, and let the answers that are on their way arrive: the shell would take them for something typed."""
-        self._is_leaving = True
-        deadline = self._asked + _LAST_ANSWER_S
-        while self._answers_expected > 0 and self._has_answered and not self._waiting and time.monotonic() < deadline:
+        """Ask nothing more, and let the answers that are on their way arrive: the shell would take them for something typed.
+
+        Where no answer has ever come, the terminal may be one that gives none, or far away.
+        """
+        if not self._is_leaving:
+            self._is_leaving = True
+            self._take_question_back()
+            self._is_stuck = not self._push(_LAST_WORDS_S)
+        deadline = (self._asked if self._has_answered else self._started) + _LAST_ANSWER_S
+        while self._answers_expected > 0 and not self._is_stuck and not self._is_gone and time.monotonic() < deadline:
             time.sleep(0.005)  # the reading thread takes them
         self._answers_expected = 0
         super().disable_input()
 
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
-        self.is_given_back = self._send_last_words()
+        self.is_given_back = self._push(0 if self._is_stuck else _LAST_WORDS_S)
+        if self.is_given_back:
+            self._tell_taken(False)
+        self._waiting = b""
 
-    def _send_last_words(self) -> bool:
+    def _take_question_back(self) -> None:
+        """Do not ask what has not been sent yet."""
+        with self._lock:
+            unasked = self._waiting.replace(_QUESTION, b"")
+            if unasked != self._waiting:
+                self._waiting = unasked
+                self._answers_expected -= 1
+
+    def _push(self, patience_s: float) -> bool:
         """Wait a moment for the terminal to take what was sent; return whether it did."""
-        deadline = time.monotonic() + _LAST_WORDS_S
+        deadline = time.monotonic() + patience_s
         while self._waiting and not self._is_gone and time.monotonic() < deadline:
             with selectors.DefaultSelector() as selector:
                 selector.register(self._out, selectors.EVENT_WRITE)
                 selector.select(0.1)
             with self._lock:
                 self._send()
-        is_sent, self._waiting = not self._waiting, b""
-        return is_sent
+        return not self._waiting
 
     def _sigtstp_application(self, *_: Any) -> None:
-        self._loop.call_soon_threadsafe(super()._sigtstp_application)  # not in the middle of whatever the signal interrupts
+        self._loop.call_soon_threadsafe(self._stop)  # not in the middle of whatever the signal interrupts
 
     def _sigcont_application(self, *_: Any) -> None:
         self._loop.call_soon_threadsafe(self._come_back)
+
+    def _stop(self) -> None:
+        """Give the terminal back and stop, unless we are about to leave, or have stopped."""
+        if not self._app._exit and not self._is_leaving:
+            super()._sigtstp_application()
 
     def _come_back(self) -> None:
         """Open the screens again; after a stop that came without a warning the terminal has not been given back yet.
 
         Textual would take the modes of the open screens for those that the terminal is to be left with.
         """
-        if self._is_gone or self._app._exit or not self._auto_restart or self._key_thread is None:
+        if self._is_gone or self._app._exit or not self._auto_restart:
             return
+        if self._key_thread is None and not self._must_signal_resume:
+            return  # not open yet
         if not self._must_signal_resume:
             self.suspend_application_mode()
         self.resume_application_mode()
@@ -150,11 +183,11 @@ class Terminal(LinuxDriver):
                     text = self._take_answers(decode(data))
                 found = [*(typed.feed(text) if text else ()), *typed.tick()]
                 for event in found:
+                    if self._is_leaving:
+                        break  # and have nobody wait: there may be answers to come
                     self.process_message(event)
                     if isinstance(event, Key) and event is not found[-1]:
                         self._wait_until_heard()
-                    if self.exit_event.is_set():
-                        return
 
     def _wait_until_heard(self) -> None:
         """Hold the next key of a burst back until this one has acted: it is meant for what has the focus then.
@@ -164,8 +197,12 @@ class Terminal(LinuxDriver):
         heard = asyncio.run_coroutine_threadsafe(self.settle(), self._loop)
         try:
             heard.result(_HEARD_S)
-        except TimeoutError:
+        except (TimeoutError, CancelledError):
             heard.cancel()
+
+    def _request_terminal_sync_mode_support(self) -> None:
+        """Ask the question of the frames instead: whether there are answers, and how soon."""
+        self.write(_QUESTION.decode())
 
     def _query_in_band_window_resize(self) -> None:
         """Ask for no reports of the size between the keys: the system tells it."""
@@ -189,13 +226,17 @@ class Terminal(LinuxDriver):
         rest, answers = _ANSWER.subn("", self._answer_begun + text)
         self._answer_begun = rest[-_LONGEST_ANSWER:]
         if answers:
+            self._note_answers(answers)
+        return _ANSWER.sub("", text)
+
+    def _note_answers(self, count: int) -> None:
+        with self._lock:
             self._has_answered = True
             self._patience_s = _PATIENCE_S
-            self._answers_expected -= answers
+            self._answers_expected -= count
             if self._answers_expected <= 0:
                 self.round_trip_s = time.monotonic() - self._asked
                 self._loop.call_soon_threadsafe(self.on_ready)
-        return _ANSWER.sub("", text)
 
     def _send(self) -> None:
         if self._is_gone:
@@ -238,6 +279,7 @@ def leave_on_signals(leave: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
         loop.add_signal_handler(number, leave, number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 async def _nothing() -> None:

@@ -54,6 +54,7 @@ class TextPane(Pane):
         super().__init__(title)
         self._text = Static(Content(""))
         self._shown: list[Content] | None = None
+        self._is_left = False  # by the user, who has scrolled away from its end
 
     def compose(self):  # type: ignore[no-untyped-def]
         yield self._text
@@ -61,8 +62,21 @@ class TextPane(Pane):
     def put(self, lines: list[Content]) -> None:
         """Show these lines, if they are others than before."""
         if lines != self._shown:
-            is_at_end = self.scroll_offset.y >= self.max_scroll_y
             self._shown = lines
             self._text.update(Content("\n").join(lines))
-            if self.is_followed and is_at_end:
-                self.scroll_end(animate=False)
+
+    def watch_virtual_size(self) -> None:
+        """Follow when the lines have been laid out, not when they are given: which comes first is not certain."""
+        self._follow()
+
+    def on_resize(self) -> None:
+        self._follow()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Note whether the end is shown; that there are more lines since does not mean that the user has left it."""
+        super().watch_scroll_y(old_value, new_value)
+        self._is_left = new_value < self.max_scroll_y
+
+    def _follow(self) -> None:
+        if self.is_followed and not self._is_left:
+            self.call_next(self.scroll_end, animate=False, immediate=True)
