@@ -34,6 +34,11 @@ def check_words(path: str) -> list[str]:
     return ["tuilab", "check", path]
 
 
+def root_option(root: Path) -> list[str]:
+    """Return the option that a command needs to find the runs; none where it finds them by itself."""
+    return [] if _is_usual(root) else ["--root", str(root)]
+
+
 def _option(param: Param, value: Value) -> list[str]:
     return option_words(param.name, value if isinstance(value, bool) else spelt(param, value))
 
@@ -42,7 +47,7 @@ def _folders(path: str, root: Path, folders: Sequence[str]) -> list[str]:
     """Return the options that say where scenario and runs are, where that is not the usual place."""
     homes = [folder for folder in folders if path.startswith(os.path.realpath(folder) + os.sep)]
     words = [word for folder in homes for word in ("--scenarios", os.fspath(folder))]
-    return words if _is_usual(root) else [*words, "--root", str(root)]
+    return [*words, *root_option(root)]
 
 
 def _is_usual(root: Path) -> bool:

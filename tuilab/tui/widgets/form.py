@@ -25,6 +25,7 @@ from tuilab.tui.widgets.field import Field
 class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
     """Edits a draft in place and says when it did."""
 
+    PLACE: ClassVar[str] = "form"
     DEFAULT_CSS = """
     Form { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
            scrollbar-color: $border; scrollbar-background: transparent; }
