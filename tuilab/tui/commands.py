@@ -8,8 +8,20 @@ from tuilab import places
 from tuilab.commands import line as line
 from tuilab.commands import option_words
 from tuilab.errors import TuilabError
-from tuilab.scenario import Param, Value
+from tuilab.scenario import Param, Scenario, Value
 from tuilab.tui.draft import BUDGET, Draft, spelt
+
+
+def chosen_line(draft: Draft | None, first: Scenario, root: Path, folders: Sequence[str] = ()) -> str:
+    """Return the command that runs a draft; without one, the topic of its first scenario."""
+    try:
+        if draft is None:
+            return line(topic_words(first.topic, first.path, root, folders))
+        if draft.scenario.error:
+            return line(check_words(draft.scenario.path))
+        return line(run_words(draft, root, folders))
+    except TuilabError:  # the form tells what is wrong
+        return line(["tuilab", "run", draft.scenario.id if draft else first.topic, "--help"])
 
 
 def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str]:
@@ -20,6 +32,7 @@ def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str
     words += ["--quick"] if draft.is_quick else []
     words += ["--repeat", str(draft.repeats)] if draft.repeats else []
     words += ["--budget", draft.text(BUDGET).strip()] if draft.budget_s else []
+    words += ["--timeout", f"{draft.timeout_s:g}"] if draft.timeout_s else []
     return words + _folders(draft.scenario.path, root, folders)
 
 

@@ -45,7 +45,7 @@ class RunPage(Page):
     BINDINGS = bindings("run")
     ALLOW_IN_MAXIMIZED_VIEW = "Heading, KeyBar"
     DEFAULT_CSS = """
-    RunPage.-maximized-view > .-maximized { height: 1fr; }
+    RunPage.-maximized-view Heading { dock: top; }
     """
 
     def __init__(self, run_dir: Path, *, is_replay: bool = False) -> None:

@@ -17,6 +17,7 @@ from tuilab.tui.widgets.series import ChartPane, MemoryPane, SeriesPane, names_o
 from tuilab.tui.widgets.timings import TimingsPane
 
 _MOST_SERIES = 6
+_MANY = 5  # panes, that need three rows
 _LEAST_ROW = 9  # lines that a chart needs
 _ROOMY_ROW = 8  # from so many lines on, rows share the height
 
@@ -32,10 +33,12 @@ class Panes(Container):
         super().__init__(id="panes")
         self._prediction = prediction
         self._panes: dict[str, Pane] = {}
+        self._run: tuple[RunSummary, bool] | None = None  # what is shown, and whether there is something to try next
 
     def show(self, run: Shown, view: View, try_next: TryNext) -> None:
         """Show a run, in the panes that it needs now; when it is over, what to try next."""
-        wanted = self._wanted(run.summary, has_notes=bool(run.is_over and try_next.text))
+        self._run = run.summary, bool(run.is_over and try_next.text)
+        wanted = self._wanted(*self._run)
         if list(wanted) != list(self._panes):
             self._arrange(wanted)
         for pane in self._panes.values():
@@ -45,8 +48,8 @@ class Panes(Container):
 
     def fit(self) -> None:
         """Share the room anew: there is more of it, or less."""
-        if self._panes:
-            self._arrange(self._spans([name for name in self._panes if name != "output"]))
+        if self._run is not None:
+            self._arrange(self._wanted(*self._run))
 
     def named(self, name: str) -> Pane | None:
         """Return the pane of a name, if there is one."""
@@ -66,20 +69,27 @@ class Panes(Container):
         """The charts in their order."""
         return [pane.chart for pane in self._panes.values() if isinstance(pane, ChartPane)]
 
-    def _wanted(self, summary: RunSummary, *, has_notes: bool) -> dict[str, int]:
+    def _wanted(self, summary: RunSummary, has_notes: bool) -> dict[str, int]:
         """Return the names of the panes in their order, each with the columns that it spans."""
         left = [f"series {name}" for name in names_of(summary)[:_MOST_SERIES]]
         left += ["timings"] if any(map(counted, summary.blocks.values())) else []
         left += ["pictures"] if summary.images else []
         left += ["notes"] if summary.texts or has_notes else []
+        if self._columns == 1:
+            return self._spans([*left[:1], "claims", "memory", *left[1:]])
         return self._spans([*left[:1], "memory", *left[1:2], "claims", *left[2:]])
 
     def _spans(self, order: Sequence[str]) -> dict[str, int]:
+        """Return the columns that each pane spans, so that no place stays empty."""
         columns = self._columns
         spans = dict.fromkeys(order, 1)
-        if free := -len(order) % columns:
+        if free := -(len(order) + self._is_tall(len(order))) % columns:
             spans["claims" if columns == 2 and len(order) < 4 else order[-1]] += free
         return {**spans, "output": columns}
+
+    def _is_tall(self, count: int) -> bool:
+        """Whether the claims, which are what the run is made for, take two rows."""
+        return self._columns > 1 and count >= _MANY
 
     @property
     def _columns(self) -> int:
@@ -88,18 +98,20 @@ class Panes(Container):
 
     def _arrange(self, wanted: dict[str, int]) -> None:
         """Put the panes in their places; those that there were keep what they show."""
+        is_tall = self._is_tall(len(wanted) - 1)
         for name in self._panes.keys() - wanted.keys():
             self._panes.pop(name).remove()
         for name, span in wanted.items():
             pane = self._panes.get(name) or self._make(name)
             pane.styles.column_span = span
+            pane.styles.row_span = 2 if name == "claims" and is_tall else 1
             if pane.parent is None:
                 self.mount(pane)
             self._panes[name] = pane
         self._panes = {name: self._panes[name] for name in wanted}
         order = {pane: place for place, pane in enumerate(self._panes.values())}
         self.sort_children(key=lambda child: order.get(child, len(order)))  # type: ignore[call-overload]
-        self._fit_rows(sum(wanted.values()) - wanted["output"])
+        self._fit_rows(sum(wanted.values()) - wanted["output"] + is_tall)
 
     def _make(self, name: str) -> Pane:
         kind, _, rest = name.partition(" ")
