@@ -299,6 +299,7 @@ class LabPage(Page):
     def on_pick_list_moved(self, event: PickList.Moved) -> None:
         if event.picker is self._catalogue:
             self._show_chosen()
+            self.show_keys()
 
     def on_pick_list_chosen(self, event: PickList.Chosen) -> None:
         self.action_run()

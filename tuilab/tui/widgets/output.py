@@ -27,7 +27,7 @@ class OutputPane(TextPane):
 
     def __init__(self) -> None:
         super().__init__("Output")
-        self._at: int | None = None  # the stage that the cursor is in
+        self.stage_at_cursor: int | None = None
 
     def show(self, run: Shown, view: View) -> None:
         at = _stage_at(run.summary, view.cursor_t)
@@ -40,9 +40,9 @@ class OutputPane(TextPane):
         lines += _failure_lines(run.summary)
         left_out = max(len(lines) - _LINES, 0)
         self.put(lines[left_out:] or [Content.styled("nothing printed", "$text-muted")])
-        if at is not None and at != self._at:
+        if at is not None and at != self.stage_at_cursor:
             self.call_after_refresh(self.scroll_to, y=max(at - left_out - 1, 0), animate=False)
-        self._at = at
+        self.stage_at_cursor = at
 
 
 def _stage_at(summary: RunSummary, t: int | None) -> int | None:
