@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -70,6 +70,7 @@ class LabPage(Page):
             yield Workbench(self.desk.settings.part)
 
     def on_mount(self) -> None:
+        self._lookout = Lookout(self, self.desk)
         self.desk.settings.has_seen_hint = True
         if not self._catalogue.go_to(self.desk.settings.scenario):
             self._catalogue.move_to(1)
@@ -95,10 +96,6 @@ class LabPage(Page):
     @property
     def _going_on(self) -> GoingLine:
         return self.query_one(GoingLine)
-
-    @cached_property
-    def _lookout(self) -> Lookout:
-        return Lookout(self, self.desk)
 
     @property
     def _past(self) -> list[PastRun]:

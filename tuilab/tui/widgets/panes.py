@@ -71,20 +71,20 @@ class Panes(Container):
 
     def _wanted(self, summary: RunSummary, has_notes: bool) -> dict[str, int]:
         """Return the names of the panes in their order, each with the columns that it spans."""
-        left = [f"series {name}" for name in names_of(summary)[:_MOST_SERIES]]
-        left += ["timings"] if any(map(counted, summary.blocks.values())) else []
-        left += ["pictures"] if summary.images else []
-        left += ["notes"] if summary.texts or has_notes else []
+        charts = [f"series {name}" for name in names_of(summary)[:_MOST_SERIES]]
+        charts += ["timings"] if any(map(counted, summary.blocks.values())) else []
+        rest = ["pictures"] if summary.images else []
+        rest += ["notes"] if summary.texts or has_notes else []
         if self._columns == 1:
-            return self._spans([*left[:1], "claims", "memory", *left[1:]])
-        return self._spans([*left[:1], "memory", *left[1:2], "claims", *left[2:]])
+            return self._spans([*charts[:1], "claims", "memory", *charts[1:], *rest])
+        return self._spans([*charts[:1], "memory", *charts[1:2], "claims", *charts[2:], *rest])
 
     def _spans(self, order: Sequence[str]) -> dict[str, int]:
         """Return the columns that each pane spans, so that no place stays empty."""
         columns = self._columns
         spans = dict.fromkeys(order, 1)
         if free := -(len(order) + self._is_tall(len(order))) % columns:
-            spans["claims" if columns == 2 and len(order) < 4 else order[-1]] += free
+            spans[order[-1]] += free
         return {**spans, "output": columns}
 
     def _is_tall(self, count: int) -> bool:
