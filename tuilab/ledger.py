@@ -79,16 +79,21 @@ def started_s(run: str) -> float | None:
 def read(run_dir: Path) -> Entry:
     """Return a line about a run as it is now; of one that cannot be read, why."""
     try:
-        summary = _read_short_streams(run_dir)
-        state = summary.state
-        if not summary.is_over and _is_abandoned(summary, run_dir.name):
-            summary = _read_short_streams(run_dir)  # it may have written its last words before it went
-            state = summary.state if summary.is_over else "lost"
+        summary, state = look(run_dir)
     except OSError as problem:
         return msgspec.structs.replace(from_name(run_dir.name), state="unreadable", reason=problem.strerror or str(problem))
     except TuilabError as problem:
         return msgspec.structs.replace(from_name(run_dir.name), state="unreadable", reason=str(problem))
     return _entry(run_dir, summary, state)
+
+
+def look(run_dir: Path) -> tuple[RunSummary, str]:
+    """Return what the short streams of a run tell, and its state; OSError or TuilabError when they cannot be read."""
+    summary = _read_short_streams(run_dir)
+    if summary.is_over or not _is_abandoned(summary, run_dir.name):
+        return summary, summary.state
+    summary = _read_short_streams(run_dir)  # it may have written its last words before it went
+    return summary, summary.state if summary.is_over else "lost"
 
 
 def load(root: Path) -> dict[str, Entry]:

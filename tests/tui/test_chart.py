@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from rich.color import ColorSystem
+from textual import events
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.strip import Strip
@@ -302,5 +303,25 @@ def test_no_points_yet_is_said_until_there_are_some() -> None:
 
         assert "no NVIDIA driver" in app.chart.picture_text
         assert app.chart.cursor_t is None
+
+    drive(body)
+
+
+class Deaf(Chart):
+    """Is never told its size, as happens to widgets that came while the screen scrolled."""
+
+    def on_resize(self, event: events.Resize) -> None:
+        event.prevent_default()
+
+
+def test_a_chart_is_drawn_at_its_first_size_though_nobody_told_it() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        chart = Deaf(symbols=BRAILLE)
+        chart.show_series([series(LOSSES)], title="loss")
+        await app.mount(chart)
+        await pilot.pause()
+        app.screen._compositor.render_strips()
+
+        assert "loss" in chart.picture_text
 
     drive(body)

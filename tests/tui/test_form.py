@@ -11,7 +11,7 @@ from tuilab import catalog, launch, source
 from tuilab.scenario import Scenario
 from tuilab.tui import commands, presets
 from tuilab.tui.desk import Desk
-from tuilab.tui.draft import BUDGET, GUESS, REPEAT, Draft
+from tuilab.tui.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
 from tuilab.tui.settings import Settings
 from tuilab.tui.widgets.field import Field
 from tuilab.tui.widgets.form import Form
@@ -89,7 +89,8 @@ def test_quick_changes_what_untouched_fields_say(fast: Scenario, root: Path) -> 
         ("scale", "nan", '"nan" is not a number (default 1.5)'),
         (REPEAT, "0", "0 is out of range; it takes 1..1000 (default 6)"),
         (BUDGET, "soon", "'soon' is not a duration; it takes 90s, 2m or 1.5h"),
-        (GUESS, "lots", '"lots" is not a number (default 0)'),
+        (GUESS, "lots", '"lots" is not a number'),
+        (TIMEOUT, "soon", "'soon' is not a duration; it takes 90s, 2m or 1.5h"),
         (REPEAT, "", ""),
         (GUESS, "1e3", ""),
     ],
@@ -152,7 +153,7 @@ def test_a_field_that_is_wrong_keeps_the_run_from_starting_and_takes_the_focus(f
         assert field(app, "rows").editor.has_focus
         assert "✗ 0 is out of range; it takes 1..2000 (default 500)" in app.text
         assert "✗ look at rows" in app.text
-        await pilot.press("7", "enter")
+        await pilot.press("7", "enter", "1", "0", "enter")  # the first run asks what is expected
         await settle(app, pilot)
         assert [order.params["rows"] for order in app.ordered] == [7]
 

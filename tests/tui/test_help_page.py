@@ -10,10 +10,16 @@ from tests.tui.made_up import HOSTILE, finished
 from tests.tui.screens import UNSAFE, opened, press, settle, text
 from tests.tui.screens import shown as shown_by
 from tuilab.scenario import Scenario
+from tuilab.tui.app import TuilabApp
 from tuilab.tui.keys import KEYS, shown
 from tuilab.tui.palette import Commands
+from tuilab.tui.screens.box import BoxPage
+from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.help import HelpPage
 from tuilab.tui.screens.history import HistoryPage
+from tuilab.tui.screens.lab import LabPage
+from tuilab.tui.screens.page import Page
+from tuilab.tui.screens.run import RunPage
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -49,6 +55,34 @@ async def test_help_scrolls_to_its_end_on_a_small_screen(root: Path, size: tuple
         await pilot.wait_for_animation()
 
         assert "[low, high]" in text(pilot)
+
+
+async def test_help_tells_the_keys_of_what_has_the_focus_first(root: Path) -> None:
+    async with opened(root, "f", "f1", size=(100, 60)) as pilot:
+        told = text(pilot)
+
+    assert told.index("Here: form") < told.index("Lab") < told.index("Everywhere")
+    assert "The field above." in told
+
+
+def test_every_key_of_every_place_is_told_in_words() -> None:
+    every = [(place, key) for place, keys in KEYS.items() for key in keys]
+
+    assert [place for place, key in every if not key.help.endswith(".")] == []
+    assert [place for place, key in every if key.is_in_footer and not key.word] == []
+
+
+@pytest.mark.parametrize(
+    ("place", "page"),
+    [("lab", LabPage), ("run", RunPage), ("history", HistoryPage), ("compare", ComparePage), ("box", BoxPage)],
+)
+def test_every_key_has_something_that_it_does(place: str, page: type[Page]) -> None:
+    actions = [key.action.partition("(")[0] for key in KEYS[place]]
+    own = {action for action in actions if not action.startswith("app.")}
+    of_app = {action.removeprefix("app.") for action in actions if action.startswith("app.")}
+
+    assert [action for action in sorted(own) if not hasattr(page, f"action_{action}")] == []
+    assert [action for action in sorted(of_app) if not hasattr(TuilabApp, f"action_{action}")] == []
 
 
 async def test_asking_for_help_in_help_opens_it_once(root: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, opened, press, said, text
-from tuilab import events, ledger
+from tuilab import events, ledger, notes
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
@@ -178,3 +178,73 @@ async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tu
 async def test_every_theme_can_show_it(three: Path, theme: str) -> None:
     async with opened(three, "h", theme=theme) as pilot:
         assert "row-reduce" in text(pilot)
+
+
+async def test_a_run_that_comes_while_one_looks_is_listed_by_itself(three: Path, now: float) -> None:
+    async with opened(three, "h") as pilot:
+        finished(three, {"a": "SUPPORTED"}, at_s=now, end="dddddd")
+        page = pilot.app.screen
+        assert isinstance(page, HistoryPage)
+        page._poll()
+        await press(pilot, "home")
+
+        assert [run[-6:] for run in page.runs.in_view] == ["dddddd", "cccccc", "bbbbbb", "aaaaaa"]
+
+
+async def test_nothing_is_listed_again_while_nothing_comes(three: Path) -> None:
+    async with opened(three, "h") as pilot:
+        page = pilot.app.screen
+        assert isinstance(page, HistoryPage)
+        page._poll()
+
+        assert [worker for worker in pilot.app.workers if worker.group == "list"] == []
+
+
+async def test_notes_and_tags_are_shown_and_found(three: Path) -> None:
+    run_dir = next(three.glob("*-bbbbbb"))
+    notes.add(run_dir, "looks [/b] good", tags=["baseline"])
+
+    async with opened(three, "h", "slash", *"#base", "enter", size=(160, 40)) as pilot:
+        shown = text(pilot)
+
+    assert "1 of 3 runs" in shown
+    assert "#baseline  “looks [/b] good”" in shown
+
+
+async def test_a_key_writes_a_page_about_the_marked_runs(three: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(three, "h", "e", "space", "space", "e") as pilot:
+        sentences = said(pilot)
+
+    written = sorted(path.name for path in tmp_path.glob("*.html"))
+    assert written == ["tuilab-2-runs-cccccc.html", "tuilab-softmax-cccccc.html"]
+    assert sentences[-1].endswith("tuilab-2-runs-cccccc.html about 2 runs")
+
+
+async def test_a_page_that_cannot_be_written_is_a_sentence(
+    three: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    async with opened(three, "h", "e") as pilot:
+        sentences = said(pilot)
+
+    assert sentences == ["the folder that tuilab was started in is gone; use tuilab report RUN -o FILE"]
+
+
+async def test_a_run_is_played_again_from_the_list(three: Path) -> None:
+    async with opened(three, "h", "R") as pilot:
+        page = pilot.app.screen
+
+        assert isinstance(page, RunPage)
+        assert not page.is_following
+
+
+async def test_escape_shows_all_runs_before_it_leaves(three: Path) -> None:
+    async with opened(three, "h", "slash", *"refuted", "enter", "escape") as pilot:
+        assert isinstance(pilot.app.screen, HistoryPage)
+        assert len(pilot.app.screen.runs.in_view) == 3
+        await press(pilot, "escape")
+
+        assert not isinstance(pilot.app.screen, HistoryPage)

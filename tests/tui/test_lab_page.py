@@ -2,16 +2,19 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
 from tests.tui.lab_screen import FAST, PLAIN, NotingApp, drive, settle, write
+from tests.tui.made_up import make_run, started
 from tuilab import events
 from tuilab.journal import Writer
 from tuilab.source import read as read_scenario
 from tuilab.tui.box_line import box_line
+from tuilab.tui.going_on import GoingOn
 from tuilab.tui.highlight import highlight
 from tuilab.tui.past import look, verdict_on
 from tuilab.tui.reading import lay_out
@@ -161,13 +164,116 @@ def test_a_file_that_cannot_be_used_says_why_and_how_to_check_it(folder: Path, r
 
 
 def test_enter_runs_the_scenario_with_its_defaults(folder: Path, root: Path) -> None:
+    record_run(root, verdict("the sum is right", "SUPPORTED"))
+
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("enter")
+        await settle(app, pilot)
 
         assert [(order.scenario, order.repeats, order.changed) for order in app.ordered] == [("fast", 6, [])]
         assert app.ordered[0].argv == ["run", "fast", "--scenarios", str(folder)]
 
     drive(body, folder, root)
+
+
+def test_before_its_first_run_a_scenario_asks_what_is_expected(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("enter")
+        await settle(app, pilot)
+        assert "How many times faster is it?" in app.text
+        await pilot.press("x", "enter")
+        await settle(app, pilot)
+        assert '"x" is not a number' in app.text
+        assert app.ordered == []
+        await pilot.press("backspace", "4", "enter")
+        await settle(app, pilot)
+        assert [order.scenario for order in app.ordered] == ["fast"]
+        assert app.desk.guesses == {"fast": "4"}
+
+    drive(body, folder, root)
+
+
+def test_whoever_expects_nothing_is_asked_once(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("enter", "escape")
+        await settle(app, pilot)
+        assert app.ordered == []
+        await pilot.press("enter", "enter", "enter")
+        await settle(app, pilot)
+        assert [order.scenario for order in app.ordered] == ["fast", "fast"]
+        assert app.desk.guesses == {"fast": ""}
+
+    drive(body, folder, root)
+
+
+def test_a_run_that_somebody_else_started_is_told_and_a_key_goes_there(
+    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    monkeypatch.setattr(NotingApp, "open_run", lambda app, run: opened.append(run))
+    root.mkdir()
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("a")
+        assert app.said == ["nothing runs at the moment"]
+        for end in ("aaaaaa", "bbbbbb"):
+            make_run(root, started(is_alive=True), events.StateChanged(state="running"), at_s=time.time(), end=end)
+        app.page._look_again()
+        await settle(app, pilot)
+        assert "● 2 runs  stability/softmax bbbbbb, stability/softmax aaaaaa  a goes to each in turn" in app.text
+        assert "a attach" in app.text
+        await pilot.press("a", "a", "a")
+
+    drive(body, folder, root)
+    assert [run.name[-6:] for run in opened] == ["bbbbbb", "aaaaaa", "bbbbbb"]
+
+
+def test_where_nothing_runs_and_nothing_came_nothing_is_read(root: Path) -> None:
+    record_run(root, verdict("the sum is right", "SUPPORTED"))
+    going_on = GoingOn(root)
+    found = going_on.look()
+
+    assert found == []
+    assert not going_on.has_changed()
+    record_run(root, name="20260103T030405000Z-fast-def456")
+    assert going_on.has_changed()
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ([], "enter run  / filter  p lesson"),
+        (["left"], "enter run all  space fold  / filter"),
+        (["r"], "enter open  m compare  / filter"),
+        (["f"], "enter run  ^p commands  esc list  f1 help"),
+        (["slash"], "enter to the list  ^p commands  esc show all  f1 help"),
+        (["c"], "enter run  n next claim  / filter"),
+    ],
+)
+def test_the_last_line_tells_what_the_keys_do_to_what_has_the_focus(
+    folder: Path, root: Path, keys: list[str], told: str
+) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press(*keys)
+        await settle(app, pilot)
+        assert app.text.splitlines()[-1].strip().startswith(told)
+
+    drive(body, folder, root)
+
+
+def test_the_newest_two_runs_of_a_scenario_are_compared(folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[list[str]] = []
+    monkeypatch.setattr(NotingApp, "open_compare", lambda app, runs: compared.append([run.name[-6:] for run in runs]))
+    for day, end in ((2, "aaaaaa"), (3, "bbbbbb"), (4, "cccccc")):
+        record_run(root, verdict("the sum is right", "SUPPORTED"), name=f"2026010{day}T030405000Z-fast-{end}")
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("m", "r", "down", "m", "down", "m")
+        await settle(app, pilot)
+        assert app.said == ["two runs of the scenario are needed to compare"]
+
+    drive(body, folder, root)
+    assert compared == [["bbbbbb", "cccccc"], ["aaaaaa", "bbbbbb"]]
 
 
 def test_enter_on_a_topic_runs_all_of_it_that_can_be_used(folder: Path, root: Path) -> None:

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from tests.tui.made_up import finished, make_run, started
 from tests.tui.pictures import COLOURS, compare, picture, recorded, screens, text_of
 from tuilab import processes, store
 from tuilab.events import RunStarted, StateChanged
 from tuilab.journal import Writer
 from tuilab.tui.app import TuilabApp
+from tuilab.tui.desk import Desk
+from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.run import RunPage
+from tuilab.tui.widgets.output import OutputPane
 from tuilab.tui.widgets.series import ChartPane
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
@@ -144,3 +148,88 @@ async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(tmp_path: Path)
         assert page.following.state == "lost"
         assert "mine/alone" in text_of(picture(app)).splitlines()[0]
         assert "! lost" in text_of(picture(app)).splitlines()[0]
+
+
+async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) -> None:
+    app = screens(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app, finished(tmp_path, {"a": "SUPPORTED"}))
+        shown = text_of(picture(app))
+        await pilot.press("1")
+        await pilot.pause()
+        lab = app.screen
+
+        assert "1 --tied 1000" in shown
+        assert "1 try next" in shown
+        assert isinstance(lab, LabPage)
+        assert lab.draft is not None and lab.draft.given == {"tied": 1000}
+
+
+async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(tmp_path: Path) -> None:
+    app = screens(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        page = await opened(pilot, app, recorded("tour", tmp_path))
+        page.panes.every[3].focus()
+        await pilot.press("z", "o")
+        await pilot.pause()
+        first = app.desk.settings.pane, app.desk.settings.is_zoomed, app.desk.settings.is_smooth
+    again = TuilabApp(Desk(tmp_path, [], app.desk.settings))
+    async with again.run_test(size=(120, 40)) as pilot:
+        page = await opened(pilot, again, next(tmp_path.glob("*-tour-*")))
+        await pilot.pause()
+        second = page.maximized, page.view.is_smooth
+        await pilot.press("0")
+        await pilot.pause()
+
+        assert first == ("claims", True, True)
+        assert second == (page.panes.named("claims"), True)
+        assert page.maximized is None
+        assert again.desk.settings.pane == ""
+
+
+async def test_tab_goes_from_pane_to_pane_while_one_fills_the_screen_and_escape_gives_it_back(tmp_path: Path) -> None:
+    app = screens(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        page = await opened(pilot, app, recorded("tour", tmp_path))
+        await pilot.press("tab", "z", "tab")
+        await pilot.pause()
+        shown = text_of(picture(app)).splitlines()
+        second = page.maximized
+        await pilot.press("escape")
+        await pilot.pause()
+
+        assert second is page.panes.every[1]
+        assert "journals/tour" in shown[0] and "esc back" in shown[-1]
+        assert page.maximized is None
+        assert app.screen is page
+
+
+async def test_the_stage_of_the_moment_under_the_cursor_is_marked(tmp_path: Path) -> None:
+    app = screens(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        page = await opened(pilot, app, recorded("tour", tmp_path))
+        await pilot.press("left")
+        await pilot.pause()
+        t = page.view.cursor_t
+        stages = page.following.summary.stages
+
+        assert t is not None
+        output = page.panes.named("output")
+        assert isinstance(output, OutputPane)
+        assert output.stage_at_cursor == max(number for number, stage in enumerate(stages) if stage.t <= t)
+
+
+async def test_the_keys_of_a_run_that_goes_on_are_others_than_of_one_that_is_over(tmp_path: Path) -> None:
+    app = screens(tmp_path)
+    over = finished(tmp_path, {"a": "SUPPORTED"}, name="nobody", end="aaaaaa")
+    going = make_run(tmp_path, started(is_alive=True), StateChanged(state="running"), at_s=time.time(), end="bbbbbb")
+    async with app.run_test(size=(120, 40)) as pilot:
+        told = []
+        for run_dir in (over, going):
+            await opened(pilot, app, run_dir)
+            await pilot.pause(0.6)
+            told.append(text_of(picture(app)).splitlines()[-1].strip())
+            await pilot.press("escape")
+
+        assert told[0].startswith("a again  space replay  e report")
+        assert told[1].startswith("s stop  space freeze  z zoom")

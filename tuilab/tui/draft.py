@@ -11,8 +11,10 @@ from tuilab.scenario import REPEATS, Param, Scenario, Value
 if TYPE_CHECKING:
     from tuilab.orders import RunOrder
 
-GUESS, REPEAT, BUDGET = "prediction?", "--repeat", "--budget"  # keys that no parameter can have
+GUESS, REPEAT, BUDGET, TIMEOUT = "prediction?", "--repeat", "--budget", "--timeout"  # keys that no parameter can have
 _GUESS = Param("prediction", "float", 0.0, label="the run tells how near it is")
+_DURATIONS = (BUDGET, TIMEOUT)
+_TIMEOUT = Param("timeout", "str", "", label="stop it when it takes longer than this: 90s, 2m, 1.5h")
 _BUDGET = Param("budget", "str", "", label="repeat until the claims are decided or so long: 90s, 2m, 1.5h")
 
 
@@ -29,7 +31,7 @@ class Draft:
         """Every field of the form, from top to bottom."""
         guess = {GUESS: _GUESS} if "Predict" in self.scenario.sections else {}
         own = {param.name: param for param in self.scenario.params}
-        return guess | own | {REPEAT: self._repeat_param, BUDGET: _BUDGET}
+        return guess | own | {REPEAT: self._repeat_param, BUDGET: _BUDGET, TIMEOUT: _TIMEOUT}
 
     def text(self, key: str) -> str:
         """Return what stands in a field."""
@@ -46,9 +48,9 @@ class Draft:
             return ""
         param = self.fields[key]
         try:
-            parse_duration(text) if key == BUDGET else parse(param, text)
+            parse_duration(text) if key in _DURATIONS else parse(param, text)
         except UsageError as problem:
-            return str(problem).removeprefix(f"{param.name}: ")
+            return str(problem).removeprefix(f"{param.name}: ").removesuffix(" (default 0)" if key == GUESS else "")
         return ""
 
     @property
@@ -80,15 +82,29 @@ class Draft:
     @property
     def budget_s(self) -> float | None:
         """The seconds that may be spent."""
-        return parse_duration(self.text(BUDGET)) if self.text(BUDGET).strip() else None
+        return self._duration(BUDGET)
+
+    @property
+    def timeout_s(self) -> float | None:
+        """The seconds after which the run is stopped."""
+        return self._duration(TIMEOUT)
+
+    def _duration(self, key: str) -> float | None:
+        return parse_duration(self.text(key)) if self.text(key).strip() else None
 
     def order(self, root: Path, argv: list[str]) -> "RunOrder":
         """Return the run as it is to be started."""
         from tuilab import launch
 
-        repeats, budget_s = self.repeats, self.budget_s
         return launch.order(
-            self.scenario, self.given, root=root, repeats=repeats, budget_s=budget_s, is_quick=self.is_quick, argv=argv
+            self.scenario,
+            self.given,
+            root=root,
+            repeats=self.repeats,
+            budget_s=self.budget_s,
+            is_quick=self.is_quick,
+            timeout_s=self.timeout_s,
+            argv=argv,
         )
 
     def clear(self) -> None:

@@ -1,5 +1,6 @@
 """Every key of every screen, once: the footer, `?`, the palette and the docs are made from this."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from textual.binding import Binding, BindingType
@@ -9,12 +10,13 @@ class Key(NamedTuple):
     """A key, what it does, and how that is told."""
 
     key: str  # as Textual names it
-    action: str
+    action: str  # empty where the key is bound by Textual itself, and only told here
     word: str  # in the footer
     help: str  # for `?`: a short sentence
     is_in_footer: bool = True
 
 
+# By place: a screen, what has the focus on it, or the state of what it shows. The more special place tells its keys first.
 KEYS: dict[str, tuple[Key, ...]] = {
     "lab": (
         Key("enter", "run", "run", "Run the scenario, or every scenario of the topic, with the form's values."),
@@ -23,18 +25,46 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("f", "show_part('form')", "form", "Fill in the form: parameters, repeats, prediction."),
         Key("c", "show_part('code')", "code", "Read the source, with the claims' lines marked."),
         Key("r", "show_part('runs')", "runs", "Past runs of the scenario."),
+        Key("a", "attach", "attach", "Go to the run that goes on; with several, to the next of them.", False),
         Key("k", "toggle_quick", "quick", "Smaller sizes, one process: an answer in seconds; again: the full sizes.", False),
+        Key("m", "compare", "compare", "Compare the two newest runs of the scenario.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
         Key("n", "next_claim", "next claim", "In the code: the next line that claims or races.", False),
         Key("right", "step_in", "open", "Open the topic; of a scenario, go to what is open on the right.", False),
         Key("left", "step_aside", "aside", "Back to the list; in the list, to the topic, and close it.", False),
         Key("escape", "step_out", "back", "Clear the filter, or back to the list.", False),
         Key("h", "app.open_history", "history", "All runs on this box."),
-        Key("b", "app.open_box", "box", "What this machine is.", False),
+        Key("b", "app.open_box", "box", "What this machine is."),
+    ),
+    "topic": (
+        Key("enter", "", "run all", "Run every scenario of the topic with its defaults, one after another."),
+        Key("space", "", "fold", "Close the topic, or open it."),
+    ),
+    "a run goes on": (Key("a", "", "attach", "Go to the run that goes on; with several, to the next of them."),),
+    "lesson": (Key("escape", "", "list", "Back to the list."),),
+    "form": (
+        Key("up", "", "", "The field above.", False),
+        Key("down", "", "", "The field below.", False),
+        Key("escape", "", "list", "Back to the list."),
+    ),
+    "choice": (
+        Key("right", "", "next", "The next of the words."),
+        Key("left", "", "", "The word before.", False),
+    ),
+    "code": (
+        Key("n", "", "next claim", "The next line that claims or races."),
+        Key("escape", "", "list", "Back to the list."),
+    ),
+    "past runs": (
+        Key("enter", "", "open", "Open the run: live when it goes on, else its record."),
+        Key("m", "", "compare", "Compare this run with the one before it."),
+        Key("escape", "", "list", "Back to the list."),
+    ),
+    "filter": (
+        Key("enter", "", "to the list", "Keep the filter and go to the list."),
+        Key("escape", "", "show all", "Take the filter away."),
     ),
     "run": (
-        Key("s", "stop", "stop", "Stop the run; again: at once."),
-        Key("space", "freeze", "freeze", "Hold the picture still while the run goes on; of a finished run: play or pause."),
         Key("z", "maximise", "zoom", "Fill the screen with the focused pane, and back."),
         Key("l", "toggle_log", "log", "Logarithmic or linear axis."),
         Key("o", "toggle_smooth", "smooth", "Smooth the lines; the raw ones stay behind."),
@@ -46,21 +76,55 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("shift+right", "move_cursor(10)", "", "Move the time cursor far on.", False),
         Key("plus", "zoom(0.5)", "", "Look closer along the axis.", False),
         Key("minus", "zoom(2.0)", "", "Look from further away.", False),
+        Key("up", "scroll_panes(-3)", "", "Scroll up.", False),
+        Key("down", "scroll_panes(3)", "", "Scroll down.", False),
+        Key("tab", "step_pane(1)", "", "The next pane, zoomed too.", False),
+        Key("shift+tab", "step_pane(-1)", "", "The pane before.", False),
+        Key("s", "stop", "stop", "Stop the run; again: at once.", False),
+        Key("space", "freeze", "freeze", "Hold the picture still; of a run that is over: play it, or pause.", False),
         Key("left_square_bracket", "speed(0.5)", "", "Replay at half the speed.", False),
         Key("right_square_bracket", "speed(2.0)", "", "Replay at twice the speed.", False),
         Key("comma", "seek(-0.05)", "", "In a replay: back.", False),
         Key("full_stop", "seek(0.05)", "", "In a replay: on.", False),
         Key("R", "replay", "replay", "Play a finished run again from its start.", False),
         Key("a", "again", "again", "Run the scenario again: back to its form with these values.", False),
+        Key("1", "try_next(1)", "", "What the lesson says to try next: its form, filled in.", False),
+        Key("2", "try_next(2)", "", "The second thing to try.", False),
+        Key("3", "try_next(3)", "", "The third.", False),
+        Key("e", "export", "report", "Write a page about the run into the current folder.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
+        Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
+    ),
+    "run that goes on": (
+        Key("s", "", "stop", "Stop the run; again: at once."),
+        Key("space", "", "freeze", "Hold the picture still while the run goes on."),
+    ),
+    "run that is frozen": (
+        Key("s", "", "stop", "Stop the run; again: at once."),
+        Key("space", "", "go on", "Show what happens again."),
+    ),
+    "run that is over": (
+        Key("a", "", "again", "Run the scenario again: back to its form with these values."),
+        Key("1", "", "try next", "What the lesson says to try next: its form, filled in."),
+        Key("space", "", "replay", "Play the run again from its start."),
+        Key("e", "", "report", "Write a page about the run into the current folder."),
+    ),
+    "replay": (
+        Key("space", "", "play/pause", "Play on, or pause."),
+        Key("comma", "", "back", "Back by a twentieth."),
+        Key("full_stop", "", "on", "On by a twentieth."),
+        Key("right_square_bracket", "", "faster", "Replay at twice the speed."),
+        Key("left_square_bracket", "", "slower", "Replay at half the speed."),
     ),
     "history": (
         Key("enter", "open", "open", "Open the run: live when it goes on, else its record."),
         Key("slash", "filter", "filter", "Narrow the list to what contains the words typed."),
         Key("space", "mark", "mark", "Mark the run, to compare or delete it with others."),
         Key("m", "compare", "compare", "Compare the marked runs, or this one with the last of its scenario."),
+        Key("e", "export", "report", "Write a page about the marked runs, or this one, into the current folder."),
         Key("d", "delete", "delete", "Delete the marked runs or this one, after a question."),
-        Key("s", "stop", "stop", "Stop the run; again: at once."),
+        Key("s", "stop", "stop", "Stop the run; again: at once.", False),
+        Key("R", "replay", "replay", "Play the run again, as it happened.", False),
         Key("u", "unmark", "unmark", "Take all marks away.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
         Key("up", "move(-1)", "", "The run above.", False),
@@ -69,17 +133,22 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("pagedown", "move_page(1)", "", "A page of runs down.", False),
         Key("home", "move(-1000000)", "", "The newest run.", False),
         Key("end", "move(1000000)", "", "The oldest run.", False),
+        Key("escape", "step_out", "back", "Show all runs again, else one step back out."),
     ),
+    "marked runs": (Key("u", "", "unmark", "Take all marks away."),),
+    "running run": (Key("s", "", "stop", "Stop the run; again: at once."),),
     "compare": (
         Key("z", "maximise", "zoom", "Fill the screen with the focused pane, and back."),
         Key("l", "toggle_log", "log", "Logarithmic or linear axis."),
         Key("n", "next_curve", "next curve", "The curves of the next series."),
+        Key("e", "export", "report", "Write a page about these runs into the current folder."),
         Key("y", "copy_command", "copy", "Copy the command line that does the same."),
-        Key("escape", "back", "back", "Out of the zoom, else one step back out.", False),
+        Key("escape", "back", "back", "Out of the zoom, else one step back out."),
     ),
     "box": (
         Key("r", "measure_again", "look again", "Look again at what this machine is."),
         Key("y", "copy_command", "copy", "Copy the command line that does the same."),
+        Key("escape", "app.step_back", "back", "One step back out."),
     ),
     "help": (Key("question_mark", "app.step_back", "close", "Back to where you were."),),
     "question": (
@@ -87,10 +156,15 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("n", "answer('no')", "no", "Leave it as it is."),
         Key("escape", "answer('no')", "no", "Leave it as it is."),
     ),
+    "prediction": (
+        Key("enter", "", "run", "Run it; without a number there is no prediction."),
+        Key("escape", "give_up", "not now", "Do not run it."),
+    ),
     "everywhere": (
         Key("ctrl+p", "app.command_palette", "commands", "Every command by its name."),
-        Key("question_mark", "app.open_help", "help", "The keys of what has the focus."),
         Key("escape", "app.step_back", "back", "One step back out.", False),
+        Key("question_mark", "app.open_help", "help", "The keys of what has the focus."),
+        Key("f1", "app.open_help", "help", "The same, while something is typed."),
         Key("q", "app.leave", "quit", "Leave; what runs goes on."),
         Key("tab", "app.focus_next", "", "The next pane.", False),
         Key("shift+tab", "app.focus_previous", "", "The pane before.", False),
@@ -112,12 +186,37 @@ _SHOWN = {
     "full_stop": ".",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "shift+left": "shift ←",
+    "shift+right": "shift →",
+    "shift+tab": "shift tab",
 }
+_IN_A_TEXT = {"space", "left", "right", "shift+left", "shift+right", "home", "end"}  # keys that a line of text takes itself
 
 
 def bindings(place: str) -> list[BindingType]:
     """Return the keys of a place as Textual wants them."""
-    return [Binding(key.key, key.action, key.word or key.help, show=key.is_in_footer) for key in KEYS[place]]
+    return [Binding(key.key, key.action, key.word or key.help, show=key.is_in_footer) for key in KEYS[place] if key.action]
+
+
+def keys_at(places: Sequence[str], *, is_typing: bool = False) -> list[Key]:
+    """Return the keys of some places and those that work everywhere; of a key, what the first place says.
+
+    While something is typed, the keys that would be typed, too, are none.
+    """
+    found: dict[str, Key] = {}
+    for place in (*places, "everywhere"):
+        for key in KEYS[place]:
+            found.setdefault(key.key, key)
+    return [key for key in found.values() if (not is_typed(key) if is_typing else key.key != "f1")]
+
+
+def is_typed(key: Key) -> bool:
+    """Say whether a line of text takes the key itself."""
+    return key.key in _IN_A_TEXT or (len(shown(key)) == 1 and shown(key).isascii())
 
 
 def shown(key: Key) -> str:

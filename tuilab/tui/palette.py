@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tuilab.tui.app import TuilabApp
 
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
+_ORDER = [key for keys in KEYS.values() for key in keys]
 
 
 class Commands(Provider):
@@ -51,8 +52,9 @@ class Commands(Provider):
                     yield Hit(score, told, partial(act, scenario), name)
 
     def _keys(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
-        place = getattr(self.screen, "PLACE", "")
-        for key in (*KEYS.get(place, ()), *KEYS["everywhere"]):
+        places: list[str] = getattr(self.screen, "places", list)()
+        keys = {key.action: key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action}
+        for key in sorted(keys.values(), key=_ORDER.index):
             if key.key not in _MOVES and key.action != "app.command_palette":
                 yield key, partial(self._do, key.action)
 

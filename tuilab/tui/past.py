@@ -12,6 +12,7 @@ from tuilab.errors import TuilabError
 
 if TYPE_CHECKING:
     from tuilab.events import RunStarted, VerdictReached
+    from tuilab.summary import RunSummary
 
 _GAP = re.compile(r"\{[^{}]*\}")
 NEWEST = 30  # runs that are looked at; History shows them all
@@ -53,19 +54,27 @@ def runs_of(scenario: str, root: Path) -> list[Path]:
 
 
 def look(run_dir: Path) -> PastRun:
-    """Return a run as it is now; one that cannot be read is lost."""
-    from tuilab.watch import Watch
+    """Return a run as it is now, without reading what its workers logged; one that cannot be read is lost."""
+    from tuilab import ledger
 
     try:
-        watch = Watch(run_dir)
-        while watch.refresh():
-            pass
-        state, summary = watch.state(), watch.summary
-        watch.close()
-    except TuilabError:
+        summary, state = ledger.look(run_dir)
+        verdicts = {text: claim.verdict for text, claim in summary.claims.items()}
+        return PastRun(run_dir, state, summary.run, summary.elapsed_s, verdicts, _lacks(run_dir, summary))
+    except (OSError, TuilabError):
         return PastRun(run_dir, "lost")
-    verdicts = {text: claim.verdict for text, claim in summary.claims.items()}
-    return PastRun(run_dir, state, summary.run, summary.elapsed_s, verdicts, summary.box_lacks)
+
+
+def _lacks(run_dir: Path, summary: "RunSummary") -> str:
+    """Return what this box had not: the reason of every verdict, or where there are none, what a worker said of it."""
+    from tuilab.watch import read_run
+
+    reached = [claim.verdict for claim in summary.claims.values() if claim.verdict]
+    if any(verdict.verdict != "NOT TESTABLE HERE" for verdict in reached):
+        return ""
+    if reached:
+        return next((verdict.why for verdict in reached if verdict.why), "")
+    return read_run(run_dir).box_lacks if summary.is_over else ""
 
 
 def began(run_dir: Path) -> str:

@@ -9,7 +9,7 @@ from tuilab import store
 from tuilab.errors import UsageError
 from tuilab.params import parse
 from tuilab.scenario import Param, Scenario
-from tuilab.tui.draft import BUDGET, REPEAT, Draft, is_option, spelt
+from tuilab.tui.draft import BUDGET, REPEAT, TIMEOUT, Draft, is_option, spelt
 from tuilab.tui.past import PastRun
 
 _CODE = re.compile(r"`(--[^`\n]{1,200})`")
@@ -57,6 +57,8 @@ def of_run(run: PastRun, scenario: Scenario) -> Preset | None:
         typed[BUDGET] = f"{run.run.budget_s:g}s"
     elif run.run.repeats != Draft(scenario, run.run.quick).fields[REPEAT].default:
         typed[REPEAT] = str(run.run.repeats)
+    if run.run.timeout_s:
+        typed[TIMEOUT] = f"{run.run.timeout_s:g}s"
     preset = Preset(f"run {store.short_id(run.run_dir.name)}", typed, run.run.quick)
     return preset if typed or run.run.quick else None
 

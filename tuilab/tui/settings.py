@@ -21,6 +21,10 @@ class Settings:
     scenario: str = ""  # the one chosen last
     part: str = "lesson"  # of the Lab screen that was open last
     symbols: str = ""  # braille, block or ascii; "": what the locale allows
+    pane: str = ""  # of the Run screen that had the focus last
+    is_zoomed: bool = False  # whether that pane fills the screen
+    is_smooth: bool = False  # lines of a run
+    is_timed: bool = False  # seconds along their axis, not steps
     has_seen_hint: bool = False
 
 

@@ -17,9 +17,9 @@ from tuilab.errors import TuilabError
 from tuilab.files import read_regular
 from tuilab.ledger import Entry
 from tuilab.series import Series
+from tuilab.tui.commands import root_option
 from tuilab.tui.keys import bindings
 from tuilab.tui.marks import plain
-from tuilab.tui.screens.history import root_option
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets import compared
 from tuilab.tui.widgets.chart import Chart
@@ -219,6 +219,9 @@ class ComparePage(Page):
             self.action_maximise()
         else:
             self.lab.action_step_back()
+
+    def action_export(self) -> None:
+        self.export(self._run_dirs)
 
     def reset_layout(self) -> None:
         """Show everything as at first."""

@@ -61,20 +61,26 @@ class HelpPage(Page):
             yield Sheet(id="marks")
 
     def on_mount(self) -> None:
-        title = Content.assemble(("tuilab", "bold"), "  help  ", (self._place and f"keys of {self._place}", "dim"))
+        below = self._below
+        places = below.places() if below else [self._place] if self._place in KEYS else []
+        title = Content.assemble(("tuilab", "bold"), "  help  ", (f"keys of {places[0]}" if places else "", "dim"))
         self.heading.show(title, Content.styled("esc closes", "dim"))
-        self.keybar.show_keys([*KEYS["help"], *(key for key in KEYS["everywhere"] if key.is_in_footer and key.word != "help")])
         command = Section(Content.styled("On the command line", "bold $text-primary"), [(plain(self.command(), 400),)])
-        keys = [_keys(f"Here: {self._place}", KEYS[self._place])] if KEYS.get(self._place) else []
+        keys = [_keys(f"Here: {place}" if at == 0 else place.capitalize(), KEYS[place]) for at, place in enumerate(places)]
         self.query_one("#keys", Sheet).show([*keys, _keys("Everywhere", KEYS["everywhere"]), command])
         self.query_one("#marks", Sheet).show(_marks())
         self.query_one("#body").focus()
 
     def command(self) -> str:
         """Return the command line of the screen below."""
+        return self._below.command() if self._below else "tuilab --help"
+
+    @property
+    def _below(self) -> Page | None:
+        """The screen that help was asked for on."""
         screens = self.app.screen_stack
         below = screens[screens.index(self) - 1] if self in screens[1:] else None
-        return below.command() if isinstance(below, Page) else "tuilab --help"
+        return below if isinstance(below, Page) else None
 
 
 def _keys(title: str, keys: Sequence[Key]) -> Section:

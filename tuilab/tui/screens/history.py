@@ -1,9 +1,9 @@
 """The History screen: every run of this box as a table; open, compare, stop and delete them."""
 
+import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from itertools import islice
 from pathlib import Path
 
 from textual import work
@@ -12,25 +12,26 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from tuilab import launch, ledger, places, store
+from tuilab import launch, ledger, notes, store
 from tuilab.errors import TuilabError
 from tuilab.ledger import Entry
+from tuilab.notes import Notes
 from tuilab.reports.plain import size
 from tuilab.text import plural
+from tuilab.tui.commands import root_option
 from tuilab.tui.keys import bindings
+from tuilab.tui.known_runs import KnownRuns
 from tuilab.tui.marks import plain
 from tuilab.tui.moments import exactly
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets.filterline import FilterLine
 from tuilab.tui.widgets.question import Question
 from tuilab.tui.widgets.rundetails import details
-from tuilab.tui.widgets.runline import words_of
 from tuilab.tui.widgets.runlist import RunList
 
 _POLL_S = 1.5  # while a run goes on
 _CLOCK_S = 60.0  # the words of the past age
 _PORTION_S = 0.03  # of reading, before the screen has its turn
-_PORTION = 200  # runs, at most
 _PAUSE_S = 0.01
 
 
@@ -49,9 +50,9 @@ class HistoryPage(Page):
     class Listed(Message):
         """The folders of the runs were listed."""
 
-        def __init__(self, runs: list[str], known: dict[str, Entry], problem: str = "") -> None:
+        def __init__(self, runs: list[str], known: dict[str, Entry], notes: dict[str, Notes], problem: str = "") -> None:
             super().__init__()
-            self.runs, self.known, self.problem = runs, known, problem
+            self.runs, self.known, self.notes, self.problem = runs, known, notes, problem
 
     class Read(Message):
         """Something was learnt about some runs."""
@@ -70,13 +71,9 @@ class HistoryPage(Page):
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
         self._clock = clock
-        self._entries: dict[str, Entry] = {}  # newest first
-        self._unread: dict[str, None] = {}
-        self._sizes: dict[str, int] = {}
-        self._words: dict[str, str] = {}  # what a filter looks at, of entries that were read
+        self._known = KnownRuns()
         self._problem = ""
-        self._is_listed = False
-        self._is_new = False  # something is known that is not remembered yet
+        self._listed_at: float | None = None  # when the folder of runs was last changed, as it was listed
         self._stopping: set[str] = set()
         self.is_reading = True
 
@@ -111,17 +108,26 @@ class HistoryPage(Page):
             words = ["tuilab", "attach", store.short_id(entry.run)]
         return shlex.join([*words, *root_option(self.desk.root)])
 
+    def places(self) -> list[str]:
+        chosen = self.runs.chosen
+        special = ["marked runs"] if self.runs.marked else []
+        special += ["running run"] if chosen and chosen.is_running else []
+        return [*super().places()[:-1], *special, *super().places()[-1:]]
+
     # ---- learning about the runs, beside the main path
 
     @work(thread=True, exclusive=True, group="list")
     def _list(self) -> None:
-        known = {} if self._entries else ledger.load(self.desk.root)
+        root = self.desk.root
+        self._listed_at = _changed_at(root)
+        known = {} if self._known.is_listed else ledger.load(root)
         try:
-            runs = [run_dir.name for run_dir in store.list_runs(self.desk.root)]
+            runs = [run_dir.name for run_dir in store.list_runs(root)]
         except TuilabError as problem:
-            self.post_message(self.Listed([], {}, str(problem)))
+            self.post_message(self.Listed([], {}, {}, str(problem)))
         else:
-            self.post_message(self.Listed(runs, known))
+            written = {run: notes.read(root / run) for run in runs if os.path.lexists(f"{root}/{run}/{notes.FILE}")}
+            self.post_message(self.Listed(runs, known, written))
 
     @work(thread=True, exclusive=True, group="read")
     def _read(self, runs: Sequence[str]) -> None:
@@ -136,95 +142,70 @@ class HistoryPage(Page):
 
     @work(thread=True, group="remember")
     def _remember(self) -> None:
-        if self._is_new:
-            self._is_new = False
-            ledger.save(self.desk.root, list(self._entries.values()))
+        if self._known.is_new:
+            self._known.is_new = False
+            ledger.save(self.desk.root, list(self._known.entries.values()))
+            self._listed_at = _changed_at(self.desk.root)
 
     def on_history_page_listed(self, message: Listed) -> None:
-        self._is_listed, self._problem = True, message.problem
-        known = {**message.known, **self._entries}
-        self._entries = {run: known.get(run) or ledger.from_name(run) for run in message.runs}
-        self._unread = {run: None for run, entry in self._entries.items() if not entry.is_read}
-        self._sizes = {run: entry.bytes_total for run, entry in self._entries.items() if entry.bytes_total is not None}
-        self.runs.unmark([run for run in self.runs.marked if run not in self._entries])
+        self._problem = message.problem
+        self._known.take_list(message.runs, message.known, message.notes)
+        self.runs.unmark([run for run in self.runs.marked if run not in self._known.entries])
         self._show()
-        self._read_more(also=self._going_on())
+        self._read_more(also=self._known.going_on(self._clock()))
 
     def on_history_page_read(self, message: Read) -> None:
         """Take in what was learnt; the whole list is gone through only where a filter may see it differently."""
-        changed = [entry for entry in message.entries if entry.run in self._entries and entry != self._entries[entry.run]]
-        for entry in changed:
-            self._entries[entry.run] = entry
-            self._words.pop(entry.run, None)
-            self._unread.pop(entry.run, None)
-            if entry.bytes_total is not None:
-                self._sizes[entry.run] = entry.bytes_total
-        self._is_new = self._is_new or bool(changed)
+        changed = self._known.take(message.entries)
         if self.query_one(FilterLine).words:
             self._show()
         elif changed:
-            self.runs.refresh_changed({entry.run for entry in changed}, self._clock())
-            self._show_heading(len(self._entries))
+            self.runs.refresh_changed(changed, self._clock())
+            self._show_heading(len(self._known.entries))
             self._show_details()
         self.set_timer(_PAUSE_S, self._read_more)
 
     def _read_more(self, also: Sequence[str] = ()) -> None:
-        """Read the next portion: what can be seen first; remember everything once all is read."""
-        seen = [run for run in self.runs.in_view if run in self._unread]
-        wanted = list(dict.fromkeys([*also, *seen, *islice(self._unread, _PORTION)]))
+        """Read the next portion; remember everything once all is read."""
+        wanted = self._known.to_read(also, self.runs.in_view)
         self.is_reading = bool(wanted)
         if wanted:
             self._read(wanted)
-        elif self._is_new and not self._going_on():
+        elif self._known.is_new and not self._known.going_on(self._clock()):
             self._remember()
 
     def _poll(self) -> None:
-        """Look again at what goes on."""
-        if self.is_current and not self.is_reading and self._going_on():
+        """Look again at what goes on, and for runs that came or went; nobody is asked about what stays as it is."""
+        if not self.is_current or self.is_reading:
+            return
+        if self._known.going_on(self._clock()) or _changed_at(self.desk.root) != self._listed_at:
             self._list()
-
-    def _going_on(self) -> list[str]:
-        return [entry.run for entry in self._entries.values() if entry.is_running or self._may_come_alive(entry)]
-
-    def _may_come_alive(self, entry: Entry) -> bool:
-        """Say whether a run that looks lost may only have written nothing yet."""
-        if entry.state != "lost" or entry.started_s is None:
-            return False
-        return self._clock() - entry.started_s < 2 * ledger.NEWBORN_S
 
     # ---- what is shown
 
     def _show(self) -> None:
-        words = self.query_one(FilterLine).words
-        runs = [run for run, entry in self._entries.items() if self._matches(entry, words)] if words else list(self._entries)
-        self.runs.show(runs, self._entries, self._clock(), self._why_empty())
+        known = self._known
+        runs = known.with_words(self.query_one(FilterLine).words)
+        self.runs.show(runs, known.entries, known.notes, self._clock(), self._why_empty())
         self._show_heading(len(runs))
         self._show_details()
-
-    def _matches(self, entry: Entry, words: Sequence[str]) -> bool:
-        if not entry.is_read:
-            found = words_of(entry)
-        elif (found := self._words.get(entry.run, "")) == "":
-            found = self._words[entry.run] = words_of(entry)
-        return all(word in found for word in words)
 
     def _why_empty(self) -> str:
         if self._problem:
             return self._problem
-        if not self._is_listed:
+        if not self._known.is_listed:
             return "Reading the folder of runs …"
-        if self._entries:
+        if self._known.entries:
             return "No run has all these words; esc shows all."
         return "No runs yet. Choose a scenario (esc) and press enter there; or: tuilab run softmax --headless"
 
     def _show_heading(self, matching: int) -> None:
-        total = len(self._entries)
-        used = size(sum(self._sizes.values()))
+        known = self._known
+        total, used = len(known.entries), size(known.bytes_known)
         count = f"{matching:,} of {total:,} runs" if matching != total else f"{total:,} run{'s' * (total != 1)}"
-        parts = [count] if self._is_listed else []
-        if self._sizes:
-            is_whole = len(self._sizes) == total
-            parts.append(f"{used} on disk" if is_whole else f"{used} on disk in {len(self._sizes):,}")
+        parts = [count] if known.is_listed else []
+        if known.sized:
+            parts.append(f"{used} on disk" if known.sized == total else f"{used} on disk in {known.sized:,}")
         if self.runs.marked:
             parts.append(f"{len(self.runs.marked)} marked")
         left = Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
@@ -232,8 +213,9 @@ class HistoryPage(Page):
 
     def _show_details(self) -> None:
         entry = self.runs.chosen
-        lines = details(entry, is_long=self.has_class("-tall")) if entry else []
+        lines = details(entry, self._known.notes_of(entry.run), is_long=self.has_class("-tall")) if entry else []
         self.query_one("#details", Static).update(Content("\n").join(lines))
+        self.show_keys()
 
     def on_run_list_moved(self) -> None:
         self._show_details()
@@ -282,16 +264,34 @@ class HistoryPage(Page):
 
     def _pair(self) -> list[str]:
         """Return this run (or the marked one) and the newest other one of its scenario."""
-        entry = self._entries.get(next(iter(self.runs.marked), "")) or self.runs.chosen
-        if entry is None:
-            return []
-        others = [run for run, other in self._entries.items() if other.scenario == entry.scenario and run != entry.run]
-        return [others[0], entry.run] if others else []
+        run = next(iter(self.runs.marked), self.runs.chosen.run if self.runs.chosen else "")
+        other = self._known.other_of_scenario(run) if run in self._known.entries else ""
+        return [other, run] if other else []
+
+    def action_export(self) -> None:
+        if runs := self._chosen():
+            self.export([self.desk.root / entry.run for entry in runs])
+
+    def action_replay(self) -> None:
+        entry = self.runs.chosen
+        if entry is not None and entry.is_running:
+            self.lab.tell("a run that goes on cannot be played again yet", is_problem=False)
+        elif entry is not None:
+            self.lab.open_run(self.desk.root / entry.run, is_replay=True)
+
+    def action_step_out(self) -> None:
+        """Show all runs again, else out of the screen."""
+        if not self.query_one(FilterLine).clear():
+            self.lab.action_step_back()
+
+    def _chosen(self) -> list[Entry]:
+        """Return the marked runs, else the one that the cursor is on."""
+        marked = [self._known.entries[run] for run in self.runs.marked if run in self._known.entries]
+        return marked or ([self.runs.chosen] if self.runs.chosen else [])
 
     @work(group="question")
     async def action_delete(self) -> None:
-        chosen = [self._entries[run] for run in self.runs.marked if run in self._entries]
-        chosen = chosen or ([self.runs.chosen] if self.runs.chosen else [])
+        chosen = self._chosen()
         if not chosen:
             return
         if going := [entry for entry in chosen if entry.is_running]:
@@ -338,6 +338,9 @@ class HistoryPage(Page):
         self._list()
 
 
-def root_option(root: Path) -> list[str]:
-    """Return the option that a command needs to find the runs; none where it finds them by itself."""
-    return [] if str(root.absolute()) == str(Path(places.runs_folder()).absolute()) else ["--root", str(root)]
+def _changed_at(root: Path) -> float | None:
+    """Return when the folder of runs was last changed; None where there is none."""
+    try:
+        return os.stat(root).st_mtime
+    except OSError:
+        return None

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Input, Static
 
 from tuilab.errors import TuilabError
-from tuilab.history import RUNNING
 from tuilab.scenario import Scenario, Value
 from tuilab.text import plural, show
-from tuilab.tui import commands, past
+from tuilab.tui import commands
 from tuilab.tui.draft import GUESS, Draft, spelt
 from tuilab.tui.keys import bindings
+from tuilab.tui.lookout import Lookout
 from tuilab.tui.marks import plain
 from tuilab.tui.past import PastRun
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets.catalogue import Catalogue
 from tuilab.tui.widgets.catalogue_pane import CataloguePane
+from tuilab.tui.widgets.going_line import GoingLine
 from tuilab.tui.widgets.lines import PickList
 from tuilab.tui.widgets.workbench import Workbench
 
 if TYPE_CHECKING:
     from tuilab.orders import RunOrder
 
-_LOOK_AGAIN_S = 2.0  # while something runs
+_LOOK_AGAIN_S = 2.0
 _READING_S = 0.5  # a user who stays longer is reading
 _HINT = "First time here?  ↑ ↓ choose a lesson · enter runs it on this box · ? shows the keys"
 
@@ -53,53 +53,31 @@ class LabPage(Page):
     LabPage.-low #left, LabPage.-low #right { border: none; }
     """
 
-    class BoxSeen(Message):
-        """What this box is has been found out."""
-
-        def __init__(self, line: str) -> None:
-            super().__init__()
-            self.line = line
-
-    class VerdictsSeen(Message):
-        """The last verdicts have been read."""
-
-        def __init__(self, verdicts: Mapping[str, str]) -> None:
-            super().__init__()
-            self.verdicts = verdicts
-
-    class RunsSeen(Message):
-        """Past runs of a scenario have been read; more may come."""
-
-        def __init__(self, scenario: Scenario, runs: list[PastRun], is_all: bool) -> None:
-            super().__init__()
-            self.scenario = scenario
-            self.runs = runs
-            self.is_all = is_all
-
     def __init__(self) -> None:
         super().__init__()
         self._drafts: dict[str, Draft] = {}
-        self._runs: dict[str, list[PastRun]] = {}  # by the path of the scenario
-        self._is_looking_at: Scenario | None = None
-        self._will_look_again = False
-        self._over: dict[str, PastRun] = {}  # runs that are over do not change
+        self._attached = 0  # times that the user went to a run that goes on
+        self._asked: set[str] = set()  # scenarios whose prediction was asked for
 
     # ---- what is on the screen
 
     def compose_body(self) -> ComposeResult:
         if not self.desk.settings.has_seen_hint:
             yield Static(Content(_HINT), id="hint")
+        yield GoingLine()
         with Horizontal(id="columns"):
             yield CataloguePane(self.desk.scenarios)
             yield Workbench(self.desk.settings.part)
 
     def on_mount(self) -> None:
+        self._lookout = Lookout(self, self.desk)
         self.desk.settings.has_seen_hint = True
         if not self._catalogue.go_to(self.desk.settings.scenario):
             self._catalogue.move_to(1)
         self._catalogue.focus()
         self._show_chosen()
-        self.call_after_refresh(self._start_thread, self._see_box)
+        self.call_after_refresh(self._lookout.see_box)
+        self.set_interval(_LOOK_AGAIN_S, self._look_again)
 
     def on_screen_resume(self) -> None:
         self.call_after_refresh(self._look_around)
@@ -114,6 +92,15 @@ class LabPage(Page):
     @property
     def _bench(self) -> Workbench:
         return self.query_one(Workbench)
+
+    @property
+    def _going_on(self) -> GoingLine:
+        return self.query_one(GoingLine)
+
+    @property
+    def _past(self) -> list[PastRun]:
+        """The past runs of the scenario under the cursor, as far as they were read."""
+        return (self._lookout.past(self.scenario) if self.scenario else None) or []
 
     @property
     def scenario(self) -> Scenario | None:
@@ -132,8 +119,8 @@ class LabPage(Page):
             return
         if draft := self.draft:
             self.desk.settings.scenario = draft.scenario.id
-            self._bench.show_draft(draft, self._runs.get(draft.scenario.path, ()))
-            self._look_at_runs()
+            self._bench.show_draft(draft, self._past)
+            self._lookout.look_at(draft.scenario)
         else:
             self._bench.show_topic(row.topic, self._catalogue.of_topic(row.topic), self._catalogue.verdicts)
         self._show_command()
@@ -143,18 +130,17 @@ class LabPage(Page):
         self._bench.show_command(f"✗ look at {', '.join(wrong)}" if wrong else self.command())
 
     def command(self) -> str:
-        row, draft = self._catalogue.row, self.draft
+        row = self._catalogue.row
         if row is None:
             return "tuilab list"
-        try:
-            if draft is None:
-                first = self._catalogue.of_topic(row.topic)[0]
-                return commands.line(commands.topic_words(row.topic, first.path, self.desk.root, self.desk.folders))
-            if draft.scenario.error:
-                return commands.line(commands.check_words(draft.scenario.path))
-            return commands.line(commands.run_words(draft, self.desk.root, self.desk.folders))
-        except TuilabError:  # the form tells what is wrong
-            return commands.line(["tuilab", "run", draft.scenario.id if draft else row.topic, "--help"])
+        first = self._catalogue.of_topic(row.topic)[0]
+        return commands.chosen_line(self.draft, first, self.desk.root, self.desk.folders)
+
+    def places(self) -> list[str]:
+        found = super().places()
+        if self._catalogue.has_focus and self.scenario is None:
+            found.insert(0, "topic")
+        return [*found[:-1], "a run goes on", *found[-1:]] if self._going_on.runs else found
 
     # ---- keys
 
@@ -166,11 +152,54 @@ class LabPage(Page):
         if isinstance(self.focused, PastRuns):
             if self.focused.run_dir:
                 self.lab.open_run(self.focused.run_dir)
+        elif (draft := self.draft) and self._has_to_ask(draft):
+            self._ask(draft)
         elif row is not None:
-            try:
-                self._run(self._orders())
-            except TuilabError as problem:
-                self.lab.tell(str(problem))
+            self._run_chosen()
+
+    def _run_chosen(self) -> None:
+        try:
+            self._run(self._orders())
+        except TuilabError as problem:
+            self.lab.tell(str(problem))
+
+    def _has_to_ask(self, draft: Draft) -> bool:
+        """Say whether this is the first run of a scenario here, and nobody has said what it may bring."""
+        if GUESS not in draft.fields or draft.problems or draft.scenario.path in self._asked:
+            return False
+        return not draft.text(GUESS).strip() and self._lookout.past(draft.scenario) == []
+
+    def _ask(self, draft: Draft) -> None:
+        from tuilab.tui.widgets.prediction import Prediction
+
+        def heed(wants_to_run: bool | None) -> None:
+            if wants_to_run:
+                self._asked.add(draft.scenario.path)
+                self._bench.refill()
+                self._run_chosen()
+
+        self.app.push_screen(Prediction(draft), heed)
+
+    def action_attach(self) -> None:
+        """Go to a run that goes on; asked again, to the next of them."""
+        runs = self._going_on.runs
+        if runs:
+            self.lab.open_run(self.desk.root / runs[self._attached % len(runs)].run)
+            self._attached += 1
+        else:
+            self.lab.tell("nothing runs at the moment", is_problem=False)
+
+    def action_compare(self) -> None:
+        """Compare the newest run of the scenario, or the chosen one, with the one before it."""
+        from tuilab.tui.widgets.past_runs import PastRuns
+
+        runs = [run.run_dir for run in self._past]
+        chosen = self.focused.run_dir if isinstance(self.focused, PastRuns) else None
+        at = runs.index(chosen) if chosen in runs else 0
+        if len(runs) > at + 1:
+            self.lab.open_compare([runs[at + 1], runs[at]])
+        else:
+            self.lab.tell("two runs of the scenario are needed to compare", is_problem=False)
 
     def _orders(self) -> "list[RunOrder]":
         """Return what is to be run; none while the form holds something that cannot be used."""
@@ -267,6 +296,7 @@ class LabPage(Page):
     def on_pick_list_moved(self, event: PickList.Moved) -> None:
         if event.picker is self._catalogue:
             self._show_chosen()
+            self.show_keys()
 
     def on_pick_list_chosen(self, event: PickList.Chosen) -> None:
         self.action_run()
@@ -274,77 +304,46 @@ class LabPage(Page):
     def on_workbench_opened(self, event: Workbench.Opened) -> None:
         self.action_show_part(event.part)
 
+    def on_descendant_focus(self) -> None:
+        self.show_keys()
+
     def on_form_changed(self) -> None:
         self._show_command()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.action_run()
 
-    # ---- what is read meanwhile, each in a thread that posts what it found
+    # ---- what is read meanwhile
 
-    def _start_thread(self, work: object) -> None:
-        self.run_worker(work, thread=True, exit_on_error=False)  # type: ignore[arg-type]
+    def _look_again(self) -> None:
+        """Look around while something runs, and when runs came or went; else nothing is read."""
+        if self.is_current and (self._going_on.runs or self._lookout.has_news()):
+            self._look_around()
 
     def _look_around(self) -> None:
-        self._start_thread(self._see_verdicts)
-        self._look_at_runs()
-
-    def _look_at_runs(self) -> None:
-        """Look at the past runs of the scenario under the cursor, when those of the one before are done."""
-        if self._is_looking_at is None and self.scenario:
-            self._is_looking_at = self.scenario
-            self._start_thread(partial(self._see_runs, self.scenario))
-
-    def _see_box(self) -> None:
-        from tuilab.tui.box_line import box_line
-
-        self.post_message(self.BoxSeen(box_line()))
-
-    def _see_verdicts(self) -> None:
-        self.post_message(self.VerdictsSeen(self.desk.verdicts()))
-
-    def _see_runs(self, scenario: Scenario) -> None:
-        runs: list[PastRun] = []
-        for run_dir in past.runs_of(scenario.id, self.desk.root):
-            run = self._over.get(run_dir.name) or past.look(run_dir)
-            if not run.is_going_on:
-                self._over[run_dir.name] = run
-            runs.append(run)
-            if len(runs) == 1:
-                self.post_message(self.RunsSeen(scenario, runs[:], False))
-            if scenario is not self._is_looking_at:
-                break
-        self.post_message(self.RunsSeen(scenario, runs, True))
-
-    def on_lab_page_box_seen(self, event: BoxSeen) -> None:
-        self.heading.show(Content("tuilab  lab"), plain(event.line, 200, "$text-muted"))
-
-    def on_lab_page_verdicts_seen(self, event: VerdictsSeen) -> None:
-        self._catalogue.show_verdicts(event.verdicts)
-        if self.scenario is None:
-            self._show_chosen()
-        if RUNNING not in event.verdicts.values():
-            self.set_timer(_READING_S, self._prepare)
-        elif self.is_current and not self._will_look_again:
-            self._will_look_again = True
-            self.set_timer(_LOOK_AGAIN_S, self._look_again)
+        self._lookout.look_around()
+        self._lookout.look_at(self.scenario)
 
     def _prepare(self) -> None:
         """Have a process ready by the time that the lesson is read, and the screen that will show the run."""
         if self.is_current and not self.desk.is_running():
             self.desk.prepare()
-            self._start_thread(partial(import_module, "tuilab.tui.screens.run"))
+            self.run_worker(partial(import_module, "tuilab.tui.screens.run"), thread=True, exit_on_error=False)
 
-    def _look_again(self) -> None:
-        self._will_look_again = False
-        if self.is_current:
-            self._look_around()
+    def on_lookout_box_seen(self, event: Lookout.BoxSeen) -> None:
+        self.heading.show(Content("tuilab  lab"), plain(event.line, 200, "$text-muted"))
 
-    def on_lab_page_runs_seen(self, event: RunsSeen) -> None:
-        self._runs[event.scenario.path] = event.runs
+    def on_lookout_runs_came(self, event: Lookout.RunsCame) -> None:
+        self._catalogue.show_verdicts(event.verdicts)
+        self._going_on.show(event.going_on)
+        if self.scenario is None:
+            self._show_chosen()
+        if not event.going_on:
+            self.set_timer(_READING_S, self._prepare)
+        self.show_keys()
+
+    def on_lookout_past_seen(self, event: Lookout.PastSeen) -> None:
         if event.scenario is self.scenario:
-            self._bench.show_runs(event.runs)
-        if event.is_all:
-            self._is_looking_at = None
-            if event.scenario is not self.scenario:
-                self._look_at_runs()
+            self._bench.show_runs(self._past)
+        elif event.is_all:
+            self._lookout.look_at(self.scenario)

@@ -1,13 +1,18 @@
 """What every screen of tuilab has in common: a heading, a body, and the line of keys."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import ScreenResume
 from textual.screen import Screen
+from textual.widgets import Input
 
+from tuilab.errors import TuilabError
+from tuilab.tui.keys import Key, keys_at
 from tuilab.tui.widgets.heading import Heading
 from tuilab.tui.widgets.keybar import KeyBar
 
@@ -26,7 +31,23 @@ class Page(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Heading(Content.from_text(f"tuilab  {self.PLACE}", markup=False))
         yield from self.compose_body()
-        yield KeyBar(self.PLACE)
+        yield KeyBar(keys_at([self.PLACE]))
+
+    def on_mount(self) -> None:
+        self.watch(self, "focused", self.show_keys)
+
+    def places(self) -> list[str]:
+        """Return the places of `keys.py` where the user is: what has the focus, what that stands in, and the screen."""
+        nodes = self.focused.ancestors_with_self if self.focused else [self]
+        return [place for node in nodes if (place := getattr(node, "PLACE", ""))]
+
+    def keys_now(self) -> list[Key]:
+        """Return the keys that do something now."""
+        return keys_at(self.places(), is_typing=isinstance(self.focused, Input))
+
+    def show_keys(self) -> None:
+        """Have the line of keys tell what they do now."""
+        self.keybar.show_keys(self.keys_now())
 
     def compose_body(self) -> ComposeResult:
         """Yield what stands between the heading and the keys."""
@@ -68,6 +89,17 @@ class Page(Screen[None]):
     def command(self) -> str:
         """Return the command line that does what this screen does; every page has one."""
         return "tuilab"
+
+    @work(thread=True, group="export")
+    def export(self, run_dirs: Sequence[Path]) -> None:
+        """Write a page about runs, beside the main path, and say where it is."""
+        from tuilab.tui.export import export
+
+        try:
+            said, is_problem = export(run_dirs, self.desk.scenarios), False
+        except TuilabError as problem:
+            said, is_problem = str(problem), True
+        self.app.call_from_thread(self.lab.tell, said, is_problem=is_problem)
 
     def action_copy_command(self) -> None:
         """Copy the command line, and say what was really done."""

@@ -1,5 +1,6 @@
 """The Run screen: a run as it happens, or its record; both are the same."""
 
+import shlex
 import time
 from dataclasses import replace
 from functools import partial
@@ -7,7 +8,6 @@ from pathlib import Path
 
 from textual import work
 from textual.app import ComposeResult
-from textual.containers import Container
 from textual.content import Content
 from textual.events import Resize
 
@@ -15,22 +15,25 @@ from tuilab import launch, store
 from tuilab.drawings.units import clock
 from tuilab.errors import TuilabError
 from tuilab.headless import progress_words
+from tuilab.params import parse
+from tuilab.scenario import Scenario
 from tuilab.text import show
+from tuilab.tui import presets
+from tuilab.tui.commands import root_option
+from tuilab.tui.cost import Cost
 from tuilab.tui.following import Following
-from tuilab.tui.keys import bindings
+from tuilab.tui.keys import Key, bindings
 from tuilab.tui.marks import plain, state_words
 from tuilab.tui.playback import Playback
+from tuilab.tui.presets import Preset
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets.chart import Chart
-from tuilab.tui.widgets.claims import ClaimsPane
-from tuilab.tui.widgets.notes import NotesPane
-from tuilab.tui.widgets.output import OutputPane
+from tuilab.tui.widgets.notes import TryNext
 from tuilab.tui.widgets.pane import Pane, View
-from tuilab.tui.widgets.pictures import PicturesPane
-from tuilab.tui.widgets.series import ChartPane, MemoryPane, SeriesPane, names_of
-from tuilab.tui.widgets.timings import TimingsPane, blocks_of
+from tuilab.tui.widgets.panes import Panes
+from tuilab.tui.widgets.series import ChartPane
 
-_MOST_SERIES = 6
+_MOST_OPTIONS = 3  # of the things to try that have a key
 _OLD_S = 2.0  # data older than this is told to be
 _SLOW_S = 2.0  # between two pictures on a slow link, so that keys are answered in between
 _GLANCE_S = 0.4  # between two pictures while a long record is read
@@ -43,16 +46,17 @@ class RunPage(Page):
 
     PLACE = "run"
     BINDINGS = bindings("run")
+    ALLOW_IN_MAXIMIZED_VIEW = "Heading, KeyBar"
     DEFAULT_CSS = """
-    RunPage #panes { layout: grid; grid-size: 2; height: 1fr; overflow-y: auto; scrollbar-size: 1 1; }
+    RunPage.-maximized-view Heading { dock: top; }
     """
 
     def __init__(self, run_dir: Path, *, is_replay: bool = False) -> None:
         super().__init__()
         self.run_dir = run_dir
         self.following: Following | Playback = Playback(run_dir) if is_replay else Following(run_dir)
-        self.view = View(is_log=None)
-        self._panes: dict[str, Pane] = {}
+        self.view = View()
+        self._is_laid_out = False  # as the user left it last time
         self._is_frozen = False
         self._shown_at = 0.0
         self._has_news = False  # that is not on the screen yet
@@ -65,9 +69,11 @@ class RunPage(Page):
         return isinstance(self.following, Following)
 
     def compose_body(self) -> ComposeResult:
-        yield Container(id="panes")
+        yield Panes(self.desk.predictions.get(self.run_dir.name, ""))
 
     def on_mount(self) -> None:
+        kept = self.desk.settings
+        self.view = View(is_smooth=kept.is_smooth, is_timed=kept.is_timed)
         self._await_first_point(time.monotonic() + _EAGER_S)
         self.set_interval(1 / self.desk.fps, self._turn)
 
@@ -75,7 +81,21 @@ class RunPage(Page):
         self.following.close()
 
     def command(self) -> str:
-        return f"tuilab attach {store.short_id(self.run_dir.name)}"
+        verb = "replay" if isinstance(self.following, Playback) else "attach"
+        return shlex.join(["tuilab", verb, store.short_id(self.run_dir.name), *root_option(self.desk.root)])
+
+    def places(self) -> list[str]:
+        if isinstance(self.following, Playback):
+            state = "replay"
+        elif self.following.is_over:
+            state = "run that is over"
+        else:
+            state = "run that is frozen" if self._is_frozen else "run that goes on"
+        return [state, *super().places()]
+
+    def keys_now(self) -> list[Key]:
+        options = len(self._presets()) if self.following.is_over else 0
+        return [key for key in super().keys_now() if not key.key.isdigit() or int(key.key) <= options]
 
     # ---- following
 
@@ -108,79 +128,46 @@ class RunPage(Page):
         self._show_note()
 
     def show_panes(self) -> None:
-        """Show what there is in the panes, and make those that are missing."""
+        """Show what there is in the panes."""
         self._shown_at = time.monotonic()
         self._has_news = False
-        wanted = self._wanted()
-        if list(wanted) != list(self._panes):
-            self._arrange(wanted)
-        for pane in self._panes.values():
-            pane.show(self.following, self.view)
+        self.panes.show(self.following, self.view, self._try_next())
+        if self.following.is_caught_up and not self._is_laid_out:
+            self._is_laid_out = self._lay_out()
 
-    def _wanted(self) -> dict[str, int]:
-        """Return the names of the panes in their order, each with the columns that it spans."""
-        summary = self.following.summary
-        left = [f"series {name}" for name in names_of(summary)[:_MOST_SERIES]]
-        left += ["timings"] if blocks_of(summary) else []
-        left += ["pictures"] if summary.images else []
-        left += ["notes"] if summary.texts or (self.following.is_over and self._try_next()) else []
-        columns = self._columns()
-        order = [*left[:1], "memory", *left[1:2], "claims", *left[2:]]
-        spans = dict.fromkeys(order, 1)
-        if free := -len(order) % columns:
-            spans["claims" if columns == 2 and len(left) < 2 else order[-1]] += free
-        return {**spans, "output": columns}
-
-    def _columns(self) -> int:
-        width = self.size.width
-        return 1 if width < 70 else 2 if width < 170 else 3
-
-    def _arrange(self, wanted: dict[str, int]) -> None:
-        """Put the panes in their places; those that there were keep what they show."""
-        holder = self.query_one("#panes")
-        for name in self._panes.keys() - wanted.keys():
-            self._panes.pop(name).remove()
-        for name, span in wanted.items():
-            pane = self._panes.get(name) or self._make(name)
-            pane.styles.column_span = span
-            if pane.parent is None:
-                holder.mount(pane)
-            self._panes[name] = pane
-        self._panes = {name: self._panes[name] for name in wanted}
-        order = {pane: place for place, pane in enumerate(self._panes.values())}
-        holder.sort_children(key=lambda child: order.get(child, len(order)))  # type: ignore[call-overload]
-        self._fit_rows()
-
-    def _make(self, name: str) -> Pane:
-        kind, _, rest = name.partition(" ")
-        if kind == "series":
-            return SeriesPane(rest)
-        if kind == "notes":
-            return NotesPane(self._try_next())
-        if kind == "claims":
-            return ClaimsPane(self.desk.predictions.get(self.run_dir.name, ""))
-        return {"memory": MemoryPane, "timings": TimingsPane, "pictures": PicturesPane, "output": OutputPane}[kind]()
-
-    def _fit_rows(self) -> None:
-        """Share the height among the rows, each at least as high as a chart needs; what does not fit is scrolled to."""
-        holder = self.query_one("#panes")
-        columns = self._columns()
-        holder.styles.grid_size_columns = columns
-        cells = sum(int(pane.styles.column_span or 1) for pane in list(self._panes.values())[:-1])
-        rows = -(-cells // columns)
-        height = max(self.size.height - 2, 1)
-        output = 6 if height < 30 else 9
-        room = (height - output) // max(rows, 1)
-        holder.styles.grid_rows = " ".join([*["1fr" if room >= 8 else "9"] * rows, str(output)])
+    def _lay_out(self) -> bool:
+        """Go to the pane where the user was last time; say whether it is there."""
+        kept = self.desk.settings
+        pane = self.panes.named(kept.pane)
+        if pane is not None and self.focused is None:
+            pane.focus(scroll_visible=True)
+            if kept.is_zoomed:
+                self.maximize(pane, container=False)
+        return pane is not None or not kept.pane or self.following.is_over
 
     def on_resize(self, event: Resize) -> None:
-        if self._panes:
-            self._arrange(self._wanted())
+        self.panes.fit()
 
-    def _try_next(self) -> str:
+    def on_descendant_focus(self) -> None:
+        if isinstance(self.focused, Pane):
+            self.desk.settings.pane = self.panes.name_of(self.focused)
+
+    @property
+    def panes(self) -> Panes:
+        return self.query_one(Panes)
+
+    @property
+    def _scenario(self) -> Scenario | None:
         run = self.following.summary.run
-        found = [s for s in self.desk.scenarios if run and s.id == run.scenario]
-        return found[0].sections.get("Try next", "") if found else ""
+        return next((one for one in self.desk.scenarios if run and one.id == run.scenario), None)
+
+    def _presets(self) -> list[Preset]:
+        return presets.try_next(self._scenario)[:_MOST_OPTIONS] if self._scenario else []
+
+    def _try_next(self) -> TryNext:
+        if not self.following.is_over or self._scenario is None:
+            return TryNext()
+        return TryNext(self._scenario.sections.get("Try next", ""), tuple(preset.name for preset in self._presets()))
 
     # ---- what is told above and below
 
@@ -223,6 +210,7 @@ class RunPage(Page):
             slow = "slow link, drawing less  " if self.lab.is_link_slow else ""
             note = Content.assemble((old + slow, "$text-warning"), (self._cost.words(self.lab.bytes_sent), "$text-muted"))
         self.keybar.note(note)
+        self.show_keys()
 
     # ---- keys
 
@@ -269,10 +257,31 @@ class RunPage(Page):
         self.app.call_from_thread(self.lab.tell, said, is_problem=False)
 
     def action_maximise(self) -> None:
+        pane = self._focused_pane()
         if self.maximized is not None:
             self.minimize()
-        elif pane := self._focused_pane():
+        elif pane is not None:
+            pane.focus()
             self.maximize(pane, container=False)
+        self.desk.settings.is_zoomed = self.maximized is not None
+
+    def action_step_pane(self, step: int) -> None:
+        """Go to the next pane; zoomed, to look at each in turn."""
+        is_zoomed = self.maximized is not None
+        self.minimize()
+        self.focus_next() if step > 0 else self.focus_previous()
+        if is_zoomed and (pane := self._focused_pane()):
+            self.maximize(pane, container=False)
+
+    def action_scroll_panes(self, rows: int) -> None:
+        self.panes.scroll_relative(y=rows, animate=False)
+
+    def action_step_out(self) -> None:
+        """Out of the zoom, else out of the screen."""
+        if self.maximized is not None:
+            self.action_maximise()
+        else:
+            self.lab.action_step_back()
 
     def action_toggle_log(self) -> None:
         if chart := self._focused_chart():
@@ -285,7 +294,7 @@ class RunPage(Page):
         self._look(replace(self.view, is_timed=not self.view.is_timed))
 
     def action_next_bad(self) -> None:
-        if not any(chart.jump_to_bad() for chart in self._charts()):
+        if not any(chart.jump_to_bad() for chart in self.panes.charts):
             self.lab.tell("every value so far is finite", is_problem=False)
 
     def action_move_cursor(self, columns: int) -> None:
@@ -293,8 +302,22 @@ class RunPage(Page):
             chart.move_cursor(columns)
 
     def action_zoom(self, factor: float) -> None:
-        for chart in self._charts():
+        for chart in self.panes.charts:
             chart.zoom(factor)
+
+    def action_try_next(self, number: int) -> None:
+        """To the form of this scenario, with what the lesson says to try."""
+        scenario, options = self._scenario, self._presets()
+        if scenario is not None and number <= len(options):
+            typed = options[number - 1].typed
+            self.lab.open_form(
+                scenario.id, {param.name: parse(param, typed[param.name]) for param in scenario.params if param.name in typed}
+            )
+        else:
+            self.lab.tell("the lesson names no such thing to try", is_problem=False)
+
+    def action_export(self) -> None:
+        self.export([self.run_dir])
 
     def action_again(self) -> None:
         """Back to the form of this scenario, with the values of this run."""
@@ -304,48 +327,28 @@ class RunPage(Page):
 
     def reset_layout(self) -> None:
         """Look at the run as at first."""
-        for chart in self._charts():
+        self.minimize()
+        self.set_focus(None)
+        for chart in self.panes.charts:
             chart.reset()
         self._look(View())
 
     def on_chart_cursor_moved(self, message: Chart.CursorMoved) -> None:
         """One cursor over all panes."""
-        for chart in self._charts():
+        for chart in self.panes.charts:
             if chart is not message.chart:
                 chart.put_cursor(message.t)
+        self._look(replace(self.view, cursor_t=message.t))
 
     def _look(self, view: View) -> None:
         self.view = view
+        self.desk.settings.is_smooth, self.desk.settings.is_timed = view.is_smooth, view.is_timed
         self.show_panes()
-
-    def _charts(self) -> list[Chart]:
-        return [pane.chart for pane in self._panes.values() if isinstance(pane, ChartPane)]
 
     def _focused_pane(self) -> Pane | None:
         focused = self.focused
-        return focused if isinstance(focused, Pane) else next(iter(self._panes.values()), None)
+        return focused if isinstance(focused, Pane) else next(iter(self.panes.every), None)
 
     def _focused_chart(self) -> Chart | None:
         focused = self.focused
-        return focused.chart if isinstance(focused, ChartPane) else next(iter(self._charts()), None)
-
-
-class Cost:
-    """What the screens themselves cost: processor time and bytes sent, over the last few seconds."""
-
-    def __init__(self) -> None:
-        self._since = time.monotonic()
-        self._cpu_s = time.process_time()
-        self._bytes = 0
-        self._words = ""
-
-    def words(self, bytes_sent: int) -> str:
-        """Return the cost in words; they change every few seconds."""
-        now = time.monotonic()
-        if now - self._since > 3:
-            cpu_s = time.process_time()
-            share = (cpu_s - self._cpu_s) / (now - self._since)
-            rate = (bytes_sent - self._bytes) / (now - self._since) / 1000
-            self._words = f"ui {share:.0%} {rate:.1f} kB/s"
-            self._since, self._cpu_s, self._bytes = now, cpu_s, bytes_sent
-        return self._words
+        return focused.chart if isinstance(focused, ChartPane) else next(iter(self.panes.charts), None)

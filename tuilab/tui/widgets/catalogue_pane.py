@@ -16,6 +16,7 @@ from tuilab.tui.widgets.catalogue import Catalogue
 class Filter(Input):
     """Where the words are typed that a scenario must have."""
 
+    PLACE: ClassVar[str] = "filter"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("down,up", "app.focus_next", show=False)]
 
 

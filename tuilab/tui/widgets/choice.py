@@ -18,6 +18,7 @@ _LONGEST = 40
 class Choice(Widget, can_focus=True):
     """Left, right and space choose; a click, too."""
 
+    PLACE: ClassVar[str] = "choice"
     DEFAULT_CSS = "Choice { height: 1; width: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "choose(-1)", show=False),

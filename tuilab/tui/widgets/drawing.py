@@ -4,7 +4,6 @@ from collections.abc import Callable, Hashable
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -48,18 +47,26 @@ class Drawing(Widget):
 
     def redraw(self) -> None:
         """Draw again if there is anything new, and repaint the rows that differ."""
+        old = self._picture
+        if not self._bring_up_to_date():
+            return
+        new = self._picture
+        if (old.width, len(old.rows)) != (new.width, len(new.rows)):
+            self.refresh()
+            return
+        changed = [y for y, (was, row) in enumerate(zip(old.rows, new.rows, strict=True)) if was != row]
+        if changed:
+            self.refresh(*(Region(0, y, new.width, 1) for y in changed))
+
+    def _bring_up_to_date(self) -> bool:
+        """Make the picture that is wanted now, unless there it is; say whether it was made."""
         width, height = self.content_size
         wanted = (self._version, width, height, self.symbols, self.has_shades_of_colour)
         if self._paint is None or not width or not height or wanted == self._drawn:
-            return
-        old, self._picture = self._picture, self._paint(width, height, self.symbols, self.has_shades_of_colour)
+            return False
+        self._picture = self._paint(width, height, self.symbols, self.has_shades_of_colour)
         self._drawn = wanted
-        if (old.width, len(old.rows)) != (width, height):
-            self.refresh()
-            return
-        changed = [y for y, (was, row) in enumerate(zip(old.rows, self._picture.rows, strict=True)) if was != row]
-        if changed:
-            self.refresh(*(Region(0, y, width, 1) for y in changed))
+        return True
 
     @property
     def symbols(self) -> Symbols:
@@ -85,10 +92,11 @@ class Drawing(Widget):
         strip = Strip([Segment(text, self._look(role)) for text, role in self._picture.rows[y]])
         return strip.adjust_cell_length(width, self.rich_style)
 
-    def on_resize(self, event: events.Resize) -> None:
-        self.redraw()
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._bring_up_to_date()  # here, because Textual does not always tell a new widget its first size
+        return super().render_lines(crop)
 
-    def on_show(self, event: events.Show) -> None:
+    def on_resize(self) -> None:
         self.redraw()
 
     def notify_style_update(self) -> None:

@@ -10,7 +10,7 @@ from textual.widgets import Input
 from tuilab.params import describe, spell
 from tuilab.scenario import Param
 from tuilab.text import show
-from tuilab.tui.draft import BUDGET, GUESS, REPEAT, Draft, is_option
+from tuilab.tui.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft, is_option
 from tuilab.tui.marks import plain
 from tuilab.tui.widgets.choice import Choice
 
@@ -134,7 +134,7 @@ class Field(Widget):
 
     def _takes(self) -> str:
         if is_option(self.key):
-            return {GUESS: "a number", REPEAT: "1..1000", BUDGET: "a time"}[self.key]
+            return {GUESS: "a number", REPEAT: "1..1000", BUDGET: "a time", TIMEOUT: "a time"}[self.key]
         if self.draft.is_changed(self.key):
             return f"default {show(spell(self.param.default), 60) or 'empty'}"
         return describe(self.param).rpartition(", ")[2] if self.param.low is not None else describe(self.param)

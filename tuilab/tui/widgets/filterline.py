@@ -63,6 +63,7 @@ class FilterLine(Horizontal):
 
 
 class _Line(Input):
+    PLACE: ClassVar[str] = "filter"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", show=False)]
 
     def action_give_up(self) -> None:

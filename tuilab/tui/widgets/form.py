@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tuilab.text import show
-from tuilab.tui.draft import BUDGET, GUESS, REPEAT, Draft
+from tuilab.tui.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
 from tuilab.tui.marks import plain
 from tuilab.tui.past import PastRun
 from tuilab.tui.presets import Preset, presets
@@ -25,6 +25,7 @@ from tuilab.tui.widgets.field import Field
 class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
     """Edits a draft in place and says when it did."""
 
+    PLACE: ClassVar[str] = "form"
     DEFAULT_CSS = """
     Form { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
            scrollbar-color: $border; scrollbar-background: transparent; }
@@ -83,7 +84,8 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
             widgets += [*(Field(draft, param.name, column) for param in draft.scenario.params), _gap()]
         quick = Choice(["no", "yes"], int(draft.is_quick), id="quick")
         widgets += [Static(heading("Run")), _Row("quick", "smaller sizes, one process, seconds", quick, column)]
-        return [*widgets, Field(draft, REPEAT, column), Field(draft, BUDGET, column), _gap(), Static(id="command")]
+        widgets += [Field(draft, key, column) for key in (REPEAT, BUDGET, TIMEOUT)]
+        return [*widgets, _gap(), Static(id="command")]
 
     def show_command(self, command: str) -> None:
         """Show the command line that does the same, or what stands in its way."""

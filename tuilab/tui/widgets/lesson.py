@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 from textual.content import Content
 
@@ -21,6 +22,8 @@ _BULLETS = "Look for"
 
 class Lesson(Lines):
     """What a scenario teaches, or what a topic has."""
+
+    PLACE: ClassVar[str] = "lesson"
 
     def __init__(self) -> None:
         super().__init__(id="lesson")

@@ -43,6 +43,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._lines: Sequence[Content] = ()
         self._width_laid = 0
+        self._will_renew = False
 
     def lay_out(self, width: int) -> Sequence[Content]:
         """Return the lines at a width."""
@@ -51,6 +52,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
     def renew(self, *, from_top: bool = False) -> None:
         """Lay out again: the content is another."""
         width = self.scrollable_content_region.width
+        self._will_renew = False
         if not width:
             return  # not on the screen yet: the first size will call
         self._width_laid = width
@@ -67,6 +69,9 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         number = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
+        if width != self._width_laid and not self._will_renew:
+            self._will_renew = True  # Textual does not always tell a new widget its first size
+            self.call_later(self.renew)
         if not 0 <= number < len(self._lines):
             return Strip.blank(width, self.rich_style)
         return self.draw(self._lines[number], width, number)

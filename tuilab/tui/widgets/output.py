@@ -6,10 +6,13 @@ from pathlib import Path
 
 from textual.content import Content
 
+from tuilab.events import StageEntered
 from tuilab.files import open_regular
+from tuilab.summary import RunSummary
 from tuilab.text import show_lines
 from tuilab.tui.following import Shown
 from tuilab.tui.marks import plain
+from tuilab.tui.playback import Playback
 from tuilab.tui.widgets.pane import TextPane, View
 
 _TAIL = 16 * 1024  # bytes of each stream that are looked at
@@ -24,23 +27,49 @@ class OutputPane(TextPane):
 
     def __init__(self) -> None:
         super().__init__("Output")
+        self.stage_at_cursor: int | None = None
 
     def show(self, run: Shown, view: View) -> None:
-        summary = run.summary
-        lines = [
-            Content.assemble((f"{(stage.t - summary.first_t) / 1e9:7.1f} s ", "$text-muted"), "▸ ", plain(stage.name, 200))
-            for stage in summary.stages
-            if view.end_t is None or stage.t <= view.end_t
-        ]
-        if view.end_t is None:
-            lines += [Content(line) for line in _tail(run.run_dir / "stdout.log")]
-            lines += [Content.styled(line, "$text-warning") for line in _tail(run.run_dir / "stderr.log")]
-        failure = summary.failure
-        if failure is not None:
-            lines += [Content.styled(line, "$text-muted") for line in show_lines(failure.traceback).splitlines()[-30:]]
-            lines.append(Content.assemble(plain(f"{failure.type}: {failure.message}", 1000, "$text-error")))
-            lines += [plain(f"hint: {failure.hint}")] if failure.hint else []
-        self.put(lines[-_LINES:] or [Content.styled("nothing printed", "$text-muted")])
+        at = _stage_at(run.summary, view.cursor_t)
+        stages, first_t = run.summary.stages, run.summary.first_t
+        lines = [_stage_line(stage, first_t, is_at_cursor=number == at) for number, stage in enumerate(stages)]
+        if isinstance(run, Playback) and not run.is_over:
+            lines.append(Content.styled("what was printed has no times: it is shown at the end", "$text-muted"))
+        else:
+            lines += _printed(run.run_dir)
+        lines += _failure_lines(run.summary)
+        left_out = max(len(lines) - _LINES, 0)
+        self.put(lines[left_out:] or [Content.styled("nothing printed", "$text-muted")])
+        if at is not None and at != self.stage_at_cursor:
+            self.call_after_refresh(self.scroll_to, y=max(at - left_out - 1, 0), animate=False)
+        self.stage_at_cursor = at
+
+
+def _stage_at(summary: RunSummary, t: int | None) -> int | None:
+    """Return the number of the stage that a moment was in; None before the first, or without a moment."""
+    if t is None:
+        return None
+    return max((number for number, stage in enumerate(summary.stages) if stage.t <= t), default=None)
+
+
+def _stage_line(stage: StageEntered, first_t: int, *, is_at_cursor: bool) -> Content:
+    time = f"{(stage.t - first_t) / 1e9:7.1f} s "
+    name = plain(stage.name, 200, "bold $text-accent" if is_at_cursor else "")
+    return Content.assemble((time, "$text-muted"), ("▸ ", "$text-accent" if is_at_cursor else ""), name)
+
+
+def _printed(run_dir: Path) -> list[Content]:
+    lines = [Content(line) for line in _tail(run_dir / "stdout.log")]
+    return lines + [Content.styled(line, "$text-warning") for line in _tail(run_dir / "stderr.log")]
+
+
+def _failure_lines(summary: RunSummary) -> list[Content]:
+    failure = summary.failure
+    if failure is None:
+        return []
+    lines = [Content.styled(line, "$text-muted") for line in show_lines(failure.traceback).splitlines()[-30:]]
+    lines.append(plain(f"{failure.type}: {failure.message}", 1000, "$text-error"))
+    return lines + ([plain(f"hint: {failure.hint}")] if failure.hint else [])
 
 
 def _tail(path: Path) -> list[str]:

@@ -19,7 +19,6 @@ class View:
     is_smooth: bool = False
     is_timed: bool = False
     cursor_t: int | None = None  # a moment on the clock of the records: one cursor for all panes
-    end_t: int | None = None  # show the run as it was then
 
 
 class Pane(VerticalScroll):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from textual.content import Content
 
@@ -15,6 +16,8 @@ from tuilab.tui.widgets.lines import PickList
 
 class PastRuns(PickList):
     """One line a run, the newest first."""
+
+    PLACE: ClassVar[str] = "past runs"
 
     def __init__(self) -> None:
         super().__init__(id="runs")

@@ -19,6 +19,7 @@ class PicturesPane(Pane):
 
     DEFAULT_CSS = """
     PicturesPane { layout: horizontal; overflow: hidden; }
+    PicturesPane Drawing { margin-right: 1; }
     """
     NAME = "pictures"
 

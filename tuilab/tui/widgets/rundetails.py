@@ -5,18 +5,20 @@ from collections import Counter
 from textual.content import Content
 
 from tuilab.ledger import Entry
+from tuilab.notes import Notes
 from tuilab.reports.plain import size
 from tuilab.store import short_id
 from tuilab.tui.marks import mark, plain, verdict_words
 from tuilab.tui.moments import exactly
-from tuilab.tui.widgets.runline import changed_words
+from tuilab.tui.widgets.runline import changed_words, noted
 
 
-def details(entry: Entry, *, is_long: bool) -> list[Content]:
+def details(entry: Entry, notes: Notes, *, is_long: bool) -> list[Content]:
     """Return more about the run that the cursor is on: its title, its facts, how it ended."""
     facts = [exactly(entry.started_s), short_id(entry.run)]
     facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []
-    about = Content.assemble(("  ".join(facts), "dim"), "  ", plain(changed_words(entry), 600, "$text-secondary"))
+    params, written = plain(changed_words(entry), 600, "$text-secondary"), noted(Notes(tags=notes.tags) if is_long else notes)
+    about = Content("  ").join([part for part in (Content.styled("  ".join(facts), "dim"), params, written) if part])
     lines = [plain(entry.title or entry.scenario, 200, "bold"), about]
     if entry.state == "lost":
         lines.append(plain("lost: its supervisor is gone; what it did after its last record is not known", None, "$text-error"))
@@ -26,4 +28,11 @@ def details(entry: Entry, *, is_long: bool) -> list[Content]:
         counts = Counter(verdict for _, verdict in entry.claims if verdict)
         lines.append(Content("   ").join([Content.assemble(verdict_words(v), f" {count}") for v, count in counts.items()]))
     claims = [Content.assemble(mark(verdict), " ", plain(text, 300)) for text, verdict in entry.claims]
-    return [*lines, *(claims if is_long else [])]
+    return [*lines, *_written(notes), *claims] if is_long else lines
+
+
+def _written(notes: Notes) -> list[Content]:
+    """Return the newest notes, each with the time when it was written."""
+    return [
+        Content.assemble((f"{exactly(when)}  ", "dim"), plain(f"“{text}”", 400, "italic")) for when, text in notes.texts[-3:]
+    ]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from textual.content import Content
 
 from tuilab.ledger import Entry
+from tuilab.notes import Notes
 from tuilab.params import spell
 from tuilab.reports.plain import size
 from tuilab.store import short_id
@@ -62,9 +63,9 @@ def head(width: int) -> Content:
     return Content(" ").join([Content(" "), *cells])
 
 
-def line(entry: Entry, width: int, now_s: float, *, is_marked: bool) -> Content:
+def line(entry: Entry, notes: Notes, width: int, now_s: float, *, is_marked: bool) -> Content:
     """Return the line of a run."""
-    cells = [_fit(_cell(entry, column, now_s), column) for column in columns(width)]
+    cells = [_fit(_cell(entry, notes, column, now_s), column) for column in columns(width)]
     return Content(" ").join([Content.styled("*" if is_marked else " ", "$text-accent bold"), *cells])
 
 
@@ -83,14 +84,21 @@ def verdict_marks(entry: Entry, width: int) -> Content:
     return Content(" ").join(parts)
 
 
-def words_of(entry: Entry) -> str:
+def noted(notes: Notes) -> Content:
+    """Return the tags of a run, and the newest of its notes."""
+    tags = [Content.styled(f"#{show(tag, 40)}", "$text-accent") for tag in notes.tags]
+    return Content("  ").join([*tags, *(plain(f"“{text}”", 400, "italic") for _, text in notes.texts[-1:])])
+
+
+def words_of(entry: Entry, notes: Notes) -> str:
     """Return what a filter looks at."""
     verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
-    parts = (entry.name, entry.state, verdicts, changed_words(entry), entry.run, exactly(entry.started_s))
+    written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
+    parts = (entry.name, entry.state, verdicts, changed_words(entry), entry.run, exactly(entry.started_s), written)
     return " ".join(parts).lower()
 
 
-def _cell(entry: Entry, column: Column, now_s: float) -> Content:
+def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
     match column.name:
         case "when":
             return Content(ago(entry.started_s, now_s))
@@ -104,7 +112,8 @@ def _cell(entry: Entry, column: Column, now_s: float) -> Content:
         return Content.styled("…" if column.name == "state" else "", "dim")
     match column.name:
         case "changed":
-            return plain(changed_words(entry), 400, "$text-secondary")
+            parts = [part for part in (plain(changed_words(entry), 400, "$text-secondary"), noted(notes)) if part]
+            return Content("  ").join(parts)
         case "state":
             return state_words(entry.state)
         case "verdicts":

@@ -12,7 +12,10 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from tuilab.ledger import Entry
+from tuilab.notes import Notes
 from tuilab.tui.widgets import runline
+
+_NO_NOTES = Notes()
 
 
 class RunList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -43,6 +46,7 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__()
         self._runs: Sequence[str] = ()
         self._entries: Mapping[str, Entry] = {}
+        self._notes: Mapping[str, Notes] = {}
         self._cursor = 0
         self._now_s = 0.0
         self._empty = ""
@@ -50,10 +54,12 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
 
     # ---- what is shown
 
-    def show(self, runs: Sequence[str], entries: Mapping[str, Entry], now_s: float, empty: str = "") -> None:
-        """Show these runs, of which `entries` tells; the cursor stays on its run, if that is still there."""
+    def show(
+        self, runs: Sequence[str], entries: Mapping[str, Entry], notes: Mapping[str, Notes], now_s: float, empty: str = ""
+    ) -> None:
+        """Show these runs, of which `entries` and `notes` tell; the cursor stays on its run, if that is still there."""
         old = self._chosen_run
-        self._runs, self._entries, self._now_s, self._empty = runs, entries, now_s, empty
+        self._runs, self._entries, self._notes, self._now_s, self._empty = runs, entries, notes, now_s, empty
         self.virtual_size = Size(0, len(runs) + 1)
         if self._chosen_run != old and old in entries and old in runs:
             self._cursor = runs.index(old)
@@ -153,7 +159,8 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
             note = self._empty if not self._runs and y == 2 else ""
             return self._strip(Content(f"  {note}"), "", width)
         entry = self._entries[self._runs[at]]
-        told = runline.line(entry, width, self._now_s, is_marked=entry.run in self.marked)
+        notes = self._notes.get(entry.run, _NO_NOTES)
+        told = runline.line(entry, notes, width, self._now_s, is_marked=entry.run in self.marked)
         return self._strip(told, "runlist--cursor" if at == self._cursor else "", width)
 
     def _strip(self, content: Content, look: str, width: int) -> Strip:

@@ -23,6 +23,7 @@ _STEP = 8  # columns that a key scrolls sideways
 class Source(Lines):
     """Python with a gutter that stays where it is when the code scrolls sideways."""
 
+    PLACE: ClassVar[str] = "code"
     DEFAULT_CSS = "Source { overflow-x: auto; scrollbar-size-horizontal: 0; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "scroll_across(-1)", show=False),

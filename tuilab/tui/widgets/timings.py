@@ -32,7 +32,7 @@ class TimingsPane(Pane):
         yield self._drawing
 
     def show(self, run: Shown, view: View) -> None:
-        blocks = blocks_of(run.summary)
+        blocks = _by_arm(run.summary)
         noise = noise_floor(run.summary)
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
@@ -41,17 +41,17 @@ class TimingsPane(Pane):
 
         counts = tuple((arm, len(found)) for arm, found in blocks.items())
         self._drawing.show(paint, (counts, noise))
-        disturbed = sum(block.is_disturbed for found in run.summary.blocks.values() for block in found)
-        words = f"{disturbed} of {plural(sum(map(len, run.summary.blocks.values())), 'block')} disturbed" if disturbed else ""
+        first = [one for found in run.summary.blocks.values() for one in found if not (one.is_warmup or one.is_rerun)]
+        disturbed = sum(block.is_disturbed for block in first)
+        words = f"{disturbed} of {plural(len(first), 'block')} disturbed and run again" if disturbed else ""
         self.border_subtitle = Content.styled(words, "$text-warning") if words else None
 
 
-def blocks_of(summary: RunSummary) -> dict[str, list[Block]]:
-    """Return, by arm, the blocks that count."""
+def _by_arm(summary: RunSummary) -> dict[str, list[Block]]:
+    """Return, by arm, the blocks that the verdicts rest on."""
     found: dict[str, list[Block]] = {}
     for (_, arm), blocks in summary.blocks.items():
-        good = counted(blocks)
-        if good:
+        if good := counted(blocks):
             found.setdefault(arm, []).extend(good)
     return found
 
