@@ -81,7 +81,8 @@ async def test_a_gpu_that_is_lost_keeps_its_name_and_says_why(
     assert "GPU 0" in shown
 
 
-async def test_gauges_show_every_core_of_a_large_machine(root: Path) -> None:
+async def test_gauges_show_every_core_of_a_large_machine(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BoxPage, "_measure", lambda page: None)  # or this machine would be shown in its place
     async with opened(root, "b", size=(60, 20)) as pilot:
         gauges = pilot.app.screen.query_one(Gauges)
         gauges.show(Moment([100.0] * 256, 5 * 10**11, 10**12, (1.0, 2.0, 3.0), 12.5))
