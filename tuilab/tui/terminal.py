@@ -18,7 +18,8 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
-from textual.events import Key
+from textual.events import Key, Resize
+from textual.geometry import Size
 
 from tuilab.tui.guardian import open_again
 from tuilab.tui.typed import Typed
@@ -100,6 +101,7 @@ class Terminal(LinuxDriver):
             self._must_signal_resume = self._is_leaving = True
             self._tell_taken(False)
             return
+        self._loop.add_signal_handler(signal.SIGWINCH, self._tell_size)
         self._loop.call_soon_threadsafe(self.on_start)
 
     def disable_input(self) -> None:
@@ -214,6 +216,11 @@ class Terminal(LinuxDriver):
         except OSError:
             columns, rows = 80, 24
         return columns or 80, rows or 24
+
+    def _tell_size(self) -> None:
+        """Tell the size that the terminal has now; handlers of signals interrupt each other, and the last word may be the first."""
+        size = Size(*self._get_terminal_size())
+        self._app.post_message(Resize(size, size))
 
     def _read(self) -> bytes:
         try:
