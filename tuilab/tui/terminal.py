@@ -218,7 +218,7 @@ class Terminal(LinuxDriver):
         return columns or 80, rows or 24
 
     def _tell_size(self) -> None:
-        """Tell the size that the terminal has now; handlers of signals interrupt each other, and the last word may be the first."""
+        """Tell the size that the terminal has now: not from a handler that another may interrupt, and be outlived by."""
         size = Size(*self._get_terminal_size())
         self._app.post_message(Resize(size, size))
 
