@@ -16,7 +16,7 @@ def refuted(run: dict[str, Any]) -> set[str]:
 
 
 def saved(run: dict[str, Any]) -> dict[str, float]:
-    return {memory["arm"]: memory["saved_bytes"] for memory in run["memory"]}
+    return {memory["arm"]: memory["values"]["saved_bytes"] for memory in run["memory"]}
 
 
 @pytest.mark.slow

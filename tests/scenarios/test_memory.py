@@ -24,7 +24,7 @@ def why(run: dict[str, Any], start: str) -> str:
 
 
 def of_arms(run: dict[str, Any], name: str, meter: str) -> list[tuple[str, float]]:
-    return [(memory["arm"], memory[meter]) for memory in run["memory"] if memory["name"] == name]
+    return [(memory["arm"], memory["values"][meter]) for memory in run["memory"] if memory["name"] == name]
 
 
 # ---- ckpt-mlp
