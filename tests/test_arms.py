@@ -118,6 +118,7 @@ def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(tuilab: Tuilab, root
     assert not list(run_dir.glob("fault-*")) and not processes_of(run_dir)
 
 
+@pytest.mark.slow
 def test_a_rank_that_fails_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
     body = f'lab.arm("ranks", reduce, 1, 1, prefix={TORCHRUN})()'
 

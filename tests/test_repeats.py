@@ -26,6 +26,7 @@ lab.race(one=lab.arm("one", step, 0.5), two=lab.arm("two", step, 1.0))
 """
 
 
+@pytest.mark.slow
 def test_claims_about_time_get_six_processes_and_quick_gets_one(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = str(write_scenario(tmp_path, TIMED))
 

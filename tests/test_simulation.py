@@ -75,6 +75,7 @@ BOXES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("box", BOXES)
 def test_an_arm_against_itself_is_not_called_faster(box: str) -> None:
     """Neither of the two: such a verdict is false whichever of them it names."""
@@ -86,6 +87,7 @@ def test_an_arm_against_itself_is_not_called_faster(box: str) -> None:
     assert rates(lower, *FASTER) <= at_most(0.025)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("box", BOXES)
 @pytest.mark.parametrize("processes", [6, 12])
 def test_on_the_bound_itself_a_decision_is_as_rare_as_the_confidence_says(box: str, processes: int) -> None:
@@ -226,6 +228,7 @@ def test_looking_five_times_keeps_the_confidence_that_stopping_when_significant_
     assert naive > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repeats", [6, 12, 20, 35])
 def test_when_the_time_is_over_between_two_looks_the_last_one_keeps_the_confidence(repeats: int) -> None:
     """The looks on the way are as planned, and the end is judged as the fifth of five."""
@@ -241,6 +244,7 @@ def test_when_the_time_is_over_between_two_looks_the_last_one_keeps_the_confiden
     assert decided / RUNS <= at_most(0.05)
 
 
+@pytest.mark.slow
 def test_looking_five_times_seldom_calls_a_difference_none() -> None:
     """The difference is as large as the margin, so that NO MEANINGFUL DIFFERENCE is false."""
     planned, naive = said(13, bound=2.0, center=math.log(1.03), spread=0.03, wanted="NO MEANINGFUL DIFFERENCE".__eq__)

@@ -21,6 +21,7 @@ def last(run: dict[str, Any], name: str) -> list[float]:
     return [series["last"] for series in run["series"] if series["name"] == name]
 
 
+@pytest.mark.slow
 def test_five_seeds_end_at_five_intercepts_and_one_curvature(result: Result) -> None:
     run = result("curve-fit")
 

@@ -27,6 +27,7 @@ def race_arms(run: dict[str, Any]) -> list[str]:
     return sorted(race["arm"] for race in run["races"])
 
 
+@pytest.mark.slow
 def test_the_trap_sums_to_12_and_learns_nothing_but_the_mean(result: Result) -> None:
     run = result("broadcast-trap")
 
@@ -43,6 +44,7 @@ def test_the_trap_sums_to_12_and_learns_nothing_but_the_mean(result: Result) -> 
     assert {arm: round(slope, 3) + 0 for arm, slope in slopes.items()} == {"crossed": 0, "paired": 3}
 
 
+@pytest.mark.slow
 def test_targets_that_keep_their_dimension_spring_no_trap(result: Result) -> None:
     run = result("broadcast-trap", "--targets", "column")
 

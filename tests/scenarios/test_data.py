@@ -30,6 +30,7 @@ def test_n_workers_are_n_processes_and_every_item_comes_once(result: Result) -> 
     assert arms_of(run, "wait_ms") == arms_of(run, "batches_ready") == {"0 workers", "2 workers", "4 workers"}
 
 
+@pytest.mark.slow
 def test_one_batch_keeps_one_worker_busy_and_free_items_leave_nothing_to_hide(result: Result) -> None:
     run = result("loader-workers", "--batch", "64", "--item-ms", "0")
 

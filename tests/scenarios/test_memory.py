@@ -44,6 +44,7 @@ def test_the_second_cell_reads_30_34_mb_in_both_orders(result: Result) -> None:
     assert run["series"][0]["name"] == "live_mb"
 
 
+@pytest.mark.slow
 def test_a_tidy_notebook_reads_19_67_mb_in_both_orders(result: Result) -> None:
     run = result("ckpt-mlp", "--tidy")
 
@@ -51,6 +52,7 @@ def test_a_tidy_notebook_reads_19_67_mb_in_both_orders(result: Result) -> None:
     assert why(run, "whichever") == "measured [19.67, 19.67], claimed [30.34, 30.34]"
 
 
+@pytest.mark.slow
 def test_a_checkpoint_around_both_layers_has_something_to_drop(result: Result) -> None:
     run = result("ckpt-mlp", "--wrap", "middle")
 

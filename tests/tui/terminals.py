@@ -60,6 +60,7 @@ class Terminal:
         self._lock = threading.Lock()
         self._is_reading = True
         self._is_closed = False
+        self._trouble = ""
         self._begun = b""
         self.delay_s = 0.0  # the longest that anything was on its way over a slow link
         self.sent = bytearray()
@@ -104,7 +105,7 @@ class Terminal:
 
     def _state(self) -> str:
         reader = "" if self._thread.is_alive() else ", nobody reads any more"
-        return f"exit {self.process.poll()}, {len(self.sent)} bytes came{reader}"
+        return f"exit {self.process.poll()}, {len(self.sent)} bytes came{reader}{self._trouble}"
 
     def _last_words(self) -> str:
         """Return where a command that hangs is, which Python tells when it is aborted."""
@@ -188,20 +189,29 @@ class Terminal:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def _read(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        try:
             while not self._is_closed:
                 if not self._is_reading:
                     time.sleep(0.01)
-                    continue
-                if not select.select([self.ours], [], [], 0.05)[0]:
-                    continue
-                data = os.read(self.ours, 65536)
-                if not data:
+                elif select.select([self.ours], [], [], 0.05)[0] and not self._read_once():
                     return
-                if self._limit:
-                    self._link.append((time.monotonic(), data))
-                else:
-                    self._arrive(data)
+        except Exception as problem:
+            self._trouble = f", the reader failed: {problem!r}"
+
+    def _read_once(self) -> bool:
+        """Take what has come; return whether more may come."""
+        try:
+            data = os.read(self.ours, 65536)
+        except OSError:  # nobody has the other end open: at the end, or for a moment
+            if self.process.poll() is not None:
+                return False
+            time.sleep(0.01)
+            return True
+        if self._limit:
+            self._link.append((time.monotonic(), data))
+        else:
+            self._arrive(data)
+        return bool(data)
 
     def _carry(self) -> None:
         """Be a slow link: it takes everything at once, as the buffers of ssh do, and delivers so many bytes a second."""
