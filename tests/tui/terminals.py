@@ -189,11 +189,13 @@ class Terminal:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def _read(self) -> None:
+        news = select.poll()  # select takes no descriptor above 1023, and a long session of tests may have as many
+        news.register(self.ours, select.POLLIN)
         try:
             while not self._is_closed:
                 if not self._is_reading:
                     time.sleep(0.01)
-                elif select.select([self.ours], [], [], 0.05)[0] and not self._read_once():
+                elif news.poll(50) and not self._read_once():
                     return
         except Exception as problem:
             self._trouble = f", the reader failed: {problem!r}"
