@@ -10,6 +10,11 @@ def counted(blocks: Iterable[Block]) -> list[Block]:
     return list({block.round: block for block in blocks if not block.is_warmup}.values())
 
 
+def has_times(summary: RunSummary) -> bool:
+    """Say whether any block counts yet, without gathering them all: a live screen asks at every turn."""
+    return any(not block.is_warmup for blocks in summary.blocks.values() for block in blocks)
+
+
 def times_of(summary: RunSummary) -> dict[str, list[float]]:
     """Return, by arm, the seconds of a call in every block of every repeat that counts."""
     found: dict[str, list[float]] = {}

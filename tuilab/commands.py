@@ -16,10 +16,8 @@ _FOLDER_OPTION = "--scenarios"
 def rerun_words(run: "RunStarted") -> list[str]:
     """Return the words of the command that runs a scenario as it ran: what differs from its defaults, and how often."""
     words = ["tuilab", "run", _file_of(run) or run.scenario]
-    for name in run.changed:
-        if name in run.params:
-            value = run.params[name]
-            words += option_words(name, value if isinstance(value, bool) else spell(value))
+    for name, value in changes(run).items():
+        words += option_words(name, value if isinstance(value, bool) else spell(value))
     words += ["--quick"] if run.quick else []
     words += ["--budget", f"{run.budget_s:g}s"] if run.budget_s else []
     words += ["--repeat", str(run.repeats)] if run.repeats > 1 and not run.looks else []

@@ -13,7 +13,7 @@ from tuilab.charts import line_chart
 from tuilab.comparison import ClaimPair, Comparison, Difference, Shift, Side, verdict_words
 from tuilab.glyphs import Style
 from tuilab.journal import spell_out
-from tuilab.reports.plain import seconds, size
+from tuilab.reports.plain import first_repeat, seconds, size
 from tuilab.reports.subject import Subject
 from tuilab.series import Series
 from tuilab.summary import RunSummary
@@ -47,12 +47,8 @@ def overlaid(summaries: Sequence[RunSummary], name: str) -> list[Series]:
     """Return the curves of a name, the first repeat of each arm of each run, called by the number of the run and the arm."""
     by_arm: dict[str, list[Series]] = {}
     for at, summary in enumerate(summaries, 1):
-        firsts: dict[str, Series] = {}
-        for line in summary.series.values():
-            if line.name == name:
-                firsts.setdefault(line.arm, line)
-        for arm, line in firsts.items():
-            by_arm.setdefault(arm, []).append(replace(line, arm=f"{at} {arm}".strip()))
+        for line in first_repeat(summary, name):
+            by_arm.setdefault(line.arm, []).append(replace(line, arm=f"{at} {line.arm}".strip()))
     return [line for arm in by_arm.values() for line in arm]
 
 

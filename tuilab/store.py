@@ -45,6 +45,14 @@ def list_runs(under: Path) -> list[Path]:
     return [under / name for name in sorted(names, reverse=True) if _is_run(where, name)]
 
 
+def changed_at(under: Path) -> float | None:
+    """Return when runs last came to a folder or left it; None where there is none."""
+    try:
+        return os.stat(under).st_mtime
+    except OSError:
+        return None
+
+
 def newest(roots: Sequence[Path]) -> list[Path]:
     """Return the runs of several folders, newest first."""
     return sorted((run for root in roots for run in list_runs(root)), key=lambda run: run.name, reverse=True)

@@ -60,7 +60,6 @@ def _render(
             script=script,
             style_digest=_digest(style),
             script_digest=_digest(script),
-            code_parts=code_parts,
         )
     )
 

@@ -9,7 +9,7 @@ from tuilab.pictures import shade
 from tuilab.reports.box import opening_of
 from tuilab.reports.compared import groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import ROOMS, Page, page_of
-from tuilab.reports.panels import series_panels
+from tuilab.reports.panels import names_of
 from tuilab.reports.subject import Subject
 from tuilab.scenario import Scenario
 from tuilab.sidebyside import overlaid
@@ -164,7 +164,7 @@ def _failure(page: Page) -> str:
 
 
 def _charts(subject: Subject, most: int) -> str:
-    names = [panel.title for panel in series_panels(subject.summary)][:most]
+    names = [show(name, 60) for name in names_of(subject.summary)[:most]]
     found = []
     for name in names:
         lines = {s.arm: s for s in reversed(subject.summary.series.values()) if show(s.name, 60) == name}  # the first repeat

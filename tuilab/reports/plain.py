@@ -170,11 +170,15 @@ def main_series(summary: RunSummary) -> list[Series]:
     """Return the series that says most: the name that was logged first, all its arms, of the first process that has it."""
     if not summary.series:
         return []
-    name = next(iter(summary.series))[0]
+    return first_repeat(summary, next(iter(summary.series))[0])
+
+
+def first_repeat(summary: RunSummary, name: str) -> list[Series]:
+    """Return the series of a name, each arm's of the first process that has it."""
     firsts: dict[str, Series] = {}
-    for (series_name, arm, _), line in summary.series.items():
-        if series_name == name:
-            firsts.setdefault(arm, line)
+    for line in summary.series.values():
+        if line.name == name:
+            firsts.setdefault(line.arm, line)
     return list(firsts.values())
 
 

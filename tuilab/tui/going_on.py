@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from tuilab import ledger
+from tuilab import ledger, store
 from tuilab.ledger import Entry
 
 _NEWEST = 100  # runs that are looked at: an older one is over
@@ -20,11 +20,11 @@ class GoingOn:
 
     def has_changed(self) -> bool:
         """Say whether runs may have come or gone since the last look."""
-        return self._changed() != self._changed_at
+        return store.changed_at(self._root) != self._changed_at
 
     def look(self) -> list[Entry]:
         """Return the runs that go on, the newest first."""
-        self._changed_at = self._changed()
+        self._changed_at = store.changed_at(self._root)
         return [entry for run in self._newest() if run not in self._over and (entry := self._read(run)).is_running]
 
     def _read(self, run: str) -> Entry:
@@ -40,9 +40,3 @@ class GoingOn:
                 return sorted((entry.name for entry in entries if entry.name[:1].isdigit()), reverse=True)[:_NEWEST]
         except OSError:
             return []
-
-    def _changed(self) -> float | None:
-        try:
-            return os.stat(self._root).st_mtime
-        except OSError:
-            return None

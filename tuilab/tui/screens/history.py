@@ -4,7 +4,6 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from textual import work
 from textual.app import ComposeResult
@@ -119,7 +118,7 @@ class HistoryPage(Page):
     @work(thread=True, exclusive=True, group="list")
     def _list(self) -> None:
         root = self.desk.root
-        self._listed_at = _changed_at(root)
+        self._listed_at = store.changed_at(root)
         known = {} if self._known.is_listed else ledger.load(root)
         try:
             runs = [run_dir.name for run_dir in store.list_runs(root)]
@@ -145,7 +144,7 @@ class HistoryPage(Page):
         if self._known.is_new:
             self._known.is_new = False
             ledger.save(self.desk.root, list(self._known.entries.values()))
-            self._listed_at = _changed_at(self.desk.root)
+            self._listed_at = store.changed_at(self.desk.root)
 
     def on_history_page_listed(self, message: Listed) -> None:
         self._problem = message.problem
@@ -178,7 +177,7 @@ class HistoryPage(Page):
         """Look again at what goes on, and for runs that came or went; nobody is asked about what stays as it is."""
         if not self.is_current or self.is_reading:
             return
-        if self._known.going_on(self._clock()) or _changed_at(self.desk.root) != self._listed_at:
+        if self._known.going_on(self._clock()) or store.changed_at(self.desk.root) != self._listed_at:
             self._list()
 
     # ---- what is shown
@@ -336,11 +335,3 @@ class HistoryPage(Page):
     def on_history_page_done(self, message: Done) -> None:
         self.lab.tell(message.text, is_problem=message.is_problem)
         self._list()
-
-
-def _changed_at(root: Path) -> float | None:
-    """Return when the folder of runs was last changed; None where there is none."""
-    try:
-        return os.stat(root).st_mtime
-    except OSError:
-        return None

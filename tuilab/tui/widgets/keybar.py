@@ -50,6 +50,11 @@ class KeyBar(Widget):
         return Content("").join([*parts, Content(" " * max(width - used - note.cell_length, 0)), note])
 
 
+def answers(place: str) -> Content:
+    """Return the keys that answer a question, all of them, for a line of its own."""
+    return Content("").join(Content.assemble((shown(key), "bold $text-accent"), f" {key.word}   ") for key in KEYS[place])
+
+
 def _told(keys: Sequence[Key]) -> list[Key]:
     """Return the keys of the footer: enter first, those that work everywhere last."""
     return sorted((key for key in keys if key.is_in_footer and key.word), key=_place)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from textual.containers import Container
 
-from tuilab.blocks import counted
+from tuilab.blocks import has_times
 from tuilab.summary import RunSummary
 from tuilab.tui.following import Shown
 from tuilab.tui.widgets.chart import Chart
@@ -72,7 +72,7 @@ class Panes(Container):
     def _wanted(self, summary: RunSummary, has_notes: bool) -> dict[str, int]:
         """Return the names of the panes in their order, each with the columns that it spans."""
         charts = [f"series {name}" for name in names_of(summary)[:_MOST_SERIES]]
-        charts += ["timings"] if any(map(counted, summary.blocks.values())) else []
+        charts += ["timings"] if has_times(summary) else []
         rest = ["pictures"] if summary.images else []
         rest += ["notes"] if summary.texts or has_notes else []
         if self._columns == 1:

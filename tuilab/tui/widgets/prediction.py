@@ -9,9 +9,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tuilab.tui.draft import GUESS, Draft
-from tuilab.tui.keys import KEYS, bindings, shown
+from tuilab.tui.keys import bindings
 from tuilab.tui.marks import plain
 from tuilab.tui.reading import heading, inline
+from tuilab.tui.widgets.keybar import answers
 
 
 class Prediction(ModalScreen[bool]):
@@ -42,8 +43,7 @@ class Prediction(ModalScreen[bool]):
             line.cursor_blink = False
             yield line
             yield Static(id="problem")
-            keys = [Content.assemble((shown(key), "bold $text-accent"), f" {key.word}   ") for key in KEYS["prediction"]]
-            yield Static(Content("").join(keys))
+            yield Static(answers("prediction"))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._draft.type(GUESS, event.value)

@@ -8,8 +8,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tuilab.tui.keys import KEYS, bindings, shown
+from tuilab.tui.keys import bindings
 from tuilab.tui.marks import plain
+from tuilab.tui.widgets.keybar import answers
 
 _NAMED = 8
 
@@ -41,8 +42,7 @@ class Question(ModalScreen[bool]):
             if len(self._about) > _NAMED:
                 lines.append(plain(f"  … and {len(self._about) - _NAMED} more"))
             lines += [Content(" "), *([plain(self._note), Content(" ")] if self._note else [])]
-            keys = [Content.assemble((shown(key), "bold $text-accent"), f" {key.word}   ") for key in KEYS["question"]]
-            yield Static(Content("\n").join([*lines, Content("").join(keys)]))
+            yield Static(Content("\n").join([*lines, answers("question")]))
 
     def action_answer(self, answer: str) -> None:
         self.dismiss(answer == "yes")

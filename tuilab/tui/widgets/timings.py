@@ -5,11 +5,10 @@ from statistics import median, quantiles
 from textual.app import ComposeResult
 from textual.content import Content
 
-from tuilab.blocks import counted, noise_floor
+from tuilab.blocks import noise_floor, times_of
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import Symbols
-from tuilab.summary import Block, RunSummary
 from tuilab.text import plural, show
 from tuilab.tui.following import Shown
 from tuilab.tui.widgets.drawing import Drawing
@@ -32,14 +31,14 @@ class TimingsPane(Pane):
         yield self._drawing
 
     def show(self, run: Shown, view: View) -> None:
-        blocks = _by_arm(run.summary)
+        times = times_of(run.summary)
         noise = noise_floor(run.summary)
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
-            spreads = [_spread(arm, blocks[arm], look) for look, arm in enumerate(run.arms) if arm in blocks]
+            spreads = [_spread(arm, times[arm], look) for look, arm in enumerate(run.arms) if arm in times]
             return draw_spreads(spreads, width, height, symbols, unit="s", noise=noise)
 
-        counts = tuple((arm, len(found)) for arm, found in blocks.items())
+        counts = tuple((arm, len(found)) for arm, found in times.items())
         self._drawing.show(paint, (counts, noise))
         first = [one for found in run.summary.blocks.values() for one in found if not (one.is_warmup or one.is_rerun)]
         disturbed = sum(block.is_disturbed for block in first)
@@ -47,16 +46,7 @@ class TimingsPane(Pane):
         self.border_subtitle = Content.styled(words, "$text-warning") if words else None
 
 
-def _by_arm(summary: RunSummary) -> dict[str, list[Block]]:
-    """Return, by arm, the blocks that the verdicts rest on."""
-    found: dict[str, list[Block]] = {}
-    for (_, arm), blocks in summary.blocks.items():
-        if good := counted(blocks):
-            found.setdefault(arm, []).extend(good)
-    return found
-
-
-def _spread(arm: str, blocks: list[Block], look: int) -> Spread:
-    times = sorted(block.step_s for block in blocks)
+def _spread(arm: str, found: list[float], look: int) -> Spread:
+    times = sorted(found)
     low, _, high = quantiles(times, n=4) if len(times) > 1 else (times[0],) * 3
     return Spread(show(arm, 30), median(times), max(low, times[0]), min(high, times[-1]), times[0], times[-1], look)
