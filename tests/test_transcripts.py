@@ -1,0 +1,12 @@
+"""What the command line prints stays as it was kept: every verb, bad input too, beside runs of format 1."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.transcripts import golden, names, play
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_session_comes_out_as_it_was_kept(name: str, tmp_path: Path) -> None:
+    assert play(name, tmp_path) == golden(name)
