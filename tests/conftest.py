@@ -37,14 +37,14 @@ def tuilab(root: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProc
 
 @pytest.fixture
 def result(tuilab: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., dict[str, Any]]:
-    """Run one scenario with `--quick --json` and return its run from the document; `verdicts` maps claim to verdict."""
+    """Run one scenario with `--quick --json` and return its run from the document; `verdicts` has those of the claims by key."""
 
     def run(name: str, *words: str) -> dict[str, Any]:
         done = tuilab("run", name, "--headless", "--quick", "--json", "--quiet", *words)
         assert done.stdout, done.stderr
         (only,) = json.loads(done.stdout)["runs"]
         only["exit_code"] = done.returncode
-        only["verdicts"] = {claim["text"]: claim["verdict"] for claim in only["claims"]}
+        only["verdicts"] = {claim["key"] or claim["text"]: claim["verdict"] for claim in only["claims"]}
         return dict(only)
 
     return run

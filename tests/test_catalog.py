@@ -29,7 +29,8 @@ A slice costs a call.
 How many times faster is sum?
 
 ## Look for
-- sum is at least 50 times faster
+- [sum-50] sum is at least 50 times faster
+- row 1 is 0.0
 
 ## Source
 Here.
@@ -45,7 +46,7 @@ def run(
     lr: float = 1,
     device: Literal["auto", "cpu"] = "auto",  # where the tensors live
 ) -> None:
-    lab.claim("sum is at least 50 times faster", ratio="slices/sum", at_least=50)
+    lab.claim_ratio("sum-50", "slices/sum", at_least=50)
     for row in range(2):
         lab.claim(f"row {row + 1} is {row:.1f}", row, equals=row)
     lab.race(slices=f, sum=g, same=1e-6, rounds=9, seconds=1, threads=1, device=device)
@@ -83,7 +84,7 @@ def test_a_scenario_is_read_from_its_source(mine: Path) -> None:
     assert scenario.lesson.startswith("A slice costs a call.\n\n## Predict\n")
     assert scenario.sections == {
         "Predict": "How many times faster is sum?",
-        "Look for": "- sum is at least 50 times faster",
+        "Look for": "- [sum-50] sum is at least 50 times faster\n- row 1 is 0.0",
         "Source": "Here.",
     }
     assert scenario.params == (
@@ -92,7 +93,7 @@ def test_a_scenario_is_read_from_its_source(mine: Path) -> None:
         Param("device", "choice", "auto", choices=("auto", "cpu"), label="where the tensors live"),
     )
     assert scenario.arms == ("slices", "sum", "two threads")
-    assert scenario.claims == ("sum is at least 50 times faster", "row {row + 1} is {row}")
+    assert scenario.claims == (("sum-50", "sum is at least 50 times faster"), ("", "row {row + 1} is {row}"))
     assert scenario.error == ""
 
 
@@ -101,7 +102,7 @@ def test_the_lab_may_have_any_name(mine: Path) -> None:
         '"""T."""\ndef run(bench: Lab) -> None:\n    bench.claim("c", 1)\n    lab.claim("d", 1)\n'
     )
 
-    assert load(mine)[0].claims == ("c",)
+    assert load(mine)[0].claims == (("", "c"),)
 
 
 def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) -> None:
@@ -379,7 +380,10 @@ def test_the_list_as_json_is_one_document(mine: Path) -> None:
     listed = json.loads(json.dumps(document(load(mine), {"good": "SUPPORTED"})))
 
     assert listed["schema"] == "tuilab.list/1"
-    assert " ".join(sorted(listed["scenarios"][0])) == "arms claims error id is_timed last_verdict params path title topic"
+    assert (
+        " ".join(sorted(listed["scenarios"][0]))
+        == "arms claim_keys claims error id is_timed last_verdict params path title topic"
+    )
     assert listed["scenarios"][0]["params"][0]["high"] == 10000
     assert listed["scenarios"][0]["last_verdict"] == "SUPPORTED"
 

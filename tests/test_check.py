@@ -20,12 +20,13 @@ GOOD = '''\
 How many times faster is sum?
 
 ## Look for
-- `sum` is at least 50 times faster
+- [sum-50] `sum` is at least 50 times faster
   than slicing.
-- row 1 is 1.0
+- [row-1] row 1 is 1.0
 
 ## Try next
 `--row-count 5`: the loop is short.
+refutes: row-1
 
 ## Source
 Here.
@@ -47,8 +48,8 @@ def run(
     lab: Lab,
     row_count: int = 500,  # operator calls, 1..10000
 ) -> None:
-    lab.claim("sum is at least 50 times faster than slicing", ratio="slices/sum", at_least=50)
-    lab.claim(f"row {row_count} is {row_count:.1f}", 1, equals=1)
+    lab.claim_ratio("sum-50", "slices/sum", at_least=50)
+    lab.claim(f"row-{row_count}", 1, equals=1)
     lab.race(slices=lambda: by_index(x), sum=lambda: by_sum(x))
     lab.log(1, loss=2)
 '''
@@ -80,28 +81,38 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
             (3, 'Predict asks nothing that a number answers; ask "How many times ...?"'),
         ),
         ("`--row-count 5`", "`--rows 5`", (11, "Try next names no parameter of run; write --row-count or another")),
-        ("- row 1 is 1.0\n", "- row 1 is 1.0\n- it is fun\n", (10, 'no claim says "it is fun"')),
-        ("- row 1 is 1.0\n", "", (34, 'no bullet under Look for says "row {row_count} is {row_count}"')),
+        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun] it is fun\n", (10, "no claim has the key [fun]")),
+        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- it is fun\n",
+         (10, 'this bullet has no key; write "- [a-key] it is fun", and claim it by that key')),
+        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [row-1] again\n",
+         (9, "the key [row-1] stands 2 times; each bullet has one of its own")),
+        ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    lab.claim("fun", True)\n',
+         (39, "no bullet under Look for has the key [fun]")),
+        ('"sum-50"', '"sum is at least 50 times faster than slicing"',
+         (35, 'the claim has its words in the code; write "sum-50" for "sum is at least 50 times faster than slicing"')),
+        ('claim_ratio("sum-50", "slices/sum"', 'claim("sum-50", ratio="slices/sum"',
+         (35, "a claim about two arms is lab.claim_ratio(key, ratio, ...)")),
+        ("refutes: row-1", "refutes: row-1, row-7", (13, "Try next refutes [row-7], which no bullet under Look for has")),
         ('lab.log(1, loss=2)\n', 'lab.log(1, loss=2)\n    lab.claim(text, 1, equals=1)\n',
-         (38, "the text of this claim is not a literal, so nobody can read it before the run")),
-        ("  # operator calls, 1..10000", "", (32, "row_count has no label; say what it is in a comment after it")),
-        ("  # operator calls, 1..10000", "  # 1..10000", (32, "row_count has no label; say what it is in a comment after it")),
+         (39, "the key of this claim is not a literal, so nobody can tell which bullet it is")),
+        ("  # operator calls, 1..10000", "", (33, "row_count has no label; say what it is in a comment after it")),
+        ("  # operator calls, 1..10000", "  # 1..10000", (33, "row_count has no label; say what it is in a comment after it")),
         ("calls, 1..10000", "calls 1..10000 of them",
-         (32, "the comment of row_count does not end like this: 1..100 (quick 5)")),
-        ("lab: Lab", "lab", (30, "lab has no type; write lab: Lab")),
-        (" -> None", "", (30, "run has no return type; write -> None")),
+         (33, "the comment of row_count does not end like this: 1..100 (quick 5)")),
+        ("lab: Lab", "lab", (31, "lab has no type; write lab: Lab")),
+        (" -> None", "", (31, "run has no return type; write -> None")),
         ("lab.log(1, loss=2)", "pass",
-         (30, "there is no live series and no picture (lab.log, lab.image, lab.memory(timeline=True))")),
+         (31, "there is no live series and no picture (lab.log, lab.image, lab.memory(timeline=True))")),
         ("return x\n", "return x.to(torch.cuda.current_device())\n",
-         (23, "torch.cuda is used directly; lab.device says what to run on")),
-        ("import torch\n", "import torch.cuda.amp\n", (18, "torch.cuda is used directly; lab.device says what to run on")),
-        ("import torch\n", "from torch import nn, cuda\n", (18, "torch.cuda is used directly; lab.device says what to run on")),
+         (24, "torch.cuda is used directly; lab.device says what to run on")),
+        ("import torch\n", "import torch.cuda.amp\n", (19, "torch.cuda is used directly; lab.device says what to run on")),
+        ("import torch\n", "from torch import nn, cuda\n", (19, "torch.cuda is used directly; lab.device says what to run on")),
         ("import torch\n", "from torch.cuda import Event\n",
-         (18, "torch.cuda is used directly; lab.device says what to run on")),
+         (19, "torch.cuda is used directly; lab.device says what to run on")),
         ("by_sum(x):", "by_sum(x, dim):",
-         (36, "the arms take different numbers of parameters (slices 1, sum 2); give them the same shape")),
-        ("return x\n", "return x\n" + "\n" * 90, (127, "the file has 127 lines; 20 to 120 can be read at once and say enough")),
-        ("500,", "None,", (32, "row_count: None is not a literal number, truth value or text")),
+         (37, "the arms take different numbers of parameters (slices 1, sum 2); give them the same shape")),
+        ("return x\n", "return x\n" + "\n" * 90, (128, "the file has 128 lines; 20 to 120 can be read at once and say enough")),
+        ("500,", "None,", (33, "row_count: None is not a literal number, truth value or text")),
     ],
 )  # fmt: skip
 def test_each_fault_has_its_line_and_sentence(tmp_path: Path, old: str, new: str, finding: tuple[int, str]) -> None:
@@ -113,13 +124,13 @@ def test_each_fault_has_its_line_and_sentence(tmp_path: Path, old: str, new: str
 def test_a_parameter_with_the_name_of_an_option_is_found(tmp_path: Path) -> None:
     source = GOOD.replace("row_count", "repeat").replace("row-count", "repeat")
 
-    assert findings(tmp_path, source) == [(32, "repeat is an option of tuilab run itself; choose another name")]
+    assert findings(tmp_path, source) == [(33, "repeat is an option of tuilab run itself; choose another name")]
 
 
 def test_a_scenario_without_a_claim_is_told_so(tmp_path: Path) -> None:
     source = "\n".join(line for line in GOOD.splitlines() if "lab.claim" not in line)
 
-    assert (30, "there is no claim (lab.claim)") in findings(tmp_path, source)
+    assert (31, "there is no claim (lab.claim, lab.claim_ratio)") in findings(tmp_path, source)
 
 
 def test_a_short_file_is_told_so(tmp_path: Path) -> None:
@@ -151,7 +162,7 @@ def test_check_prints_path_line_and_sentence_and_returns_1(tmp_path: Path) -> No
 
     done = CliRunner().invoke(check_verb.command, ["./mine.py"], standalone_mode=False)
 
-    assert done.stdout == "mine.py:30: lab has no type; write lab: Lab\n"
+    assert done.stdout == "mine.py:31: lab has no type; write lab: Lab\n"
     assert done.stderr == "1 finding in 1 scenario\n"
     assert done.return_value == 1
 
@@ -197,9 +208,9 @@ def test_show_has_lesson_form_claims_arms_and_source(tmp_path: Path) -> None:
 
     shown = CliRunner().invoke(show_verb.command, ["./mine.py", "--source"], standalone_mode=False).stdout
 
-    assert "- `sum` is at least 50 times faster than slicing.\n- row 1 is 1.0\n\n## Try next\n" in shown
+    assert "- [sum-50] `sum` is at least 50 times faster than slicing.\n- [row-1] row 1 is 1.0\n\n## Try next\n" in shown
     assert "--row-count  a whole number, 1..10000 (default 500)\n    operator calls\n" in shown
-    assert "## Claims\n- sum is at least 50 times faster than slicing\n- row {row_count} is {row_count}\n" in shown
+    assert "## Claims" not in shown  # they stand under Look for
     assert "## Arms\nslices, sum\n" in shown
     assert shown.endswith(GOOD)
 

@@ -72,8 +72,8 @@ def test_a_recorded_run_is_whole(name: str) -> None:
 
 
 def test_every_recipe_is_recorded_and_every_record_is_small() -> None:
-    folders = {path.name for path in JOURNALS.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    bytes_total = sum(path.stat().st_size for path in JOURNALS.rglob("*.jsonl"))
+    folders = {path.parent.name for path in JOURNALS.glob("*/journal")}
+    bytes_total = sum(path.stat().st_size for path in JOURNALS.glob("*/journal/*.jsonl"))
 
     assert folders == set(RECIPES) == set(VERDICTS)
     assert bytes_total < 700_000

@@ -2,11 +2,13 @@
 
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,10 +18,21 @@ from tuilab.journal import Corrupt, Gap, Item, Reader, Writer
 from tuilab.lab import Lab
 from tuilab.orders import WorkerOrder
 
+LESSON = '''"""A lesson.
+
+## Look for
+- [slow] slow is slower
+- [gpu] the GPU agrees, to
+  `1e-6`.
+"""
+def run(lab): pass
+'''
+
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     (tmp_path / "artifacts").mkdir()
+    (tmp_path / "scenario.py").write_text(LESSON)
     ours, theirs = orders.pair()
     order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), quick=True)
     with ours, theirs:
@@ -93,11 +106,11 @@ def test_an_artifact_is_kept_with_its_digest(lab: Lab, recorded: Callable[[type]
 @pytest.mark.parametrize("bound", [{}, {"equals": 1, "at_most": 2}])
 def test_a_claim_has_exactly_one_bound(lab: Lab, bound: dict[str, float]) -> None:
     with pytest.raises(TypeError, match="one of equals"):
-        lab.claim("c", 1, **bound)  # type: ignore[arg-type]
+        lab.claim("slow", 1, **bound)  # type: ignore[arg-type]
 
 
 def test_a_claim_about_a_ratio_is_on_record_before_the_race(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
-    lab.claim("slow is slower", ratio="slow/fast", at_least=2)
+    lab.claim_ratio("slow", "slow/fast", at_least=2)
     lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.2)
 
     (claim,) = recorded(events.ClaimDeclared)
@@ -106,21 +119,89 @@ def test_a_claim_about_a_ratio_is_on_record_before_the_race(lab: Lab, recorded: 
     assert claim.n < min(block.n for block in blocks)
 
 
-@pytest.mark.parametrize("got", [{"got": None, "equals": None}, {"ratio": "slow/fast", "at_least": 2, "cores": 2}])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        lambda lab: lab.claim("gpu", lacks="a CUDA device"),
+        lambda lab: lab.claim_ratio("gpu", "slow/fast", at_least=2, cores=2, lacks="a CUDA device"),
+        lambda lab: lab.not_testable("gpu", "a CUDA device"),
+    ],
+)
 def test_a_claim_that_lacks_something_is_not_testable_whatever_it_got(
-    lab: Lab, recorded: Callable[[type], list[Item]], got: dict[str, object]
+    lab: Lab, recorded: Callable[[type], list[Item]], claim: Callable[[Lab], None]
 ) -> None:
-    lab.claim("the GPU agrees", **got, lacks="a CUDA device")  # type: ignore[arg-type]
+    claim(lab)
 
     (record,) = recorded(events.ClaimNotTestable)
-    assert (record.text, record.needs) == ("the GPU agrees", "a CUDA device")
+    assert (record.key, record.text, record.needs) == ("gpu", "the GPU agrees, to 1e-6", "a CUDA device")
     assert not recorded(events.ClaimDeclared) and not recorded(events.CoresMeasured)
 
 
-@pytest.mark.parametrize("bound", [{"equals": 2}, {"between": (1, 2)}, {"at_least": 0}, {"at_least": math.inf}])
-def test_a_claim_about_a_ratio_that_cannot_be_judged_is_refused_at_once(lab: Lab, bound: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="ratio"):
-        lab.claim("c", ratio="slow/fast", **bound)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"at_least": 0}, "a ratio is above zero and finite; the claimed bound is 0"),
+        ({"at_least": math.inf}, "a ratio is above zero and finite; the claimed bound is inf"),
+        ({"at_least": math.nan}, "at_least= takes one number"),
+        ({"at_least": 2, "margin": -0.1}, "a margin is zero or more"),
+        ({"at_least": 2, "at_most": 3}, "one of equals="),
+        ({}, "one of equals="),
+        ({"ratio": "slow", "at_least": 2}, "a ratio names two arms, as in slow/fast, not 'slow'"),
+        ({"ratio": "slow/slow", "at_least": 2}, "a ratio names two arms"),
+        ({"at_least": 2, "cores": 1.5}, "cannot be interpreted as an integer"),
+        ({"at_least": 2, "tolerance": 0.1}, "unexpected keyword argument 'tolerance'"),
+    ],
+)
+def test_a_wrong_argument_of_a_claim_about_a_ratio_is_refused_at_the_call(
+    lab: Lab, recorded: Callable[[type], list[Item]], wrong: dict[str, Any], told: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(told)):
+        lab.claim_ratio("slow", **{"ratio": "slow/fast", **wrong})
+
+    assert not recorded(events.ClaimDeclared)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"margin": 0.1, "equals": 1}, "claim takes no margin here; a claim about two arms of a race is lab.claim_ratio"),
+        ({"ratio": "slow/fast", "got": 1, "at_least": 2}, "claim takes no ratio here"),
+        ({"tolerance": 0.1, "at_most": 2}, "a tolerance is a finite number beside equals="),
+        ({"tolerance": math.inf, "equals": 2}, "a tolerance is a finite number beside equals="),
+        ({"between": (2, 1)}, "between= takes two numbers, the smaller one first"),
+        ({"at_most": math.nan}, "at_most= takes one number"),
+        ({"at_most": [1, 2]}, "at_most= takes one number"),
+        ({"equals": 1, "key": "slo"}, "no bullet under Look for has the key [slo]; the keys are slow, gpu"),
+        ({"equals": 1, "key": 5}, "a claim begins with its key, not with 5"),
+    ],
+)
+def test_a_wrong_argument_of_a_claim_is_refused_at_the_call(
+    lab: Lab, recorded: Callable[[type], list[Item]], wrong: dict[str, Any], told: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(told)):
+        lab.claim(**{"key": "slow", "got": 1, **wrong})
+
+    assert not recorded(events.ClaimMeasured)
+
+
+def test_a_claim_after_its_race_is_refused(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.1)
+
+    with pytest.raises(ValueError, match="fast and slow raced before “slow” was claimed; claim first, then measure"):
+        lab.claim_ratio("slow", "slow/fast", at_least=2)
+    assert not recorded(events.ClaimDeclared)
+
+
+def test_a_claim_in_the_old_form_is_recorded_and_told_what_to_write(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+    with pytest.warns(FutureWarning, match=r'write "- \[a-key\] one is one" under ## Look for'):
+        lab.claim("one is one", 1, equals=1)
+    with pytest.warns(FutureWarning) as told:
+        lab.claim("slow is slower", ratio="slow/fast", at_least=2)
+
+    (measured,), (declared,) = recorded(events.ClaimMeasured), recorded(events.ClaimDeclared)
+    assert (measured.key, measured.text) == ("", "one is one")
+    assert (declared.key, declared.text) == ("slow", "slow is slower")
+    assert "the old form of lab.claim_ratio(key, ratio, ...)" in str(told[0].message)
 
 
 def test_a_race_is_made_of_whole_cycles(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:

@@ -18,6 +18,7 @@ from tuilab import __version__, places
 from tuilab.errors import TuilabError, UsageError
 from tuilab.files import read_regular
 from tuilab.scenario import Param, Scenario
+from tuilab.stated import Stated
 from tuilab.text import show
 
 TOPICS = (
@@ -131,7 +132,7 @@ def _stamp(entry: "os.DirEntry[str]") -> str:
 def _maker() -> str:
     """Return what changes when the same file could be read differently."""
     folder = os.path.dirname(__file__)
-    ours = [os.stat(f"{folder}/{name}.py").st_mtime_ns for name in ("catalog", "source", "scenario", "params")]
+    ours = [os.stat(f"{folder}/{name}.py").st_mtime_ns for name in ("catalog", "source", "scenario", "params", "stated")]
     return f"{__version__} {sys.hexversion} {ours}"
 
 
@@ -173,4 +174,5 @@ def _pack(value: Scenario | Param) -> list[object]:
 def _unpack(fields: list[Any]) -> Scenario:
     id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed = fields
     found = tuple(Param(name, kind, value, tuple(choices), *rest) for name, kind, value, choices, *rest in read_params)
-    return Scenario(id, topic, path, title, lesson, sections, found, tuple(arms), tuple(claims), error, is_timed)
+    stated = tuple(Stated(*claim) for claim in claims)
+    return Scenario(id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, is_timed)

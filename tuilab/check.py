@@ -1,18 +1,29 @@
 """The mechanical check of a scenario: tells its author what is missing, one sentence a finding."""
 
 import ast
-import glob
 import re
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tuilab.scenario import Scenario
 from tuilab.setting import read_setting
-from tuilab.source import Broken, lab_calls, lab_name, literal_text, parse_source, race_arms, read_text
+from tuilab.source import (
+    CLAIMING,
+    Broken,
+    called_method,
+    is_about_ratio,
+    lab_calls,
+    lab_name,
+    literal_text,
+    parse_source,
+    race_arms,
+    read_text,
+)
+from tuilab.stated import SECTION, Stated, bullets, changes_of, is_key, match, stated
 from tuilab.text import show
 
-SECTIONS = ("Predict", "Look for", "Try next", "Source")
+SECTIONS = ("Predict", SECTION, "Try next", "Source")
 RESERVED = {
     "as_json", "as_jsonl", "detach", "headless", "help", "json", "jsonl", "name", "no_color", "plot", "quick", "quiet",
     "repeat", "report", "root", "scenarios", "strict", "timeout",
@@ -22,7 +33,6 @@ LINES = (20, 120)  # at least and at most
 _ERROR_LINE = re.compile(r"line (\d+): (.*)", re.DOTALL)
 _QUESTION = re.compile(r"\b(?:how (?!do|does|did|is|are|can|will|would|to)\w+|what|which|[0-9]+)\b[^?]{0,300}\?", re.IGNORECASE)
 _STRAY = re.compile(r"[0-9]\.\.[0-9]|\(quick")  # what should have been read as a range or a quick value
-_BULLET = re.compile(r"^[-*] +", re.MULTILINE)
 
 
 class Finding(NamedTuple):
@@ -73,22 +83,51 @@ def _check_sections(file: _File) -> Iterator[Finding]:
 
 
 def _check_bullets(file: _File) -> Iterator[Finding]:
-    """Bullets under Look for and claims are the same sentences."""
-    calls = [(call, literal_text(call)) for call in file.calls("claim")]
-    bullets = [bullet.partition("\n\n")[0] for bullet in _BULLET.split(file.scenario.sections.get("Look for", ""))[1:]]
-    for call, text in calls:
-        if text is None:
-            yield Finding(call.lineno, "the text of this claim is not a literal, so nobody can read it before the run")
-        elif not any(_is_same(bullet, text) for bullet in bullets):
-            yield Finding(call.lineno, f'no bullet under Look for says "{show(text, 100)}"')
-    for bullet in bullets:
-        if not any(text and _is_same(bullet, text) for _, text in calls):
-            yield Finding(file.line_of(bullet.split("\n")[0].rstrip()), f'no claim says "{show(_plain(bullet), 100)}"')
+    """Every bullet under Look for has a key, and the code claims it by that key."""
+    written = bullets(file.scenario.sections.get(SECTION, ""))
+    every = [stated(bullet) for bullet in written]
+    calls = [(call, literal_text(call)) for call in file.calls(*CLAIMING)]
+    for bullet, claim in zip(written, every, strict=True):
+        line = file.line_of(bullet.split("\n")[0].rstrip())
+        if not claim.key:
+            yield Finding(line, f'this bullet has no key; write "- [a-key] {show(claim.text, 60)}", and claim it by that key')
+        elif not any(word and match(word, [claim]) for _, word in calls):
+            yield Finding(line, f"no claim has the key [{claim.key}]")
+    for key, count in Counter(claim.key for claim in every if claim.key).items():
+        if count > 1:
+            yield Finding(file.line_of(f"[{key}]"), f"the key [{key}] stands {count} times; each bullet has one of its own")
+    for call, word in calls:
+        yield from _check_claim(call, word, every)
+
+
+def _check_claim(call: ast.Call, word: str | None, every: Sequence[Stated]) -> Iterator[Finding]:
+    """A claim names a key of the lesson."""
+    if word is None:
+        yield Finding(call.lineno, "the key of this claim is not a literal, so nobody can tell which bullet it is")
+    elif not is_key(word):
+        keys = match(word, every)
+        advice = f'"{keys.key}"' if keys and keys.key else "a key of its bullet under Look for"
+        yield Finding(call.lineno, f'the claim has its words in the code; write {advice} for "{show(word, 60)}"')
+    elif not match(word, every):
+        yield Finding(call.lineno, f"no bullet under Look for has the key [{show(word, 60)}]")
+    if called_method(call) == "claim" and is_about_ratio(call):
+        yield Finding(call.lineno, "a claim about two arms is lab.claim_ratio(key, ratio, ...)")
+
+
+def _check_refuted(file: _File) -> Iterator[Finding]:
+    """What Try next says it refutes are keys of the lesson."""
+    keys = {claim.key for claim in file.scenario.claims}
+    for change in changes_of(file.scenario.sections.get("Try next", "")):
+        for key in change.refutes:
+            if key not in keys:
+                yield Finding(
+                    file.line_of("refutes:"), f"Try next refutes [{show(key, 60)}], which no bullet under Look for has"
+                )
 
 
 def _check_settings(file: _File) -> Iterator[Finding]:
     """What a claim advises is a setting; where an f-string puts a value, any will do."""
-    for call in file.calls("claim"):
+    for call in file.calls("claim", "claim_ratio"):
         for node in (keyword.value for keyword in call.keywords if keyword.arg == "advises"):
             text = literal_text(ast.Call(node, [node], []))
             if text is None:
@@ -119,8 +158,8 @@ def _check_signature(file: _File) -> Iterator[Finding]:
 
 
 def _check_shown(file: _File) -> Iterator[Finding]:
-    if not file.calls("claim"):
-        yield Finding(file.run.lineno, "there is no claim (lab.claim)")
+    if not file.calls("claim", "claim_ratio"):
+        yield Finding(file.run.lineno, "there is no claim (lab.claim, lab.claim_ratio)")
     timelines = [word for call in file.calls("memory") for word in call.keywords if word.arg == "timeline"]
     if not file.calls("log", "image") and not timelines:
         yield Finding(file.run.lineno, "there is no live series and no picture (lab.log, lab.image, lab.memory(timeline=True))")
@@ -169,16 +208,6 @@ def _spell(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.replace("`", "").split()).removesuffix(".")
-
-
-def _is_same(bullet: str, claim: str) -> bool:
-    """Compare a bullet with a claim; `{...}` in the claim stands for any words."""
-    words = map(glob.escape, re.split(r"\{[^{}]*\}", _plain(claim)))
-    return fnmatchcase(_plain(bullet), "?*".join(words))
-
-
 def _called(arm: ast.expr) -> str:
     """Return the function that an arm is, or that its lambda calls."""
     match arm:
@@ -193,6 +222,6 @@ def _count_params(function: ast.FunctionDef) -> int:
 
 
 _CHECKS = (
-    _check_sections, _check_bullets, _check_settings, _check_params, _check_signature, _check_shown, _check_cuda, _check_arms,
-    _check_length,
+    _check_sections, _check_bullets, _check_refuted, _check_settings, _check_params, _check_signature, _check_shown,
+    _check_cuda, _check_arms, _check_length,
 )  # fmt: skip

@@ -70,7 +70,8 @@ class Shift:
 class ClaimPair:
     """A claim in every run."""
 
-    text: str
+    text: str  # as the last of the runs that claim it has it
+    key: str
     sides: tuple[Side | None, ...]  # None: not claimed there
     shifts: tuple[Shift | None, ...] = ()  # of each run after the first, where both have an estimate
 
@@ -108,7 +109,7 @@ def compare(summaries: Sequence[RunSummary]) -> Comparison:
         names=tuple(summary.run.scenario if summary.run else ABSENT for summary in summaries),
         differences=(*different, *_conditions(summaries)),
         same=len(rows) - len(different),
-        claims=tuple(_pair(text, summaries) for text in dict.fromkeys(t for s in summaries for t in s.claims)),
+        claims=_pairs(summaries),
         times=_table([_medians(summary) for summary in summaries]),
         sizes=_table([_sizes(summary) for summary in summaries]),
         series=_shared_series(summaries),
@@ -241,11 +242,20 @@ def _words(value: Any) -> str:
 # ---- what came out
 
 
-def _pair(text: str, summaries: Sequence[RunSummary]) -> ClaimPair:
-    claims = [summary.claims.get(text) for summary in summaries]
+def _pairs(summaries: Sequence[RunSummary]) -> tuple[ClaimPair, ...]:
+    """Pair claims by their keys; those of a run without keys by their texts."""
+    keys = {claim.text: claim.key for summary in summaries for claim in summary.claims.values() if claim.key}
+    known = [{claim.key or keys.get(claim.text, claim.text): claim for claim in s.claims.values()} for s in summaries]
+    return tuple(
+        _pair([claims.get(name) for claims in known]) for name in dict.fromkeys(name for claims in known for name in claims)
+    )
+
+
+def _pair(claims: Sequence[Claim | None]) -> ClaimPair:
     sides = tuple(None if claim is None else _side(claim) for claim in claims)
+    last = [claim for claim in claims if claim is not None][-1]
     first, *others = claims
-    return ClaimPair(text, sides, tuple(_shift(first, other) for other in others))
+    return ClaimPair(last.text, last.key, sides, tuple(_shift(first, other) for other in others))
 
 
 def _side(claim: Claim) -> Side:

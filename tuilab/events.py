@@ -57,6 +57,7 @@ class RunStarted(Event):
     wall_ns: Count  # wall clock, for people only
     changed: list[str] = []  # the params that differ from the scenario's defaults
     claims: list[str] = []  # read from the source before anything ran
+    claim_keys: list[str] = []  # of those claims, in their order; empty words where they have none
     repeats: Count = 1
     looks: list[Count] = []  # numbers of repeats at which the verdicts may end the run
     budget_s: float | None = None
@@ -154,10 +155,20 @@ class Measured(msgspec.Struct, omit_defaults=True):
     words: str = ""
 
 
-class ClaimMeasured(Event):
-    """An exact claim: judged from this one record."""
+class AboutClaim(Event, kw_only=True):
+    """What every record about a claim has; a claim without a key, of the old form, is known by its text."""
 
     text: str
+    key: str = ""
+
+    @property
+    def claim_id(self) -> str:
+        return self.key or self.text
+
+
+class ClaimMeasured(AboutClaim):
+    """An exact claim: judged from this one record."""
+
     got: Measured
     op: Operator
     want: Measured
@@ -172,10 +183,9 @@ class ClaimMeasured(Event):
             raise ValueError(f"{self.op} takes one number, not {bounds}")
 
 
-class ClaimDeclared(Event):
+class ClaimDeclared(AboutClaim):
     """A claim about the ratio of two arms of a race, declared before the race is run."""
 
-    text: str
     over: str  # the arm above the line of the ratio
     under: str
     op: Operator
@@ -185,15 +195,13 @@ class ClaimDeclared(Event):
     cores: int = 0  # that must be free for the claim to mean anything
 
 
-class ClaimNotTestable(Event):
-    text: str
+class ClaimNotTestable(AboutClaim):
     needs: str
 
 
-class SettingAdvised(Event):
+class SettingAdvised(AboutClaim):
     """If the claim is supported, this setting follows from it."""
 
-    text: str
     setting: str
 
 
@@ -332,8 +340,7 @@ class Unavailable(Event):
 # ---- written by the judge
 
 
-class VerdictReached(Event):
-    text: str
+class VerdictReached(AboutClaim):
     verdict: Word
     rule: Word
     why: str = ""

@@ -79,14 +79,14 @@ def _examine_artifacts(run_dir: Path, summary: RunSummary, findings: Findings) -
 
 def _examine_verdicts(summary: RunSummary, findings: Findings) -> None:
     """Reach every verdict again from the raw measurements and compare."""
-    recorded = {claim.text: claim.verdict for claim in summary.claims.values() if claim.verdict}
+    recorded = {name: claim.verdict for name, claim in summary.claims.items() if claim.verdict}
     findings.verdicts = len(recorded)
     findings.rules = {verdict.rule for verdict in recorded.values()}
     findings.unchecked = sum(verdict.rule != RULE for verdict in recorded.values())
-    again = {verdict.text: verdict for verdict in judge(summary)}
-    for text, verdict in recorded.items():
-        if verdict.rule == RULE and (text not in again or _essence(again[text]) != _essence(verdict)):
-            findings.wrong.append(f"the verdict on “{show(text)}” does not follow from the measurements")
+    again = {verdict.claim_id: verdict for verdict in judge(summary)}
+    for name, verdict in recorded.items():
+        if verdict.rule == RULE and (name not in again or _essence(again[name]) != _essence(verdict)):
+            findings.wrong.append(f"the verdict on “{show(verdict.text)}” does not follow from the measurements")
 
 
 def _essence(verdict: events.VerdictReached) -> dict[str, object]:

@@ -5,16 +5,17 @@ lab.log(step, loss=loss)                      scalars of a step; GPU tensors do 
 lab.progress(done, total)                     how far it is
 lab.race(loop=f, sum=g)                       interleaved timing of arms; see race.py
 lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
-lab.claim("the sum is 12", got, equals=12)    what the run should show
+lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
+lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
 lab.memory("forward")                         bytes and operators; see meters.py
 lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
 """
 
 import hashlib
-import math
 import os
 import socket
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from operator import index
 from pathlib import Path
@@ -30,7 +31,7 @@ from tuilab.cores import measure_cores
 from tuilab.errors import BoxLacks
 from tuilab.images import image_shown
 from tuilab.journal import Writer
-from tuilab.measured import claimed_bound, measured
+from tuilab.measured import claimed_bound, measured, two_arms
 from tuilab.meters import Memory
 from tuilab.orders import ArmOrder, WorkerOrder
 from tuilab.pending import Pending
@@ -38,6 +39,9 @@ from tuilab.probes.env import cuda_facts, torch_facts
 from tuilab.race import Race, run_process_race, run_race
 from tuilab.ratio import flaw
 from tuilab.setting import read_setting
+from tuilab.source import read_stated
+from tuilab.stated import SECTION, Stated, find
+from tuilab.text import show
 
 _PROGRESS_PERIOD_S = 0.1
 _TEXT_LIMIT = 8_000  # characters
@@ -55,6 +59,7 @@ class Lab:
         self._arm = order.arm.arm if order.arm else ""
         self._is_rank = order.arm is not None and ranks.has_ranks(order.arm.prefix)
         self._raced: set[str] = set()
+        self._claims: Sequence[Stated] | None = None  # read with the first claim
         self._journal = journal
         self._run_dir = run_dir
         self._line = line
@@ -193,7 +198,7 @@ class Lab:
 
     def claim(
         self,
-        text: str,
+        key: str,
         got: Any = None,
         *,
         equals: Any = None,
@@ -202,41 +207,68 @@ class Lab:
         between: tuple[float, float] | None = None,
         tolerance: float = 0.0,
         unit: str = "",
-        ratio: str = "",
+        lacks: str = "",
+        advises: str = "",
+        **old: Any,
+    ) -> None:
+        """Claim something about a measured value; the bullet `- [key] ...` under `## Look for` says what.
+
+        With a value alone it must be True. Where the box `lacks` what the claim needs, it is not testable here, whatever the
+        value. `advises` is the setting that follows where it is supported, as in "OMP_NUM_THREADS=2".
+        """
+        if "ratio" in old and got is equals is between is None and not (tolerance or unit):
+            warnings.warn(
+                "claim(..., ratio=...) is the old form of lab.claim_ratio(key, ratio, ...)", FutureWarning, stacklevel=2
+            )
+            return self.claim_ratio(key, at_most=at_most, at_least=at_least, lacks=lacks, advises=advises, **old)
+        if old:
+            raise TypeError(f"claim takes no {', '.join(old)} here; a claim about two arms of a race is lab.claim_ratio")
+        key, text = self._stated(key)
+        if not self._is_settled(key, text, lacks, advises):
+            op, want = claimed_bound(got, equals, at_most, at_least, between, tolerance)
+            found = measured(got)
+            self._journal.append(
+                events.ClaimMeasured(key=key, text=text, got=found, op=op, want=want, tolerance=tolerance, unit=unit)
+            )
+        return None
+
+    def claim_ratio(
+        self,
+        key: str,
+        ratio: str,
+        *,
+        at_most: float | None = None,
+        at_least: float | None = None,
         margin: float = 0.03,
         cores: int = 0,
         lacks: str = "",
         advises: str = "",
     ) -> None:
-        """Claim something about a measured value, or (with `ratio="slow/fast"`) about two arms of a race still to come.
+        """Claim how many times longer one arm of a race still to come takes than another, as in `ratio="loop/sum"`.
 
-        With a value alone it must be True. The text is the bullet under `## Look for`, word for word. A claim about work in
-        parallel says how many `cores` it needs: on a busier box it is inconclusive. Where the box `lacks` what the claim
-        needs, it is not testable here, whatever the value. `advises` is the setting that follows where it is supported, as
-        in "OMP_NUM_THREADS=2".
+        A claim about work in parallel says how many `cores` it needs: on a busier box it is inconclusive.
         """
-        if advises:
-            self._journal.append(events.SettingAdvised(text=text, setting="=".join(read_setting(advises))))
-        if lacks:
-            return self.not_testable(text, lacks)
-        op, want = claimed_bound(got, equals, at_most, at_least, between)
-        if ratio:
-            over, _, under = ratio.partition("/")
-            bound = want.numbers[0] if len(want.numbers) == 1 else math.nan
-            declared = events.ClaimDeclared(text=text, over=over, under=under, op=op, bound=bound, margin=margin, cores=cores)
-            if problem := flaw(declared):
-                raise ValueError(problem)
+        key, text = self._stated(key)
+        over, under = two_arms(ratio)
+        if raced := self._raced & {over, under}:
+            raise ValueError(
+                f"{' and '.join(sorted(raced))} raced before “{key or text}” was claimed; claim first, then measure"
+            )
+        op, want = claimed_bound(None, None, at_most, at_least, None)
+        (bound,) = want.numbers
+        declared = events.ClaimDeclared(
+            key=key, text=text, over=over, under=under, op=op, bound=bound, margin=margin, cores=index(cores)
+        )
+        if problem := flaw(declared):
+            raise ValueError(problem)
+        if not self._is_settled(key, text, lacks, advises):
             self._journal.append(declared)
             if cores:
                 self.effective_cores(cores)
-        else:
-            found = measured(got)
-            self._journal.append(events.ClaimMeasured(text=text, got=found, op=op, want=want, tolerance=tolerance, unit=unit))
-        return None
 
-    def not_testable(self, text: str, needs: str) -> None:
+    def not_testable(self, key: str, needs: str) -> None:
         """Say that a claim cannot be tested on this box, and what it would need."""
-        self._journal.append(events.ClaimNotTestable(text=text, needs=needs))
+        self._is_settled(*self._stated(key), needs)
 
     def record(self, event: events.Event) -> None:
         """Append an event; for the lab's own parts."""
@@ -251,6 +283,25 @@ class Lab:
         self._flush()
 
     # ---- plumbing
+
+    def _stated(self, key: str) -> Stated:
+        """Return the claim of a key; say what to write where a call has the words of the claim instead."""
+        if self._claims is None:
+            self._claims = read_stated(self._run_dir / "scenario.py")
+        found = find(key, self._claims)
+        if found.key != key:
+            sentence = show(found.text, 100)
+            advice = f'write "- [a-key] {sentence}" under ## {SECTION} in the lesson, and its key here'
+            warnings.warn(f"the words of a claim in the code are the old form: {advice}", FutureWarning, stacklevel=3)
+        return found
+
+    def _is_settled(self, key: str, text: str, lacks: str, advises: str = "") -> bool:
+        """Record the setting that a claim advises, and what the box lacks for it; say whether it lacks anything."""
+        if advises:
+            self._journal.append(events.SettingAdvised(key=key, text=text, setting="=".join(read_setting(advises))))
+        if lacks:
+            self._journal.append(events.ClaimNotTestable(key=key, text=text, needs=lacks))
+        return bool(lacks)
 
     def _log_from_device(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
         for name, value in values.items():

@@ -80,6 +80,7 @@ def order(
         raise UsageError(f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see tuilab check {show(scenario.path)}")
     values = check_values(scenario.params, {**(quick_values(scenario.params) if is_quick else {}), **given})
     defaults = {param.name: param.default for param in scenario.params}
+    claims = [claim for claim in scenario.claims if claim.key or "{" not in claim.text]
     return RunOrder(
         root=str(root.absolute()),
         scenario=scenario.id,
@@ -88,7 +89,8 @@ def order(
         path=str(Path(scenario.path).absolute()),
         params=values,
         changed=[name for name, value in values.items() if value != defaults[name]],
-        claims=[text for text in scenario.claims if "{" not in text],
+        claims=[claim.text for claim in claims],
+        claim_keys=[claim.key for claim in claims],
         repeats=repeats or (LOOKS[-1] if budget_s else REPEATS if scenario.is_timed and not is_quick else 1),
         looks=list(LOOKS) if budget_s and not repeats else [],
         budget_s=budget_s,

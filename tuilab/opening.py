@@ -63,6 +63,7 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         wall_ns=time.time_ns(),
         changed=order.changed,
         claims=order.claims,
+        claim_keys=order.claim_keys if any(order.claim_keys) else [],
         repeats=order.repeats,
         looks=order.looks,
         budget_s=order.budget_s,

@@ -29,6 +29,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     params: dict[str, Scalar]
     changed: list[str] = []
     claims: list[str] = []
+    claim_keys: list[str] = []
     repeats: int = 1
     looks: list[int] = []
     budget_s: float | None = None

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tuilab.stated import Stated
+
 REPEATS = 6  # processes where times are claimed: the fewest that give an interval
 
 Value = bool | int | float | str
@@ -35,6 +37,6 @@ class Scenario:
     sections: dict[str, str] = field(default_factory=dict)
     params: tuple[Param, ...] = ()
     arms: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
+    claims: tuple[Stated, ...] = ()
     error: str = ""
     is_timed: bool = False  # has claims about the ratio of two arms, which want repeats

@@ -210,7 +210,8 @@ def _curve(looks: Sequence[Subject], name: str, style: Style, width: int) -> str
 def fields(looks: Sequence[Subject], found: Comparison) -> dict[str, Any]:
     """Return a comparison for a JSON document; non-finite numbers are spelled as strings."""
     claims = [
-        {"text": pair.text, "differs": verdict_words(pair), "sides": pair.sides, "shifts": pair.shifts} for pair in found.claims
+        {"key": pair.key or None, "text": pair.text, "differs": verdict_words(pair), "sides": pair.sides, "shifts": pair.shifts}
+        for pair in found.claims
     ]
     told: dict[str, Any] = msgspec.to_builtins(
         {

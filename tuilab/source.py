@@ -12,10 +12,11 @@ from tuilab import params
 from tuilab.errors import UsageError
 from tuilab.files import read_regular
 from tuilab.scenario import Param, Scenario, Type, Value
+from tuilab.stated import Stated, claims_of, is_key, plain, sections_of
 from tuilab.text import show
 
 _ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"
-_SECTION = r"(?m)^## +(.+?) *$"
+CLAIMING = ("claim", "claim_ratio", "not_testable")  # calls of the lab that name a claim first
 _RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device"}
 _FILE_LIMIT = 1024 * 1024
 
@@ -58,6 +59,12 @@ def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Sc
         return replace(scenario, error=str(problem)), data
     except (RecursionError, MemoryError):
         return replace(scenario, error="too deeply nested to be understood"), data
+
+
+def read_stated(file: str | os.PathLike[str]) -> list[Stated]:
+    """Return the claims that the lesson in a file states."""
+    tree, _ = parse_source(read_text(os.path.abspath(file)))
+    return claims_of(ast.get_docstring(tree) or "")
 
 
 def read_text(path: str) -> str:
@@ -136,25 +143,44 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
     title, _, lesson = (ast.get_docstring(tree) or "").partition("\n")
     if not title:
         raise Broken("there is no docstring; its first line is the title", 1)
-    _, *parts = re.split(_SECTION, lesson)
     arms = list(_read_arms(tree, lab_name(run)))
-    claims = [claim for call in lab_calls(tree, lab_name(run), "claim") if (claim := literal_text(call))]
-    "".join([title, lesson, *arms, *claims]).encode()  # a lone surrogate raises: it could not be recorded
+    calls = lab_calls(tree, lab_name(run), *CLAIMING)
+    claims = _read_claims(lesson, calls)
+    "".join([title, lesson, *arms, *(claim.text for claim in claims)]).encode()
     return replace(
         scenario,
         title=title.strip().removesuffix("."),
         lesson=lesson.strip(),
-        sections=dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True)),
+        sections=sections_of(lesson),
         params=_read_params(run, text),
         arms=tuple(dict.fromkeys(arms)),
-        claims=tuple(dict.fromkeys(claims)),
-        is_timed=any(keyword.arg == "ratio" for call in lab_calls(tree, lab_name(run), "claim") for keyword in call.keywords),
+        claims=claims,
+        is_timed=any(map(is_about_ratio, calls)),
     )
+
+
+def is_about_ratio(call: ast.Call) -> bool:
+    """Say whether a claim is about two arms of a race: `claim_ratio`, or in the old form `claim(ratio=)`."""
+    return called_method(call) == "claim_ratio" or any(keyword.arg == "ratio" for keyword in call.keywords)
+
+
+def called_method(call: ast.Call) -> str:
+    """Return the method of the lab that a call calls."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def _read_claims(lesson: str, calls: list[ast.Call]) -> tuple[Stated, ...]:
+    """Return the claims of a scenario: those of the lesson that have a key, then those whose words stand in the code."""
+    keyed = [claim for claim in claims_of(lesson) if claim.key]
+    known = {word for claim in keyed for word in claim}
+    texts = [text for call in calls if (text := literal_text(call)) and not (keyed and is_key(text))]
+    old = [Stated("", text) for text in dict.fromkeys(texts) if plain(text) not in known]
+    return tuple({claim.key or claim.text: claim for claim in [*keyed, *old]}.values())
 
 
 def _read_arms(tree: ast.Module, lab: str) -> Iterator[str]:
     for call in lab_calls(tree, lab, "race", "arm"):
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "race":
+        if called_method(call) == "race":
             yield from race_arms(call)
         elif name := literal_text(call):
             yield name

@@ -49,9 +49,9 @@ def standings(summary: RunSummary) -> list[Standing]:
     repeats, planned = len(summary.finished_repeats()), summary.run.repeats if summary.run else 0
     judged = judge_finished(summary)
     return [
-        Standing(claim.declared, _without_rounds(judged[text], planned), repeats, planned)
-        for text, claim in summary.claims.items()
-        if claim.declared is not None and text in judged
+        Standing(claim.declared, _without_rounds(judged[name], planned), repeats, planned)
+        for name, claim in summary.claims.items()
+        if claim.declared is not None and name in judged
     ]
 
 

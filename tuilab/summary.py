@@ -7,7 +7,7 @@ stream was read first.
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import compress, groupby
+from itertools import compress, groupby, zip_longest
 from operator import itemgetter, not_
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ class Claim:
     """A claim, what was measured for it, and the verdict once there is one."""
 
     text: str
+    key: str = ""
     declared: events.ClaimDeclared | None = None
     measured: list[events.ClaimMeasured] = field(default_factory=list)  # one a repeat
     needs: str = ""  # why it cannot be tested here
@@ -96,7 +97,7 @@ class RunSummary:
     series: dict[tuple[str, str, str], Series] = field(default_factory=dict)  # name, arm, writer
     resources: dict[str, Series] = field(default_factory=dict)  # what the sampler saw
     gpu_states: list[GpuState] = field(default_factory=list)
-    claims: dict[str, Claim] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)  # by key; one of the old form, without a key, by its text
     blocks: dict[tuple[str, str], list[Block]] = field(default_factory=dict)  # writer, arm
     controls: dict[tuple[str, str, str], list[Block]] = field(default_factory=dict)  # writer, arm, control
     first_calls: dict[str, list[float]] = field(default_factory=dict)  # arm: seconds, one a repeat
@@ -181,8 +182,8 @@ def _note_times(summary: RunSummary, times: list[int]) -> None:
 
 def _run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> None:
     summary.run = summary.run or event  # there is one; a second would change who is alive
-    for text in event.claims:
-        _claim(summary, text)
+    for text, key in zip_longest(event.claims, event.claim_keys[: len(event.claims)], fillvalue=""):
+        summary.claims.setdefault(key or text, Claim(text, key))
 
 
 def _state_changed(summary: RunSummary, stream: str, event: events.StateChanged) -> None:
@@ -220,21 +221,21 @@ def _progressed(summary: RunSummary, stream: str, event: events.Progressed) -> N
 
 
 def _claim_measured(summary: RunSummary, stream: str, event: events.ClaimMeasured) -> None:
-    _keep(_claim(summary, event.text).measured, event)
+    _keep(_claim(summary, event).measured, event)
 
 
 def _claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared) -> None:
-    claim = _claim(summary, event.text)
+    claim = _claim(summary, event)
     if claim.declared is None:
         claim.declared, claim.declared_by = event, stream
 
 
 def _claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotTestable) -> None:
-    _claim(summary, event.text).needs = event.needs
+    _claim(summary, event).needs = event.needs
 
 
 def _setting_advised(summary: RunSummary, stream: str, event: events.SettingAdvised) -> None:
-    _claim(summary, event.text).advises = event.setting
+    _claim(summary, event).advises = event.setting
 
 
 def _budget_spent(summary: RunSummary, stream: str, event: events.BudgetSpent) -> None:
@@ -309,7 +310,7 @@ def _sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
 
 
 def _verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReached) -> None:
-    _claim(summary, event.text).verdict = event
+    _claim(summary, event).verdict = event
 
 
 def _output_captured(summary: RunSummary, stream: str, event: events.OutputCaptured) -> None:
@@ -335,8 +336,8 @@ def _note_lost(summary: RunSummary, writer: str, lost: int) -> None:
     worker.lost = max(lost, worker.lost)
 
 
-def _claim(summary: RunSummary, text: str) -> Claim:
-    return summary.claims.setdefault(text, Claim(text))
+def _claim(summary: RunSummary, event: events.AboutClaim) -> Claim:
+    return summary.claims.setdefault(event.claim_id, Claim(event.text, event.key))
 
 
 def _keep(kept: list[Any], item: Any) -> None:

@@ -15,12 +15,14 @@ from tuilab.summary import Claim, RunSummary
 def judge(summary: RunSummary) -> list[events.VerdictReached]:
     """Return the verdict on every claim of a run, in the order of the claims."""
     ratios = _judge_ratios(summary)
-    judged = [(claim.text, ratios.get(text) or judge_plainly(claim, summary)) for text, claim in summary.claims.items()]
-    return [events.VerdictReached(text=text, rule=RULE, **asdict(found)) for text, found in judged if found]
+    judged = [(claim, ratios.get(name) or judge_plainly(claim, summary)) for name, claim in summary.claims.items()]
+    return [
+        events.VerdictReached(text=claim.text, key=claim.key, rule=RULE, **asdict(found)) for claim, found in judged if found
+    ]
 
 
 def judge_finished(summary: RunSummary) -> dict[str, Judgement]:
-    """Return, by their texts, what would be said of the claims about ratios if the run had ended with its last whole repeat."""
+    """Return, by claim, what would be said of the claims about ratios if the run had ended with its last whole repeat."""
     return _judge_ratios(summary, summary.finished_repeats())
 
 
@@ -37,7 +39,7 @@ def present_look(summary: RunSummary) -> tuple[int, int]:
 
 def _judge_ratios(summary: RunSummary, writers: Collection[str] | None = None) -> dict[str, Judgement]:
     """Judge the claims about ratios together, from what some workers measured, or all."""
-    ratios = {text: found for text, claim in summary.claims.items() if (found := _evidence(claim, summary, writers))}
+    ratios = {name: found for name, claim in summary.claims.items() if (found := _evidence(claim, summary, writers))}
     return dict(zip(ratios, judge_ratios(list(ratios.values()), present_look(summary)), strict=True))
 
 

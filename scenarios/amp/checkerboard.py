@@ -13,13 +13,14 @@ float16 lacks exponent bits, so GradScaler keeps small gradients from vanishing;
 ## Predict
 How many times as fast is a step with mixed precision on this box?
 ## Look for
-- mixed precision keeps at most 0.55 times the bytes for backward
-- both nets paint 9 of 10 pixels or more right
-- the two losses end within 0.02 of each other
-- mixed precision halves the time of a step; that depends on 16-bit matrix units and on layers that fill them
+- [saved-bytes] mixed precision keeps at most 0.55 times the bytes for backward
+- [both-learn] both nets paint 9 of 10 pixels or more right
+- [same-loss] the two losses end within 0.02 of each other
+- [half-the-time] mixed precision halves the time of a step; that depends on 16-bit matrix units and on layers that fill them
 ## Try next
 `--fields 8`: smaller fields are learned more slowly, in 16 bits as in 32, and 9 of 10 is REFUTED for both.
-`--size 512 --channels 256 --fields 8 --steps 500`: the source's experiment, if you have a GPU.
+refutes: both-learn
+`--size 512 --channels 256 --fields 8 --steps 500 --device cuda`: the source's experiment.
 ## Source
 000 EffectivePyTorch by vahidk (https://github.com/vahidk/EffectivePyTorch), chapter 8: net, board, optimizer. Its ScriptModule
 is deprecated and left out; its two runs start from different weights, ours from the same. The count of bytes is ours.
@@ -95,7 +96,7 @@ def run(
         with lab.memory("first step", arm=arm) as memory:
             take[arm]()
         saved[arm] = memory.saved_bytes
-    lab.claim("mixed precision keeps at most 0.55 times the bytes for backward", saved["amp"] / saved["fp32"], at_most=0.55)
+    lab.claim("saved-bytes", saved["amp"] / saved["fp32"], at_most=0.55)
 
     lab.stage("learning")
     losses, right = {"fp32": [], "amp": []}, {}
@@ -110,11 +111,7 @@ def run(
                 lab.image("painted | board", torch.cat([y.clamp(0, 1), board], 3)[0, 0], arm=arm, step=i)
         lab.progress(i, steps)
     end = {arm: torch.stack(values[-20:]).mean().item() for arm, values in losses.items()}
-    lab.claim("both nets paint 9 of 10 pixels or more right", [*right.values()], at_least=0.9)
-    lab.claim("the two losses end within 0.02 of each other", abs(end["amp"] - end["fp32"]), at_most=0.02)
-    lab.claim(
-        "mixed precision halves the time of a step; that depends on 16-bit matrix units and on layers that fill them",
-        ratio="fp32/amp",
-        at_least=2,
-    )
+    lab.claim("both-learn", [*right.values()], at_least=0.9)
+    lab.claim("same-loss", abs(end["amp"] - end["fp32"]), at_most=0.02)
+    lab.claim_ratio("half-the-time", "fp32/amp", at_least=2)
     lab.race(fp32=take["fp32"], amp=take["amp"], same=lambda a, b: abs(a[1] - b[1]) < 0.05, seconds=1, device=device)

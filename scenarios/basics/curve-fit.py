@@ -12,15 +12,17 @@ in its weights, least squares needs no steps at all.
 ## Predict
 How far apart are the five constant terms after 1000 steps?
 ## Look for
-- every seed finds the curvature 5 to within 1 %
-- the seeds disagree about the intercept by 1 or more
-- the source's intercept 3.4504 lies among those of the seeds
-- the loss is 4000 times steeper in its steepest direction than in its flattest, or more
-- least squares gives 5, 0 and 3 to 9 digits
-- torch warns about the source's torch.tensor(torch.randn(...)), which copies a tensor by way of the constructor
+- [curvature] every seed finds the curvature 5 to within 1 %
+- [intercept-spread] the seeds disagree about the intercept by 1 or more
+- [source-intercept] the source's intercept 3.4504 lies among those of the seeds
+- [steepness] the loss is 4000 times steeper in its steepest direction than in its flattest, or more
+- [least-squares] least squares gives 5, 0 and 3 to 9 digits
+- [warning] torch warns about the source's torch.tensor(torch.randn(...)), which copies a tensor by way of the constructor
 ## Try next
 `--steps 2000`: patience; all seeds come within 0.2 of 3, and their disagreement is REFUTED.
+refutes: intercept-spread, source-intercept
 `--span 1`: the same curve seen from -1 to 1; 1000 steps are enough, and the steepness is REFUTED with the rest.
+refutes: intercept-spread, source-intercept, steepness
 ## Source
 000 EffectivePyTorch by vahidk (https://github.com/vahidk/EffectivePyTorch), chapter 1, curve fitting: problem, optimizer, step
 size and number of steps. Five seeds, the scales and least squares are ours.
@@ -75,25 +77,17 @@ def run(
         found.append(w.tolist())
     off = max(abs(w0 - 5) for w0, _, _ in found)
     intercepts = sorted(w2 for _, _, w2 in found)
-    lab.claim("every seed finds the curvature 5 to within 1 %", off, at_most=0.05)
-    lab.claim("the seeds disagree about the intercept by 1 or more", intercepts[-1] - intercepts[0], at_least=1)
-    lab.claim("the source's intercept 3.4504 lies among those of the seeds", 3.4504, between=(intercepts[0], intercepts[-1]))
+    lab.claim("curvature", off, at_most=0.05)
+    lab.claim("intercept-spread", intercepts[-1] - intercepts[0], at_least=1)
+    lab.claim("source-intercept", 3.4504, between=(intercepts[0], intercepts[-1]))
 
     lab.stage("without steps")
     x = torch.linspace(-span, span, 1001, dtype=torch.float64)
     steepness = torch.linalg.eigvalsh(features(x).T @ features(x))  # of the loss, in ascending order
-    lab.claim(
-        "the loss is 4000 times steeper in its steepest direction than in its flattest, or more",
-        steepness[-1] / steepness[0],
-        at_least=4000,
-    )
+    lab.claim("steepness", steepness[-1] / steepness[0], at_least=4000)
     solution = torch.linalg.lstsq(features(x), curve(x)[:, None]).solution
-    lab.claim("least squares gives 5, 0 and 3 to 9 digits", solution.flatten(), equals=[5, 0, 3], tolerance=1e-9)
+    lab.claim("least-squares", solution.flatten(), equals=[5, 0, 3], tolerance=1e-9)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.tensor(torch.randn(3, 1), requires_grad=True)
-    lab.claim(
-        "torch warns about the source's torch.tensor(torch.randn(...)), which copies a tensor by way of the constructor",
-        len(caught),
-        equals=1,
-    )
+    lab.claim("warning", len(caught), equals=1)

@@ -14,17 +14,18 @@ The picture is the table of squared differences; a good fit has a dark diagonal.
 The right slope is 3. Which slope does the fit find when its targets have lost a dimension?
 
 ## Look for
-- [[1], [2]] + [1, 2] sums to 12, where 6 was meant
-- summed over dimension 0 it is [5, 7], a shape that gives it away
-- shapes (3, 2) and (3, 4) are refused
-- for eight perfect predictions F.mse_loss says 10.5 instead of 0, and only warns
-- the crossed difference is a table of rows x rows
-- the crossed loss finds slope 0 and predicts the mean of the targets for every input
-- the paired loss finds slope 3
+- [twelve] [[1], [2]] + [1, 2] sums to 12, where 6 was meant
+- [given-away] summed over dimension 0 it is [5, 7], a shape that gives it away
+- [refused] shapes (3, 2) and (3, 4) are refused
+- [mse-warns] for eight perfect predictions F.mse_loss says 10.5 instead of 0, and only warns
+- [table] the crossed difference is a table of rows x rows
+- [slope-0] the crossed loss finds slope 0 and predicts the mean of the targets for every input
+- [slope-3] the paired loss finds slope 3
 
 ## Try next
 `--targets column`: the targets keep their last dimension, shapes agree and there is no trap. The crossed loss finds slope 3, so
 the claims about the table and about slope 0 are REFUTED.
+refutes: table, slope-0
 
 ## Source
 000 EffectivePyTorch by vahidk, https://github.com/vahidk/EffectivePyTorch, the chapter on broadcasting: 12 instead of 6, and
@@ -88,29 +89,20 @@ def run(
     lab.stage("two small tensors")
     table = torch.tensor([[1.0], [2.0]], device=device) + torch.tensor([1.0, 2.0], device=device)
     meant = torch.tensor([1.0, 2.0], device=device) + torch.tensor([1.0, 2.0], device=device)
-    lab.claim("[[1], [2]] + [1, 2] sums to 12, where 6 was meant", [table.sum().item(), meant.sum().item()], equals=[12, 6])
-    lab.claim("summed over dimension 0 it is [5, 7], a shape that gives it away", table.sum(0), equals=[5, 7])
-    lab.claim("shapes (3, 2) and (3, 4) are refused", is_refused(torch.ones(3, 2), torch.ones(3, 4)))
+    lab.claim("twelve", [table.sum().item(), meant.sum().item()], equals=[12, 6])
+    lab.claim("given-away", table.sum(0), equals=[5, 7])
+    lab.claim("refused", is_refused(torch.ones(3, 2), torch.ones(3, 4)))
     truth = torch.arange(8.0, device=device)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         loss = F.mse_loss(truth[:, None], truth)  # (8, 1), (8,)
     lab.text(str(warned[0].message), title="what F.mse_loss warns")
-    lab.claim(
-        "for eight perfect predictions F.mse_loss says 10.5 instead of 0, and only warns",
-        [loss.item(), len(warned)],
-        equals=[10.5, 1],
-    )
+    lab.claim("mse-warns", [loss.item(), len(warned)], equals=[10.5, 1])
 
     lab.stage("fitting 3 x + 1")
     x = torch.linspace(-1.7, 1.7, rows, device=device)[:, None]  # (rows, 1)
     target = 3 * x + 1 if targets == "column" else (3 * x + 1).flatten()
-    lab.claim("the crossed difference is a table of rows x rows", list(crossed(x, target).shape), equals=[rows, rows])
+    lab.claim("table", list(crossed(x, target).shape), equals=[rows, rows])
     found = {difference: fit(lab, difference, x, target, steps) for difference in (crossed, paired)}
-    lab.claim(
-        "the crossed loss finds slope 0 and predicts the mean of the targets for every input",
-        found[crossed],
-        equals=[0, target.mean().item()],
-        tolerance=0.001,
-    )
-    lab.claim("the paired loss finds slope 3", found[paired][0], equals=3, tolerance=0.001)
+    lab.claim("slope-0", found[crossed], equals=[0, target.mean().item()], tolerance=0.001)
+    lab.claim("slope-3", found[paired][0], equals=3, tolerance=0.001)

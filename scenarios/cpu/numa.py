@@ -10,14 +10,16 @@ binding then only keeps two programs out of each other's way.
 ## Predict
 How many threads does torch start when its process is bound to a single core?
 ## Look for
-- torch bound to one core starts one thread
-- every step of the bound process runs on that core
-- the kernel keeps every page of a bound tensor on the node of that core
-- numactl refuses a node that this box does not have
-- a sum over far memory takes at least 1.2 times as long as over near
+- [one-thread] torch bound to one core starts one thread
+- [one-core] every step of the bound process runs on that core
+- [pages] the kernel keeps every page of a bound tensor on the node of that core
+- [no-such-node] numactl refuses a node that this box does not have
+- [far-memory] a sum over far memory takes at least 1.2 times as long as over near
 ## Try next
 `--bind none`: torch takes every core and the kernel promises nothing: the claims about threads and pages are REFUTED.
+refutes: one-thread, one-core, pages
 `--bind node`: threads on all cores of the node, REFUTED for the one thread, while the pages stay: what the source means.
+refutes: one-thread, one-core
 ## Source
 Tip 14 of "28 PyTorch best practices" after the official Performance Tuning Guide: numactl --cpunodebind=N --membind=N. How
 to see what it did, and the race between near and far, are ours.
@@ -92,18 +94,18 @@ def run(
         lab.stage(" ".join([arm, *words]))
         threads, ran_on, policy, homes = lab.arm(arm, work, steps, mb, prefix=words)()
         lab.text(f"threads: {threads}; ran on cores {ran_on}; pages on nodes {homes}, policy {policy}", title=arm)
-    lab.claim("torch bound to one core starts one thread", threads, equals=1)
-    lab.claim("every step of the bound process runs on that core", ran_on, equals=[core])
+    lab.claim("one-thread", threads, equals=1)
+    lab.claim("one-core", ran_on, equals=[core])
     is_kept = policy.startswith("bind") and homes == [node]
-    lab.claim("the kernel keeps every page of a bound tensor on the node of that core", is_kept, lacks=cannot_bind)
+    lab.claim("pages", is_kept, lacks=cannot_bind)
     refusal = why_not("numactl", f"--cpunodebind={nodes[-1] + 1}", f"--membind={nodes[-1] + 1}", "true")
     lab.text(refusal, title=f"numactl about node {nodes[-1] + 1}")
-    lab.claim("numactl refuses a node that this box does not have", refusal != "", lacks=cannot_bind)
+    lab.claim("no-such-node", refusal != "", lacks=cannot_bind)
 
     far_nodes = [] if cannot_bind else [n for n in nodes if n != node and home_of(tensor_on(n, 1))[1] == [n]]
-    lab.claim(
-        "a sum over far memory takes at least 1.2 times as long as over near",
-        ratio="far/near",
+    lab.claim_ratio(
+        "far-memory",
+        "far/near",
         at_least=1.2,
         lacks="" if far_nodes else "two nodes with memory",
         advises=f"LAUNCH_PREFIX=numactl --cpunodebind={node} --membind={node}",

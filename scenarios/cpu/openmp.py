@@ -11,14 +11,16 @@ source, "N-M", is a placeholder; taken literally it sends the libgomp inside tor
 ## Predict
 How many cores does a loader worker get when its process runs under OMP_PROC_BIND=close?
 ## Look for
-- OMP_NUM_THREADS=1 leaves torch one thread
-- OMP_SCHEDULE does nothing: torch asks OpenMP for no loop with schedule(runtime)
-- OMP_PROC_BIND leaves a loader worker one core
-- the list of cores in the source hangs `import torch`
-- one thread takes at least 1.5 times as long for a matmul as all
+- [one-thread] OMP_NUM_THREADS=1 leaves torch one thread
+- [schedule] OMP_SCHEDULE does nothing: torch asks OpenMP for no loop with schedule(runtime)
+- [proc-bind] OMP_PROC_BIND leaves a loader worker one core
+- [hang] the list of cores in the source hangs `import torch`
+- [matmul] one thread takes at least 1.5 times as long for a matmul as all
 ## Try next
 `--bind false`: the worker gets every core there is: the claim about it is REFUTED where there is more than one.
+refutes: proc-bind
 `--cores 0`: a list that means something: torch is imported, and the claim about the hang is REFUTED.
+refutes: hang
 `--size 32`: too little work to share: the claim about the matmul is REFUTED, or there is NO MEANINGFUL DIFFERENCE.
 ## Source
 Tip 15 of "28 PyTorch best practices" after the official Performance Tuning Guide names the four switches and no numbers;
@@ -79,7 +81,7 @@ def run(
         calls = sorted({name.decode() for name in re.findall(rb"GOMP_\w*(?:loop|runtime)\w*", library)})
     lab.text("\n".join(calls), title="the loops that torch asks OpenMP for")
     asked = sum("runtime" in name for name in calls)
-    lab.claim("OMP_SCHEDULE does nothing: torch asks OpenMP for no loop with schedule(runtime)", asked, equals=0)
+    lab.claim("schedule", asked, equals=0)
 
     rows, began = [], monotonic()
     for name, env in (("one thread", {"OMP_NUM_THREADS": "1"}), ("bound", {"OMP_PROC_BIND": bind})):
@@ -88,8 +90,8 @@ def run(
         threads, main, worker = rows[-1]
         lab.text(f"threads: {threads}; the main one may use cores {main}, a loader worker cores {worker}", title=name)
     usual_s = (monotonic() - began) / 2
-    lab.claim("OMP_NUM_THREADS=1 leaves torch one thread", rows[0][0], equals=1)
-    lab.claim("OMP_PROC_BIND leaves a loader worker one core", len(rows[1][2]), equals=1, advises="OMP_PROC_BIND=false")
+    lab.claim("one-thread", rows[0][0], equals=1)
+    lab.claim("proc-bind", len(rows[1][2]), equals=1, advises="OMP_PROC_BIND=false")
 
     lab.stage(f"GOMP_CPU_AFFINITY={cores}")
     try:
@@ -98,13 +100,13 @@ def run(
         ending = str(problem)
     lab.text(f"{ending}; the other arms took {usual_s:.1f} s each", title=f"GOMP_CPU_AFFINITY={cores}")
     lacks = "" if "torch" in libgomp[0] else "the libgomp of torch's own wheels"
-    lab.claim("the list of cores in the source hangs `import torch`", "timed out" in ending, lacks=lacks)
+    lab.claim("hang", "timed out" in ending, lacks=lacks)
 
     lab.stage("one thread against all")
     every = torch.get_num_threads()
-    lab.claim(
-        "one thread takes at least 1.5 times as long for a matmul as all",
-        ratio="one/every",
+    lab.claim_ratio(
+        "matmul",
+        "one/every",
         at_least=1.5,
         cores=2,
         lacks="" if every > 1 else "a second core",

@@ -9,14 +9,15 @@ neither. torch warns above one worker a core: right for items that compute, wron
 ## Predict
 Loading a batch takes 40 ms, training on it 10 ms. How many times faster is an epoch with 4 workers than with none?
 ## Look for
-- n workers are n other processes that load, and 0 workers are none
-- with any number of workers every item arrives once and in order
-- without workers the loop waits at least as long as all items take
-- slow items: without workers an epoch takes at least twice as long
-- items in memory: with workers an epoch takes at least twice as long
+- [processes] n workers are n other processes that load, and 0 workers are none
+- [order] with any number of workers every item arrives once and in order
+- [waits] without workers the loop waits at least as long as all items take
+- [slow-items] slow items: without workers an epoch takes at least twice as long
+- [items-in-memory] items in memory: with workers an epoch takes at least twice as long
 ## Try next
 `--item-ms 0`: there is nothing to hide, and workers lose: the claim about slow items is REFUTED.
 `--batch 64`: the epoch is one batch, one worker loads it, the others look on: the claim about n workers is REFUTED.
+refutes: processes
 `--work compute`: every item needs a core; with fewer cores than workers the gain shrinks to the number of cores: WEAKER.
 ## Source
 000 EffectivePyTorch by vahidk (https://github.com/vahidk/EffectivePyTorch), whose loader has 8 workers, and tip 1 of "28
@@ -103,18 +104,16 @@ def run(
         lab.text(draw(epoch), title=f"{count} workers: # loads, T trains")
 
     others = [len({made.loaded_by for made in epoch} - {os.getpid()}) for epoch in epochs.values()]
-    lab.claim("n workers are n other processes that load, and 0 workers are none", others, equals=list(epochs))
+    lab.claim("processes", others, equals=list(epochs))
     orders = [[item for made in epoch for item in made.items] for epoch in epochs.values()]
-    lab.claim("with any number of workers every item arrives once and in order", all(o == list(range(items)) for o in orders))
+    lab.claim("order", all(o == list(range(items)) for o in orders))
     waited_s = sum(made.got - made.asked for made in epochs[0])
-    lab.claim("without workers the loop waits at least as long as all items take", waited_s, at_least=items * item_ms / 1e3)
+    lab.claim("waits", waited_s, at_least=items * item_ms / 1e3)
     setting = f"DATALOADER_NUM_WORKERS={workers}"
     alone, at_hand = DataLoader(slow, batch), DataLoader(fast, batch)
     helped, sent = (DataLoader(data, batch, num_workers=workers, persistent_workers=True) for data in (slow, fast))
     lab.stage("without workers against with them: slow items, then items in memory")
-    lab.claim(
-        "slow items: without workers an epoch takes at least twice as long", ratio="alone/helped", at_least=2, advises=setting
-    )
+    lab.claim_ratio("slow-items", "alone/helped", at_least=2, advises=setting)
     lab.race(alone=lambda: list(train(alone, train_ms)), helped=lambda: list(train(helped, train_ms)))
-    lab.claim("items in memory: with workers an epoch takes at least twice as long", ratio="sent/at_hand", at_least=2)
+    lab.claim_ratio("items-in-memory", "sent/at_hand", at_least=2)
     lab.race(sent=lambda: list(train(sent, 0)), at_hand=lambda: list(train(at_hand, 0)))

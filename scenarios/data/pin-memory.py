@@ -9,13 +9,13 @@ there it is measured. Pinning is a copy too and takes pages from everybody: let 
 ## Predict
 How many times longer does a copy take that goes through a buffer as large as itself?
 ## Look for
-- the staged copy moves every byte twice, the direct one once
-- the DataLoader pins every batch where there is a GPU, and warns where there is none
-- a staged copy takes at least 1.8 times as long as a direct one
-- a pageable tensor takes a GPU at least twice as long as a pinned one
+- [bytes-moved] the staged copy moves every byte twice, the direct one once
+- [loader-pins] the DataLoader pins every batch where there is a GPU, and warns where there is none
+- [staged] a staged copy takes at least 1.8 times as long as a direct one
+- [pageable] a pageable tensor takes a GPU at least twice as long as a pinned one
 ## Try next
 `--buffer-kb 1000`: the buffer stays in the cache, as a driver's may: the staged copy is WEAKER than 1.8.
-`--no-pin`: no batch is pinned, nobody warns: the claim about the DataLoader is REFUTED.
+`--no-pin`: no batch is pinned, nobody warns; refutes: loader-pins
 ## Source
 Tip 2 of "28 PyTorch best practices" after the official Performance Tuning Guide: about 2x. The rest is ours.
 """
@@ -94,7 +94,7 @@ def run(
     with lab.memory("direct") as of_straight:
         direct(straight)
     copies = [memory.operators / len(straight) for memory in (of_detour, of_straight)]
-    lab.claim("the staged copy moves every byte twice, the direct one once", copies, equals=[2, 1])
+    lab.claim("bytes-moved", copies, equals=[2, 1])
 
     lab.stage("the DataLoader")
     with warnings.catch_warnings(record=True) as caught:
@@ -103,14 +103,14 @@ def run(
     said = [str(warning.message) for warning in caught if "pin_memory" in str(warning.message)]
     lab.text("\n".join(said) or "nothing", title="what torch said")
     seen, want = [Batch.pinned, len(said)], [len(batches), 0] if torch.accelerator.is_available() else [0, 1]
-    lab.claim("the DataLoader pins every batch where there is a GPU, and warns where there is none", seen, equals=want)
+    lab.claim("loader-pins", seen, equals=want)
 
     lab.stage("time")
-    lab.claim("a staged copy takes at least 1.8 times as long as a direct one", ratio="staged/direct", at_least=1.8)
+    lab.claim_ratio("staged", "staged/direct", at_least=1.8)
     lab.race(staged=lambda: staged(detour), direct=lambda: direct(straight), same=torch.equal)
-    lab.claim(
-        "a pageable tensor takes a GPU at least twice as long as a pinned one",
-        ratio="pageable/pinned",
+    lab.claim_ratio(
+        "pageable",
+        "pageable/pinned",
         at_least=2,
         lacks="" if device.type == "cuda" else "a CUDA device",
         advises="DATALOADER_PIN_MEMORY=1",

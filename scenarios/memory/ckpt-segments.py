@@ -13,16 +13,17 @@ the old way gives no gradients at all when the input of a segment requires none.
 ## Predict
 How many MB are left of a peak of 17 MB when one checkpoint is put around the whole net?
 ## Look for
-- gradients with checkpoints are bitwise those without
-- with checkpoints a net keeps one activation per segment for backward
-- one segment around the whole net lowers the peak of a step by less than 2 %
-- the chosen number of segments lowers the peak by a quarter or more
-- forward's matrix products are done again, but for the last of each segment
-- a BatchNorm inside a checkpoint counts its batch twice
-- where matrix products are most of a step, it takes at least 1.2 times as long
+- [gradients] gradients with checkpoints are bitwise those without
+- [activations] with checkpoints a net keeps one activation per segment for backward
+- [one-segment] one segment around the whole net lowers the peak of a step by less than 2 %
+- [quarter-less] the chosen number of segments lowers the peak by a quarter or more
+- [products-again] forward's matrix products are done again, but for the last of each segment
+- [batch-norm] a BatchNorm inside a checkpoint counts its batch twice
+- [slower] where matrix products are most of a step, it takes at least 1.2 times as long
 ## Try next
-`--dropout 0.1 --forget-rng`: forward draws other masks when it is repeated, and the gradients are REFUTED.
-`--segments 1`: the peak stays, the time is spent all the same. `--rows 64`: weights outweigh activations, the peak stays.
+`--dropout 0.1 --forget-rng`: forward draws other masks when it is repeated; refutes: gradients, products-again
+`--segments 1`: the peak stays, the time is spent all the same; refutes: quarter-less
+`--rows 64`: weights outweigh activations, the peak stays; refutes: quarter-less
 ## Source
 Tip 8 of "28 PyTorch best practices" (after the official Performance Tuning Guide) and a page on three memory tricks; neither
 names a price. The page also says that a sigmoid saves its input: it saves its output. The experiment is ours.
@@ -96,10 +97,10 @@ def run(
         lab.log(n, arm="peak of the step", mb=peak[n] / 1e6)
         lab.log(n, arm="after forward", mb=after_forward / 1e6)
     is_same = all(torch.equal(*pair) for n in counts for pair in zip(grads[n], grads[0], strict=True))
-    lab.claim("gradients with checkpoints are bitwise those without", is_same)
-    lab.claim("with checkpoints a net keeps one activation per segment for backward", [*kept.values()][1:], equals=counts[1:])
-    lab.claim("one segment around the whole net lowers the peak of a step by less than 2 %", peak[1] / peak[0], at_least=0.98)
-    lab.claim("the chosen number of segments lowers the peak by a quarter or more", peak[segments] / peak[0], at_most=0.75)
+    lab.claim("gradients", is_same)
+    lab.claim("activations", [*kept.values()][1:], equals=counts[1:])
+    lab.claim("one-segment", peak[1] / peak[0], at_least=0.98)
+    lab.claim("quarter-less", peak[segments] / peak[0], at_most=0.75)
 
     for n in (0, segments):
         lab.stage(f"the course of a step with {n} segments")
@@ -111,10 +112,9 @@ def run(
         with FlopCounterMode(display=False) as flops:
             step(net, x, n)
         products[n] = flops.get_total_flops() / (2 * rows * width**2)
-    again = products[segments] - products[0]
-    lab.claim("forward's matrix products are done again, but for the last of each segment", again, equals=2 * blocks - segments)
+    lab.claim("products-again", products[segments] - products[0], equals=2 * blocks - segments)
     norm = nn.BatchNorm1d(2)
     checkpoint(nn.Sequential(norm, nn.ReLU()), torch.ones(3, 2, requires_grad=True), use_reentrant=False).sum().backward()
-    lab.claim("a BatchNorm inside a checkpoint counts its batch twice", norm.num_batches_tracked, equals=2)
-    lab.claim("where matrix products are most of a step, it takes at least 1.2 times as long", ratio="ckpt/plain", at_least=1.2)
+    lab.claim("batch-norm", norm.num_batches_tracked, equals=2)
+    lab.claim_ratio("slower", "ckpt/plain", at_least=1.2)
     lab.race(plain=lambda: step(net, x, 0), ckpt=lambda: step(net, x, segments), same=1e-6, seconds=1, device=device)

@@ -19,20 +19,21 @@ the stable sum is 1 for ever.
 What is the largest whole logit for which a naive softmax still works in float16?
 
 ## Look for
-- the naive softmax of [1000, 0] is [nan, 0]
-- the stable softmax of [1000, 0] is [1, 0]
-- in float32 the naive softmax works up to a logit of 88.72
-- in bfloat16 the naive softmax works up to a logit of 88.75
-- in float16 the naive softmax works up to a logit of 11.09
-- the stable softmax agrees with torch.softmax to 1e-6
-- with the maximum and the sum of the whole batch the rows of [[1, 2], [3, 4]] sum to 0.119 and 0.881
-- with the maximum of the whole batch a row 1000 below it is 0 / 0 = nan
-- torch.reduce_max, which the source calls, does not exist
+- [naive] the naive softmax of [1000, 0] is [nan, 0]
+- [stable] the stable softmax of [1000, 0] is [1, 0]
+- [limit-f32] in float32 the naive softmax works up to a logit of 88.72
+- [limit-bf16] in bfloat16 the naive softmax works up to a logit of 88.75
+- [limit-f16] in float16 the naive softmax works up to a logit of 11.09
+- [agrees] the stable softmax agrees with torch.softmax to 1e-6
+- [whole-batch] with the maximum and the sum of the whole batch the rows of [[1, 2], [3, 4]] sum to 0.119 and 0.881
+- [far-row] with the maximum of the whole batch a row 1000 below it is 0 / 0 = nan
+- [reduce-max] torch.reduce_max, which the source calls, does not exist
 
 ## Try next
 `--tied 1000`: a thousand classes share the largest logit. Now the *sum* overflows before any exponential does, so the limits
 fall by ln(1000) = 6.9 (float32 81.81, float16 4.18) and the three claims about them are REFUTED. Between the two limits there
 is not even a nan to warn you: number / inf makes all probabilities 0.
+refutes: limit-f32, limit-bf16, limit-f16
 
 ## Source
 000 EffectivePyTorch by vahidk, https://github.com/vahidk/EffectivePyTorch, the chapter on numerical stability: [1000, 0] and
@@ -90,30 +91,26 @@ def run(
         lab.log(top, arm="stable float16", total=shifted.exp().sum().item(), probability=stable(logits)[0].item())
 
     pair = torch.tensor([1000.0, 0.0], device=device)
-    lab.claim("the naive softmax of [1000, 0] is [nan, 0]", naive(pair), equals=[float("nan"), 0])
-    lab.claim("the stable softmax of [1000, 0] is [1, 0]", stable(pair), equals=[1, 0])
+    lab.claim("naive", naive(pair), equals=[float("nan"), 0])
+    lab.claim("stable", stable(pair), equals=[1, 0])
 
     lab.stage("looking for the limits")
     limits = {name: limit(naive, tied, dtype, device) for name, dtype in DTYPES.items()}
-    lab.claim("in float32 the naive softmax works up to a logit of 88.72", limits["float32"], equals=88.72, tolerance=0.01)
-    lab.claim("in bfloat16 the naive softmax works up to a logit of 88.75", limits["bfloat16"], equals=88.75, tolerance=0.01)
-    lab.claim("in float16 the naive softmax works up to a logit of 11.09", limits["float16"], equals=11.09, tolerance=0.01)
+    lab.claim("limit-f32", limits["float32"], equals=88.72, tolerance=0.01)
+    lab.claim("limit-bf16", limits["bfloat16"], equals=88.75, tolerance=0.01)
+    lab.claim("limit-f16", limits["float16"], equals=11.09, tolerance=0.01)
 
     lab.stage("batches")
     torch.manual_seed(0)
     batch = (100 * torch.randn(64, 1000)).to(device)  # (rows, classes)
     gap = (stable(batch) - batch.softmax(-1)).abs().max()
-    lab.claim("the stable softmax agrees with torch.softmax to 1e-6", gap, at_most=1e-6)
+    lab.claim("agrees", gap, at_most=1e-6)
     lab.claim(
-        "with the maximum and the sum of the whole batch the rows of [[1, 2], [3, 4]] sum to 0.119 and 0.881",
+        "whole-batch",
         as_in_the_source(torch.tensor([[1.0, 2.0], [3.0, 4.0]], device=device)).sum(-1),
         equals=[0.119, 0.881],
         tolerance=0.001,
     )
     far_apart = torch.tensor([[0.0, 0.0], [1000.0, 0.0]], device=device)
-    lab.claim(
-        "with the maximum of the whole batch a row 1000 below it is 0 / 0 = nan",
-        naive(far_apart - far_apart.max())[0],
-        equals=[float("nan"), float("nan")],
-    )
-    lab.claim("torch.reduce_max, which the source calls, does not exist", not hasattr(torch, "reduce_max"))
+    lab.claim("far-row", naive(far_apart - far_apart.max())[0], equals=[float("nan"), float("nan")])
+    lab.claim("reduce-max", not hasattr(torch, "reduce_max"))

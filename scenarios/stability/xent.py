@@ -17,18 +17,21 @@ The chart shows the error of the loss of [step, 0] with labels [0.5, 0.5] agains
 From which logit on is the naive float32 loss of [logit, 0] inf?
 
 ## Look for
-- for the logits [1000, 0] the naive loss is inf
-- the stable loss is 500
-- the stable gradient is [0.5, -0.5]
-- the naive gradient is [nan, nan]
-- with the hard labels [1, 0] the naive loss is nan
-- F.cross_entropy gives the same loss and the same gradient as the stable form
-- the naive loss is inf from a logit of 104 on
-- the naive gradient is not finite from a logit of 90 on
+- [naive-inf] for the logits [1000, 0] the naive loss is inf
+- [stable-500] the stable loss is 500
+- [stable-gradient] the stable gradient is [0.5, -0.5]
+- [naive-gradient] the naive gradient is [nan, nan]
+- [hard-labels] with the hard labels [1, 0] the naive loss is nan
+- [cross-entropy] F.cross_entropy gives the same loss and the same gradient as the stable form
+- [loss-limit] the naive loss is inf from a logit of 104 on
+- [gradient-limit] the naive gradient is not finite from a logit of 90 on
 
 ## Try next
 `--dtype float16`: probabilities underflow from a logit of 18 on and gradients break from 12, so the last two claims are
-REFUTED. The stable form still gives 500 and [0.5, -0.5]. With `--dtype bfloat16` the loss fails at 93.
+REFUTED. The stable form still gives 500 and [0.5, -0.5].
+refutes: loss-limit, gradient-limit
+`--dtype bfloat16`: the loss fails at 93, the gradient at 90 still.
+refutes: loss-limit
 
 ## Source
 000 EffectivePyTorch by vahidk, https://github.com/vahidk/EffectivePyTorch, the chapter on numerical stability: [1000, 0]
@@ -93,16 +96,12 @@ def run(
     naive_loss, naive_gradient = loss_and_gradient(naive, logits, labels)
     stable_loss, stable_gradient = loss_and_gradient(stable, logits, labels)
     built_in_loss, built_in_gradient = loss_and_gradient(F.cross_entropy, logits, labels)
-    lab.claim("for the logits [1000, 0] the naive loss is inf", naive_loss, equals=math.inf)
-    lab.claim("the stable loss is 500", stable_loss, equals=500)
-    lab.claim("the stable gradient is [0.5, -0.5]", stable_gradient, equals=[0.5, -0.5])
-    lab.claim("the naive gradient is [nan, nan]", naive_gradient, equals=[math.nan, math.nan])
+    lab.claim("naive-inf", naive_loss, equals=math.inf)
+    lab.claim("stable-500", stable_loss, equals=500)
+    lab.claim("stable-gradient", stable_gradient, equals=[0.5, -0.5])
+    lab.claim("naive-gradient", naive_gradient, equals=[math.nan, math.nan])
     hard = torch.tensor([1.0, 0.0], device=device, dtype=dtype)
-    lab.claim("with the hard labels [1, 0] the naive loss is nan", naive(logits, hard), equals=math.nan)
-    lab.claim(
-        "F.cross_entropy gives the same loss and the same gradient as the stable form",
-        [built_in_loss, *built_in_gradient],
-        equals=[stable_loss, *stable_gradient],
-    )
-    lab.claim("the naive loss is inf from a logit of 104 on", first(tops, losses), equals=104)
-    lab.claim("the naive gradient is not finite from a logit of 90 on", first(tops, gradients), equals=90)
+    lab.claim("hard-labels", naive(logits, hard), equals=math.nan)
+    lab.claim("cross-entropy", [built_in_loss, *built_in_gradient], equals=[stable_loss, *stable_gradient])
+    lab.claim("loss-limit", first(tops, losses), equals=104)
+    lab.claim("gradient-limit", first(tops, gradients), equals=90)

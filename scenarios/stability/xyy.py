@@ -16,18 +16,19 @@ The chart shows the digits that survive for y = 10^step: the length of a line is
 How many decades below 1 is the smallest power of ten that float16 can still multiply and divide by?
 
 ## Look for
-- in float32 1e-50 becomes 0 and 1e39 becomes inf, and x * y / y is nan for both
-- the smallest and the largest number of float32 are 1.4013e-45 and 3.40282e38
-- in float32 x * y / y is finite for y from 1e-45 to 1e38 and nan beyond
-- in bfloat16 x * y / y is finite for y from 1e-40 to 1e38 and nan beyond
-- in float16 x * y / y is finite for y from 1e-7 to 1e4 and nan beyond
-- away from the edges float32 keeps 6.9 digits, bfloat16 2.1 and float16 3.0
-- in the last decade before the lower cliff the result is finite and off by a fifth or more
+- [source] in float32 1e-50 becomes 0 and 1e39 becomes inf, and x * y / y is nan for both
+- [range] the smallest and the largest number of float32 are 1.4013e-45 and 3.40282e38
+- [f32] in float32 x * y / y is finite for y from 1e-45 to 1e38 and nan beyond
+- [bf16] in bfloat16 x * y / y is finite for y from 1e-40 to 1e38 and nan beyond
+- [f16] in float16 x * y / y is finite for y from 1e-7 to 1e4 and nan beyond
+- [digits] away from the edges float32 keeps 6.9 digits, bfloat16 2.1 and float16 3.0
+- [last-decade] in the last decade before the lower cliff the result is finite and off by a fifth or more
 
 ## Try next
 `--flush`: the CPU treats subnormal numbers as zero, as some inference servers do for speed. The slope is gone: float32 and
 bfloat16 end at 1e-37, and the claims about 1.4013e-45, 1e-45, 1e-40 and the last decade are REFUTED. float16 is computed in
 float32, where its subnormals are ordinary numbers, and keeps its slope.
+refutes: range, f32, bf16, last-decade
 
 ## Source
 000 EffectivePyTorch by vahidk, https://github.com/vahidk/EffectivePyTorch, the chapter on numerical stability: x * y / y,
@@ -86,29 +87,19 @@ def run(
     lab.image("digits that survive, by dtype (float32, bfloat16, float16) and power of ten", bands.repeat_interleave(4, 0))
 
     far = torch.tensor([1e-50, 1e39], dtype=torch.float32).to(device)
+    lab.claim("source", [*far.tolist(), *there_and_back(1, far).tolist()], equals=[0, math.inf, math.nan, math.nan])
     lab.claim(
-        "in float32 1e-50 becomes 0 and 1e39 becomes inf, and x * y / y is nan for both",
-        [*far.tolist(), *there_and_back(1, far).tolist()],
-        equals=[0, math.inf, math.nan, math.nan],
-    )
-    lab.claim(
-        "the smallest and the largest number of float32 are 1.4013e-45 and 3.40282e38",
-        [smallest(torch.float32, device), torch.finfo(torch.float32).max],
-        equals=[2.0**-149, 2.0**128 - 2.0**104],
+        "range", [smallest(torch.float32, device), torch.finfo(torch.float32).max], equals=[2.0**-149, 2.0**128 - 2.0**104]
     )
     alive = {name: [d for d, error in zip(DECADES, errors[name], strict=True) if math.isfinite(error)] for name in DTYPES}
     ends = {name: [decades[0], decades[-1]] for name, decades in alive.items()}
-    lab.claim("in float32 x * y / y is finite for y from 1e-45 to 1e38 and nan beyond", ends["float32"], equals=[-45, 38])
-    lab.claim("in bfloat16 x * y / y is finite for y from 1e-40 to 1e38 and nan beyond", ends["bfloat16"], equals=[-40, 38])
-    lab.claim("in float16 x * y / y is finite for y from 1e-7 to 1e4 and nan beyond", ends["float16"], equals=[-7, 4])
+    lab.claim("f32", ends["float32"], equals=[-45, 38])
+    lab.claim("bf16", ends["bfloat16"], equals=[-40, 38])
+    lab.claim("f16", ends["float16"], equals=[-7, 4])
     lab.claim(
-        "away from the edges float32 keeps 6.9 digits, bfloat16 2.1 and float16 3.0",
+        "digits",
         [min(digits[name][DECADES.index(decade)] for decade in range(-4, 5)) for name in DTYPES],
         equals=[6.9, 2.1, 3.0],
         tolerance=0.05,
     )
-    lab.claim(
-        "in the last decade before the lower cliff the result is finite and off by a fifth or more",
-        [errors[name][DECADES.index(ends[name][0])] for name in DTYPES],
-        at_least=0.199,
-    )
+    lab.claim("last-decade", [errors[name][DECADES.index(ends[name][0])] for name in DTYPES], at_least=0.199)

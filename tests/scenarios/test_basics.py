@@ -7,9 +7,9 @@ import pytest
 
 Result = Callable[..., dict[str, Any]]
 
-SPREAD = "the seeds disagree about the intercept by 1 or more"
-LOTTERY = "the source's intercept 3.4504 lies among those of the seeds"
-STEEPNESS = "the loss is 4000 times steeper in its steepest direction than in its flattest, or more"
+SPREAD = "intercept-spread"
+LOTTERY = "source-intercept"
+STEEPNESS = "steepness"
 
 
 def refuted(run: dict[str, Any]) -> set[str]:

@@ -8,15 +8,15 @@ import pytest
 Result = Callable[..., dict[str, Any]]
 
 TIMED = {
-    "the split layer is at least twice as fast",
-    "unbind is at least 1.3 times faster than x[i]",
-    "sum is at least 100 times faster than x[i]",
+    "twice-as-fast",
+    "unbind",
+    "sum",
 }
 
 
 def evidence(run: dict[str, Any]) -> dict[str, str]:
     """What was measured for each exact claim."""
-    return {claim["text"]: claim["why"] for claim in run["claims"] if claim["text"] not in TIMED}
+    return {claim["key"]: claim["why"] for claim in run["claims"] if claim["key"] not in TIMED}
 
 
 def refuted(run: dict[str, Any]) -> list[str]:
@@ -50,10 +50,10 @@ def test_targets_that_keep_their_dimension_spring_no_trap(result: Result) -> Non
 
     assert run["exit_code"] == 1
     assert refuted(run) == [
-        "the crossed difference is a table of rows x rows",
-        "the crossed loss finds slope 0 and predicts the mean of the targets for every input",
+        "table",
+        "slope-0",
     ]
-    assert evidence(run)["the crossed difference is a table of rows x rows"] == "measured [64, 1], claimed [64, 64]"
+    assert evidence(run)["table"] == "measured [64, 1], claimed [64, 64]"
 
 
 @pytest.mark.slow
@@ -62,10 +62,10 @@ def test_a_split_layer_computes_the_same_with_fewer_operations_and_bytes(result:
 
     found = evidence(run)
     assert refuted(run) == []
-    assert found["at the size of the source operations fall from 3300 to 2100"] == "measured [3300, 2100]"
-    assert found["at the size of the source bytes kept for backward fall from 1260 to 1020"] == "measured [1260, 1020]"
-    assert found["the split layer needs at most a quarter of the operations"] == "measured 0.114583"
-    assert found["the split layer keeps at most half of the bytes for backward"] == "measured 0.387019"
+    assert found["source-operations"] == "measured [3300, 2100]"
+    assert found["source-bytes"] == "measured [1260, 1020]"
+    assert found["quarter-operations"] == "measured 0.114583"
+    assert found["half-bytes"] == "measured 0.387019"
     assert race_arms(run) == ["split", "tile"]
 
 
@@ -75,8 +75,8 @@ def test_a_narrow_shared_input_leaves_little_to_save(result: Result) -> None:
 
     assert run["exit_code"] == 1
     assert refuted(run) == [
-        "the split layer needs at most a quarter of the operations",
-        "the split layer keeps at most half of the bytes for backward",
+        "quarter-operations",
+        "half-bytes",
     ]
 
 
@@ -88,7 +88,7 @@ def test_a_loop_over_500_rows_calls_1001_operators_and_sum_one(result: Result) -
     assert refuted(run) == []
     assert found[:4] == ["measured [1001, 502, 1]", "measured [1001, 502, 2]", "measured 1001", "measured [500, 10]"]
     assert race_arms(run) == ["index", "sum", "unbind"]
-    assert all(claim["estimate"] is not None for claim in run["claims"] if claim["text"] in TIMED)
+    assert all(claim["estimate"] is not None for claim in run["claims"] if claim["key"] in TIMED)
 
 
 @pytest.mark.slow
@@ -96,5 +96,5 @@ def test_a_loop_over_5_rows_calls_only_11_times_as_many_operators(result: Result
     run = result("row-reduce", "--rows", "5")
 
     assert run["exit_code"] == 1
-    assert refuted(run) == ["the loop calls at least 100 times as many operators as sum"]
+    assert refuted(run) == ["hundred-operators"]
     assert next(iter(evidence(run).values())) == "measured [11, 7, 1]"

@@ -8,8 +8,8 @@ import pytest
 Result = Callable[..., dict[str, Any]]
 
 UNJUDGED = {
-    "the GPU's own allocator sees the same peak with checkpoints and without",
-    "where matrix products are most of a step, it takes at least 1.2 times as long",
+    "gpu-peak",
+    "slower",
 }
 
 
@@ -56,7 +56,7 @@ def test_a_tidy_notebook_reads_19_67_mb_in_both_orders(result: Result) -> None:
 def test_a_checkpoint_around_both_layers_has_something_to_drop(result: Result) -> None:
     run = result("ckpt-mlp", "--wrap", "middle")
 
-    assert "the model saves 7,864,320 bytes for backward, with checkpoints and without" in refuted(run)
+    assert "saved-bytes" in refuted(run)
     assert of_arms(run, "alone", "saved_bytes") == [("ckpt", 7_864_320 - 1024 * 256 * 4), ("plain", 7_864_320)]
 
 
@@ -88,25 +88,25 @@ def test_segments_lower_the_peak_and_repeat_the_products(result: Result) -> None
 def test_other_dropout_masks_give_other_gradients(result: Result) -> None:
     run = result("ckpt-segments", "--dropout", "0.1", "--forget-rng")
 
-    assert "gradients with checkpoints are bitwise those without" in refuted(run)
+    assert "gradients" in refuted(run)
 
 
 @pytest.mark.slow
 def test_dropout_is_drawn_again_as_it_was(result: Result) -> None:
     run = result("ckpt-segments", "--dropout", "0.1")
 
-    assert run["verdicts"]["gradients with checkpoints are bitwise those without"] == "SUPPORTED"
+    assert run["verdicts"]["gradients"] == "SUPPORTED"
 
 
 @pytest.mark.slow
 def test_one_segment_leaves_the_peak_where_it_was(result: Result) -> None:
     run = result("ckpt-segments", "--segments", "1")
 
-    assert refuted(run) == {"the chosen number of segments lowers the peak by a quarter or more"}
+    assert refuted(run) == {"quarter-less"}
 
 
 @pytest.mark.slow
 def test_with_few_rows_the_weights_are_the_peak(result: Result) -> None:
     run = result("ckpt-segments", "--rows", "64")
 
-    assert "the chosen number of segments lowers the peak by a quarter or more" in refuted(run)
+    assert "quarter-less" in refuted(run)

@@ -43,10 +43,10 @@ def test_without_subnormals_the_range_of_float32_and_bfloat16_ends_at_1e_minus_3
 
     assert run["exit_code"] == 1
     assert refuted(run) == [
-        "the smallest and the largest number of float32 are 1.4013e-45 and 3.40282e38",
-        "in float32 x * y / y is finite for y from 1e-45 to 1e38 and nan beyond",
-        "in bfloat16 x * y / y is finite for y from 1e-40 to 1e38 and nan beyond",
-        "in the last decade before the lower cliff the result is finite and off by a fifth or more",
+        "range",
+        "f32",
+        "bf16",
+        "last-decade",
     ]
     assert not_finite(run, "digits") == {"float32": 15, "bfloat16": 15, "float16": 79}
 
@@ -68,9 +68,9 @@ def test_a_thousand_tied_logits_lower_the_limits_by_ln_1000(result: Result) -> N
 
     limits = [claim["estimate"] for claim in run["claims"] if "works up to" in claim["text"]]
     assert refuted(run) == [
-        "in float32 the naive softmax works up to a logit of 88.72",
-        "in bfloat16 the naive softmax works up to a logit of 88.75",
-        "in float16 the naive softmax works up to a logit of 11.09",
+        "limit-f32",
+        "limit-bf16",
+        "limit-f16",
     ]
     assert limits[0] == pytest.approx(81.81, abs=0.01)
     assert limits[2] == pytest.approx(4.18, abs=0.01)
@@ -100,8 +100,8 @@ def test_in_float16_the_naive_cross_entropy_fails_from_a_logit_of_18_on(result: 
     run = result("xent", "--dtype", "float16")
 
     assert refuted(run) == [
-        "the naive loss is inf from a logit of 104 on",
-        "the naive gradient is not finite from a logit of 90 on",
+        "loss-limit",
+        "gradient-limit",
     ]
     assert evidence(run)[-2:] == ["measured 18, claimed 104", "measured 12, claimed 90"]
 
@@ -110,5 +110,5 @@ def test_in_float16_the_naive_cross_entropy_fails_from_a_logit_of_18_on(result: 
 def test_in_bfloat16_the_naive_cross_entropy_fails_from_a_logit_of_93_on(result: Result) -> None:
     run = result("xent", "--dtype", "bfloat16")
 
-    assert refuted(run) == ["the naive loss is inf from a logit of 104 on"]
+    assert refuted(run) == ["loss-limit"]
     assert evidence(run)[-2] == "measured 93, claimed 104"

@@ -13,10 +13,11 @@ from tests.tui.made_up import make_run, started
 from tuilab import events
 from tuilab.journal import Writer
 from tuilab.source import read as read_scenario
+from tuilab.stated import Stated, match
 from tuilab.tui.box_line import box_line
 from tuilab.tui.going_on import GoingOn
 from tuilab.tui.highlight import highlight
-from tuilab.tui.past import look, verdict_on
+from tuilab.tui.past import look
 from tuilab.tui.reading import lay_out
 from tuilab.tui.settings import Settings
 from tuilab.tui.themes import NAMES
@@ -468,7 +469,7 @@ def test_hostile_scenarios_are_shown_and_steer_nothing(tmp_path: Path, root: Pat
 def test_a_claim_with_many_gaps_is_compared_quickly() -> None:
     gaps = "{x}" * 200 + "end"
 
-    assert verdict_on("a" * 5000, [gaps], {"b" * 5000: None}) is None
+    assert match("a" * 5000, [Stated("", gaps)]) is None
 
 
 # ---- the pieces

@@ -49,4 +49,8 @@ def document(scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> dict
 def _fields(scenario: Scenario, verdicts: Mapping[str, str]) -> dict[str, object]:
     fields = {name: value for name, value in vars(scenario).items() if name not in ("lesson", "sections")}
     params = [vars(param) for param in scenario.params]
-    return {**fields, "path": str(scenario.path), "params": params, "last_verdict": verdicts.get(scenario.id)}
+    claims = {
+        "claims": [claim.text for claim in scenario.claims],
+        "claim_keys": [claim.key or None for claim in scenario.claims],
+    }
+    return {**fields, **claims, "path": str(scenario.path), "params": params, "last_verdict": verdicts.get(scenario.id)}

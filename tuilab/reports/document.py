@@ -58,9 +58,11 @@ def _claim(claim: Claim) -> dict[str, Any]:
     reached = claim.verdict
     measured = [_measured(one) for one in claim.measured]
     if reached is None:
-        return {"text": claim.text, "verdict": None, "why": "nothing was measured for it", "measured": measured}
+        why = "nothing was measured for it"
+        return {"key": claim.key or None, "text": claim.text, "verdict": None, "why": why, "measured": measured}
     fields = ("verdict", "why", "estimate", "low", "high", "confidence", "units", "unit", "noise_floor", "smallest_effect")
     return {
+        "key": claim.key or None,
         "text": claim.text,
         "measured": measured,
         **{name: getattr(reached, name) for name in (*fields, "more_repeats", "rule")},

@@ -52,7 +52,7 @@ def _more(subject: Subject) -> dict[str, Any]:
 
 def _declared(claim: Any) -> dict[str, Any]:
     fields = ("text", "over", "under", "op", "bound", "margin", "confidence", "cores")
-    return {name: getattr(claim, name) for name in fields}
+    return {"key": claim.key or None, **{name: getattr(claim, name) for name in fields}}
 
 
 def _sample(one: Sample, first_t: int) -> dict[str, Any]:

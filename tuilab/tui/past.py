@@ -1,20 +1,19 @@
 """The past runs of a scenario: what changed, how it ended, what it found."""
 
 import calendar
-import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuilab.errors import TuilabError
+from tuilab.stated import Stated, fits
 
 if TYPE_CHECKING:
     from tuilab.events import RunStarted, VerdictReached
-    from tuilab.summary import RunSummary
+    from tuilab.summary import Claim, RunSummary
 
-_GAP = re.compile(r"\{[^{}]*\}")
 NEWEST = 30  # runs that are looked at; History shows them all
 
 
@@ -26,7 +25,7 @@ class PastRun:
     state: str
     run: "RunStarted | None" = None
     elapsed_s: float = 0.0
-    verdicts: "dict[str, VerdictReached | None]" = field(default_factory=dict)  # by the text of the claim
+    claims: "Sequence[Claim]" = ()
     lacks: str = ""  # what this box has not
 
     @property
@@ -59,8 +58,8 @@ def look(run_dir: Path) -> PastRun:
 
     try:
         summary, state = ledger.look(run_dir)
-        verdicts = {text: claim.verdict for text, claim in summary.claims.items()}
-        return PastRun(run_dir, state, summary.run, summary.elapsed_s, verdicts, _lacks(run_dir, summary))
+        claims = tuple(summary.claims.values())
+        return PastRun(run_dir, state, summary.run, summary.elapsed_s, claims, _lacks(run_dir, summary))
     except (OSError, TuilabError):
         return PastRun(run_dir, "lost")
 
@@ -88,31 +87,14 @@ def began(run_dir: Path) -> str:
 
 def newest_verdicts(runs: Sequence[PastRun]) -> PastRun | None:
     """Return the newest of some runs that said something about its claims."""
-    return next((run for run in runs if any(run.verdicts.values()) or run.lacks), None)
+    return next((run for run in runs if any(claim.verdict for claim in run.claims) or run.lacks), None)
 
 
-def verdict_on(bullet: str, claims: Sequence[str], verdicts: "Mapping[str, VerdictReached | None]") -> "VerdictReached | None":
-    """Return the verdict on the claim that a bullet states; `{...}` in a claim stands for any words."""
-    fitting = [claim for claim in claims if _fits(_words(bullet), _words(claim))]
-    for text, verdict in verdicts.items():
-        if _words(text) == _words(bullet) or any(_fits(_words(text), _words(claim)) for claim in fitting):
-            return verdict
+def verdict_on(claim: Stated | None, run: PastRun) -> "VerdictReached | None":
+    """Return the verdict of a run on a claim: by its key, or where the run or the lesson has none, by its words."""
+    if claim is None:
+        return None
+    for one in run.claims:
+        if one.key == claim.key if one.key and claim.key else fits(one.text, claim.text):
+            return one.verdict
     return None
-
-
-def _words(text: str) -> str:
-    return " ".join(text.replace("`", "").split()).removesuffix(".")
-
-
-def _fits(text: str, claim: str) -> bool:
-    """Compare word for word; part by part, because a pattern with many gaps could be slow."""
-    first, *gaps = _GAP.split(claim)
-    if not gaps:
-        return text == claim
-    *middle, last = gaps
-    at = len(first)
-    for part in middle:
-        at = text.find(part, at) + len(part)
-        if at < len(part):
-            return False
-    return text.startswith(first) and text[at:].endswith(last)

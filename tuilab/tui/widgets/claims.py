@@ -24,11 +24,12 @@ class ClaimsPane(TextPane):
         self._standings = Standings()
 
     def show(self, run: Shown, view: View) -> None:
-        claims = list(run.summary.claims.values())
+        known = run.summary.claims
+        claims = list(known.values())
         done = sum(claim.verdict is not None for claim in claims)
         self.border_subtitle = Content(f"{done}/{len(claims)}") if claims else None
-        standings = {} if run.is_over else {found.claim.text: found for found in self._standings.of(run.summary)}
-        lines = [line for claim in claims for line in _lines(claim, run.summary, standings.get(claim.text))]
+        standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.of(run.summary)}
+        lines = [line for name, claim in known.items() for line in _lines(claim, run.summary, standings.get(name))]
         if self._prediction:
             lines.append(_answer(self._prediction, claims))
         self.put(lines or [Content.styled("no claims yet", "$text-muted")])

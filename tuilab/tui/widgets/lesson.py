@@ -6,7 +6,9 @@ from typing import ClassVar
 
 from textual.content import Content
 
+from tuilab import stated
 from tuilab.scenario import Scenario
+from tuilab.stated import Stated, match
 from tuilab.text import show
 from tuilab.tui.commands import check_words
 from tuilab.tui.commands import line as spell_command
@@ -17,7 +19,6 @@ from tuilab.tui.reading import hang, heading, lay_out
 from tuilab.tui.widgets.lines import Lines
 
 _SECTION = re.compile(r"(?m)^## +.+$")
-_BULLETS = "Look for"
 
 
 class Lesson(Lines):
@@ -87,18 +88,18 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
     for name, text in scenario.sections.items():
         yield Content("")
         yield heading(show(name, 100))
-        if name != _BULLETS:
+        if name != stated.SECTION:
             yield from lay_out(text, width)
             continue
-        yield from lay_out(text, width, lambda bullet: _found(bullet, scenario.claims, last))
+        yield from lay_out(text, width, lambda bullet: _found(match(bullet, scenario.claims), last))
         if last is not None:
             yield from _when(last, width)
-    if _BULLETS not in scenario.sections and scenario.claims:
+    if stated.SECTION not in scenario.sections and scenario.claims:
         yield Content("")
         yield heading("Claims")
         for claim in scenario.claims:
-            sign, after = _found(claim, scenario.claims, last)
-            yield from hang(sign, plain(claim), width)
+            sign, after = _found(claim, last)
+            yield from hang(sign, plain(claim.text), width)
             yield from (Content("  ") + line for line in (after.wrap(width - 2) if after else ()))
 
 
@@ -109,9 +110,9 @@ def _when(last: PastRun, width: int) -> Iterator[Content]:
     yield from plain(words, 300, "$text-muted").wrap(width)
 
 
-def _found(bullet: str, claims: Sequence[str], last: PastRun | None) -> tuple[Content, Content]:
+def _found(claim: Stated | None, last: PastRun | None) -> tuple[Content, Content]:
     """Return the mark in the place of a bullet, and what was measured when it was anything but supported."""
-    verdict = verdict_on(bullet, claims, last.verdicts) if last else None
+    verdict = verdict_on(claim, last) if last else None
     if verdict is None:
         return Content.styled("•", "$primary"), Content("")
     if verdict.verdict == "SUPPORTED":

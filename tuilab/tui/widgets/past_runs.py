@@ -52,9 +52,9 @@ def _rest(runs: Sequence[PastRun]) -> Iterator[Content]:
 
 
 def _line(run: PastRun, width: int) -> Content:
-    marks = Content("").join(mark(verdict.verdict if verdict else "pending") for verdict in run.verdicts.values())
-    parts = [plain(began(run.run_dir), None, "$text-muted"), marks if run.verdicts else state_words(run.state)]
-    if run.verdicts and run.state != "succeeded":
+    marks = Content("").join(mark(claim.verdict.verdict if claim.verdict else "pending") for claim in run.claims)
+    parts = [plain(began(run.run_dir), None, "$text-muted"), marks if run.claims else state_words(run.state)]
+    if run.claims and run.state != "succeeded":
         parts.append(state_words(run.state))
     changes = [f"{name}={value}" for name, value in run.changes.items()]
     if run.run and run.run.quick:

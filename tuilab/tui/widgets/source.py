@@ -11,6 +11,7 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from tuilab.scenario import Scenario
+from tuilab.stated import match
 from tuilab.tui.draft import Draft
 from tuilab.tui.highlight import highlight
 from tuilab.tui.marks import mark, plain
@@ -83,7 +84,7 @@ class Source(Lines):
 
 def _sign(text: str, scenario: Scenario, last: PastRun | None) -> Content:
     """Return the mark of a claim's last verdict; of a claim without one, and of a race, a dot."""
-    verdict = verdict_on(text, scenario.claims, last.verdicts) if last and text else None
+    verdict = verdict_on(match(text, scenario.claims), last) if last and text else None
     return mark(verdict.verdict) if verdict else Content.styled("●" if text else "○", "$text-accent")
 
 
@@ -100,13 +101,13 @@ def _read(path: str) -> tuple[list[Content], dict[int, str], int]:
 
 def _claims(text: str) -> tuple[dict[int, str], int]:
     """Return the claims by line, a race as an empty one, and the line below the docstring."""
-    from tuilab.source import Broken, lab_calls, lab_name, literal_text, parse_source
+    from tuilab.source import CLAIMING, Broken, lab_calls, lab_name, literal_text, parse_source
 
     try:
         tree, run = parse_source(text)
     except (Broken, RecursionError, MemoryError, ValueError):
         return {}, 0
-    found = {call.lineno: literal_text(call) or "?" for call in lab_calls(tree, lab_name(run), "claim", "not_testable")}
+    found = {call.lineno: literal_text(call) or "?" for call in lab_calls(tree, lab_name(run), *CLAIMING)}
     found |= {call.lineno: "" for call in lab_calls(tree, lab_name(run), "race")}
     has_lesson = isinstance(tree.body[0], ast.Expr) and len(tree.body) > 1
     return found, (tree.body[0].end_lineno or 0) + 1 if has_lesson else 0

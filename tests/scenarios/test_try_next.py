@@ -1,0 +1,32 @@
+"""Every change that a lesson says to try next refutes the claims that it names, and no other.
+
+That is said of exact claims alone: what a change does to a claim about time depends on the box.
+"""
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tuilab import catalog
+from tuilab.stated import Change, changes_of
+
+Result = Callable[..., dict[str, Any]]
+CHANGES = [(found.id, change) for found in catalog.load() for change in changes_of(found.sections["Try next"])]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "change"), CHANGES, ids=[f"{name} {change.options}" for name, change in CHANGES])
+def test_a_change_refutes_what_the_lesson_says(result: Result, name: str, change: Change) -> None:
+    run = result(name, *shlex.split(change.options))
+    if run["state"] == "succeeded" and set(run["verdicts"].values()) == {"NOT TESTABLE HERE"}:
+        pytest.skip("this box lacks what the change needs: " + run["claims"][0]["why"])
+
+    refuted = {claim["key"] for claim in run["claims"] if claim["verdict"] == "REFUTED" and claim["measured"]}
+    assert refuted == set(change.refutes)
+    assert run["state"] == "succeeded"
+
+
+def test_every_scenario_says_of_some_change_what_it_refutes() -> None:
+    assert {found.id for found in catalog.load()} == {name for name, change in CHANGES if change.refutes}

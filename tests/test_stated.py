@@ -1,0 +1,79 @@
+"""What a lesson states: keys, sentences, and the claims that a change refutes."""
+
+import pytest
+
+from tuilab.stated import Change, Stated, changes_of, claims_of, find, fits, match, sections_of
+
+LESSON = """
+Why.
+
+## Look for
+- [limit-f32] in float32 it works up to
+  `88.72`.
+- [1, 2] is a list and no key
+* [far] a star begins a bullet, too
+
+What follows a blank line is no bullet.
+
+## Try next
+`--tied 1000`: the limits fall
+by ln(1000).
+refutes: limit-f32,
+far
+`--device cuda`: the same; refutes: far
+`--rows 5` changes nothing.
+"""
+
+
+def test_a_bullet_is_a_key_and_a_sentence() -> None:
+    assert claims_of(LESSON) == [
+        ("limit-f32", "in float32 it works up to 88.72"),
+        ("", "[1, 2] is a list and no key"),
+        ("far", "a star begins a bullet, too"),
+    ]
+
+
+def test_a_change_names_the_claims_that_it_refutes() -> None:
+    assert changes_of(sections_of(LESSON)["Try next"]) == [
+        Change("--tied 1000", ("limit-f32", "far")),
+        Change("--device cuda", ("far",)),
+        Change("--rows 5", ()),
+    ]
+
+
+def test_a_lesson_without_sections_states_nothing() -> None:
+    assert claims_of("only words") == changes_of("only words") == []
+
+
+def test_a_claim_is_found_by_its_key_or_its_words() -> None:
+    claims = claims_of(LESSON)
+
+    assert find("far", claims) == find("a star begins a bullet, too.", claims) == claims[2]
+    assert find("some other words", claims) == Stated("", "some other words")
+    assert find("word", []) == Stated("", "word")
+
+
+def test_a_key_that_no_bullet_has_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match=r"has the key \[fra\]; the keys are limit-f32, far"):
+        find("fra", claims_of(LESSON))
+
+
+@pytest.mark.parametrize("word", ["", None, 5, b"far"])
+def test_what_is_no_word_is_refused(word: object) -> None:
+    with pytest.raises(TypeError, match="a claim begins with its key"):
+        find(word, [])  # type: ignore[arg-type]
+
+
+def test_words_of_the_source_lead_to_their_claim() -> None:
+    claims = [*claims_of(LESSON), Stated("", "row {row + 1} is {row}")]
+
+    assert match("limit-{name}", claims) == claims[0]
+    assert match("[far] whatever it says by now", claims) == claims[2]
+    assert match("row 7 is 6", claims) == claims[3]
+    assert match("limit-bf16", claims) is None
+
+
+def test_gaps_fit_any_words_in_their_order() -> None:
+    assert fits("row 7 is 6", "row {a} is {b}")
+    assert not fits("row 7 was 6", "row {a} is {b}")
+    assert not fits("aaa" * 30 + "b", "{a}a" * 30)

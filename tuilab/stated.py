@@ -1,0 +1,116 @@
+"""What a lesson states: each bullet under `## Look for` is a claim, `- [key] sentence`; the code names it by its key.
+
+A key is what a claim is known by, from run to run and whatever becomes of its words; the sentence stands in the lesson alone.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+SECTION = "Look for"
+_KEY = r"[a-z][a-z0-9-]{0,39}"
+_HEADING = re.compile(r"(?m)^## +(.*)$")
+_BULLET = re.compile(r"(?m)^[-*] +")
+_KEYED = re.compile(rf"\[({_KEY})\] +(?=\S)")
+_CHANGE = re.compile(r"`(--[^`\n]{1,200})`")
+_REFUTES = re.compile(rf"\brefutes: ({_KEY}(?:,\s+{_KEY})*)")
+_GAP = re.compile(r"\{[^{}]*\}")
+
+
+class Stated(NamedTuple):
+    """A claim as the lesson states it; the key is empty where it has none."""
+
+    key: str
+    text: str
+
+
+def sections_of(lesson: str) -> dict[str, str]:
+    """Return the sections of a lesson by their headings."""
+    _, *parts = _HEADING.split(lesson)
+    return dict(zip(map(str.strip, parts[::2]), map(str.strip, parts[1::2]), strict=True))
+
+
+def bullets(section: str) -> list[str]:
+    """Return the bullets of a section as they are written."""
+    return [bullet.partition("\n\n")[0].rstrip() for bullet in _BULLET.split(section)[1:]]
+
+
+def stated(bullet: str) -> Stated:
+    """Return the claim that a bullet states."""
+    keyed = _KEYED.match(bullet)
+    return Stated(keyed[1], plain(bullet[keyed.end() :])) if keyed else Stated("", plain(bullet))
+
+
+def claims_of(lesson: str) -> list[Stated]:
+    """Return the claims that a lesson states, in its order."""
+    return [stated(bullet) for bullet in bullets(sections_of(lesson).get(SECTION, ""))]
+
+
+def is_key(word: str) -> bool:
+    """Say whether a word can be a key; one with `{...}`, from an f-string, stands for several."""
+    return re.fullmatch(_KEY, _GAP.sub("x", word)) is not None
+
+
+class Change(NamedTuple):
+    """A change that the lesson says to try next, and the claims that it refutes, by their keys."""
+
+    options: str
+    refutes: tuple[str, ...]
+
+
+def changes_of(section: str) -> list[Change]:
+    """Return the changes of a section `## Try next`: `--options`, and in the words after them `refutes: key, key`."""
+    marks = list(_CHANGE.finditer(section))
+    ends = [*(mark.start() for mark in marks), len(section)][1:]
+    return [Change(mark[1], _refuted(section[mark.end() : end])) for mark, end in zip(marks, ends, strict=True)]
+
+
+def _refuted(text: str) -> tuple[str, ...]:
+    found = _REFUTES.search(text)
+    return tuple(re.split(r",\s+", found[1])) if found else ()
+
+
+def plain(text: str) -> str:
+    """Return a sentence as it is compared and recorded: on one line, without backticks and without the last full stop."""
+    return " ".join(text.replace("`", "").split()).removesuffix(".")
+
+
+def fits(text: str, pattern: str) -> bool:
+    """Say whether a text is a pattern in which each `{...}` stands for any words; part by part, as many gaps could be slow."""
+    first, *gaps = _GAP.split(plain(pattern))
+    text = plain(text)
+    if not gaps:
+        return text == first
+    *middle, last = gaps
+    at = len(first)
+    for part in middle:
+        at = text.find(part, at) + len(part)
+        if at < len(part):
+            return False
+    return text.startswith(first) and text[at:].endswith(last)
+
+
+def find(word: str, claims: Sequence[Stated]) -> Stated:
+    """Return the claim that a scenario means by a key; ValueError when no bullet has it.
+
+    A lesson without keys, and whole sentences, are of the old form, in which the words stood in the code.
+    """
+    if not isinstance(word, str) or not word:
+        raise TypeError(f"a claim begins with its key, not with {word!r}"[:200])
+    if found := next((claim for claim in claims if word == claim.key or plain(word) == claim.text), None):
+        return found
+    keys = [claim.key for claim in claims if claim.key]
+    if keys and is_key(word):
+        raise ValueError(f"no bullet under {SECTION} has the key [{word}]; the keys are {', '.join(keys)}")
+    return Stated("", word)
+
+
+def match(word: str, claims: Sequence[Stated]) -> Stated | None:
+    """Return the claim that a word of the source, or a bullet, means; `{...}` from an f-string stands for any words."""
+    key, text = stated(word) if word.startswith("[") else Stated(word if is_key(word) else "", plain(word))
+    exact = [claim for claim in claims if (claim.key and claim.key == key) or claim.text == text]
+    return next(iter(exact or [claim for claim in claims if _means(key, text, claim)]), None)
+
+
+def _means(key: str, text: str, claim: Stated) -> bool:
+    return bool(claim.key and key and fits(claim.key, key)) or fits(text, claim.text) or fits(claim.text, text)
