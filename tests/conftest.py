@@ -37,7 +37,7 @@ def tuilab(root: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProc
 
 @pytest.fixture
 def result(tuilab: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., dict[str, Any]]:
-    """Run one scenario with `--quick --json` and return its run from the document; `verdicts` has those of the claims by key."""
+    """Run one scenario with `--quick --json` and return its run from the document; `verdicts` has those of claims by key."""
 
     def run(name: str, *words: str) -> dict[str, Any]:
         done = tuilab("run", name, "--headless", "--quick", "--json", "--quiet", *words)
