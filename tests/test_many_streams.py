@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TUILAB
+from tests.engine import newest, write_scenario
 from tests.test_archive import make_run
 from tests.tui.made_up import finished, started
 from tests.tui.made_up import make_run as make_up
@@ -18,6 +19,7 @@ from tuilab.journal import Corrupt, Follower, Item, Writer
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.watch import Watch, read_run
 
+Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 MANY = 300
 
 
@@ -179,3 +181,18 @@ async def test_many_runs_side_by_side_hold_no_descriptors(root: Path) -> None:
 
         assert isinstance(pilot.app.screen, ComparePage)
         assert descriptors() - before < 10
+
+
+@pytest.mark.slow
+def test_a_supervisor_holds_no_more_after_many_processes_than_after_one(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    """Each worker and each arm sees how many descriptors its parent has while it runs."""
+    arm = "def held(lab):\n    return len(os.listdir(f'/proc/{os.getppid()}/fd'))\n\n"
+    body = "lab.log(0, mine=held(lab))\nlab.log(0, first=lab.arm('one', held)())\nlab.log(0, second=lab.arm('two', held)())"
+    done = tuilab("run", str(write_scenario(tmp_path, body, arm)), "--headless", "--quiet", "--repeat", "3")
+
+    run_dir = newest(root)
+    assert done.returncode == 0 and run_dir is not None
+    seen = read_run(run_dir).series
+    counts = {name: [line.last for (kind, _, _), line in seen.items() if kind == name] for name in ("mine", "first", "second")}
+    assert {name: (len(found), len(set(found))) for name, found in counts.items()} == dict.fromkeys(counts, (3, 1))
+    assert counts["first"] == counts["second"]
