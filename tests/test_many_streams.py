@@ -147,6 +147,7 @@ def test_a_stream_that_was_replaced_or_cut_short_is_told_once_and_not_read_on(
     assert stream == paths[1].stem
     assert isinstance(item, Corrupt) and item.reason.startswith("the file was replaced or cut short")
     assert stages(read(follower)) == ["of the others"]
+    follower.close()
 
 
 def test_a_run_that_cannot_be_read_leaves_nothing_open(root: Path) -> None:

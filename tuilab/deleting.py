@@ -8,7 +8,7 @@ from tuilab.ledger import Entry
 from tuilab.text import show
 
 
-def why_not(entry: Entry) -> str:
+def why_not(run_dir: Path, entry: Entry) -> str:
     """Return why a run must not be deleted; nothing when it may."""
     name = show(store.short_id(entry.run))
     if entry.is_running:
@@ -22,6 +22,6 @@ def why_not(entry: Entry) -> str:
 
 def delete(run_dir: Path) -> None:
     """Delete a run, unless it must not be, as it is now."""
-    if why := why_not(ledger.read(run_dir)):
+    if why := why_not(run_dir, ledger.read(run_dir)):
         raise UsageError(why)
     store.remove(run_dir)

@@ -48,7 +48,7 @@ def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool)
     memory = ledger.Memory(root)
     for run_dir in chosen:
         entry = memory.entry(run_dir)
-        if why := deleting.why_not(entry):
+        if why := deleting.why_not(run_dir, entry):
             spared.append(why)
             continue
         if is_meant:

@@ -302,7 +302,8 @@ class HistoryPage(Page):
     @work(thread=True, exclusive=True, group="delete")
     def _look_whether_deletable(self, chosen: list[Entry]) -> None:
         """Say why one of them must not be deleted, or that all may; processes are looked for, which takes a moment."""
-        if why := next(filter(None, map(deleting.why_not, chosen)), ""):
+        reasons = (deleting.why_not(self.desk.root / entry.run, entry) for entry in chosen)
+        if why := next(filter(None, reasons), ""):
             self.post_message(self.Done(why, is_problem=True))
         else:
             self.post_message(self.Deletable(chosen))
