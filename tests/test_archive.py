@@ -16,7 +16,7 @@ import pytest
 
 from tests.engine import newest, write_scenario
 from tuilab import archive
-from tuilab.archive import Refused, pack, unpack
+from tuilab.archive import Refused, left_out, pack, unpack
 from tuilab.errors import TuilabError
 from tuilab.integrity import examine
 
@@ -262,6 +262,7 @@ def test_a_folder_behind_a_link_is_not_packed(tmp_path: Path) -> None:
     pack(run_dir, tmp_path / "run.tgz")
     with tarfile.open(tmp_path / "run.tgz") as made:
         assert not [name for name in made.getnames() if name.endswith("key")]
+    assert left_out(run_dir) == ["artifacts"]
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def _names(run_dir: Path) -> Iterator[str]:
 def left_out(run_dir: Path) -> list[str]:
     """Return what is in the folder of a run and in no archive of it: what is no plain file, or has a name that no run has."""
     found = [one for folder in ("", *sorted(_FOLDERS)) for one in _entries(run_dir, folder)]
-    kept = _FOLDERS | {_IMPORTED}
+    kept = {_IMPORTED, *(name for name in _FOLDERS if not (run_dir / name).is_symlink())}
     return [name for name, is_file in found if name not in kept and not (is_file and _is_of_a_run(name))]
 
 

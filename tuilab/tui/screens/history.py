@@ -299,7 +299,7 @@ class HistoryPage(Page):
         if chosen := self._chosen():
             self._look_whether_deletable(chosen)
 
-    @work(thread=True, exclusive=True, group="delete")
+    @work(thread=True, group="deletable")
     def _look_whether_deletable(self, chosen: list[Entry]) -> None:
         """Say why one of them must not be deleted, or that all may; processes are looked for, which takes a moment."""
         reasons = (deleting.why_not(self.desk.root / entry.run, entry) for entry in chosen)
