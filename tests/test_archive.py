@@ -16,7 +16,7 @@ import pytest
 
 from tests.engine import newest, write_scenario
 from tuilab import archive
-from tuilab.archive import Refused, pack, unpack
+from tuilab.archive import Refused, left_out, pack, unpack
 from tuilab.errors import TuilabError
 from tuilab.integrity import examine
 
@@ -38,7 +38,7 @@ def make_run(root: Path, name: str = RUN, *, is_over: bool = True, host: str = "
 
 
 def archive_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
-    with tarfile.open(path, "w:gz") as made:
+    with tarfile.open(path, "w:gz", format=tarfile.GNU_FORMAT) as made:
         for about, data in members:
             about.size = len(data) or about.size
             made.addfile(about, io.BytesIO(data))
@@ -211,6 +211,75 @@ def test_links_in_a_run_are_not_packed(tmp_path: Path) -> None:
     pack(run_dir, tmp_path / "run.tgz")
     with tarfile.open(tmp_path / "run.tgz") as made:
         assert not [name for name in made.getnames() if name.endswith(".log")]
+
+
+ODD = [
+    "no\u00a0break",
+    "shot at 1.23\u202fPM.png",
+    "\U0001f469\u200d\U0001f4bb.txt",
+    "a\nb",
+    "\x1b[2J",
+    " ",
+    "-rf",
+    "x" * 255,
+    "é" * 127,
+]
+
+
+def test_an_artifact_of_any_name_goes_to_another_box_and_is_verified_there(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    body = "\n".join(f"lab.artifact({name!r}, {name!r})" for name in ODD)
+    tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
+
+    packed = tuilab("export", "last", "-o", "run.tgz", cwd=tmp_path)
+    unpacked = tuilab("import", "run.tgz", "--root", "box", cwd=tmp_path)
+    verified = tuilab("verify", "last", "--root", "box", cwd=tmp_path)
+    assert (packed.returncode, packed.stderr, unpacked.returncode, unpacked.stderr) == (0, "", 0, "")
+    assert verified.returncode == 0 and f"{len(ODD)} artifacts" in verified.stdout
+    assert sorted(os.listdir(next((tmp_path / "box").glob("2*")) / "artifacts")) == sorted(ODD)
+
+
+def test_what_an_archive_does_not_take_is_told(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    run_dir = make_run(root)
+    for name in ("artifacts/sub", "more"):
+        (run_dir / name).mkdir(parents=True)
+    for name in ("artifacts/.hidden", "my\x1bnotes", "journal/odd.txt", "imported"):
+        (run_dir / name).touch()
+    (run_dir / "stderr.log").unlink(missing_ok=True)
+    (run_dir / "stderr.log").symlink_to("/etc/passwd")
+
+    done = tuilab("export", "last", "-o", str(tmp_path / "x.tgz"))
+    names = "more, my\N{REPLACEMENT CHARACTER}notes, stderr.log, artifacts/.hidden, artifacts/sub"
+    assert done.returncode == 0
+    assert done.stderr == f"left out 6 names that no archive takes: {names}\n"
+
+
+def test_a_folder_behind_a_link_is_not_packed(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "one")
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "key").write_text("secret")
+    (run_dir / "artifacts").symlink_to(tmp_path / "private")
+
+    pack(run_dir, tmp_path / "run.tgz")
+    with tarfile.open(tmp_path / "run.tgz") as made:
+        assert not [name for name in made.getnames() if name.endswith("key")]
+    assert left_out(run_dir) == ["artifacts"]
+
+
+@pytest.mark.parametrize(
+    "name", ["artifacts/" + "x" * 120 + "\0b", "artifacts/" + "x" * 256, "artifacts/.x", "artifacts/..", "artifacts/sub/x"]
+)
+def test_a_name_that_no_artifact_can_have_is_not_unpacked(tmp_path: Path, name: str) -> None:
+    start = (JOURNAL / "journal" / "supervisor.jsonl").read_text().replace('"run":"tour"', f'"run":"{RUN}"')
+    bodies = [line.partition(" ")[2].encode() for line in start.splitlines()]
+    stream = b"".join(b"%08x %b\n" % (crc32(body), body) for body in bodies)
+    path = archive_of(tmp_path / "x.tgz", (member(f"{RUN}/journal/supervisor.jsonl"), stream), (member(f"{RUN}/{name}"), b"x"))
+
+    try:
+        found = unpack(path, tmp_path / "runs")
+    except Refused:
+        assert os.listdir(tmp_path / "runs") == []
+    else:
+        assert os.listdir(found.run_dir / "artifacts") == []
 
 
 def test_what_is_no_file_is_one_sentence(tuilab: Tuilab, tmp_path: Path, root: Path) -> None:

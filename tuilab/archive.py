@@ -89,9 +89,27 @@ def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile) -> int:
 def _names(run_dir: Path) -> Iterator[str]:
     """Yield the names of the files that a run has, the journal first."""
     for folder in sorted(_FOLDERS, reverse=True):
-        with contextlib.suppress(OSError):
-            yield from (f"{folder}/{name}" for name in sorted(os.listdir(run_dir / folder)) if _is_of_a_run(f"{folder}/{name}"))
+        yield from (name for name, _ in _entries(run_dir, folder) if _is_of_a_run(name))
     yield from sorted(_PLAIN)
+
+
+def left_out(run_dir: Path) -> list[str]:
+    """Return what is in the folder of a run and in no archive of it: what is no plain file, or has a name that no run has."""
+    found = [one for folder in ("", *sorted(_FOLDERS)) for one in _entries(run_dir, folder)]
+    kept = {_IMPORTED, *(name for name in _FOLDERS if not (run_dir / name).is_symlink())}
+    return [name for name, is_file in found if name not in kept and not (is_file and _is_of_a_run(name))]
+
+
+def _entries(run_dir: Path, folder: str) -> list[tuple[str, bool]]:
+    """Return the names in one folder of a run, and whether each is a plain file; of a link in its place nothing."""
+    with contextlib.suppress(OSError):
+        here = os.open(run_dir / folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            with os.scandir(here) as entries:
+                return sorted((f"{folder}/{one.name}".lstrip("/"), one.is_file(follow_symlinks=False)) for one in entries)
+        finally:
+            os.close(here)
+    return []
 
 
 # ---- unpacking
@@ -184,7 +202,9 @@ def _checked_name(about: tarfile.TarInfo, found: Unpacked, below: Path) -> str:
     is_folder = about.type == tarfile.DIRTYPE
     if about.type not in _FILE_TYPES and not is_folder:
         raise Refused(f"the archive holds {show(about.name, 100)}, which is no plain file: not unpacked")
-    if any(part in ("", ".", "..") for part in parts) or not about.name.isprintable():
+    is_artifact = parts[1:2] == ["artifacts"] and len(parts) == 3  # which may have any name that a file can have
+    is_odd = "\0" in about.name if is_artifact else not about.name.isprintable()
+    if is_odd or any(part in ("", ".", "..") for part in parts):
         raise Refused(f"the archive holds {show(about.name, 100)}, a name that leads elsewhere: not unpacked")
     if not _RUN.fullmatch(parts[0]):
         raise Refused(f"the archive holds {show(parts[0], 100)}, which is not the folder of a run: not unpacked")
@@ -207,8 +227,8 @@ def _is_of_a_run(name: str) -> bool:
     folder, _, file = name.rpartition("/")
     if not folder:
         return name in _PLAIN
-    is_plain = file.isprintable() and not file.startswith(".") and len(os.fsencode(file)) <= 255
-    return folder in _FOLDERS and is_plain and (folder == "artifacts" or file.endswith(".jsonl"))
+    is_plain = not file.startswith(".") and len(os.fsencode(file)) <= 255
+    return is_plain and (folder == "artifacts" or (folder == "journal" and file.isprintable() and file.endswith(".jsonl")))
 
 
 def _take(squeezed: gzip.GzipFile, size: int, path: Path | None) -> None:

@@ -8,6 +8,7 @@ A kill of anything at any time loses nothing that was written. A line cut short 
 with a line feed. Non-finite floats travel as "nan", "inf", "-inf" and come back as floats.
 """
 
+import errno
 import json
 import math
 import os
@@ -28,6 +29,8 @@ from tuilab.files import open_regular
 
 LINE_LIMIT = 64 * 1024
 _CHUNK = 64 * 1024  # what is made of it fits the processor's cache; larger ones take longer
+_HELD = 16  # streams of a run that are open at a time
+_TOGETHER = 64  # streams that are read at a time
 _BARREN_LIMIT = 64 * 1024 * 1024  # a stream with so many bytes and no record is not read on
 
 _encode_json = msgspec.json.Encoder().encode
@@ -182,11 +185,13 @@ Item = Record | Unknown | Corrupt | Gap
 
 
 class Reader:
-    """Follows one stream: each `read` returns what is new, in order."""
+    """Follows one stream: each `read` returns what is new, in order. Closed, it opens again when there is more."""
 
     def __init__(self, path: Path) -> None:
         self.stream = path.stem
+        self._path = path
         self._fd = open_regular(path)
+        self._file = _identity(os.fstat(self._fd))
         self._offset = 0  # of the first byte not yet turned into items
         self._tail = b""
         self._is_skipping = False  # inside a line too long to be a record
@@ -198,18 +203,21 @@ class Reader:
         """Bytes after the last line feed: a record being written, or one cut short by a kill."""
         return len(self._tail)
 
+    @property
+    def is_open(self) -> bool:
+        return self._fd >= 0
+
     def read(self, limit: int = _CHUNK) -> list[Item]:
         """Return the new items among some more bytes (`limit` at a time); [] at the end (for now)."""
-        for _ in range(_BARREN_LIMIT // limit):
-            chunk = os.read(self._fd, limit) if not self._is_given_up else b""
-            if not chunk:
-                return []
-            lines = (self._tail + chunk).split(b"\n")
-            self._tail = lines.pop()
-            if items := self._take_whole(lines) or self._take_each(lines):
-                return items
-        self._is_given_up = True
-        return [Corrupt(self.stream, self._offset, f"no record in {_BARREN_LIMIT} bytes; the rest is not read")]
+        if self._is_given_up:
+            return []
+        try:
+            seen = os.lstat(self._path)
+        except FileNotFoundError:
+            return []
+        if self._is_other(seen) or (seen.st_size > self._position and self._is_other(self._open_again())):
+            return self._give_up("the file was replaced or cut short; the rest is not read")
+        return self._read(limit) if seen.st_size > self._position else []
 
     def read_all(self) -> Iterator[Item]:
         """Yield every item up to the present end."""
@@ -217,7 +225,40 @@ class Reader:
             yield from items
 
     def close(self) -> None:
-        os.close(self._fd)
+        if self.is_open:
+            os.close(self._fd)
+            self._fd = -1
+
+    @property
+    def _position(self) -> int:
+        """Where in the file the next byte to be read is."""
+        return self._offset + len(self._tail)
+
+    def _is_other(self, seen: os.stat_result) -> bool:
+        """Say whether a file cannot be the one that was read so far."""
+        return _identity(seen) != self._file or seen.st_size < self._position
+
+    def _open_again(self) -> os.stat_result:
+        if not self.is_open:
+            self._fd = open_regular(self._path)
+            os.lseek(self._fd, self._position, os.SEEK_SET)
+        return os.fstat(self._fd)
+
+    def _read(self, limit: int) -> list[Item]:
+        for _ in range(_BARREN_LIMIT // limit):
+            chunk = os.read(self._fd, limit)
+            if not chunk:
+                return []
+            lines = (self._tail + chunk).split(b"\n")
+            self._tail = lines.pop()
+            if items := self._take_whole(lines) or self._take_each(lines):
+                return items
+        return self._give_up(f"no record in {_BARREN_LIMIT} bytes; the rest is not read")
+
+    def _give_up(self, why: str) -> list[Item]:
+        self.close()
+        self._is_given_up = True
+        return [Corrupt(self.stream, self._offset, why)]
 
     def _take_whole(self, lines: list[bytes]) -> list[Item]:
         """Decode many lines at once, which is several times as fast; [] when anything at all is out of order."""
@@ -272,6 +313,10 @@ class Reader:
         self._tail = b""
 
 
+def _identity(file: os.stat_result) -> tuple[int, int]:
+    return file.st_dev, file.st_ino
+
+
 def _are_intact(lines: list[bytes], bodies: list[bytes]) -> bool:
     """Say whether each line begins with the checksum of its body: what `_parse` asks of one, twice as fast for many."""
     heads = b"".join([line[:9] for line in lines])
@@ -321,11 +366,16 @@ class Portion:
 
 
 class Follower:
-    """Follows all streams of one run by polling: inotify says nothing on network file systems."""
+    """Follows all streams of one run by polling: inotify says nothing on network file systems.
+
+    Few streams are held open at a time, however many there are: those that gave something last.
+    """
 
     def __init__(self, run_dir: Path) -> None:
         self._folder = run_dir / "journal"
         self._readers: dict[str, Reader] = {}
+        self._held: dict[str, Reader] = {}  # that are open, the one that gave something last at the end
+        self._next = 0  # the reader that is first in the next portion
         self.unreadable: dict[str, str] = {}
 
     @property
@@ -333,13 +383,32 @@ class Follower:
         return sum(reader.pending_bytes for reader in self._readers.values())
 
     def read(self) -> Portion:
-        """Return what is new, at most a chunk of each stream."""
+        """Return what is new, at most a chunk of each stream and not of too many of them; nothing when there is nothing."""
         self._open_new()
-        return Portion([(stream, items) for stream, reader in self._readers.items() if (items := reader.read())])
+        readers = list(self._readers.values())
+        found = Portion([])
+        for reader in readers[self._next :] + readers[: self._next]:
+            if items := reader.read():
+                found.streams.append((reader.stream, items))
+            if reader.is_open and (items or reader.stream not in self._held):
+                self._hold(reader)
+            if len(found.streams) == _TOGETHER:
+                self._next = readers.index(reader) + 1
+                return found
+        self._next = 0
+        return found
 
     def close(self) -> None:
-        for reader in self._readers.values():
-            reader.close()
+        """Let go of what is open; reading opens it again."""
+        while self._held:
+            self._held.popitem()[1].close()
+
+    def _hold(self, reader: Reader) -> None:
+        """Keep a stream open, and close the one that has been silent longest when they are too many."""
+        self._held.pop(reader.stream, None)
+        self._held[reader.stream] = reader
+        if len(self._held) > _HELD:
+            self._held.pop(next(iter(self._held))).close()
 
     def _open_new(self) -> None:
         with os.scandir(self._folder) as entries:
@@ -351,4 +420,8 @@ class Follower:
             try:
                 self._readers[stream] = Reader(self._folder / name)
             except OSError as problem:
+                if problem.errno in (errno.EMFILE, errno.ENFILE):
+                    raise  # nothing is wrong with the stream
                 self.unreadable[stream] = problem.strerror or "not readable"
+            else:
+                self._hold(self._readers[stream])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from tuilab import processes
+from tuilab import filetree, processes
 from tuilab.errors import TuilabError
 from tuilab.events import FORMAT, RunStarted, Scalar, Unknown
 from tuilab.files import read_regular
@@ -225,20 +225,5 @@ def _entry(run_dir: Path, summary: RunSummary, state: str) -> Entry:
         {name: run.params[name] for name in run.changed if name in run.params} if run else {},
         claims[:_CLAIMS],
         summary.elapsed_s if summary.is_over else None,
-        _size(run_dir),
+        filetree.size(run_dir),
     )
-
-
-def _size(folder: Path) -> int | None:
-    """Return the bytes of all files below a folder; links are not followed."""
-    total = 0
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    total += _size(Path(entry.path)) or 0
-                else:
-                    total += entry.stat(follow_symlinks=False).st_size
-    except OSError:
-        return None
-    return total

@@ -1,5 +1,6 @@
 """The folder of runs: what a new run is called, and how a run is found again."""
 
+import errno
 import os
 import re
 import stat
@@ -7,6 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tuilab import filetree
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.text import show
 
@@ -97,12 +99,12 @@ def short_id(run: str) -> str:
 
 
 def remove(run_dir: Path) -> None:
-    """Delete a run's folder; a link in its place is not followed."""
-    import shutil  # slow to load, and the listing of runs does not need it
-
+    """Delete a run's folder, its journal last: one that cannot be deleted to the end is still found, and deleted later."""
     try:
         if not stat.S_ISDIR(os.lstat(run_dir).st_mode):
             raise UsageError(f"{show(run_dir)} is not a run folder")
-        shutil.rmtree(run_dir)
+        filetree.remove(run_dir, last="journal")
     except OSError as problem:
-        raise CannotRecord(f"cannot delete {show(run_dir)}: {problem.strerror}") from problem
+        at = f" at {show(problem.filename, 100)}" if isinstance(problem.filename, str) else ""
+        step = f"; give yourself the right to it: chmod -R u+rwX {show(run_dir)}" if problem.errno == errno.EACCES else ""
+        raise CannotRecord(f"cannot delete {show(run_dir)}: {problem.strerror}{at}{step}") from problem

@@ -380,15 +380,3 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.Unavailable: _unavailable,
     events.VerdictReached: _verdict_reached,
 }
-
-
-def ratios(summary: RunSummary, over: str, under: str) -> dict[str, list[float]]:
-    """Return, by writer, the log ratio of two arms' times in every round that counts."""
-    found: dict[str, list[float]] = {}
-    for (writer, arm), blocks in summary.blocks.items():
-        other = summary.blocks.get((writer, under))
-        if arm != over or other is None:
-            continue
-        below = {block.round: block.step_s for block in other if not block.is_warmup}
-        found[writer] = [math.log(b.step_s / below[b.round]) for b in blocks if not b.is_warmup and b.round in below]
-    return {writer: logs for writer, logs in found.items() if logs}

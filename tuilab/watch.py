@@ -27,8 +27,10 @@ class Watch:
         try:
             portion = self._follower.read()
         except OSError as problem:
+            self.close()
             raise UsageError(f"cannot read the run {show(self.run_dir.name)}: {problem.strerror}") from problem
         if any(map(_has_newer, [items for _, items in portion.streams])):
+            self.close()
             raise UsageError(f"{show(self.run_dir.name)} was recorded by a newer tuilab; upgrade this one")
         for stream, items in portion.streams:
             fold_stream(self.summary, stream, items)
@@ -58,6 +60,7 @@ class Watch:
         return self._follower.unreadable
 
     def close(self) -> None:
+        """Let go of what is open; `refresh` opens it again."""
         self._follower.close()
 
 

@@ -1,19 +1,25 @@
 """The History screen, in the app as a user opens it."""
 
+import os
+import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
+import msgspec
 import pytest
 
 from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, opened, press, said, text
-from tuilab import events, ledger, notes
+from tuilab import events, ledger, notes, processes
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.widgets.question import Question
 from tuilab.tui.widgets.runlist import RunList
 
+Tuilab = Callable[..., "CompletedProcess[str]"]
 HOUR = 3600.0
 
 
@@ -102,8 +108,69 @@ async def test_a_run_that_goes_on_is_not_deleted(root: Path, now: float) -> None
         assert isinstance(pilot.app.screen, HistoryPage)
 
         assert "● running" in shown
-        assert said(pilot) == ["abcdef is running and cannot be deleted; stop it first with s."]
+        assert said(pilot) == ["abcdef is running; stop it first: tuilab stop abcdef"]
     assert runs_in(root) == ["abcdef"]
+
+
+async def refusals(tuilab: Tuilab, root: Path) -> tuple[str, str]:
+    """Return what the command line and the screen say when the one run there is to be deleted."""
+    done = tuilab("rm", "last")
+    async with opened(root, "h", "d") as pilot:
+        assert isinstance(pilot.app.screen, HistoryPage)
+        (told,) = said(pilot)
+    assert done.returncode == 2 and runs_in(root) == ["abcdef"]
+    return done.stderr.removeprefix("tuilab: ").rstrip(), told
+
+
+async def test_a_run_that_a_newer_tuilab_records_is_deleted_neither_here_nor_there(
+    tuilab: Tuilab, root: Path, now: float
+) -> None:
+    make_run(root, started(is_alive=True, format=99), events.StateChanged(state="running"), at_s=now)
+
+    here, there = await refusals(tuilab, root)
+    assert here == there
+    assert here.startswith("abcdef stays, because whether it goes on is not known: was recorded by a newer tuilab")
+
+
+async def test_a_lost_run_with_processes_left_is_deleted_neither_here_nor_there(tuilab: Tuilab, root: Path, now: float) -> None:
+    run_dir = make_run(root, started(), events.StateChanged(state="running"), at_s=now - HOUR)
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, processes.MARK: run_dir.name}) as left:
+        try:
+            here, there = await refusals(tuilab, root)
+        finally:
+            left.kill()
+
+    assert here == there == "abcdef is lost, and processes of it are left; end them first: tuilab stop abcdef"
+    assert tuilab("rm", "last").returncode == 0
+
+
+async def test_a_run_that_comes_alive_while_one_is_asked_is_not_deleted(root: Path, now: float) -> None:
+    run_dir = make_run(root, started(), events.StateChanged(state="succeeded"), at_s=now)
+    going = make_run(root / "elsewhere", started(is_alive=True), events.StateChanged(state="running"), at_s=now)
+
+    async with opened(root, "h", "d") as pilot:
+        (going / "journal" / "supervisor.jsonl").replace(run_dir / "journal" / "supervisor.jsonl")
+        await press(pilot, "y")
+
+        assert said(pilot) == ["deleted 0 of 1 run: abcdef is running; stop it first: tuilab stop abcdef"]
+    assert runs_in(root) == ["abcdef"]
+
+
+async def test_what_a_deletion_frees_is_not_known_better_than_it_was_counted(three: Path) -> None:
+    names = sorted(path.name for path in three.glob("2*"))
+    entries = [
+        msgspec.structs.replace(ledger.read(three / names[0]), bytes_total=None),
+        *(ledger.read(three / n) for n in names[1:]),
+    ]
+    ledger.save(three, entries)
+
+    seen = []
+    async with opened(three, "h", "end", "d") as pilot:
+        seen.append(text(pilot))
+        await press(pilot, "n", "home", "space", "down", "down", "space", "d")
+        seen.append(text(pilot))
+    assert "n/a on disk. This" in seen[0]
+    assert "more than" in seen[1]
 
 
 async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(root: Path, now: float) -> None:

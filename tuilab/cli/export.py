@@ -32,5 +32,8 @@ def command(run: str, output: Path | None, roots: Sequence[str]) -> None:
     count = archive.pack(run_dir, path)
     size = path.stat().st_size
     click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {plural(count, 'file')}, {size / 1e3:,.1f} kB")
+    if names := archive.left_out(run_dir):
+        told = ", ".join(show(name, 60) for name in names[:5])
+        click.echo(f"left out {plural(len(names), 'name')} that no archive takes: {told}", err=True)
     if ledger.read(run_dir).is_running:
         click.echo("the run goes on: the archive has what was written so far", err=True)

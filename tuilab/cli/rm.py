@@ -10,10 +10,9 @@ from pathlib import Path
 
 import click
 
-from tuilab import ledger, processes, store
+from tuilab import deleting, ledger, store
 from tuilab.cli import options
 from tuilab.errors import UsageError
-from tuilab.ledger import Entry
 from tuilab.text import plural, show
 
 
@@ -36,10 +35,7 @@ def command(runs: Sequence[str], older_than: float | None, keep: int | None, yes
             _sweep(root, older_than, keep or 0, is_meant=yes)
         return
     for run_dir in dict.fromkeys(store.find_among(run, options.roots(roots)) for run in runs):
-        entry = ledger.read(run_dir)
-        if why := _why_not(run_dir, entry):
-            raise UsageError(why)
-        store.remove(run_dir)
+        deleting.delete(run_dir)
         click.echo(f"deleted {run_dir.name}")
 
 
@@ -47,21 +43,22 @@ def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool)
     """Delete the runs of an age, or say which would be."""
     chosen = [run_dir for run_dir in store.list_runs(root)[keep:] if _is_old(run_dir.name, older_than_s)]
     freed = deleted = 0
+    is_all = True  # whether the size of each is known
     spared: list[str] = []
     memory = ledger.Memory(root)
     for run_dir in chosen:
         entry = memory.entry(run_dir)
-        if why := _why_not(run_dir, entry):
+        if why := deleting.why_not(run_dir, entry):
             spared.append(why)
             continue
         if is_meant:
             store.remove(run_dir)
         freed += entry.bytes_total or 0
+        is_all = is_all and entry.bytes_total is not None
         deleted += 1
     done = "deleted" if is_meant else "would delete"
-    click.echo(
-        f"{done} {plural(deleted, 'run')}, {freed / 1e6:,.1f} MB, in {show(root)}{'' if is_meant else '; add --yes to do it'}"
-    )
+    disk = f"{'' if is_all else 'more than '}{freed / 1e6:,.1f} MB"
+    click.echo(f"{done} {plural(deleted, 'run')}, {disk}, in {show(root)}{'' if is_meant else '; add --yes to do it'}")
     for why in spared[:10]:
         click.echo(f"kept: {why}")
     if len(spared) > 10:
@@ -72,15 +69,3 @@ def _is_old(run: str, older_than_s: float | None) -> bool:
     """Say whether a run is old enough; one whose name does not tell when it started is never."""
     started = ledger.started_s(run)
     return started is not None and (older_than_s is None or time.time() - started > older_than_s)
-
-
-def _why_not(run_dir: Path, entry: Entry) -> str:
-    """Return why a run must not be deleted; nothing when it may."""
-    name = show(store.short_id(entry.run))
-    if entry.is_running:
-        return f"{name} is {entry.state}; stop it first: tuilab stop {name}"
-    if entry.state == "unreadable":
-        return f"{name} stays, because whether it goes on is not known: {show(entry.reason)}"
-    if entry.state == "lost" and processes.marked(entry.run):
-        return f"{name} is lost, and processes of it are left; end them first: tuilab stop {name}"
-    return ""

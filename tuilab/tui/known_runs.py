@@ -42,6 +42,7 @@ class KnownRuns:
             self.entries[entry.run] = entry
             self._words.pop(entry.run, None)
             self._unread.pop(entry.run, None)
+            self._sizes.pop(entry.run, None)
             if entry.bytes_total is not None:
                 self._sizes[entry.run] = entry.bytes_total
         self.is_new = self.is_new or bool(changed)

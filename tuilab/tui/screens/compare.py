@@ -114,6 +114,7 @@ class ComparePage(Page):
             except TuilabError as problem:
                 problems.append(str(problem))
             else:
+                watch.close()  # any number of runs may be compared
                 watches.append(watch)
                 entries.append(ledger.read(run_dir))
         is_one_scenario = len({entry.scenario for entry in entries}) == 1
@@ -138,6 +139,7 @@ class ComparePage(Page):
             try:
                 while self._watches[at].refresh():
                     pass
+                self._watches[at].close()
             except TuilabError as problem:
                 self.lab.tell(str(problem))
                 return

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from tuilab import launch, ledger, notes, store
+from tuilab import deleting, launch, ledger, notes, store
 from tuilab.errors import TuilabError
 from tuilab.ledger import Entry
 from tuilab.notes import Notes
@@ -55,6 +55,13 @@ class HistoryPage(Page):
 
     class Read(Message):
         """Something was learnt about some runs."""
+
+        def __init__(self, entries: list[Entry]) -> None:
+            super().__init__()
+            self.entries = entries
+
+    class Deletable(Message):
+        """Runs that the user wants to delete, and that may be."""
 
         def __init__(self, entries: list[Entry]) -> None:
             super().__init__()
@@ -288,30 +295,34 @@ class HistoryPage(Page):
         marked = [self._known.entries[run] for run in self.runs.marked if run in self._known.entries]
         return marked or ([self.runs.chosen] if self.runs.chosen else [])
 
+    def action_delete(self) -> None:
+        if chosen := self._chosen():
+            self._look_whether_deletable(chosen)
+
+    @work(thread=True, group="deletable")
+    def _look_whether_deletable(self, chosen: list[Entry]) -> None:
+        """Say why one of them must not be deleted, or that all may; processes are looked for, which takes a moment."""
+        reasons = (deleting.why_not(self.desk.root / entry.run, entry) for entry in chosen)
+        if why := next(filter(None, reasons), ""):
+            self.post_message(self.Done(why, is_problem=True))
+        else:
+            self.post_message(self.Deletable(chosen))
+
     @work(group="question")
-    async def action_delete(self) -> None:
-        chosen = self._chosen()
-        if not chosen:
-            return
-        if going := [entry for entry in chosen if entry.is_running]:
-            name = store.short_id(going[0].run)
-            self.lab.tell(f"{name} is {going[0].state} and cannot be deleted; stop it first with s.")
-            return
+    async def on_history_page_deletable(self, message: Deletable) -> None:
+        chosen = message.entries
         names = [f"{store.short_id(e.run)}  {exactly(e.started_s)}  {e.name}  {e.state}" for e in chosen]
-        freed = sum(entry.bytes_total or 0 for entry in chosen)
         title = f"Delete {plural(len(chosen), 'run')}?"
-        if await self.app.push_screen_wait(Question(title, names, f"{size(freed)} on disk. This cannot be taken back.")):
+        if await self.app.push_screen_wait(Question(title, names, f"{_freed(chosen)} on disk. This cannot be taken back.")):
             self._delete([entry.run for entry in chosen])
 
     @work(thread=True, group="delete")
     def _delete(self, runs: Sequence[str]) -> None:
-        """Delete runs; one that goes on by now, or cannot be deleted, ends it with a sentence."""
+        """Delete runs; one that must not be by now, or cannot be deleted, ends it with a sentence."""
         done = 0
         try:
             for run in runs:
-                if ledger.read(self.desk.root / run).is_running:
-                    raise TuilabError(f"{store.short_id(run)} is running and was not deleted; stop it first with s")
-                store.remove(self.desk.root / run)
+                deleting.delete(self.desk.root / run)
                 done += 1
         except TuilabError as problem:
             self.post_message(self.Done(f"deleted {done} of {plural(len(runs), 'run')}: {problem}", is_problem=True))
@@ -335,3 +346,11 @@ class HistoryPage(Page):
     def on_history_page_done(self, message: Done) -> None:
         self.lab.tell(message.text, is_problem=message.is_problem)
         self._list()
+
+
+def _freed(entries: Sequence[Entry]) -> str:
+    """Return the bytes of some runs in words, as far as they are known."""
+    known = [entry.bytes_total for entry in entries if entry.bytes_total is not None]
+    if not known:
+        return "n/a"
+    return size(sum(known)) if len(known) == len(entries) else f"more than {size(sum(known))}"

@@ -1,0 +1,97 @@
+"""All that lies below a folder, however deep and however long its paths: how large it is, and how it is removed.
+
+Each step goes from one open folder to the next and back, never by a path; two descriptors are open at a time, whatever the
+depth, and no link is followed.
+"""
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_COUNTED = 100_000  # entries below a folder that are looked at for its size
+_PATIENCE_S = 1.0
+_NO_LIMIT = 1 << 40
+
+
+class Entry(NamedTuple):
+    """Something below a folder, by its name in the open folder that holds it."""
+
+    parent: int
+    name: str
+    is_folder: bool
+
+
+def size(folder: Path) -> int | None:
+    """Return the bytes of all files below a folder; None where they cannot be counted to the end, or not in a moment."""
+    until = time.monotonic() + _PATIENCE_S
+    total = 0
+    try:
+        for entry in walk(folder, most=_COUNTED):
+            if time.monotonic() > until:
+                return None
+            if not entry.is_folder:
+                with suppress(FileNotFoundError):  # a run that goes on may remove a file
+                    total += os.stat(entry.name, dir_fd=entry.parent, follow_symlinks=False).st_size
+    except OSError:
+        return None
+    return total
+
+
+def remove(folder: Path, last: str = "") -> None:
+    """Remove a folder and all below it; what is called `last` goes last, so that it is there while anything is."""
+    for parent, name, is_folder in walk(folder, last):
+        if is_folder:
+            os.rmdir(name, dir_fd=parent)
+        else:
+            os.unlink(name, dir_fd=parent)
+    os.rmdir(folder)
+
+
+def walk(folder: Path, last: str = "", most: int = _NO_LIMIT) -> Iterator[Entry]:
+    """Yield everything below a folder, a folder after all that is in it; OSError where that are more than `most` entries."""
+    here = os.open(folder, _OPEN)
+    way: list[tuple[tuple[int, int], list[str]]] = []  # from the top to here: who each is, and its folders still to come
+    try:
+        while True:
+            files, folders = _list(here, most)
+            most -= len(files) + len(folders)
+            yield from (Entry(here, name, False) for name in files)
+            way.append((_identity(here), sorted(folders, key=lambda name: name != last)))
+            while not way[-1][1]:
+                way.pop()
+                if not way:
+                    return
+                here = _step(here, "..")
+                if _identity(here) != way[-1][0]:
+                    raise OSError(errno.ESTALE, "it was moved meanwhile")
+                yield Entry(here, way[-1][1].pop(), True)
+            here = _step(here, way[-1][1][-1])
+    finally:
+        os.close(here)
+
+
+def _list(here: int, most: int) -> tuple[list[str], list[str]]:
+    """Return the names of the files and of the folders in an open folder."""
+    with os.scandir(here) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in islice(entries, most + 1)]
+    if len(found) > most:
+        raise OSError(errno.EFBIG, "there is too much in it")
+    return [name for name, is_folder in found if not is_folder], [name for name, is_folder in found if is_folder]
+
+
+def _step(here: int, name: str) -> int:
+    """Go from an open folder into another."""
+    there = os.open(name, _OPEN, dir_fd=here)
+    os.close(here)
+    return there
+
+
+def _identity(here: int) -> tuple[int, int]:
+    seen = os.fstat(here)
+    return seen.st_dev, seen.st_ino
