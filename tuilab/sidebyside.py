@@ -13,11 +13,12 @@ from tuilab.charts import line_chart
 from tuilab.comparison import ClaimPair, Comparison, Difference, Shift, Side, verdict_words
 from tuilab.glyphs import Style
 from tuilab.journal import spell_out
-from tuilab.reports.plain import first_repeat, seconds, size
+from tuilab.reports.plain import first_repeat
 from tuilab.reports.subject import Subject
 from tuilab.series import Series
 from tuilab.summary import RunSummary
 from tuilab.text import brief, plural, show
+from tuilab.words import seconds, spell_of
 
 _CURVES = 4
 _LINES = 6  # of one chart
@@ -169,11 +170,6 @@ def _numbers(found: Comparison, style: Style) -> str:
 def differing(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> list[tuple[str, tuple[float | None, ...]]]:
     """Return the rows whose values are not the same in all runs."""
     return [(name, values) for name, values in table if len(set(values)) > 1]
-
-
-def spell_of(name: str) -> Callable[[float], str]:
-    """Return how values of a name are written."""
-    return size if name.endswith("_bytes") else "{:g}".format
 
 
 def measured_cells(name: str, values: Sequence[float | None], spell: Callable[[float], str]) -> list[str]:

@@ -15,6 +15,7 @@ from tuilab.cli import options
 from tuilab.errors import UsageError
 from tuilab.ledger import Entry
 from tuilab.text import plural, show
+from tuilab.words import size
 
 
 @click.command(
@@ -59,9 +60,7 @@ def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool)
         freed += entry.bytes_total or 0
         deleted += 1
     done = "deleted" if is_meant else "would delete"
-    click.echo(
-        f"{done} {plural(deleted, 'run')}, {freed / 1e6:,.1f} MB, in {show(root)}{'' if is_meant else '; add --yes to do it'}"
-    )
+    click.echo(f"{done} {plural(deleted, 'run')}, {size(freed)}, in {show(root)}{'' if is_meant else '; add --yes to do it'}")
     for why in spared[:10]:
         click.echo(f"kept: {why}")
     if len(spared) > 10:

@@ -10,9 +10,9 @@ from tuilab.drawings.axis import Axis, x_axis, y_axis
 from tuilab.drawings.legend import letter
 from tuilab.drawings.lines import Floats, Line, bad_points, positive, thinned
 from tuilab.drawings.spreads import Spread
-from tuilab.drawings.units import number
 from tuilab.reports.panels import Panel
 from tuilab.text import plural
+from tuilab.words import number
 
 WIDTH, HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 626, 22, 208

@@ -7,10 +7,10 @@ from statistics import median, quantiles
 from tuilab.blocks import times_of
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
-from tuilab.drawings.units import unit_of
 from tuilab.series import Series
 from tuilab.summary import RunSummary
 from tuilab.text import show
+from tuilab.words import unit_of
 
 LOG_FROM = 50.0  # values that differ by this factor are shown on a logarithmic axis, as on the screens
 MOST_PANELS, MOST_LINES = 24, 40

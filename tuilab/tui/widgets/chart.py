@@ -12,9 +12,9 @@ from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import Line, Reading, lines_of, next_bad, next_point, smooth, values_at
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
-from tuilab.drawings.units import unit_of
 from tuilab.series import Series
 from tuilab.tui.widgets.drawing import Drawing
+from tuilab.words import unit_of
 
 _LOG_FROM = 50.0  # values that differ by this factor are shown on a logarithmic axis, unless the user says otherwise
 _LEAST_SHARE = 1e-4  # of all x that a zoom shows
