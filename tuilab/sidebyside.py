@@ -195,7 +195,7 @@ def _curves(looks: Sequence[Subject], found: Comparison, style: Style, width: in
 
 def _curve(looks: Sequence[Subject], name: str, style: Style, width: int) -> str:
     lines = overlaid([look.summary for look in looks], name)
-    chart = line_chart(lines[:_LINES], width, 14, is_utf8=style.is_utf8)
+    chart = line_chart(lines[:_LINES], width, 14, whole=lines, is_utf8=style.is_utf8)
     left_out = style.dim(f"{_LINES} of {len(lines)} lines") if len(lines) > _LINES else ""
     return "\n".join(part for part in (chart, left_out) if part)
 

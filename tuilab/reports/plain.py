@@ -140,7 +140,8 @@ def _chart(summary: RunSummary, style: Style, width: int) -> str:
     lines = main_series(summary)
     if not lines:
         return ""
-    chart = line_chart(lines, min(width, 100), 14, is_utf8=style.is_utf8)
+    whole = [line for line in summary.series.values() if line.name == lines[0].name]
+    chart = line_chart(lines, min(width, 100), 14, whole=whole, is_utf8=style.is_utf8)
     bad = [line for line in lines if line.bad_count]
     notes = [
         f"{show(line.name)}{' ' + show(line.arm) if line.arm else ''}: {plural(line.bad_count, 'value')} not finite, "
