@@ -98,6 +98,15 @@ async def test_every_view_has_the_same_kind_of_axis(tmp_path: Path, name: str, v
     assert (f"{name}, log" in await screen_of(run_dir)) is is_log
 
 
+@pytest.mark.parametrize(("name", "has_guide"), [("norm", True), ("kept_bytes", False)])
+async def test_the_greatest_number_of_a_format_is_no_guide_where_there_is_a_unit(
+    tmp_path: Path, name: str, has_guide: bool
+) -> None:
+    screen = await screen_of(logged(tmp_path, name, [[60_000.0, 70_000.0]]))
+
+    assert ("fp16 max" in screen) is has_guide
+
+
 def test_the_times_of_arms_are_on_the_same_kind_of_axis_on_the_screen_and_in_html() -> None:
     near, far = (
         [Spread("one", low, low, low, low, low), Spread("two", 0.1, 0.1, 0.1, 0.1, 0.1, look=1)] for low in (0.05, 0.001)
