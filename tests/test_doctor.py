@@ -118,7 +118,7 @@ def test_a_quota_that_is_used_up_says_how_often(tmp_path: Path) -> None:
 def test_a_small_memory_limit_is_a_warning(tmp_path: Path) -> None:
     finding = answer(memory.limit, make(tmp_path, QUOTA))
 
-    assert (finding.status, finding.found) == ("warn", "1 GB: beyond it the kernel kills the run")
+    assert (finding.status, finding.found) == ("warn", "953.7 MiB: beyond it the kernel kills the run")
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_healthy_gpu_passes_except_that_this_torch_cannot_use_it(fake: "FakeNv
         (["gpus=2", "mode.1=lost"], "gpu.devices", "fail", "GPU 1: GPU is lost"),
         (["mig=1"], "gpu.mig", "warn", "MIG is on for GPU 0"),
         (["missing=mig"], "gpu.mig", "pass", "off"),
-        (["pids=99999998,99999999", "pid_bytes=2000000000"], "gpu.others", "warn", "2 processes, 4 GB"),
+        (["pids=99999998,99999999", "pid_bytes=2000000000"], "gpu.others", "warn", "2 processes, 3.725 GiB"),
         (["throttle=0x41"], "gpu.clocks", "warn", "hardware thermal slowdown"),
         (["throttle=1"], "gpu.clocks", "pass", "nothing holds them down"),
         (["ecc=3"], "gpu.memory_errors", "fail", "GPU 0: 3"),

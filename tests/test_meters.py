@@ -23,8 +23,8 @@ class Recorder:
     def record(self, event: Any) -> None:
         self.events.append(event)
 
-    def log(self, step: int, *, arm: str, live_mb: float) -> None:
-        self.points.append((step, live_mb))
+    def log(self, step: int, *, arm: str, live_bytes: float) -> None:
+        self.points.append((step, live_bytes))
 
 
 def meter(model: nn.Module | None = None, timeline: bool = False) -> Memory:
@@ -158,7 +158,7 @@ def test_a_timeline_has_a_point_for_every_change_in_the_block() -> None:
         del a
     del b
 
-    assert memory._lab.points == [(1, 1.000448), (2, 2.000896), (3, 1.000448)]  # type: ignore[attr-defined]
+    assert memory._lab.points == [(1, 1_000_448), (2, 2_000_896), (3, 1_000_448)]  # type: ignore[attr-defined]
 
 
 def test_a_block_that_ends_well_is_recorded() -> None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from tuilab import commands
 from tuilab.judgement import Verdict
-from tuilab.reports.plain import evidence
 from tuilab.reports.subject import Subject
 from tuilab.setting import PASSED_ON, Setting, read_setting
 from tuilab.summary import Claim
 from tuilab.text import show
+from tuilab.words import evidence
 
 
 @dataclass(frozen=True, eq=False)

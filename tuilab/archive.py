@@ -23,6 +23,7 @@ from tuilab.files import open_regular
 from tuilab.summary import RunSummary
 from tuilab.text import plural, show
 from tuilab.watch import Watch
+from tuilab.words import size
 
 _BYTES = 4 << 30  # of all files of a run together
 _FILES = 10_000
@@ -159,7 +160,7 @@ def _unpack(path: Path, below: Path) -> Unpacked:
             name = _checked_name(about, found, below)
             written += about.size
             if written > most:
-                raise Refused(f"{show(path)} holds more than {most / 1e9:.3g} GB, the most that is unpacked here")
+                raise Refused(f"{show(path)} holds more than {size(most)}, the most that is unpacked here")
             _take(squeezed, about.size, found.run_dir / name if name else None)
     if found.run_dir == below:
         raise Refused(f"{show(path)} is empty: not an archive of a run")

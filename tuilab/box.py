@@ -19,6 +19,7 @@ from tuilab.probes.cpu import cpu_facts
 from tuilab.probes.env import VARIABLES, environment_facts
 from tuilab.probes.numa import numa_facts
 from tuilab.text import plural, show
+from tuilab.words import size
 
 SECTIONS = ("Machine", "Processor", "Memory", "NUMA", "GPUs", "torch", "Packages", "Variables", "Libraries", "Calibration")
 _LIMIT = 64 * 1024
@@ -70,7 +71,7 @@ def gpu_facts(answer: Mapping[str, Any] | str) -> list[Fact]:
     found = _told("GPUs", known, {"driver": "driver", "nvml": "NVML", "cuda": "newest CUDA"})
     for gpu in answer.get("gpus", []):
         total = gpu.get("bytes_total")
-        memory = _bytes(total) if total else "memory n/a"
+        memory = size(total) if total else "memory n/a"
         found.append(Fact("GPUs", f"GPU {gpu.get('index')}", f"{show(gpu.get('name'), 100)}, {memory}"))
     found += [Fact("GPUs", f"GPU {index}", "", str(why)) for index, why in answer.get("unusable", {}).items()]
     return found
@@ -168,14 +169,14 @@ def pressure(root: Path, what: str) -> str:
 def _memory(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
     missing = cpu.get("missing", {})
     names = {"memory_total_bytes": "total", "memory_available_bytes": "available"}
-    rows = [Fact("Memory", name, _bytes(cpu[key]) if key in cpu else "", missing.get(key, "")) for key, name in names.items()]
+    rows = [Fact("Memory", name, size(cpu[key]) if key in cpu else "", missing.get(key, "")) for key, name in names.items()]
     limit = cpu.get("memory_limit_bytes")
-    rows.append(Fact("Memory", "cgroup limit", _bytes(limit)) if limit else _no_limit("Memory", cpu, "memory_limit_bytes"))
+    rows.append(Fact("Memory", "cgroup limit", size(limit)) if limit else _no_limit("Memory", cpu, "memory_limit_bytes"))
     try:
         shm = os.statvfs("/dev/shm")
         total = shm.f_blocks * shm.f_frsize
         note = "small: workers of a DataLoader pass tensors through it" if total < _SMALL_SHM_BYTES else ""
-        rows.append(Fact("Memory", "/dev/shm", f"{_bytes(shm.f_bavail * shm.f_frsize)} free of {_bytes(total)}", note=note))
+        rows.append(Fact("Memory", "/dev/shm", f"{size(shm.f_bavail * shm.f_frsize)} free of {size(total)}", note=note))
     except OSError as problem:
         rows.append(Fact("Memory", "/dev/shm", "", problem.strerror or str(problem)))
     return [*rows, *_asked("Memory", {"swap": _swap, "waiting for memory": lambda: pressure(root, "memory")})]
@@ -183,7 +184,7 @@ def _memory(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
 
 def _swap() -> str:
     swap = psutil.swap_memory()
-    return f"{_bytes(swap.used)} used of {_bytes(swap.total)}" if swap.total else "none"
+    return f"{size(swap.used)} used of {size(swap.total)}" if swap.total else "none"
 
 
 def _numa(numa: Mapping[str, Any]) -> list[Fact]:
@@ -201,7 +202,7 @@ def _numa(numa: Mapping[str, Any]) -> list[Fact]:
 
 def _node_memory(node: Mapping[str, Any]) -> str:
     free, total = node.get("memory_free_bytes"), node.get("memory_total_bytes")
-    return "n/a" if free is None or total is None else f"{_bytes(free)} free of {_bytes(total)}"
+    return "n/a" if free is None or total is None else f"{size(free)} free of {size(total)}"
 
 
 def _torch(environment: Mapping[str, Any]) -> list[Fact]:
@@ -277,10 +278,3 @@ def _calibration() -> list[Fact]:
         where, _, words = line.partition(": ")
         rows.append(Fact("Calibration", where, words))
     return rows
-
-
-def _bytes(value: float) -> str:
-    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if value >= factor:
-            return f"{value / factor:.3g} {unit}"
-    return f"{value:.0f} B"

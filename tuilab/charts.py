@@ -8,31 +8,33 @@ import textwrap
 import threading
 from collections.abc import Sequence
 
-from tuilab.series import Series
+from tuilab.drawings.units import labels
+from tuilab.series import Series, ends_of, wants_log
 from tuilab.text import show
+from tuilab.words import number, scale_of, unit_of
 
 _MARKERS = ("braille", "hd", "•", "×", "+", "o")
 _PLAIN_MARKERS = ("*", "o", "+", "x", "#", "@")
 _LOCK = threading.Lock()  # plotext draws on one global figure
 
 
-def line_chart(lines: Sequence[Series], width: int, height: int, *, is_utf8: bool = True) -> str:
+def line_chart(lines: Sequence[Series], width: int, height: int, *, whole: Sequence[Series] = (), is_utf8: bool = True) -> str:
     """Return a chart of series that share a name, one marker an arm; empty when nothing can be drawn.
 
-    The y axis is logarithmic when all values are positive and span more than a factor of 50. Where a series has no number, a
-    band below the chart has an n (NaN) or an i (Inf).
+    `whole` is all that there is of the name, where `lines` are some of it: it tells whether the axis is logarithmic, as in the
+    charts that draw all. Where a series has no number, a band below the chart has an n (NaN) or an i (Inf).
     """
     drawable = [line for line in lines if line.lows][: len(_MARKERS)]
-    low = min((line.low for line in drawable if line.low is not None), default=0.0)
-    high = max((line.high for line in drawable if line.high is not None), default=0.0)
-    if not drawable or high - low > 1e300:  # the span itself overflows
+    ends = ends_of(drawable)
+    if not ends or max(ends) - min(ends) > 1e300:  # the span itself overflows
         return ""
-    is_log = low > 0 and high / low > 50
+    unit = unit_of(drawable[0].name)
+    is_log = wants_log(ends_of(whole or lines), unit)
     steps = [step for line in lines for step in (*line.steps[:1], line.last_step, *(bad.step for bad in line.bad))]
     span = (min(steps), max(steps))
     markers = _MARKERS if is_utf8 else _PLAIN_MARKERS
     with _LOCK:
-        text = _draw(drawable, (low, high), span, is_log, markers, (width, height))
+        text = _draw(drawable, (min(ends), max(ends)), unit, span, is_log, markers, (width, height))
     rows = [row.rstrip() for row in text.splitlines()]
     rows = [*_legend(drawable, markers, is_log, width), *rows, *_bands(lines, span, rows)]
     return "\n".join(rows if is_utf8 else (row.translate(_ASCII) for row in rows))
@@ -41,6 +43,7 @@ def line_chart(lines: Sequence[Series], width: int, height: int, *, is_utf8: boo
 def _draw(
     lines: Sequence[Series],
     heights: tuple[float, float],
+    unit: str,
     span: tuple[int, int],
     is_log: bool,
     markers: Sequence[str],
@@ -55,8 +58,9 @@ def _draw(
     for marker, line in zip(markers, lines, strict=False):
         xs, ys = thin(line, max(size[0] - 10, 10))
         plotext.plot(xs, [scale(y) for y in ys], marker=marker)
-    ticks = _log_ticks(*heights) if is_log else _ticks(*heights)
-    plotext.yticks([scale(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
+    ticks = _log_ticks(*heights) if is_log else _ticks_of(unit, *heights)
+    words = [number(tick, unit) for tick in ticks] if is_log else labels(ticks, ticks[-1] - ticks[-2:][0], unit)
+    plotext.yticks([scale(tick) for tick in ticks], words)
     steps = [tick for tick in _ticks(*span) if tick == int(tick)]
     plotext.xticks(steps, [f"{int(tick)}" for tick in steps])
     if span[0] < span[1]:
@@ -110,6 +114,12 @@ def _legend(lines: Sequence[Series], markers: Sequence[str], is_log: bool, width
         f"{shown.get(marker, marker)}\xa0{show(line.arm, 30)}" for line, marker in zip(lines, markers, strict=False) if line.arm
     ]
     return [row.replace("\xa0", " ") for row in textwrap.wrap("  ".join([name, *arms]), width)]
+
+
+def _ticks_of(unit: str, low: float, high: float) -> list[float]:
+    """Return ticks that are round numbers in the unit that their values are told in."""
+    divisor, _ = scale_of(max(abs(low), abs(high)), unit)
+    return [divisor * tick for tick in _ticks(low / divisor, high / divisor)]
 
 
 def _ticks(low: float, high: float) -> list[float]:

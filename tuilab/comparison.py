@@ -14,6 +14,7 @@ from tuilab.blocks import times_of
 from tuilab.params import spell
 from tuilab.summary import Claim, RunSummary
 from tuilab.text import brief
+from tuilab.words import size
 
 ABSENT = "n/a"
 _FACTS = 400  # of an environment that are compared
@@ -230,7 +231,7 @@ def _conditions(summaries: Sequence[RunSummary]) -> list[Difference]:
 def _condition(key: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ABSENT
-    return f"{value / 1e9:.1f} GB" if key.endswith("_bytes") else f"{value:.3g}"
+    return size(value) if key.endswith("_bytes") else f"{value:.3g}"
 
 
 def _words(value: Any) -> str:

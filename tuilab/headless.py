@@ -19,6 +19,7 @@ from tuilab.summary import RunSummary
 from tuilab.text import show
 from tuilab.verdict import judge_plainly
 from tuilab.watch import Watch
+from tuilab.words import last_values, progress_words
 
 _POLL_S = 0.1
 _PLAIN_PERIOD_S = 10.0
@@ -200,21 +201,3 @@ def live_line(watch: Watch) -> str:
     parts += last_values(summary)
     parts.append(f"{max(time.monotonic_ns() - summary.first_t, 0) / 1e9:.0f} s" if summary.first_t else "")
     return "  ".join(part for part in parts if part)
-
-
-def progress_words(summary: RunSummary) -> str:
-    """Return `212/500 steps  35/s  eta 8 s`; no rate until two points are known."""
-    now, first = summary.progress, summary.first_progress
-    if now is None:
-        return ""
-    words = f"{now.done}/{now.total} {show(now.unit, 20)}"
-    if first is not None and now.t > first.t and now.done > first.done:
-        rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
-        words += f"  {rate:.3g}/s  eta {(now.total - now.done) / rate:.0f} s"
-    return words
-
-
-def last_values(summary: RunSummary) -> list[str]:
-    """Return the last value of the few series that were written last."""
-    latest = sorted(summary.series.values(), key=lambda series: series.last_t)[-3:]
-    return [f"{show(series.name, 20)}{' ' + show(series.arm, 12) if series.arm else ''} {series.last:.4g}" for series in latest]

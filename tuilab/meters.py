@@ -107,7 +107,7 @@ class Memory:
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)
         if self._timeline and size:
             self._changes += 1
-            self._lab.log(self._changes, arm=self._arm, live_mb=self.live_bytes / 1e6)
+            self._lab.log(self._changes, arm=self._arm, live_bytes=self.live_bytes)
 
     def _save(self, tensor: torch.Tensor) -> torch.Tensor:
         for _, storage in _storages(tensor):

@@ -1,13 +1,15 @@
 """A series of numbers that stays small however long it gets, and never averages a spike away."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tuilab.events import Logged
 
 LIMIT = 4096  # buckets; reached, neighbours are merged and each bucket covers twice the points
 BAD_LIMIT = 1000  # non-finite points kept with their place; all are counted
+_LOG_FROM = 50.0
+_NEVER_LOG = ("bytes", "%")  # twice as much shall look twice as high
 
 
 @dataclass
@@ -104,3 +106,14 @@ class Series:
         self.lows = list(map(min, self.lows[::2], self.lows[1::2]))
         self.highs = list(map(max, self.highs[::2], self.highs[1::2]))
         self._stride *= 2
+
+
+def ends_of(found: Iterable[Series]) -> list[float]:
+    """Return the least and the greatest number of each series that has one."""
+    return [end for one in found for end in (one.low, one.high) if end is not None]
+
+
+def wants_log(values: Iterable[float], unit: str) -> bool:
+    """Say whether values belong on a logarithmic axis: all above zero, and more than a factor of 50 from end to end."""
+    known = list(values)
+    return unit not in _NEVER_LOG and min(known, default=0.0) > 0 and max(known) / min(known) > _LOG_FROM

@@ -13,11 +13,12 @@ from tuilab.charts import line_chart
 from tuilab.comparison import ClaimPair, Comparison, Difference, Shift, Side, verdict_words
 from tuilab.glyphs import Style
 from tuilab.journal import spell_out
-from tuilab.reports.plain import first_repeat, seconds, size
+from tuilab.reports.plain import first_repeat
 from tuilab.reports.subject import Subject
 from tuilab.series import Series
 from tuilab.summary import RunSummary
 from tuilab.text import brief, plural, show
+from tuilab.words import seconds, spell_of
 
 _CURVES = 4
 _LINES = 6  # of one chart
@@ -171,11 +172,6 @@ def differing(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> list[tup
     return [(name, values) for name, values in table if len(set(values)) > 1]
 
 
-def spell_of(name: str) -> Callable[[float], str]:
-    """Return how values of a name are written."""
-    return size if name.endswith("_bytes") else "{:g}".format
-
-
 def measured_cells(name: str, values: Sequence[float | None], spell: Callable[[float], str]) -> list[str]:
     """Return a row: the name, the first run's value, and the others' with their ratio to it."""
     first = values[0]
@@ -199,7 +195,7 @@ def _curves(looks: Sequence[Subject], found: Comparison, style: Style, width: in
 
 def _curve(looks: Sequence[Subject], name: str, style: Style, width: int) -> str:
     lines = overlaid([look.summary for look in looks], name)
-    chart = line_chart(lines[:_LINES], width, 14, is_utf8=style.is_utf8)
+    chart = line_chart(lines[:_LINES], width, 14, whole=lines, is_utf8=style.is_utf8)
     left_out = style.dim(f"{_LINES} of {len(lines)} lines") if len(lines) > _LINES else ""
     return "\n".join(part for part in (chart, left_out) if part)
 

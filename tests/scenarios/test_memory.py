@@ -41,7 +41,7 @@ def test_the_second_cell_reads_30_34_mb_in_both_orders(result: Result) -> None:
     assert of_arms(run, "alone", "live_bytes") == [("ckpt", 0), ("plain", 0)]
     assert of_arms(run, "alone", "saved_bytes") == [("ckpt", 7_864_320), ("plain", 7_864_320)]
     assert of_arms(run, "notebook", "peak_bytes") == [("ckpt, plain", 21_817_344), ("plain, ckpt", 21_817_344)]
-    assert run["series"][0]["name"] == "live_mb"
+    assert run["series"][0]["name"] == "live_bytes"
 
 
 @pytest.mark.slow

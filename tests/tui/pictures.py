@@ -7,11 +7,13 @@ from pathlib import Path
 import pyte
 from rich.color import ColorSystem
 from textual.app import App
+from textual.pilot import Pilot
 
 from tests.record_journals import JOURNALS
 from tuilab.tui.app import TuilabApp
 from tuilab.tui.desk import Desk
 from tuilab.tui.frames import Frames
+from tuilab.tui.screens.run import RunPage
 from tuilab.tui.settings import Settings
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -29,6 +31,20 @@ def screens(root: Path, **settings: object) -> TuilabApp:
     """Return the app over a folder of runs, with settings that are not kept."""
     root.mkdir(exist_ok=True, parents=True)
     return TuilabApp(Desk(root, [], Settings(has_seen_hint=True, **settings)))  # type: ignore[arg-type]
+
+
+async def opened(pilot: Pilot[int], app: TuilabApp, run_dir: Path) -> RunPage:
+    """Open a run and wait until all of it is shown."""
+    app.open_run(run_dir)
+    await pilot.pause()
+    page = app.screen
+    assert isinstance(page, RunPage)
+    while not page.following.is_caught_up:
+        await pilot.pause(0.01)
+    page.show_panes()
+    await pilot.pause()
+    await pilot.pause()
+    return page
 
 
 def picture(app: App[object], *, colours: str = "truecolour", is_utf8: bool = True) -> pyte.Screen:

@@ -170,6 +170,6 @@ def test_what_the_gpus_say_becomes_facts() -> None:
         Fact("GPUs", "driver", "580.1"),
         Fact("GPUs", "NVML", "", "why"),
         Fact("GPUs", "newest CUDA", "", "not asked"),
-        Fact("GPUs", "GPU 3", "H200, 150 GB"),
+        Fact("GPUs", "GPU 3", "H200, 139.7 GiB"),
         Fact("GPUs", "GPU 4", "", "reset required"),
     ]

@@ -6,35 +6,19 @@ import time
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from tests.tui.made_up import finished, make_run, started
-from tests.tui.pictures import COLOURS, compare, picture, recorded, screens, text_of
+from tests.tui.pictures import COLOURS, compare, opened, picture, recorded, screens, text_of
 from tuilab import processes, store
 from tuilab.events import RunStarted, StateChanged
 from tuilab.journal import Writer
 from tuilab.tui.app import TuilabApp
 from tuilab.tui.desk import Desk
 from tuilab.tui.screens.lab import LabPage
-from tuilab.tui.screens.run import RunPage
 from tuilab.tui.widgets.output import OutputPane
 from tuilab.tui.widgets.series import ChartPane
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
-
-
-async def opened(pilot: Pilot[int], app: TuilabApp, run_dir: Path) -> RunPage:
-    """Open a run and wait until all of it is shown."""
-    app.open_run(run_dir)
-    await pilot.pause()
-    page = app.screen
-    assert isinstance(page, RunPage)
-    while not page.following.is_caught_up:
-        await pilot.pause(0.01)
-    page.show_panes()
-    await pilot.pause()
-    await pilot.pause()
-    return page
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

@@ -9,6 +9,7 @@ from tuilab.checks import Box, Finding, failed, passed, unknown, warn
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu import GpuLost, Gpus, open_gpus, throttle_names
 from tuilab.text import plural
+from tuilab.words import size
 
 _NO_GPU = ("no NVIDIA driver", "sees no GPU", "not loaded")
 _HARMLESS = {"idle", "clocks set by the user"}
@@ -137,7 +138,7 @@ def _named(indexes: list[int]) -> str:
 
 def _bytes(processes: list[tuple[int, int | None]]) -> str:
     known = [used for _, used in processes if used is not None]
-    return f"{sum(known) / 1e9:.3g} GB" if known else "memory n/a"
+    return size(sum(known)) if known else "memory n/a"
 
 
 CHECKS = {

@@ -5,6 +5,7 @@ import resource
 
 from tuilab.checks import Box, Finding, failed, passed, unknown, warn
 from tuilab.probes.cpu import cpu_facts
+from tuilab.words import size
 
 _SMALL_BYTES = 2e9
 _TOO_SMALL_BYTES = 0.5e9
@@ -17,9 +18,9 @@ _GROWN = 1 << 62  # a limit above it is none
 def available(box: Box) -> Finding:
     facts = cpu_facts(box.root)
     free, total = facts["memory_available_bytes"], facts["memory_total_bytes"]
-    found = f"{_gb(free)} available of {_gb(total)}"
+    found = f"{size(free)} available of {size(total)}"
     if free < _TOO_SMALL_BYTES:
-        return failed(f"{found}: a process with torch takes 0.3 GB", "end what is not needed, or use another box")
+        return failed(f"{found}: a process with torch takes 300 MiB", "end what is not needed, or use another box")
     return warn(found, "small runs only: --quick") if free < _SMALL_BYTES else passed(found)
 
 
@@ -30,8 +31,8 @@ def limit(box: Box) -> Finding:
         why = facts["missing"]["memory_limit_bytes"]
         return passed("no cgroup limits it") if why == "no limit is set" else unknown(why)
     if found < _SMALL_BYTES:
-        return warn(f"{_gb(found)}: beyond it the kernel kills the run", "ask for more memory for this container or job")
-    return passed(f"{_gb(found)}; beyond it the kernel kills the run")
+        return warn(f"{size(found)}: beyond it the kernel kills the run", "ask for more memory for this container or job")
+    return passed(f"{size(found)}; beyond it the kernel kills the run")
 
 
 def pressure(box: Box) -> Finding:
@@ -48,7 +49,7 @@ def shared(box: Box) -> Finding:
     except FileNotFoundError:
         return warn("there is none: a DataLoader with workers fails", step)
     total, free = shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize
-    found = f"{_gb(free)} free of {_gb(total)}"
+    found = f"{size(free)} free of {size(total)}"
     if free < _SMALL_SHM_BYTES / 16:
         return failed(f"{found}: a DataLoader with workers dies with a bus error", step)
     return warn(f"{found}: large batches of DataLoader workers do not fit", step) if free < _SMALL_SHM_BYTES else passed(found)
@@ -57,7 +58,7 @@ def shared(box: Box) -> Finding:
 def locked(box: Box) -> Finding:
     """How much memory may be locked; it binds InfiniBand, and not what CUDA pins."""
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    found = "unlimited" if _is_endless(soft) else _gb(soft)
+    found = "unlimited" if _is_endless(soft) else size(soft)
     has_infiniband = any((box.root / "sys/class/infiniband").glob("*"))
     if has_infiniband and not _is_endless(soft):
         return warn(
@@ -78,10 +79,6 @@ def files(box: Box) -> Finding:
 
 def _is_endless(value: int) -> bool:
     return value == resource.RLIM_INFINITY or value > _GROWN
-
-
-def _gb(value: float) -> str:
-    return f"{value / 1e9:.3g} GB" if value >= 1e8 else f"{value / 1e6:.3g} MB"
 
 
 CHECKS = {

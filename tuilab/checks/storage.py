@@ -9,6 +9,7 @@ from tuilab import places
 from tuilab.checks import Box, Finding, failed, passed, unknown, warn
 from tuilab.errors import TuilabError
 from tuilab.probes import NotKnown
+from tuilab.words import size
 
 _SMALL_BYTES = 1e9
 _TOO_SMALL_BYTES = 50e6
@@ -47,7 +48,7 @@ def temporary(box: Box) -> Finding:
 def _room(folder: Path, step: str) -> Finding:
     disk = os.statvfs(folder)
     free, has_inodes = disk.f_bavail * disk.f_frsize, disk.f_favail > 1000 or disk.f_files == 0
-    found = f"{free / 1e9:.3g} GB free at {folder}" if free >= 1e8 else f"{free / 1e6:.3g} MB free at {folder}"
+    found = f"{size(free)} free at {folder}"
     if disk.f_flag & os.ST_RDONLY:
         return failed(f"{folder} is mounted read-only", step)
     if not has_inodes:

@@ -11,6 +11,7 @@ import click
 from tuilab import archive, ledger, store
 from tuilab.cli import options
 from tuilab.text import plural, show
+from tuilab.words import size
 
 
 @click.command(
@@ -30,8 +31,7 @@ def command(run: str, output: Path | None, roots: Sequence[str]) -> None:
     run_dir = store.find_among(run, options.roots(roots))
     path = output or Path(f"{run_dir.name}.tgz")
     count = archive.pack(run_dir, path)
-    size = path.stat().st_size
-    click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {plural(count, 'file')}, {size / 1e3:,.1f} kB")
+    click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {plural(count, 'file')}, {size(path.stat().st_size)}")
     if names := archive.left_out(run_dir):
         told = ", ".join(show(name, 60) for name in names[:5])
         click.echo(f"left out {plural(len(names), 'name')} that no archive takes: {told}", err=True)

@@ -14,6 +14,7 @@ from tuilab import deleting, ledger, store
 from tuilab.cli import options
 from tuilab.errors import UsageError
 from tuilab.text import plural, show
+from tuilab.words import size
 
 
 @click.command(
@@ -57,7 +58,7 @@ def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool)
         is_all = is_all and entry.bytes_total is not None
         deleted += 1
     done = "deleted" if is_meant else "would delete"
-    disk = f"{'' if is_all else 'more than '}{freed / 1e6:,.1f} MB"
+    disk = f"{'' if is_all else 'more than '}{size(freed)}"
     click.echo(f"{done} {plural(deleted, 'run')}, {disk}, in {show(root)}{'' if is_meant else '; add --yes to do it'}")
     for why in spared[:10]:
         click.echo(f"kept: {why}")

@@ -18,6 +18,7 @@ from tuilab.ledger import Entry
 from tuilab.notes import Notes
 from tuilab.summary import FINAL_STATES
 from tuilab.text import plural, show
+from tuilab.words import size
 
 _STATES = ("starting", "running", "stopping", *sorted(FINAL_STATES), "lost", "unreadable")
 _LOOK_AROUND_S = 0.05
@@ -104,14 +105,14 @@ def command(
             break
         rows.append(row)
     sizes = [_size(memory, [run for run in runs if run.parent == root]) for root, memory in memories.items()]
-    used, is_all = sum(size for size, _ in sizes), all(is_whole for _, is_whole in sizes)
+    used, is_all = sum(found for found, _ in sizes), all(is_whole for _, is_whole in sizes)
     if as_json:
         document = {"total": len(runs), "bytes": used if is_all else None, "runs": [_fields(row) for row in rows]}
         click.echo(json.dumps(spell_out({"schema": "tuilab.runs/1", **document}), indent=2))
         return
     style = style_of(sys.stdout)
     lines = [_line(row, style, has_box=len(folders) > 1) for row in rows]
-    disk = f"{'' if is_all else 'more than '}{used / 1e6:,.1f} MB on disk"
+    disk = f"{'' if is_all else 'more than '}{size(used)} on disk"
     lines += _footer(len(rows), len(runs), disk, wanted, is_more=is_more)
     click.echo(style.fit("\n".join(lines)), color=True)
 

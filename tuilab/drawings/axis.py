@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuilab.drawings.units import labels, number
+from tuilab.drawings.units import labels
+from tuilab.words import number
 
 _GREATEST = sys.float_info.max
 _ENDS = 4  # how many ends of a range the span of the data is worth: fewer change more rarely and waste more

@@ -9,8 +9,8 @@ import numpy as np
 from tuilab.drawings.axis import x_axis
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
-from tuilab.drawings.units import number
 from tuilab.text import show
+from tuilab.words import number
 
 _NAME_SHARE = 3  # names take at most a third of the width
 

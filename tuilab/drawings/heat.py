@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from tuilab.drawings.picture import TONES, Canvas, Picture, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
-from tuilab.drawings.units import number
 from tuilab.events import ImageShown
 from tuilab.text import show
+from tuilab.words import number
 
 _BAD = len(TONES)  # the tone of what is not finite
 

@@ -9,8 +9,8 @@ import numpy as np
 from tuilab.drawings.lines import Line, values_at
 from tuilab.drawings.picture import ARMS, Canvas, cells, fit
 from tuilab.drawings.symbols import Symbols, plain
-from tuilab.drawings.units import clock, number
 from tuilab.text import show
+from tuilab.words import clock, number
 
 _SPACE = 2  # columns between entries
 _TIGHTER = ((24, 9, False), (24, 7, False), (12, 7, True), (6, 0, True))  # width of names and of values, is what is bad brief

@@ -12,8 +12,8 @@ from tuilab.drawings.lines import Line, bad_points, positive
 from tuilab.drawings.picture import ARMS, Canvas, Picture, fit
 from tuilab.drawings.raster import column_of, raster
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
-from tuilab.drawings.units import clock, number
 from tuilab.text import show
+from tuilab.words import clock, number
 
 LEAST_WIDTH, LEAST_HEIGHT = 20, 5  # below it there are only numbers
 _LETTER_EVERY = 24  # columns from one letter of a line to its next

@@ -7,8 +7,8 @@ from typing import Literal
 
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
-from tuilab.drawings.units import number
 from tuilab.text import show
+from tuilab.words import number
 
 Scale = Literal["linear", "log", "symlog"]
 

@@ -9,7 +9,8 @@ from tuilab.drawings.bars import put_names
 from tuilab.drawings.legend import letter
 from tuilab.drawings.picture import ARMS, Canvas, Picture
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
-from tuilab.drawings.units import number
+from tuilab.series import wants_log
+from tuilab.words import number
 
 _FROM_ZERO = 0.7  # values that differ by more than this share one axis from 0, so that lengths compare
 
@@ -46,8 +47,7 @@ def draw_spreads(
     stride = 2 if height >= 2 * len(spreads) + 2 else 1
     names = put_names(canvas, [(f"{letter(spread.look)} {spread.label}", spread.look) for spread in spreads], symbols, stride)
     room = width - names - max(map(len, texts)) - 1
-    least, greatest = min(min(_ends(one)) for one in known), max(max(_ends(one)) for one in known)
-    axis = y_axis(0.0 if 0 < least < _FROM_ZERO * greatest else least, greatest, unit, max(room // 14, 2))
+    axis = spread_axis(known, unit, max(room // 14, 2))
     if room >= 3:
         _put_band(canvas, known[0].value, noise, axis, names, room, stride * (len(spreads) - 1) + 1, symbols)
     for y, (spread, text) in enumerate(zip(spreads, texts, strict=True)):
@@ -56,6 +56,15 @@ def draw_spreads(
         canvas.put(width - len(text), stride * y, text, "value")
     _put_foot(canvas, axis, noise, names, room, stride * len(spreads), symbols)
     return canvas.picture()
+
+
+def spread_axis(spreads: Sequence[Spread], unit: str, count: int) -> Axis:
+    """Return the axis that some spreads share, with about `count` ticks."""
+    ends = [end for spread in spreads for end in _ends(spread)]
+    least, greatest = min(ends), max(ends)
+    is_log = wants_log(ends, unit)
+    is_from_zero = not is_log and 0 < least < _FROM_ZERO * greatest
+    return y_axis(0.0 if is_from_zero else least, greatest, unit, count, is_log=is_log)
 
 
 def _ends(spread: Spread) -> tuple[float, ...]:
@@ -86,8 +95,10 @@ def _put_band(
 
 
 def _put_foot(canvas: Canvas, axis: Axis, noise: float | None, left: int, room: int, y: int, symbols: Symbols) -> None:
-    """Write the ticks, and below them what the band is."""
+    """Write the ticks and whether they are logarithmic, and below them what the band is."""
     free = left
+    if axis.is_log and left > len("log"):
+        canvas.put(0, y, "log", "muted")
     for share, label in axis.ticks:
         label = plain(label, symbols)
         start = min(max(left + round(share * (room - 1)) - len(label) // 2, 0), canvas.width - len(label))

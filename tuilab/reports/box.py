@@ -9,10 +9,10 @@ from tuilab.commands import changes
 from tuilab.params import spell
 from tuilab.reports.geometry import Interval
 from tuilab.reports.pages import ClaimRow, claim_row
-from tuilab.reports.plain import evidence
 from tuilab.reports.subject import Subject
 from tuilab.scenario import Scenario
 from tuilab.text import plural, show
+from tuilab.words import evidence
 
 _EXACT = "Holds exactly"
 _GROUPS = (

@@ -9,7 +9,6 @@ from tuilab.drawings.lines import lines_of
 from tuilab.reports.geometry import Chart, draw
 from tuilab.reports.pages import Room, look_of, when_of
 from tuilab.reports.panels import panel_of
-from tuilab.reports.plain import seconds
 from tuilab.reports.subject import Subject
 from tuilab.sidebyside import (
     differing,
@@ -20,9 +19,9 @@ from tuilab.sidebyside import (
     shift_words,
     side_found,
     source_changes,
-    spell_of,
 )
 from tuilab.text import show
+from tuilab.words import seconds, spell_of
 
 _MOST_RUNS = 6  # that fit beside each other
 _MOST_CHARTS, _MOST_ROWS = 8, 60

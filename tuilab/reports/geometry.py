@@ -9,10 +9,10 @@ import numpy as np
 from tuilab.drawings.axis import Axis, x_axis, y_axis
 from tuilab.drawings.legend import letter
 from tuilab.drawings.lines import Floats, Line, bad_points, positive, thinned
-from tuilab.drawings.spreads import Spread
-from tuilab.drawings.units import number
+from tuilab.drawings.spreads import Spread, spread_axis
 from tuilab.reports.panels import Panel
 from tuilab.text import plural
+from tuilab.words import number
 
 WIDTH, HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 626, 22, 208
@@ -244,9 +244,7 @@ def draw_spreads(found: Sequence[Spread], noise: float | None) -> Timings:
     known = [one for one in found if all(map(math.isfinite, (one.least, one.greatest)))]
     if not known:
         return Timings((), (), None, "", 0)
-    least, greatest = min(one.least for one in known), max(one.greatest for one in known)
-    is_log = least > 0 and greatest / least > 50
-    axis = y_axis(least if is_log or least > 0.7 * greatest else 0.0, greatest, "s", 5, is_log=is_log)
+    axis = spread_axis(known, "s", 5)
     frame = Timings((), (), None, "", 30 * len(known) + 34)
 
     def place(value: float) -> float:

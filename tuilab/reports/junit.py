@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as xml
 
-from tuilab.reports.plain import evidence
 from tuilab.reports.subject import Subject
 from tuilab.summary import Claim
 from tuilab.text import show, show_lines
+from tuilab.words import evidence
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FAILURES = ("REFUTED", "INVALID")

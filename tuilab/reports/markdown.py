@@ -10,6 +10,7 @@ from tuilab.reports.box import opening_of
 from tuilab.reports.compared import groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import ROOMS, Page, page_of
 from tuilab.reports.panels import names_of
+from tuilab.reports.plain import first_repeat
 from tuilab.reports.subject import Subject
 from tuilab.scenario import Scenario
 from tuilab.sidebyside import overlaid
@@ -111,7 +112,8 @@ def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
     for claim in found.claims:
         claims.append((claim.text, *(f"{side.mark} {side.verdict} {side.found}" for side in claim.sides), claim.words))
     summaries = [subject.summary for subject in group]
-    curves = [overlaid(summaries, chart.title) for chart in found.charts[:4]]
+    curves = [lines for chart in found.charts[:4] if (lines := overlaid(summaries, chart.title))]
+    charts = [line_chart(lines[:6], _WIDTH, _HEIGHT, whole=lines) for lines in curves]
     return {
         "head": f"{level} {escape(found.title)}, side by side",
         "runs": _table(("Run", "", "Scenario", "Box", "When", "End"), found.runs),
@@ -120,7 +122,7 @@ def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
         "source": fence("\n".join(found.changes), "diff") if found.changes else "",
         "claims": _table(("Claim", *runs, "How they differ"), claims),
         "numbers": _table(("Number", *runs), found.numbers),
-        "charts": "\n\n".join(fence(chart) for lines in curves if lines and (chart := line_chart(lines[:6], _WIDTH, _HEIGHT))),
+        "charts": "\n\n".join(map(fence, filter(None, charts))),
     }
 
 
@@ -164,15 +166,13 @@ def _failure(page: Page) -> str:
 
 
 def _charts(subject: Subject, most: int) -> str:
-    names = [show(name, 60) for name in names_of(subject.summary)[:most]]
     found = []
-    for name in names:
-        lines = {s.arm: s for s in reversed(subject.summary.series.values()) if show(s.name, 60) == name}  # the first repeat
-        chart = line_chart([*lines.values()][::-1], _WIDTH, _HEIGHT)
-        bad = sum(line.bad_count for line in subject.summary.series.values() if show(line.name, 60) == name)
-        found.append(
-            fence(chart or f"{name}: nothing that can be drawn") + (f"\n\n{bad} values are not finite." if bad else "")
-        )
+    for name in names_of(subject.summary)[:most]:
+        whole = [line for line in subject.summary.series.values() if line.name == name]
+        chart = line_chart(first_repeat(subject.summary, name), _WIDTH, _HEIGHT, whole=whole)
+        bad = sum(line.bad_count for line in whole)
+        shown = fence(chart or f"{show(name, 60)}: nothing that can be drawn")
+        found.append(shown + (f"\n\n{bad} values are not finite." if bad else ""))
     return "\n\n".join(found)
 
 

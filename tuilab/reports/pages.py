@@ -19,6 +19,7 @@ from tuilab.reports.png import data_address
 from tuilab.reports.subject import Subject
 from tuilab.summary import Claim
 from tuilab.text import brief, percent, plural, show
+from tuilab.words import evidence
 
 _STYLE = Style()
 _KINDS = {
@@ -166,7 +167,7 @@ def claim_row(claim: Claim) -> ClaimRow:
     look = {"verdict": verdict, "mark": mark, "kind": kind}
     if reached is None or declared is None or reached.estimate is None:
         lacks = "this box lacks " if verdict == "NOT TESTABLE HERE" else ""
-        return ClaimRow(claim.text, **look, estimate="", claimed="", why=lacks + plain.evidence(claim), interval=None)
+        return ClaimRow(claim.text, **look, estimate="", claimed="", why=lacks + evidence(claim), interval=None)
     low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
     confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""
     estimate = f"{declared.over}/{declared.under} {brief(reached.estimate)} [{low}, {high}]{confidence}"

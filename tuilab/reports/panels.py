@@ -7,12 +7,11 @@ from statistics import median, quantiles
 from tuilab.blocks import times_of
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
-from tuilab.drawings.units import unit_of
-from tuilab.series import Series
+from tuilab.series import Series, ends_of, wants_log
 from tuilab.summary import RunSummary
 from tuilab.text import show
+from tuilab.words import unit_of
 
-LOG_FROM = 50.0  # values that differ by this factor are shown on a logarithmic axis, as on the screens
 MOST_PANELS, MOST_LINES = 24, 40
 
 
@@ -74,13 +73,7 @@ def _logged(summary: RunSummary, name: str, most: int) -> Panel:
 def panel_of(name: str, found: Sequence[Series], lines: tuple[Line, ...]) -> Panel:
     """Return the panel of what was logged under a name, of which some lines are drawn."""
     unit = unit_of(name)
-    return Panel(show(name, 60), lines, unit, _is_log(found, unit), left_out=len(found) - len(lines))
-
-
-def _is_log(found: Sequence[Series], unit: str) -> bool:
-    lows = [one.low for one in found if one.low is not None]
-    highs = [one.high for one in found if one.high is not None]
-    return unit not in ("bytes", "%") and bool(lows) and min(lows) > 0 and max(highs) / min(lows) > LOG_FROM
+    return Panel(show(name, 60), lines, unit, wants_log(ends_of(found), unit), left_out=len(found) - len(lines))
 
 
 def _resources(summary: RunSummary, own: dict[str, str], of_gpus: dict[str, str]) -> list[tuple[str, Series]]:

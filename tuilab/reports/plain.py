@@ -11,7 +11,8 @@ from tuilab.glyphs import Style
 from tuilab.pictures import shade
 from tuilab.series import Series
 from tuilab.summary import Claim, RunSummary
-from tuilab.text import brief, percent, plural, show, show_lines
+from tuilab.text import plural, show, show_lines
+from tuilab.words import evidence, seconds, size, spell_of
 
 _TEXT_LINES = 30
 
@@ -60,20 +61,6 @@ def _claim(claim: Claim, style: Style, width: int, pad: int) -> list[str]:
     verdict = _verdict(claim)
     shown = [f"{style.mark(verdict)} {style.verdict(verdict, pad)}  {first}"]
     return shown + [indent + line for line in rest] + [indent + style.dim(line) for line in found]
-
-
-def evidence(claim: Claim) -> str:
-    """Return the estimate with its interval, or what was measured, in one line."""
-    reached = claim.verdict
-    if reached is None:
-        return "nothing was measured for it"
-    if claim.declared is not None and reached.estimate is not None:
-        low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
-        bound = f"{claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}"
-        ratio = f"{claim.declared.over}/{claim.declared.under}"
-        floor = f"; noise ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else ""
-        return f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
-    return reached.why
 
 
 def _trouble(summary: RunSummary, state: str, style: Style) -> str:
@@ -133,10 +120,7 @@ def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:
 def _memory_rows(summary: RunSummary) -> list[tuple[str, str]]:
     rows: dict[str, str] = {}
     for memory in summary.memory:
-        values = [
-            f"{show(name.removesuffix('_bytes'))} {size(value) if name.endswith('_bytes') else f'{value:g}'}"
-            for name, value in memory.values.items()
-        ]
+        values = [f"{show(name.removesuffix('_bytes'))} {spell_of(name)(value)}" for name, value in memory.values.items()]
         rows[show(f"{memory.name} {memory.arm}".strip(), 40)] = ", ".join(values)
     return list(rows.items())[:12]
 
@@ -156,7 +140,8 @@ def _chart(summary: RunSummary, style: Style, width: int) -> str:
     lines = main_series(summary)
     if not lines:
         return ""
-    chart = line_chart(lines, min(width, 100), 14, is_utf8=style.is_utf8)
+    whole = [line for line in summary.series.values() if line.name == lines[0].name]
+    chart = line_chart(lines, min(width, 100), 14, whole=whole, is_utf8=style.is_utf8)
     bad = [line for line in lines if line.bad_count]
     notes = [
         f"{show(line.name)}{' ' + show(line.arm) if line.arm else ''}: {plural(line.bad_count, 'value')} not finite, "
@@ -202,19 +187,3 @@ def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
 def _where(summary: RunSummary, run_dir: Path, style: Style) -> str:
     name = store.short_id(run_dir.name)
     return style.dim(f"run {show(run_dir)}\nsee it again: tuilab attach {name}   its files: tuilab verify {name}")
-
-
-def size(value: float) -> str:
-    """Return bytes for people, in powers of 1000 as the sources have them."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if abs(value) >= factor:
-            return f"{value / factor:.4g} {unit}"
-    return f"{value:.0f} B"
-
-
-def seconds(value: float) -> str:
-    """Return a duration for people."""
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= factor:
-            return f"{value / factor:.3g} {unit}"
-    return f"{value / 1e-9:.3g} ns"

@@ -15,7 +15,6 @@ from tuilab import deleting, launch, ledger, notes, store
 from tuilab.errors import TuilabError
 from tuilab.ledger import Entry
 from tuilab.notes import Notes
-from tuilab.reports.plain import size
 from tuilab.text import plural
 from tuilab.tui.commands import root_option
 from tuilab.tui.keys import bindings
@@ -27,6 +26,7 @@ from tuilab.tui.widgets.filterline import FilterLine
 from tuilab.tui.widgets.question import Question
 from tuilab.tui.widgets.rundetails import details
 from tuilab.tui.widgets.runlist import RunList
+from tuilab.words import size
 
 _POLL_S = 1.5  # while a run goes on
 _CLOCK_S = 60.0  # the words of the past age

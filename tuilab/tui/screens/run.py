@@ -12,9 +12,7 @@ from textual.content import Content
 from textual.events import Resize
 
 from tuilab import launch, store
-from tuilab.drawings.units import clock
 from tuilab.errors import TuilabError
-from tuilab.headless import progress_words
 from tuilab.params import parse
 from tuilab.scenario import Scenario
 from tuilab.text import show
@@ -32,6 +30,7 @@ from tuilab.tui.widgets.notes import TryNext
 from tuilab.tui.widgets.pane import Pane, View
 from tuilab.tui.widgets.panes import Panes
 from tuilab.tui.widgets.series import ChartPane
+from tuilab.words import clock, progress_words
 
 _MOST_OPTIONS = 3  # of the things to try that have a key
 _OLD_S = 2.0  # data older than this is told to be

@@ -12,11 +12,10 @@ from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import Line, Reading, lines_of, next_bad, next_point, smooth, values_at
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
-from tuilab.drawings.units import unit_of
-from tuilab.series import Series
+from tuilab.series import Series, ends_of, wants_log
 from tuilab.tui.widgets.drawing import Drawing
+from tuilab.words import unit_of
 
-_LOG_FROM = 50.0  # values that differ by this factor are shown on a logarithmic axis, unless the user says otherwise
 _LEAST_SHARE = 1e-4  # of all x that a zoom shows
 
 
@@ -150,9 +149,7 @@ class Chart(Drawing):
         """Whether the axis is logarithmic: as the user said, or as the data suggests."""
         if self._view.is_log is not None:
             return self._view.is_log
-        lows = [low for low in (one.low for one in self._shown.series) if low is not None]
-        highs = [high for high in (one.high for one in self._shown.series) if high is not None]
-        return self._shown.unit not in ("bytes", "%") and bool(lows) and min(lows) > 0 and max(highs) / min(lows) > _LOG_FROM
+        return wants_log(ends_of(self._shown.series), self._shown.unit)
 
     # ---- the cursor
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from tuilab.reports.plain import evidence
 from tuilab.standing import Standing, Standings, in_words
 from tuilab.summary import Claim, RunSummary
 from tuilab.tui.following import Shown
 from tuilab.tui.marks import mark, plain
 from tuilab.tui.widgets.pane import TextPane, View
 from tuilab.verdict import judge_plainly
+from tuilab.words import evidence
 
 
 class ClaimsPane(TextPane):

@@ -6,12 +6,12 @@ from textual.content import Content
 
 from tuilab.comparison import ClaimPair, Comparison, Difference, Shift, Side, verdict_words
 from tuilab.ledger import Entry
-from tuilab.reports.plain import seconds, size
 from tuilab.store import short_id
 from tuilab.text import plural
 from tuilab.tui.marks import mark, plain, state_words
 from tuilab.tui.moments import ago, exactly, lasting
 from tuilab.tui.widgets.sheet import Section
+from tuilab.words import seconds, spell_of
 
 _TITLES = {
     "run": "Differently run",
@@ -84,7 +84,7 @@ def number_sections(found: Comparison) -> list[Section]:
         title = Content.styled("Time of a call, the median of all blocks", "bold")
         sections.append(Section(title, [_numbers(name, values, seconds) for name, values in found.times], heads))
     if found.sizes:
-        rows = [_numbers(name, values, size if name.endswith("_bytes") else _plainly) for name, values in found.sizes]
+        rows = [_numbers(name, values, spell_of(name)) for name, values in found.sizes]
         sections.append(Section(Content.styled("Measured with lab.memory", "bold"), rows, heads))
     return sections
 
@@ -126,7 +126,3 @@ def _numbers(name: str, values: Sequence[float | None], spell: Callable[[float],
         ratio = f"  x{value / first:.3g}" if at and value is not None and first else ""
         cells.append(Content.assemble("n/a" if value is None else spell(value), (ratio, "dim")))
     return (plain(name, 60, "dim"), *cells)
-
-
-def _plainly(value: float) -> str:
-    return f"{value:g}"

@@ -12,9 +12,9 @@ from textual.widget import Widget
 
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.probes.gpu import throttle_names
-from tuilab.reports.plain import size
 from tuilab.text import is_utf8_terminal
 from tuilab.tui.marks import plain
+from tuilab.words import size
 
 _HISTORY = 60  # readings of the share of cores that was busy
 _NUMBERED = 8  # so many cores have their percents beside them

@@ -6,11 +6,11 @@ from textual.content import Content
 
 from tuilab.ledger import Entry
 from tuilab.notes import Notes
-from tuilab.reports.plain import size
 from tuilab.store import short_id
 from tuilab.tui.marks import mark, plain, verdict_words
 from tuilab.tui.moments import exactly
 from tuilab.tui.widgets.runline import changed_words, noted
+from tuilab.words import size
 
 
 def details(entry: Entry, notes: Notes, *, is_long: bool) -> list[Content]:

@@ -8,11 +8,11 @@ from textual.content import Content
 from tuilab.ledger import Entry
 from tuilab.notes import Notes
 from tuilab.params import spell
-from tuilab.reports.plain import size
 from tuilab.store import short_id
 from tuilab.text import show
 from tuilab.tui.marks import mark, plain, state_words
 from tuilab.tui.moments import ago, exactly, lasting
+from tuilab.words import size
 
 _WORST_FIRST = ("INVALID", "REFUTED", "INCONCLUSIVE", "WEAKER THAN CLAIMED", "NO MEANINGFUL DIFFERENCE", "SUPPORTED",
                 "NOT TESTABLE HERE")  # fmt: skip
@@ -37,7 +37,7 @@ _COLUMNS = (
     Column("state", 12),
     Column("verdicts", 9),
     Column("took", 7, 66, is_right=True),
-    Column("size", 8, 128, is_right=True),
+    Column("size", 9, 128, is_right=True),
     Column("id", 6, 112),
 )
 

@@ -13,6 +13,7 @@ from tuilab.text import show
 from tuilab.tui.following import Shown
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane, View
+from tuilab.words import unit_of
 
 _GUIDES = (Guide(65504.0, "fp16 max"), Guide(3.4028235e38, "fp32 max"))
 
@@ -56,7 +57,7 @@ class SeriesPane(ChartPane):
             start_t=summary.first_t,
             x_end=_last_step(summary, found),
             is_over=run.is_over,
-            guides=_GUIDES,
+            guides=() if unit_of(self.series_name) else _GUIDES,
         )
         self.heed(view, is_timed=view.is_timed)
         bad = sum(one.bad_count for one in found)

@@ -1,0 +1,148 @@
+"""Every view tells the same bytes in the same words, and draws the same values on the same kind of axis."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.report_aids import recorded
+from tests.tui import pictures
+from tests.tui.made_up import make_run, started
+from tuilab import events
+from tuilab.drawings.spreads import Spread, draw_spreads, spread_axis
+from tuilab.drawings.units import labels
+from tuilab.glyphs import Style
+from tuilab.journal import Writer
+from tuilab.reports import html, markdown, plain
+from tuilab.reports.geometry import draw_spreads as draw_in_html
+from tuilab.reports.subject import Subject, read_subject
+from tuilab.words import last_values, seconds, size, spell_of
+
+# What the numbers of the tour say of memory: peak, live and saved of two arms, the processes, a GPU.
+TOUR = ["66 KiB", "17.5 KiB", "32 KiB", "257 KiB", "0 B", "128 KiB", "236.7 MiB", "2.794 GiB"]
+SIZE = re.compile(r"(?<![\w.])\d[\d.]* (?:[KMGT]i)?B\b")
+DECIMAL = re.compile(r"\d [kKMGT]B\b")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0, "0 B"), (1000, "1000 B"), (1024, "1 KiB"), (17_920, "17.5 KiB"), (1.5e9, "1.397 GiB"), (150_754_820_096, "140.4 GiB")],
+)
+def test_sizes_are_told_in_powers_of_1024(value: float, words: str) -> None:
+    assert size(value) == words
+
+
+@pytest.mark.parametrize(("value", "words"), [(1.5, "1.5 s"), (0.0167, "16.7 ms"), (4.94e-5, "49.4 µs"), (3e-9, "3 ns")])
+def test_durations_have_three_digits(value: float, words: str) -> None:
+    assert seconds(value) == words
+
+
+def test_what_is_measured_is_written_as_its_name_tells() -> None:
+    assert [spell_of("peak_bytes")(2048.0), spell_of("step small batch peak_bytes")(512.0), spell_of("operators")(31.0)] == [
+        "2 KiB",
+        "512 B",
+        "31",
+    ]
+
+
+def test_ticks_beyond_every_unit_are_told_in_the_greatest() -> None:
+    assert labels([0.0, 2.0**80], 2.0**80, "bytes") == ["0", "1e6 EiB"]
+
+
+def test_the_numbers_of_a_run_are_the_same_in_text_markdown_and_html() -> None:
+    subject = recorded("tour")
+
+    assert sizes_in(" ".join(value for _, value in plain.key_numbers(subject.summary))) == TOUR
+    assert sizes_in(text_of(subject)) == TOUR
+    assert sizes_in(markdown.render([subject]).partition("# Numbers")[2].partition("\n#")[0]) == TOUR
+    assert sizes_in(page_of(subject).rpartition(" Numbers ")[2].partition(" Pictures ")[0]) == TOUR
+
+
+async def test_the_last_values_are_the_same_on_the_run_screen_and_in_html(tmp_path: Path) -> None:
+    page, screen = page_of(recorded("tour")), await screen_of(pictures.recorded("tour", tmp_path))
+
+    for name, value in (("processes", "51.8 MiB"), ("GPU 0 device", "2.794 GiB"), ("small batch", "17.5 KiB")):
+        assert f"{name} {value}" in screen
+        assert re.search(rf"{name} (\(6 lines\) )?last {value}", page)
+    assert DECIMAL.findall(screen + page) == []
+
+
+def test_the_live_line_tells_the_unit_that_a_name_has() -> None:
+    summary = recorded("tour").summary
+    summary.series = {key: line for key, line in summary.series.items() if key[0] == "live_bytes"}
+
+    assert set(last_values(summary)) == {"live_bytes small batch 17.5 KiB", "live_bytes large batch 0 B"}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_log"),
+    [
+        ("loss", [[100.0, 1.0]], True),
+        ("loss", [[100.0, 2.0]], False),
+        ("loss", [[100.0, 0.0]], False),
+        ("loss", [[2.0, 1.0], [100.0, 3.0]], True),
+        ("wait_ms", [[100.0, 1.0]], True),
+        ("kept_bytes", [[1e9, 1.0]], False),
+        ("busy_percent", [[100.0, 1.0]], False),
+    ],
+    ids=["a loss", "a factor of 50", "down to zero", "two repeats", "a duration", "bytes", "a share"],
+)
+async def test_every_view_has_the_same_kind_of_axis(tmp_path: Path, name: str, values: list[list[float]], is_log: bool) -> None:
+    run_dir = logged(tmp_path, name, values)
+    subject = read_subject(run_dir)
+
+    assert (f"{name} (log)" in text_of(subject)) is is_log
+    assert (f"{name} (log)" in markdown.render([subject])) is is_log
+    assert ("logarithmic over steps" in page_of(subject)) is is_log
+    assert (f"{name}, log" in await screen_of(run_dir)) is is_log
+
+
+@pytest.mark.parametrize(("name", "has_guide"), [("norm", True), ("kept_bytes", False)])
+async def test_the_greatest_number_of_a_format_is_no_guide_where_there_is_a_unit(
+    tmp_path: Path, name: str, has_guide: bool
+) -> None:
+    screen = await screen_of(logged(tmp_path, name, [[60_000.0, 70_000.0]]))
+
+    assert ("fp16 max" in screen) is has_guide
+
+
+def test_the_times_of_arms_are_on_the_same_kind_of_axis_on_the_screen_and_in_html() -> None:
+    near, far = (
+        [Spread("one", low, low, low, low, low), Spread("two", 0.1, 0.1, 0.1, 0.1, 0.1, look=1)] for low in (0.05, 0.001)
+    )
+
+    assert [spread_axis(found, "s", 5).is_log for found in (near, far)] == [False, True]
+    assert [draw_spreads(found, 60, 4, unit="s").text.splitlines()[-1].split()[0] for found in (near, far)] == ["0", "log"]
+    assert [draw_in_html(found, None).ticks[0].label for found in (near, far)] == ["0", "1 ms"]
+
+
+def logged(root: Path, name: str, values: Sequence[Sequence[float]]) -> Path:
+    """Make a run that logged values of a name, those of each repeat in their own process."""
+    run_dir = make_run(root, started(), events.StateChanged(state="succeeded"))
+    for repeat, found in enumerate(values):
+        journal = Writer(run_dir / "journal" / f"worker-{repeat}.jsonl")
+        for step, value in enumerate(found):
+            journal.append(events.Logged(s=step, v={name: value}))
+        journal.close()
+    return run_dir
+
+
+def text_of(subject: Subject) -> str:
+    return plain.render(subject.summary, subject.state, subject.run_dir, Style(), 100, has_chart=True)
+
+
+def page_of(subject: Subject) -> str:
+    """Return the words of the HTML report."""
+    return " ".join(re.sub("<[^>]*>", " ", html.render([subject])).split())
+
+
+async def screen_of(run_dir: Path) -> str:
+    app = pictures.screens(run_dir.parent)
+    async with app.run_test(size=(200, 50)) as pilot:
+        await pictures.opened(pilot, app, run_dir)
+        return pictures.text_of(pictures.picture(app))
+
+
+def sizes_in(text: str) -> list[str]:
+    return SIZE.findall(text)

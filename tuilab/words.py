@@ -1,0 +1,132 @@
+"""Values and findings in words for people: one unit for one thing and one rounding, whichever view tells it.
+
+Memory and files are told in powers of 1024, as nvidia-smi and the kernel count them.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tuilab.text import brief, percent, show
+
+if TYPE_CHECKING:
+    from tuilab.summary import Claim, RunSummary
+
+_BYTES = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB")
+_SECONDS = ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns"))
+_UNITS = {"bytes": "bytes", "s": "s", "percent": "%", "ms": "ms", "us": "µs", "mb": "MB", "gb": "GB", "w": "W", "c": "°C"}
+
+
+def size(value: float) -> str:
+    """Return bytes for people: `17.5 KiB`, `2.794 GiB`."""
+    return number(value, "bytes")
+
+
+def seconds(value: float) -> str:
+    """Return a duration for people, in three digits: `250 µs`, `1.5 s`."""
+    return number(value, "s", 3)
+
+
+def spell_of(name: str) -> Callable[[float], str]:
+    """Return how measured values of a name are written: sizes as sizes, counts as they are."""
+    return size if unit_of(name) == "bytes" else "{:g}".format
+
+
+def unit_of(name: str) -> str:
+    """Return the unit that the name of a series tells, as in `rss_bytes` or `wait_ms`; "" where it tells none."""
+    return _UNITS.get(name.rsplit("_", 1)[-1], "") if "_" in name else ""
+
+
+def number(value: float, unit: str = "", digits: int = 4) -> str:
+    """Return one value with its unit, at most `digits` significant digits."""
+    if value != value:
+        return "NaN"
+    if math.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    if unit == "time":
+        return clock(value)
+    divisor, suffix = scale_of(abs(value), unit)
+    digits = max(digits, 5) if 1e4 <= abs(value) / divisor < 1e5 else digits  # 65504, not 6.55e4
+    if not unit and 0 < abs(value) < 1e-3:
+        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+        return f"{trimmed(mantissa)}e{int(exponent)}"
+    return short_exponent(f"{value / divisor:.{digits}g}") + suffix
+
+
+def clock(seconds: float, step: float = 1.0) -> str:
+    """Return a time as `0.25 s`, `12 s`, `1:05`, `2:00:00`."""
+    sign, seconds = ("-" if seconds < 0 else ""), abs(seconds)
+    if seconds < 60:
+        return f"{sign}{trimmed(f'{seconds:.{decimals_of(step)}f}')} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{sign}{whole // 60}:{whole % 60:02}"
+    if whole < 360_000_000:
+        return f"{sign}{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
+    return f"{sign}{short_exponent(f'{seconds / 3600:.3g}')} h"
+
+
+def scale_of(greatest: float, unit: str) -> tuple[float, str]:
+    """Return what to divide by and what to append, for values up to `greatest`."""
+    if unit == "bytes":
+        power = next((power for power in range(6, 0, -1) if greatest >= 1024.0**power), 0)
+        return 1024.0**power, _BYTES[power]
+    if unit == "s":
+        return next((pair for pair in _SECONDS if greatest >= pair[0] * 0.9999), _SECONDS[0 if greatest == 0 else -1])
+    return 1.0, f" {unit}" if unit else ""
+
+
+def decimals_of(step: float) -> int:
+    """Return how many decimals tell values apart that are `step` apart."""
+    for decimals in range(7):
+        scaled = step * 10**decimals
+        if scaled >= 1 and abs(scaled - round(scaled)) < 1e-6 * scaled:
+            return decimals
+    return 6
+
+
+def trimmed(text: str) -> str:
+    """Return 1.5 for 1.500, and 0 for -0."""
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+def short_exponent(text: str) -> str:
+    """Return 1e-5 for 1e-05."""
+    mantissa, e, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else text
+
+
+def evidence(claim: "Claim") -> str:
+    """Return the estimate with its interval, or what was measured, in one line."""
+    reached = claim.verdict
+    if reached is None:
+        return "nothing was measured for it"
+    if claim.declared is not None and reached.estimate is not None:
+        low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
+        bound = f"{claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}"
+        ratio = f"{claim.declared.over}/{claim.declared.under}"
+        floor = f"; noise ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else ""
+        return f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
+    return reached.why
+
+
+def progress_words(summary: "RunSummary") -> str:
+    """Return `212/500 steps  35/s  eta 8 s`; no rate until two points are known."""
+    now, first = summary.progress, summary.first_progress
+    if now is None:
+        return ""
+    words = f"{now.done}/{now.total} {show(now.unit, 20)}"
+    if first is not None and now.t > first.t and now.done > first.done:
+        rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
+        words += f"  {rate:.3g}/s  eta {(now.total - now.done) / rate:.0f} s"
+    return words
+
+
+def last_values(summary: "RunSummary") -> list[str]:
+    """Return the last value of the few series that were written last."""
+    latest = sorted(summary.series.values(), key=lambda series: series.last_t)[-3:]
+    return [
+        f"{show(one.name, 20)}{' ' + show(one.arm, 12) if one.arm else ''} {number(one.last, unit_of(one.name))}"
+        for one in latest
+    ]
