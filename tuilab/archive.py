@@ -30,7 +30,8 @@ _NAME_BYTES = 4096  # of a name too long for a header
 _BLOCK = 512
 _CHUNK = 1 << 20
 _RUN = re.compile(r"(?a:[0-9]{8}T[0-9]{9}Z-[\w.+-]{1,60}-[0-9a-f]{6,12})")
-_PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "fault.log", "supervisor.log", "notes.jsonl"})
+_PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "supervisor.log", "notes.jsonl"})
+_FAULT = re.compile(r"(?a:fault-worker-\d{1,9}(?:-rank-\d{1,9})?\.log)")  # of a worker that crashed
 _IMPORTED = "imported"  # a file that says so; no archive can bring it, or leave it out
 _FOLDERS = frozenset({"journal", "artifacts"})
 _FILE_TYPES = (tarfile.REGTYPE, tarfile.AREGTYPE)
@@ -92,6 +93,8 @@ def _names(run_dir: Path) -> Iterator[str]:
         with contextlib.suppress(OSError):
             yield from (f"{folder}/{name}" for name in sorted(os.listdir(run_dir / folder)) if _is_of_a_run(f"{folder}/{name}"))
     yield from sorted(_PLAIN)
+    with contextlib.suppress(OSError):
+        yield from sorted(name for name in os.listdir(run_dir) if _FAULT.fullmatch(name))
 
 
 # ---- unpacking
@@ -206,7 +209,7 @@ def _checked_name(about: tarfile.TarInfo, found: Unpacked, below: Path) -> str:
 def _is_of_a_run(name: str) -> bool:
     folder, _, file = name.rpartition("/")
     if not folder:
-        return name in _PLAIN
+        return name in _PLAIN or _FAULT.fullmatch(name) is not None
     is_plain = file.isprintable() and not file.startswith(".") and len(os.fsencode(file)) <= 255
     return folder in _FOLDERS and is_plain and (folder == "artifacts" or file.endswith(".jsonl"))
 
