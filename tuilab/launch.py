@@ -12,7 +12,8 @@ from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
 from tuilab.events import Scalar
 from tuilab.orders import Receipt, RunOrder
 from tuilab.params import check_values, quick_values
-from tuilab.scenario import REPEATS, Scenario
+from tuilab.scenario import REPEATS, Param, Scenario
+from tuilab.scrub import is_secret_value
 from tuilab.text import show
 from tuilab.watch import Watch
 
@@ -88,6 +89,7 @@ def order(
         path=str(Path(scenario.path).absolute()),
         params=values,
         changed=[name for name, value in values.items() if value != defaults[name]],
+        secrets=[param.name for param in scenario.params if _is_secret(param, values[param.name])],
         claims=[text for text in scenario.claims if "{" not in text],
         repeats=repeats or (LOOKS[-1] if budget_s else REPEATS if scenario.is_timed and not is_quick else 1),
         looks=list(LOOKS) if budget_s and not repeats else [],
@@ -96,6 +98,11 @@ def order(
         timeout_s=timeout_s,
         argv=argv or [],
     )
+
+
+def _is_secret(param: Param, value: Scalar) -> bool:
+    """Say whether a value is not to be recorded; a default stands in the source anyway."""
+    return param.type == "str" and value not in ("", param.default) and is_secret_value(param.name, str(value))
 
 
 def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subprocess.Popen[bytes]"]:
