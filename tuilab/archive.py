@@ -31,7 +31,8 @@ _NAME_BYTES = 4096  # of a name too long for a header
 _BLOCK = 512
 _CHUNK = 1 << 20
 _RUN = re.compile(r"(?a:[0-9]{8}T[0-9]{9}Z-[\w.+-]{1,60}-[0-9a-f]{6,12})")
-_PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "fault.log", "supervisor.log", "notes.jsonl"})
+_PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "supervisor.log", "notes.jsonl"})
+_FAULT = re.compile(r"(?a:fault-worker-\d{1,9}(?:-rank-\d{1,9})?\.log)")  # of a worker that crashed
 _IMPORTED = "imported"  # a file that says so; no archive can bring it, or leave it out
 _FOLDERS = frozenset({"journal", "artifacts"})
 _FILE_TYPES = (tarfile.REGTYPE, tarfile.AREGTYPE)
@@ -89,9 +90,8 @@ def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile) -> int:
 
 def _names(run_dir: Path) -> Iterator[str]:
     """Yield the names of the files that a run has, the journal first."""
-    for folder in sorted(_FOLDERS, reverse=True):
+    for folder in (*sorted(_FOLDERS, reverse=True), ""):
         yield from (name for name, _ in _entries(run_dir, folder) if _is_of_a_run(name))
-    yield from sorted(_PLAIN)
 
 
 def left_out(run_dir: Path) -> list[str]:
@@ -227,7 +227,7 @@ def _checked_name(about: tarfile.TarInfo, found: Unpacked, below: Path) -> str:
 def _is_of_a_run(name: str) -> bool:
     folder, _, file = name.rpartition("/")
     if not folder:
-        return name in _PLAIN
+        return name in _PLAIN or _FAULT.fullmatch(name) is not None
     is_plain = not file.startswith(".") and len(os.fsencode(file)) <= 255
     return is_plain and (folder == "artifacts" or (folder == "journal" and file.isprintable() and file.endswith(".jsonl")))
 

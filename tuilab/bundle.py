@@ -1,10 +1,15 @@
 """What `tuilab doctor --bundle` writes for an issue: what the doctor found, the software, the last failures; no secrets."""
 
+import contextlib
+import errno
 import gzip
 import io
 import json
 import os
+import re
+import stat
 import tarfile
+import tempfile
 import time
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +26,11 @@ from tuilab.watch import read_run
 
 _FAILURES = 5
 _LOOKED_AT = 200  # runs, the newest
-_TAIL_BYTES = 8 * 1024
+_READ = 64 * 1024  # bytes of a log: more than is told, so that no secret is cut before it is found
+_TOLD = 8 * 1024  # characters
+_TRACEBACK = 4000  # characters
+_FAULTS = 4  # logs of workers that crashed
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\0")  # colours, and every other byte of UTF-16
 _BAD = ("failed", "killed", "lost", "unreadable", "unkillable")
 
 
@@ -30,11 +39,24 @@ def write(path: Path, doctor: dict[str, object]) -> None:
     parts = scrub({"doctor": doctor, "software": software(), "constraints": constraints(), "failures": failures()})
     is_archive = path.name.endswith((".tar.gz", ".tgz"))
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with open(fd, "wb") as file:
-            file.write(_archive(parts) if is_archive else _json(parts))
+        _replace(path, _archive(parts) if is_archive else _json(parts))
     except OSError as problem:
         raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}") from problem
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put a new file, which nobody else may read, in the place of whatever file has that name."""
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise OSError(errno.EINVAL, "it is there, and not a regular file")
+    fd, temporary = tempfile.mkstemp(prefix=".tuilab-", dir=path.parent)
+    try:
+        with open(fd, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def software() -> dict[str, Any]:
@@ -63,7 +85,7 @@ def failures() -> list[dict[str, Any]]:
 
 def _failure(folder: Path, entry: ledger.Entry) -> dict[str, Any]:
     told: dict[str, Any] = {"run": entry.run, "scenario": entry.name, "state": entry.state, "reason": entry.reason}
-    told |= {"changed": spell_out(entry.changed), "stderr": _tail(folder / "stderr.log"), "fault": _tail(folder / "fault.log")}
+    told |= {"changed": spell_out(entry.changed), "stderr": _tail(folder / "stderr.log"), "fault": _faults(folder)}
     try:
         summary = read_run(folder)
     except TuilabError:
@@ -71,18 +93,29 @@ def _failure(folder: Path, entry: ledger.Entry) -> dict[str, Any]:
     told["tuilab"] = summary.run.tuilab if summary.run else None
     told["unavailable"] = summary.unavailable
     if failure := summary.failure:
-        told |= {"type": failure.type, "message": failure.message, "traceback": show_lines(failure.traceback)[-4000:]}
+        traceback = show_lines(scrub(failure.traceback))[-_TRACEBACK:]
+        told |= {"type": failure.type, "message": failure.message, "traceback": traceback}
     return told
 
 
+def _faults(folder: Path) -> str:
+    """Return where the workers were that crashed."""
+    return "\n".join(filter(None, map(_tail, sorted(folder.glob("fault-*.log"))[:_FAULTS])))
+
+
 def _tail(path: Path) -> str:
-    """Return the last lines of a file that a run printed into."""
+    """Return the last lines of a file that a run printed into, without secrets."""
     try:
         with open(open_regular(path), "rb") as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - _TAIL_BYTES, 0))
-            return show_lines(file.read(_TAIL_BYTES).decode(errors="replace"))
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(size - _READ, 0))
+            data = file.read(_READ)
     except OSError:
         return ""
+    if size > _READ:
+        data = data.partition(b"\n")[2] or data  # half a line may be half a secret
+    text = _CONTROL.sub("", data.decode(errors="surrogateescape"))
+    return show_lines(scrub(text))[-_TOLD:]
 
 
 def _json(value: Any) -> bytes:

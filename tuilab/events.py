@@ -51,7 +51,7 @@ class RunStarted(Event):
     topic: str
     title: str
     source_sha256: str
-    params: dict[str, Scalar]
+    params: dict[str, Scalar]  # the text of a secret is removed
     supervisor: Identity
     tuilab: str
     wall_ns: Count  # wall clock, for people only
@@ -83,7 +83,7 @@ class WorkerStarted(Event):
     start: Count
     repeat: Count = 0
     arm: str = ""
-    env: dict[str, str] = {}
+    env: dict[str, str] = {}  # of an arm: what differs from the supervisor's; secrets are removed
     prefix: list[str] = []
     was_warm: bool = False
 

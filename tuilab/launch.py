@@ -12,7 +12,8 @@ from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
 from tuilab.events import Scalar
 from tuilab.orders import Receipt, RunOrder
 from tuilab.params import check_values, quick_values
-from tuilab.scenario import REPEATS, Scenario
+from tuilab.scenario import REPEATS, Param, Scenario
+from tuilab.scrub import is_secret_value
 from tuilab.text import show
 from tuilab.watch import Watch
 
@@ -89,6 +90,7 @@ def order(
         path=str(Path(scenario.path).absolute()),
         params=values,
         changed=[name for name, value in values.items() if value != defaults[name]],
+        secrets=[param.name for param in scenario.params if _is_secret(param, values[param.name])],
         claims=[claim.text for claim in claims],
         claim_keys=[claim.key for claim in claims],
         repeats=repeats or (LOOKS[-1] if budget_s else REPEATS if scenario.is_timed and not is_quick else 1),
@@ -98,6 +100,11 @@ def order(
         timeout_s=timeout_s,
         argv=argv or [],
     )
+
+
+def _is_secret(param: Param, value: Scalar) -> bool:
+    """Say whether a value is not to be recorded; a default stands in the source anyway."""
+    return param.type == "str" and value not in ("", param.default) and is_secret_value(param.name, str(value))
 
 
 def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subprocess.Popen[bytes]"]:

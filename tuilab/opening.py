@@ -11,6 +11,7 @@ from tuilab.capture import Capture
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.journal import Writer
 from tuilab.orders import Receipt, RunOrder
+from tuilab.scrub import GONE, words_for_record
 from tuilab.text import show
 
 
@@ -57,7 +58,7 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         topic=order.topic,
         title=order.title,
         source_sha256=hashlib.sha256(source).hexdigest(),
-        params=order.params,
+        params={name: GONE if name in order.secrets else value for name, value in order.params.items()},
         supervisor=me,
         tuilab=__version__,
         wall_ns=time.time_ns(),
@@ -69,7 +70,7 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         budget_s=order.budget_s,
         quick=order.quick,
         timeout_s=order.timeout_s,
-        argv=order.argv,
+        argv=words_for_record(order.argv, [str(order.params[name]) for name in order.secrets]),
     )
 
 

@@ -28,6 +28,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     path: str
     params: dict[str, Scalar]
     changed: list[str] = []
+    secrets: list[str] = []  # the params whose values are not recorded
     claims: list[str] = []
     claim_keys: list[str] = []
     repeats: int = 1

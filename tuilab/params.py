@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tuilab.errors import UsageError
 from tuilab.scenario import Param, Value
-from tuilab.text import show
+from tuilab.text import GONE, show
 
 _TEXT_LIMIT = 1000  # characters
 _INT_LIMIT = 2**63  # what a tensor and a record can hold
@@ -28,6 +28,8 @@ _QUICK = r"\s*\(quick ([^()]+)\)$"
 
 def parse(param: Param, text: str) -> Value:
     """Return the value that a text means, or raise UsageError with what the parameter takes."""
+    if GONE in text:
+        raise UsageError(f"{param.name}: the value of a secret was not recorded; give it again")
     value = _read(param, text.strip() if param.type != "str" else text)
     if value is None:
         raise UsageError(f'{param.name}: "{show(text, 60)}" is not {_noun(param)}{_hint(param)}')

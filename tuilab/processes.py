@@ -159,12 +159,14 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
 
 
 def name_of(pid: int) -> str:
-    """Return `1234 python train.py` for a message."""
+    """Return `1234 python train.py` for a message or a record, without secrets."""
+    from tuilab.scrub import words_for_record  # `tuilab list` does without it
+
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
-        words = "gone"
-    return f"{pid} {words[:80]}"
+        words = ["gone"]
+    return f"{pid} {' '.join(words_for_record(words)).strip()[:80]}"
 
 
 def signal_name(number: int) -> str:

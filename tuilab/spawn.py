@@ -81,7 +81,7 @@ def spawn_worker(writer: str, run: str, arm: ArmOrder | None) -> Child:
     """Start a fresh interpreter in its own session that waits for its order on a line of its own."""
     ours, theirs = orders.pair()
     command = [*(arm.prefix if arm else []), sys.executable, "-P", "-m", "tuilab.worker", str(theirs.fileno())]
-    environment = {**_WORKER_DEFAULTS, **os.environ, processes.MARK: run, **(arm.env if arm else {})}
+    environment = {**worker_environment(run), **(arm.env if arm else {})}
     with theirs:
         try:
             process = subprocess.Popen(
@@ -100,6 +100,11 @@ def spawn_worker(writer: str, run: str, arm: ArmOrder | None) -> Child:
             raise
     ours.setblocking(False)
     return Child(writer, process, ours)
+
+
+def worker_environment(run: str) -> dict[str, str]:
+    """Return the environment of a worker whose arm adds nothing to it."""
+    return {**_WORKER_DEFAULTS, **os.environ, processes.MARK: run}
 
 
 def spawn_spare() -> Child | None:

@@ -21,6 +21,7 @@ from tuilab.crew import Crew
 from tuilab.errors import TuilabError
 from tuilab.opening import OpenRun, answer_front, cannot_record, let_go, open_run
 from tuilab.orders import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
+from tuilab.scrub import words_for_record
 from tuilab.spawn import Child, spawn_spare, spawn_worker
 
 GRACE_S = 3.0
@@ -108,7 +109,7 @@ class Supervisor:
         child.repeat, child.asker = repeat, asker
         child.deadline = time.monotonic() + arm.timeout_s if arm else None
         self._crew.add(child)
-        self.journal.append(worker_records.started(child, arm, was_warm=child is spare))
+        self.journal.append(worker_records.started(child, arm, self.run_dir.name, was_warm=child is spare))
         assert child.line is not None
         with contextlib.suppress(OSError):  # it may have died already; its exit tells
             orders.send(child.line, self._worker_order(child, arm))
@@ -135,7 +136,7 @@ class Supervisor:
         try:
             self._start_worker(asker.repeat, arm, asker)
         except (OSError, ValueError) as problem:
-            command = arm.prefix[0] if arm.prefix else sys.executable
+            command = words_for_record(arm.prefix or [sys.executable])[0]
             why = getattr(problem, "strerror", None) or str(problem)
             self._answer(asker, ArmReply(writer="", elapsed_s=0.0, error=f"cannot start {command[:200]}: {why}"))
 

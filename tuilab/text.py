@@ -7,6 +7,8 @@ or `show_lines` before it reaches a terminal.
 import os
 import re
 
+GONE = "(removed)"  # stands where a secret stood
+
 # C0 but tab and newline, DEL, C1, bidi controls, line and paragraph separators, surrogates, BOM.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"

@@ -6,12 +6,14 @@ from pathlib import Path
 from tuilab import events, processes
 from tuilab.files import open_regular
 from tuilab.orders import ArmOrder
-from tuilab.spawn import Child
+from tuilab.scrub import environment_for_record, words_for_record
+from tuilab.spawn import Child, worker_environment
 
 FAULT_LIMIT = 4096  # bytes
 
 
-def started(child: Child, arm: ArmOrder | None, *, was_warm: bool) -> events.WorkerStarted:
+def started(child: Child, arm: ArmOrder | None, run: str, *, was_warm: bool) -> events.WorkerStarted:
+    """Return the record of a worker that started; of an arm's environment what differs from that of other workers."""
     record = events.WorkerStarted(
         writer=child.writer,
         pid=child.pid,
@@ -20,7 +22,8 @@ def started(child: Child, arm: ArmOrder | None, *, was_warm: bool) -> events.Wor
         was_warm=was_warm,
     )
     if arm:
-        record.arm, record.env, record.prefix = arm.arm, arm.env, arm.prefix
+        record.arm, record.prefix = arm.arm, words_for_record(arm.prefix)
+        record.env = environment_for_record(arm.env, worker_environment(run))
     return record
 
 

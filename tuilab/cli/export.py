@@ -1,6 +1,7 @@
 """`tuilab export RUN`: pack a run into one file, for another box or for keeps; `tuilab import` unpacks it.
 
-It holds all of the run's folder: the record, the source, the artifacts, the notes, and all that was printed.
+It holds all of the run's folder: the record, the source, the artifacts, the notes, and all that was printed. The record has no
+secrets of the environment or of parameters, but a scenario may have printed some.
 """
 
 from collections.abc import Sequence

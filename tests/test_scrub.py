@@ -1,0 +1,388 @@
+"""What leaves this box, and what a record keeps, has no secret in it, and is otherwise what it was."""
+
+import base64
+import json
+import os
+import random
+import re
+import string
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine import look, newest, write_scenario
+from tuilab import archive, bundle, store
+from tuilab.errors import CannotRecord
+from tuilab.scrub import GONE, environment_for_record, scrub, words_for_record
+from tuilab.scrub.names import is_certain, is_secret
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+ORDINARY = (Path(__file__).parent / "texts" / "ordinary.txt").read_text()
+_DRAWN = random.Random(7)
+
+
+def drawn(size: int, letters: str = string.ascii_letters + string.digits) -> str:
+    """Return a word that no scanner of sources takes for a token that somebody left there."""
+    return "".join(_DRAWN.choices(letters, k=size))
+
+
+HEX = "0123456789abcdef"
+CAPITALS = string.ascii_uppercase + string.digits
+KEY = "\n".join(drawn(64) for _ in range(5))
+TOKENS = {
+    "GitHub": "ghp_" + drawn(36),
+    "GitHub, fine": "github_pat_" + drawn(22) + "_" + drawn(59),
+    "GitLab": "glpat-" + drawn(20),
+    "Hugging Face": "hf_" + drawn(34),
+    "OpenAI": "sk-proj-7" + drawn(40),
+    "Stripe": "sk_live_" + drawn(24),
+    "Slack": "xoxb-" + drawn(12, "0123456789") + "-" + drawn(24),
+    "AWS": "AKIA" + drawn(16, CAPITALS),
+    "AWS, for a while": "ASIA" + drawn(16, CAPITALS),
+    "Google": "AIza" + drawn(35),
+    "npm": "npm_" + drawn(36),
+    "NVIDIA": "nvapi-" + drawn(64),
+    "JWT": f"eyJ{drawn(30)}.eyJ{drawn(60)}.{drawn(43)}",
+    "random": drawn(40),
+}
+SENTENCES = ["{}", "cannot log in with {}", "token={}", '{{"value": "{}"}}', "({})", "'{}',", "a\x00b {} \ufffd", "X-Auth:{}\r"]
+
+
+@pytest.mark.parametrize("kind", TOKENS)
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_a_token_is_known_by_its_form_wherever_it_stands(kind: str, sentence: str) -> None:
+    cleaned = scrub(sentence.format(TOKENS[kind]), {})
+
+    assert TOKENS[kind] not in cleaned and GONE in cleaned
+    assert scrub(cleaned, {}) == cleaned
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("Authorization: Basic dXNlcjpwYXNz and more\nnext", f"Authorization: {GONE}\nnext"),
+        ("{'Authorization': 'Bearer abcdefgh', 'Accept': '*/*'}", f"{{'Authorization': '{GONE}', 'Accept': '*/*'}}"),
+        ("< Set-Cookie: sid=31d4d96e407aad42; Path=/\n< Date: today", f"< Set-Cookie: {GONE}\n< Date: today"),
+        ("https://hooks.slack.com/services/T000/B000/abc posted", f"https://hooks.slack.com/{GONE} posted"),
+        ("https://discord.com/api/webhooks/12/ab-cd", f"https://discord.com/api/webhooks/{GONE}"),
+        (
+            "https://x.blob.core.windows.net/c?sv=2024&sig=ab%2Bcd%2Fefgh&se=1",
+            f"https://x.blob.core.windows.net/c?sv=2024&{GONE}&se=1",
+        ),
+        ("https://s3/x?X-Amz-Signature=0123456789abcdef&x=1", f"https://s3/x?{GONE}&x=1"),
+        ("postgres://me:p@ss/w0rd@db:5432/lab", f"postgres://{GONE}@db:5432/lab"),
+        ("redis://:hunter22@cache/0", f"redis://{GONE}@cache/0"),
+        ("url=https://host/x?token=a1b2c3d4E5F6&rows=5", f"url=https://host/x?token={GONE}&rows=5"),
+        ("wandb: API key 0123456789abcdef0123456789abcdef01234567 used", f"wandb: API key {GONE} used"),
+        ("password='correct horse, battery' rows=5", f"password='{GONE}' rows=5"),
+        ('"db_password": "it\\"s", "rows": 5', f'"db_password": "{GONE}", "rows": 5'),
+        ("DB_PASS=ab,cd;ef rows=5", f"DB_PASS={GONE} rows=5"),
+        ("connect(host='db', api_key=abc, rows=5)", f"connect(host='db', api_key={GONE}, rows=5)"),
+        ("--token abcd-1234 --tokens 512", f"--token {GONE} --tokens 512"),
+        ("x --password='a b' -api-key=-c --tokens=512", f"x --password='{GONE}' -api-key={GONE} --tokens=512"),
+        (f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\n-----END RSA PRIVATE KEY-----\nend", f"{GONE}\nend"),
+        (f"a\n{KEY[70:]}\n-----END PRIVATE KEY-----\nend", f"a\n{GONE}\nend"),
+        (f"-----BEGIN OPENSSH PRIVATE KEY-----\n{KEY[:90]}", GONE),
+        (repr(f"-----BEGIN PRIVATE KEY-----\n{KEY}\n-----END PRIVATE KEY-----\n"), f"'{GONE}\\n'"),
+    ],
+)
+def test_what_follows_a_telling_name_goes_and_what_follows_that_stays(text: str, cleaned: str) -> None:
+    assert scrub(text, {}) == cleaned
+    assert scrub(cleaned, {}) == cleaned
+
+
+@pytest.mark.parametrize("unit", ["key=", "token=", "://a:b", "'", "sk-", "…", "eyJ-", "aB3/", "-----BEGIN PRIVATE KEY-----\n"])
+def test_a_log_of_nothing_but_beginnings_is_read_to_its_end(unit: str) -> None:
+    """In time that grows with the log; the square of it would outlast the patience of this test."""
+    cleaned = scrub(unit * (64 * 1024 // len(unit)), {"DB_PASS": drawn(20)})
+
+    assert scrub(cleaned, {}) == cleaned
+
+
+def test_ordinary_text_stays_as_it_is() -> None:
+    environment = {f"LAB_{size}_PASS": drawn(size) for size in range(6, 60)}
+
+    assert scrub(ORDINARY, {**environment, "HOME": "/home/me", "TOKENIZERS_PARALLELISM": "false"}) == ORDINARY
+
+
+SECRETS = """
+    DB_PASS GITHUB_PAT MYSQL_PWD AWS_CREDS JWT SLACK_WEBHOOK_URL AZURE_SAS NETRC_LOGIN HF_TOKEN PGPASSWORD PGPASS SSHPASS
+    dbPassword APIKEY WANDB_API_KEY apiKey x-api-key SENTRY_DSN DB_CONN SESSION_COOKIE AUTH OAUTH_TOKEN AWS_SECRET_ACCESS_KEY
+"""
+FRIENDS = """
+    PATH PWD OLDPWD KEYBOARD XAUTHORITY TOKENIZERS_PARALLELISM GIT_AUTHOR_NAME LOGNAME KeyError MONKEY COMPASS PYTHONHASHSEED
+    OMP_NUM_THREADS CUDA_DEVICE_MAX_CONNECTIONS PATTERN CONNECTED SSH_CONNECTION LS_COLORS AuthenticationError
+"""
+
+
+def test_names_of_secrets_are_known_and_their_false_friends_are_left_alone() -> None:
+    assert [name for name in SECRETS.split() if not is_secret(name)] == []
+    assert [name for name in FRIENDS.split() if is_secret(name)] == []
+
+
+def test_the_words_of_models_are_secrets_for_certain_only_with_a_word_about_doors() -> None:
+    assert not any(map(is_certain, ["token", "tokens", "key", "pad_token", "key_padding_mask", "pass"]))
+    assert all(map(is_certain, ["hf_token", "access_token", "api-key", "SSH_KEY", "password", "client_secret"]))
+
+
+# ---- values of variables
+
+NAMES = st.sampled_from(
+    ["DB_PASS", "GITHUB_PAT", "MYSQL_PWD", "AWS_CREDS", "JWT", "WEBHOOK", "NETRC_LOGIN", "LAB_TOKEN", "SAS"]
+)
+VALUES = st.text(string.ascii_letters + string.digits + "!#$%&()*+,-./:;<=>?@[]^_{|}~\"'\\", min_size=10, max_size=80).filter(
+    lambda text: len(set(text)) >= 8 and not text.isalpha()  # a short word is looked for as a whole word
+)
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "quoted": lambda value: quote(value, safe=""),
+    "path": quote,
+    "form": quote_plus,
+    "lower": lambda value: re.sub("%..", lambda found: found[0].lower(), quote(value, safe="")),
+    "base64": lambda value: base64.b64encode(value.encode()).decode(),
+    "url base64": lambda value: base64.urlsafe_b64encode(value.encode()).decode(),
+    "wrapped": lambda value: "\n".join(value[at : at + 24] for at in range(0, len(value), 24)) if len(value) > 24 else value,
+    "json": lambda value: json.dumps(value)[1:-1],
+    "repr": lambda value: repr(value)[1:-1],
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(NAMES, VALUES, st.sampled_from(sorted(SPELLINGS)), st.text(max_size=30), st.text(max_size=30))
+def test_the_value_of_a_secret_variable_never_remains(name: str, value: str, spelling: str, before: str, after: str) -> None:
+    spelt = SPELLINGS[spelling](value)
+
+    cleaned = scrub(before + spelt + after, {name: value})
+    assert spelt not in cleaned and value not in cleaned
+
+
+@settings(max_examples=100, deadline=None)
+@given(NAMES, VALUES, st.binary(max_size=7), st.binary(max_size=7))
+def test_nor_in_the_base64_of_more(name: str, value: str, before: bytes, after: bytes) -> None:
+    """As `user:password` goes into a header."""
+    cleaned = scrub(f"sent {base64.b64encode(before + value.encode() + after).decode()} there", {name: value})
+
+    longest = max(map(len, cleaned.removeprefix("sent ").removesuffix(" there").split(GONE)))
+    assert longest <= 4 + 4 * (max(len(before), len(after)) + 2) // 3
+
+
+@pytest.mark.parametrize("cut", range(6, 30, 4))
+def test_a_cut_leaves_no_part_of_a_value(cut: int) -> None:
+    value = "correct-horse-battery-staple"
+
+    assert scrub([f"the end is {value[:cut]}", f"{value[-cut:]} is the start", f"a {value[:cut]}…"], {"DB_PASS": value}) == [
+        f"the end is {GONE}",
+        f"{GONE} is the start",
+        f"a {GONE}…",
+    ]
+
+
+def test_the_password_in_an_address_is_a_value_and_the_lines_of_a_key_are() -> None:
+    environment = {"DATABASE_URL": "postgres://lab:hunter22x@db/lab", "SIGNING_KEY": f"-----BEGIN KEY-----\n{KEY}\n"}
+
+    assert scrub(f"log in: lab hunter22x {KEY.splitlines()[2]}", environment) == f"log in: lab {GONE} {GONE}"
+
+
+@pytest.mark.parametrize(
+    ("environment", "text"),
+    [
+        ({"GITHUB_AUTH": "enabled"}, "it is enabled"),
+        ({"HF_TOKEN": "none", "LAB_PASS": "12345"}, "none of 123456"),
+        ({"SSH_AUTH_SOCK": "/tmp/ssh/agent"}, "/tmp/ssh/agent.py"),
+        ({"NETRC_LOGIN": "python"}, "pythonic"),
+        ({"PWD": "/srv/lab", "OLDPWD": "/srv/old"}, "/srv/lab /srv/old"),
+    ],
+)
+def test_a_value_that_ordinary_text_has_is_left_alone(environment: dict[str, str], text: str) -> None:
+    assert scrub(text, environment) == text
+
+
+def test_names_of_files_and_of_fields_are_texts_too() -> None:
+    value = drawn(16)
+
+    assert scrub({f"x-{value}.log": {"a": [f"/tmp/{value}/y"]}}, {"DB_PASS": value}) == {
+        f"x-{GONE}.log": {"a": [f"/tmp/{GONE}/y"]}
+    }
+
+
+# ---- what a run's record keeps
+
+
+def test_an_environment_is_recorded_as_far_as_it_differs() -> None:
+    base = {"A": "1", "HF_TOKEN": "old", "PATH": "/bin"}
+    given = {
+        **base,
+        "HF_TOKEN": "new",
+        "OMP_NUM_THREADS": "2",
+        "URL": "https://me:hunter22@host/x",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+    assert environment_for_record(given, base) == {
+        "HF_TOKEN": GONE,
+        "OMP_NUM_THREADS": "2",
+        "URL": f"https://{GONE}@host/x",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "recorded"),
+    [
+        (["numactl", "-N", "0", "--"], ["numactl", "-N", "0", "--"]),
+        (["env", "HF_TOKEN=abc", "A=1"], ["env", f"HF_TOKEN={GONE}", "A=1"]),
+        (["wrap", "--api-key", "abc", "--tokens", "512"], ["wrap", "--api-key", GONE, "--tokens", "512"]),
+        (["run", "x", "--name", "mine", "--name=mine", "mine.py"], ["run", "x", "--name", GONE, f"--name={GONE}", "mine.py"]),
+        (["wrap", "--api-key=abc", "--tokens=512"], ["wrap", f"--api-key={GONE}", "--tokens=512"]),
+        (["curl", "-H", "Authorization: Bearer abcdefgh"], ["curl", "-H", f"Authorization: {GONE}"]),
+    ],
+)
+def test_a_command_line_is_recorded_without_secrets(words: list[str], recorded: list[str]) -> None:
+    assert words_for_record(words, ["mine"]) == recorded
+
+
+ARMS = """
+def body(lab):
+    return os.environ["HF_TOKEN"] + os.environ["ARM_SECRET"]
+"""
+RUN = """
+given = {**os.environ, "ARM_SECRET": "only-in-the-arm", "OMP_NUM_THREADS": "1"}
+got = lab.arm("a", body, env=given, prefix=["env", "MORE_PASS=in-the-prefix"])()
+lab.claim("the arm has the real values", got == os.environ["HF_TOKEN"] + "only-in-the-arm")
+lab.claim("so has the run", token == "given-by-hand")
+try:
+    lab.arm("b", body, prefix=["/none/API_KEY=in-the-command"])()
+except Exception as problem:
+    lab.text(str(problem))
+sleep = ["p", "-c", "import time; time.sleep(600)", "--password=of-a-child"]
+subprocess.Popen(sleep, executable=sys.executable, start_new_session=True)
+"""
+
+
+@pytest.mark.slow
+def test_no_secret_of_the_environment_or_the_command_line_is_exported(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, RUN, ARMS)
+    path.write_text(path.read_text().replace("lab: Lab)", 'lab: Lab, token: str = "")'))
+
+    done = tuilab("run", str(path), "--headless", "--token", "given-by-hand", env={"HF_TOKEN": "of-the-environment"})
+    run_dir = newest(root) or root
+    packed = archive.pack(run_dir, tmp_path / "run.tgz")
+    with tarfile.open(tmp_path / "run.tgz") as made:
+        files = {member.name.partition("/")[2]: made.extractfile(member).read() for member in made}  # type: ignore[union-attr]
+    data = b"".join(data for name, data in files.items() if name != "scenario.py")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert packed == len(files)
+    for kept in (
+        '"ARM_SECRET":"(removed)"',
+        '"MORE_PASS=(removed)"',
+        "cannot start /none/API_KEY=(removed)",
+        "--password=(removed)",
+    ):
+        assert kept.encode() in data
+    for secret in ("of-the-environment", "only-in-the-arm", "in-the-prefix", "in-the-command", "given-by-hand", "of-a-child"):
+        assert secret.encode() not in data and secret not in done.stdout
+
+
+@pytest.mark.slow
+def test_a_secret_parameter_is_shown_as_removed_and_has_to_be_given_again(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, "raise ValueError(len(token))")
+    path.write_text(path.read_text().replace("lab: Lab)", 'lab: Lab, token: str = "", tokens: int = 5, tokenizer: str = "a")'))
+    words = ["run", str(path), "--headless", "--quiet"]
+
+    tuilab(*words, "--token=a-secret", "--tokens", "6", "--tokenizer", "words")
+    tuilab("report", "last", "-o", str(tmp_path / "report.json"))
+    report = (tmp_path / "report.json").read_text()
+    again = tuilab(*words, "--token", GONE)
+
+    run = look(newest(root) or root).summary.run
+    assert run is not None and run.params == {"token": GONE, "tokens": 6, "tokenizer": "words"}
+    assert f"--token={GONE}" in run.argv and f'"{GONE}"' in report and "a-secret" not in report
+    assert (again.returncode, again.stderr) == (2, "tuilab: token: the value of a secret was not recorded; give it again\n")
+
+
+# ---- the bundle
+
+PRINTED = """
+value = os.environ["DB_PASS"]
+print("plain", value, "quoted", quote(value, safe=""), "coded", base64.b64encode(value.encode()).decode(), file=sys.stderr)
+print("\\x1b[1m" + value[:5] + "\\x1b[0m" + value[5:], file=sys.stderr)
+sys.stderr.buffer.write(value.encode("utf-16") + b"\\xff\\0" + value.encode() + b"\\0\\n")
+sys.stderr.buffer.write(b"x" * 70_000 + value.encode() + b"\\n" + b"y " * 4000 + b"legible\\n")
+raise ValueError("x" * 1990 + value)
+"""
+
+
+@pytest.mark.slow
+def test_a_bundle_has_no_secret_however_a_run_printed_it(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    value = drawn(12) + "/+&=" + drawn(12)
+    path = write_scenario(tmp_path, PRINTED, "import base64\nfrom urllib.parse import quote\n")
+    environment = {"DB_PASS": value, "HOME": str(tmp_path)}
+    target = tmp_path / "bundle.tar.gz"
+    target.write_text("old")
+    target.chmod(0o666)
+    tuilab("run", str(path), "--headless", "--quiet", env=environment)
+    (newest(root) or root).joinpath("fault-worker-0.log").write_text(f"Fatal Python error: {value}\n")
+
+    tuilab("doctor", "--bundle", str(target), env=environment)
+    with tarfile.open(target) as made:
+        data = b"".join(made.extractfile(member).read() for member in made)  # type: ignore[union-attr]
+
+    assert b"ValueError: xxx" in data and b"legible" in data and b"Fatal Python error: (removed)" in data
+    for spelt in (value, quote(value, safe=""), base64.b64encode(value.encode()).decode(), value[:8], value[-8:]):
+        assert spelt.encode() not in data
+    assert target.stat().st_mode & 0o777 == 0o600 and sorted(os.listdir(tmp_path)) == [
+        "bundle.tar.gz",
+        "cache",
+        "probe.py",
+        "runs",
+    ]
+
+
+BYTES = st.binary(min_size=12, max_size=40).filter(lambda data: len(set(data)) >= 8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(values=st.lists(BYTES, min_size=1, max_size=4, unique=True), at=st.integers(0, 70_000))
+def test_the_log_of_a_failed_run_is_clean_wherever_a_secret_stands(
+    tmp_path_factory: pytest.TempPathFactory, values: list[bytes], at: int
+) -> None:
+    folder = tmp_path_factory.mktemp("failed")
+    secrets = [base64.b64encode(value).decode() for value in values]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUILAB_ROOT", str(folder))
+        for number, secret in enumerate(secrets):
+            patch.setenv(f"LAB_{number}_PASS", secret)
+        run_dir = folder / "20260101T000000000Z-probe-abc123"
+        (run_dir / "journal").mkdir(parents=True)
+        printed = "\n".join([ORDINARY[: at % 4000], "x" * (at % 9000), *secrets, ORDINARY, *map(quote_plus, secrets), "y" * at])
+        (run_dir / "stderr.log").write_text(printed)
+        (told,) = bundle.failures()
+
+    assert not [secret for secret in secrets if secret in json.dumps(told) or quote_plus(secret) in json.dumps(told)]
+
+
+def test_a_bundle_never_takes_the_place_of_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.json")
+
+    with pytest.raises(CannotRecord, match=r"cannot write .*x\.json: it is there, and not a regular file"):
+        bundle.write(tmp_path / "x.json", {})
+    assert (tmp_path / "x.json").is_fifo() and os.listdir(tmp_path) == ["x.json"]
+
+
+def test_the_log_of_a_crashed_worker_goes_with_a_run(tmp_path: Path) -> None:
+    run_dir: Any = store.create("probe", tmp_path / "runs")
+    for name in ("fault-worker-3.log", "fault-worker-3-rank-1.log", "fault-evil.log"):
+        (run_dir / name).write_text("Fatal Python error\n")
+
+    archive.pack(run_dir, tmp_path / "run.tgz")
+    with tarfile.open(tmp_path / "run.tgz") as made:
+        assert sorted(made.getnames()) == [f"{run_dir.name}/fault-worker-3-rank-1.log", f"{run_dir.name}/fault-worker-3.log"]

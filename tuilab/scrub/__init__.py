@@ -1,0 +1,86 @@
+"""Takes secrets out of what is recorded or handed on: by the names of variables, by form, and wherever a known value stands.
+
+`scrub` is for what leaves this box: words that look drawn by lot go, too, and the home folder. The others are for a run's
+record, which has to say as exactly as it can what ran.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tuilab.scrub import names
+from tuilab.scrub.forms import hides, hides_option, is_plain, remove_forms, remove_random_words
+from tuilab.scrub.values import remover
+from tuilab.text import GONE as GONE
+
+Clean = Callable[[str], str]
+
+
+def scrub(value: Any, environ: Mapping[str, str] | None = None) -> Any:
+    """Return plain data as it may be handed on; the values of this process's secret variables go wherever they stand."""
+    known = os.environ if environ is None else environ
+    remove = remover(known)
+    home = known.get("HOME", "").rstrip("/")
+
+    def clean(text: str) -> str:
+        text = remove_random_words(remove_forms(remove(text)))
+        return re.sub(rf"{re.escape(home)}(?=/|$|\W)", "~", text) if len(home) > 1 else text
+
+    return _walk(value, clean)
+
+
+def is_secret_value(name: str, value: str) -> bool:
+    """Say whether the text that was given for a parameter must not be recorded, for its name or for what it looks like."""
+    return names.is_secret(name) or _clean_for_record()(value) != value
+
+
+def words_for_record(words: Sequence[str], secrets: Sequence[str] = ()) -> list[str]:
+    """Return a command line as it may be recorded; `secrets` are words, or what stands behind their `=`, that are known."""
+    cleaned: list[str] = _walk([_without(word, secrets) for word in words], _clean_for_record())
+    return cleaned
+
+
+def environment_for_record(given: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+    """Return what of an environment differs from the one that it is added to, as it may be recorded."""
+    clean = _clean_for_record()
+    new = {name: value for name, value in given.items() if base.get(name) != value}
+    return {clean(name): GONE if names.is_secret(name) and not is_plain(value) else clean(value) for name, value in new.items()}
+
+
+def _without(word: str, secrets: Sequence[str]) -> str:
+    if word in secrets:
+        return GONE
+    option, _, value = word.partition("=")
+    return f"{option}={GONE}" if value in secrets else word
+
+
+def _clean_for_record() -> Clean:
+    remove = remover(os.environ)
+    return lambda text: remove_forms(remove(text))
+
+
+def _walk(value: Any, clean: Clean) -> Any:
+    if isinstance(value, dict):
+        return {
+            clean(str(name)): GONE if _is_hidden(str(name), inner) else _walk(inner, clean) for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return _list([_walk(inner, clean) for inner in value])
+    return clean(value) if isinstance(value, str) else value
+
+
+def _is_hidden(name: str, inner: Any) -> bool:
+    if isinstance(inner, str):
+        return bool(inner) and hides(name, inner)
+    return bool(inner) and names.is_certain(name)
+
+
+def _list(words: list[Any]) -> list[Any]:
+    """Remove the word after an option that is called like a secret: a command line comes as a list."""
+    return [GONE if at and _is_secret_option(words[at - 1], word) else word for at, word in enumerate(words)]
+
+
+def _is_secret_option(option: Any, word: Any) -> bool:
+    is_option = isinstance(option, str) and option.startswith("-") and "=" not in option and isinstance(word, str)
+    return is_option and not word.startswith("-") and hides_option(option.lstrip("-"), word)

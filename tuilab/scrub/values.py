@@ -1,0 +1,120 @@
+"""The values of this process's secret variables, and how they may be spelt in a text: plain, in an address, in base64, cut."""
+
+import base64
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from urllib.parse import quote, quote_plus
+
+from tuilab.scrub import names
+from tuilab.scrub.forms import is_opaque, is_plain
+from tuilab.text import GONE
+
+_SHORTEST = 6  # a secret of fewer characters is found everywhere
+_WORD_LIMIT = 12  # characters; a shorter one of letters alone, or of digits, is only looked for as a whole word
+_GAPPED = 16  # characters; a longer one may be wrapped
+_GAPPED_LIMIT = 4096
+_LOGIN = re.compile(r"://(?P<user>[^/\s:@]*):?(?P<password>[^\s]*)@")
+_PIECES = re.compile(r"[\s:;,|&=\"'{}()<>@]+")
+_BLANK = re.compile(r"\s+|\\[nrt]")  # a line feed, or how it is spelt in a representation
+_GAP = r"(?:\s|\\[nrt])*"
+
+
+def secret_values(environ: Mapping[str, str]) -> set[str]:
+    """Return the values that variables hide, and the pieces of them that are worth hiding by themselves."""
+    found = {text for name, value in environ.items() if _is_hiding(name, value) for text in _pieces(value)}
+    return found | {text for value in environ.values() for text in _logins(value)}
+
+
+def remover(environ: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a function that removes the secrets of an environment from a text, however they are spelt."""
+    values = secret_values(environ)
+    spellings = sorted({spelling for value in values for spelling in _spellings(value)}, key=len, reverse=True)
+    folds = [_fold(spelling) for spelling in spellings]
+    whole = [value for value in values if len(value) >= _WORD_LIMIT]
+    every = "\0".join(whole)
+
+    def remove(text: str) -> str:
+        folded = _fold(text)
+        for spelling, fold in zip(spellings, folds, strict=True):
+            if fold in folded:
+                text = re.sub(_pattern(spelling), GONE, text)
+                folded = _fold(text)
+        return "…".join(_trim(part, whole) if _is_cut(part, every) else part for part in text.split("…"))
+
+    return remove
+
+
+def _is_hiding(name: str, value: str) -> bool:
+    is_path = names.is_place(name) and value.startswith(("/", "~", "."))
+    return names.is_secret(name) and not is_path
+
+
+def _pieces(value: str) -> Iterator[str]:
+    text = value.strip()
+    if len(text) >= _SHORTEST and not is_plain(text):
+        yield text
+    yield from (piece for piece in _PIECES.split(text) if len(piece) >= 8 and is_opaque(piece))
+    if "\n" in text:
+        yield from (line.strip() for line in text.split("\n") if len(line.strip()) >= _GAPPED and "-----" not in line)
+
+
+def _logins(value: str) -> Iterator[str]:
+    """Yield who logs in where a variable holds an address."""
+    for found in _LOGIN.finditer(value):
+        secret = found["password"] or found["user"]
+        if len(secret) >= _SHORTEST:
+            yield secret
+
+
+def _spellings(value: str) -> Iterator[str]:
+    data = os.fsencode(value)
+    encoded = [quote(data, safe=""), quote(data), quote_plus(data)]
+    yield from (value, json.dumps(value)[1:-1], repr(value)[1:-1], *encoded)
+    yield from (re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), text) for text in encoded)
+    for text in _base64(data):
+        yield from (text, text.replace("+", "-").replace("/", "_"))
+
+
+def _base64(data: bytes) -> Iterator[str]:
+    """Yield the base64 of a secret, and what of it is always there when something stands before and after it."""
+    yield base64.b64encode(data).decode()
+    for before in range(3):
+        whole = base64.b64encode(bytes(before) + data).decode()
+        inner = whole[(0, 2, 3)[before] : (before + len(data)) * 8 // 6]
+        if len(inner) >= _SHORTEST:
+            yield inner
+
+
+def _fold(text: str) -> str:
+    return _BLANK.sub("", text)
+
+
+def _pattern(spelling: str) -> str:
+    if _GAPPED <= len(spelling) <= _GAPPED_LIMIT:
+        return _GAP.join(map(re.escape, _fold(spelling)))
+    if len(spelling) < _WORD_LIMIT and re.fullmatch(r"[A-Za-z]?[a-z]+|[A-Z]+|\d+", spelling):
+        return rf"(?<![^\W_]){re.escape(spelling)}(?![^\W_])"
+    return re.escape(spelling)
+
+
+def _is_cut(text: str, values: str) -> bool:
+    """Say whether a text begins or ends with a part of a value; most do not."""
+    return len(text) >= _SHORTEST and (text[:_SHORTEST] in values or text[-_SHORTEST:] in values)
+
+
+def _trim(text: str, values: list[str]) -> str:
+    """Remove what is left of a secret where a text was cut."""
+    for value in values:
+        if text[:_SHORTEST] in value and (size := _overlap(text, value)):
+            text = GONE + text[size:]
+        if text[-_SHORTEST:] in value and (size := _overlap(text[::-1], value[::-1])):
+            text = text[:-size] + GONE
+    return text
+
+
+def _overlap(text: str, value: str) -> int:
+    """Return how many characters at the beginning of a text are the end of a value."""
+    longest = min(len(text), len(value) - 1)
+    return next((size for size in range(longest, _SHORTEST - 1, -1) if text.startswith(value[-size:])), 0)
