@@ -16,10 +16,10 @@ from enum import IntEnum
 class ExitCode(IntEnum):
     """Every exit code of `tuilab`; the README lists them in these words."""
 
-    DONE = 0  # done, and no claim was refuted
-    REFUTED = 1  # a claim was refuted or invalid (with --strict: or inconclusive)
+    DONE = 0  # done, and no verdict stands against its claim
+    REFUTED = 1  # a claim came out refuted, weaker, without a difference or invalid (with --strict: or inconclusive)
     USAGE = 2  # a wrong name, option or file
-    BOX_LACKS = 3  # the box lacks what the scenario needs
+    BOX_LACKS = 3  # nothing of the scenario could be run: the box lacks what it needs
     FAILED = 4  # the scenario failed, was stopped, timed out or was lost
     CANNOT_RECORD = 5  # the run folder cannot be written
     INTERRUPTED = 130  # Ctrl-C

@@ -68,10 +68,11 @@ def exit_code(summary: RunSummary, state: str, *, is_strict: bool = False) -> Ex
     """Return the exit code that a run amounts to."""
     if state != "succeeded":
         return ExitCode.FAILED
-    verdicts = {claim.verdict.verdict if claim.verdict else "" for claim in summary.claims.values()}
-    if verdicts & {"REFUTED", "INVALID"} or (is_strict and verdicts & {"INCONCLUSIVE", ""}):
+    claims = summary.claims.values()
+    verdicts = {claim.verdict.verdict if claim.verdict else "" for claim in claims}
+    if any(claim.is_contradicted for claim in claims) or (is_strict and verdicts & {"INCONCLUSIVE", ""}):
         return ExitCode.REFUTED
-    if summary.box_lacks or verdicts == {"NOT TESTABLE HERE"}:
+    if summary.box_lacks and verdicts <= {"NOT TESTABLE HERE", ""}:
         return ExitCode.BOX_LACKS
     return ExitCode.DONE
 

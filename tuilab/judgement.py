@@ -21,6 +21,13 @@ class Verdict(StrEnum):
 DECISIONS = frozenset({Verdict.SUPPORTED, Verdict.WEAKER, Verdict.REFUTED, Verdict.NO_DIFFERENCE})
 
 
+def is_against(verdict: str, bound: float | None = None) -> bool:
+    """Say whether a verdict stands against its claim; no difference does where the claim is of one, not of "no slower"."""
+    if verdict == Verdict.NO_DIFFERENCE:
+        return bound != 1
+    return verdict in (Verdict.REFUTED, Verdict.WEAKER, Verdict.INVALID)
+
+
 @dataclass(frozen=True)
 class Judgement:
     """A verdict, why, and for a ratio what the numbers are: estimate and interval, and what this run could have seen."""

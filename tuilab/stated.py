@@ -11,7 +11,7 @@ SECTION = "Look for"
 _KEY = r"[a-z][a-z0-9-]{0,39}"
 _HEADING = re.compile(r"(?m)^## +(.*)$")
 _BULLET = re.compile(r"(?m)^[-*] +")
-_KEYED = re.compile(rf"\[({_KEY})\] +(?=\S)")
+_KEYED = re.compile(rf"\A\[({_KEY})\] +(?=\S)")
 _CHANGE = re.compile(r"`(--[^`\n]{1,200})`")
 _REFUTES = re.compile(rf"\brefutes: ({_KEY}(?:,\s+{_KEY})*)")
 _GAP = re.compile(r"\{[^{}]*\}")
@@ -37,8 +37,13 @@ def bullets(section: str) -> list[str]:
 
 def stated(bullet: str) -> Stated:
     """Return the claim that a bullet states."""
+    return Stated(key_of(bullet), plain(_KEYED.sub("", bullet, count=1)))
+
+
+def key_of(bullet: str) -> str:
+    """Return the key that a bullet begins with, or nothing."""
     keyed = _KEYED.match(bullet)
-    return Stated(keyed[1], plain(bullet[keyed.end() :])) if keyed else Stated("", plain(bullet))
+    return keyed[1] if keyed else ""
 
 
 def claims_of(lesson: str) -> list[Stated]:

@@ -15,6 +15,7 @@ from tuilab import events
 from tuilab.curves import add_logged
 from tuilab.events import Unknown
 from tuilab.journal import Corrupt, Gap, Item
+from tuilab.judgement import is_against
 from tuilab.series import Series
 
 FINAL_STATES = frozenset({"succeeded", "failed", "stopped", "killed", "unkillable"})
@@ -42,6 +43,12 @@ class Claim:
     verdict: events.VerdictReached | None = None
     declared_by: str = ""  # the writer that declared it first
     advises: str = ""  # the setting that follows when it is supported
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether the verdict stands against the claim: what exit codes, JUnit and reports go by."""
+        bound = self.declared.bound if self.declared else None
+        return self.verdict is not None and is_against(self.verdict.verdict, bound)
 
 
 @dataclass

@@ -58,7 +58,7 @@ class _Verbs(click.Group):
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
-    epilog="Exit codes: 0 done, 1 a claim was refuted or invalid, 2 usage, 3 the box lacks what is needed, "
+    epilog="Exit codes: 0 done, 1 a verdict stands against its claim, 2 usage, 3 the box lacks what is needed, "
     "4 the scenario failed, 5 the run cannot be recorded, 130 interrupted.",
 )
 @click.version_option(__version__, message="tuilab %(version)s")

@@ -16,23 +16,24 @@ from tuilab.words import evidence
 
 _EXACT = "Holds exactly"
 _GROUPS = (
-    ("Holds on this box, and by how much", "", ("SUPPORTED",)),
-    ("Holds, but by less than is claimed", "The direction is right, the size is not.", ("WEAKER THAN CLAIMED",)),
-    ("Does not hold on this box", "", ("REFUTED", "NO MEANINGFUL DIFFERENCE")),
-    ("Not decided", "Measured, but the measurement does not carry an answer; more repeats or a quieter box may.",
-     ("INCONCLUSIVE", "INVALID", "not judged")),
-    ("Could not be tested here, and why", "", ("NOT TESTABLE HERE",)),
-    (_EXACT, "Counts, values and bytes: the same on every machine that computes rightly.", ("exactly",)),
+    ("Holds on this box, and by how much", "", "holds"),
+    ("Holds, but by less than is claimed", "The direction is right, the size is not.", "holds, but by less"),
+    ("Does not hold on this box", "", "does not hold"),
+    ("A control failed", "What was measured says nothing about these claims, and so nothing for them.", "control failed"),
+    ("Not decided", "Measured, but the measurement carries no answer; more repeats or a quieter box may.", "not decided"),
+    ("Could not be tested here, and why", "", "not testable here"),
+    (_EXACT, "Counts, values and bytes: the same on every machine that computes rightly.", "exactly"),
 )  # fmt: skip
 
 
-_PARTS = (
-    ("holds", "good", ("SUPPORTED",)),
-    ("holds, but by less", "fair", ("WEAKER THAN CLAIMED",)),
-    ("does not hold", "bad", ("REFUTED", "NO MEANINGFUL DIFFERENCE")),
-    ("not decided", "open", ("INCONCLUSIVE", "INVALID", "not judged")),
-    ("not testable here", "none", ("NOT TESTABLE HERE",)),
-)
+_PARTS = {  # how a claim came out, and its colour
+    "holds": "good",
+    "holds, but by less": "fair",
+    "does not hold": "bad",
+    "control failed": "bad",
+    "not decided": "open",
+    "not testable here": "none",
+}
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
     advice = advise(subjects, hosts[0] if hosts else "")
     ran = {subject.summary.run.scenario for subject in subjects if subject.summary.run}
     groups = [
-        Group(name, about, tuple(f for f in findings if _place(f) in kinds), name == _EXACT) for name, about, kinds in _GROUPS
+        Group(name, about, tuple(f for f in findings if _place(f) == place), name == _EXACT) for name, about, place in _GROUPS
     ]
     supported = sum(finding.verdict == "SUPPORTED" for finding in findings)
     newest = max((subject.summary.run.wall_ns for subject in subjects if subject.summary.run), default=0)
@@ -155,8 +156,8 @@ def _parts(findings: Sequence[Finding]) -> list[Part]:
     """Return how many claims came out how, the good ones first."""
     found: list[Part] = []
     left = 0.0
-    for words, kind, verdicts in _PARTS:
-        if count := sum(finding.verdict in verdicts for finding in findings):
+    for words, kind in _PARTS.items():
+        if count := sum(_part(finding) == words for finding in findings):
             width = round(100 * count / len(findings), 3)
             found.append(Part(words, kind, count, left, width))
             left = round(left + width, 3)
@@ -185,8 +186,17 @@ def _findings(subject: Subject, *, has_host: bool) -> list[Finding]:
 
 
 def _place(finding: Finding) -> str:
-    """Return the kind of group that a finding belongs to: what is supported by counting needs nobody's attention."""
-    return "exactly" if finding.verdict == "SUPPORTED" and not finding.details else finding.verdict
+    """Return the group that a finding belongs to: what is supported by counting needs nobody's attention."""
+    return "exactly" if finding.verdict == "SUPPORTED" and not finding.details else _part(finding)
+
+
+def _part(finding: Finding) -> str:
+    """Return how a claim came out, in words."""
+    if finding.verdict == "INVALID":
+        return "control failed"
+    if finding.verdict == "not judged":
+        return "not decided"
+    return next(words for words, kind in _PARTS.items() if kind == finding.kind)
 
 
 def _finding(subject: Subject, name: str, row: ClaimRow) -> Finding:

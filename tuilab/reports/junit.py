@@ -1,4 +1,4 @@
-"""Claims as test cases, for whatever shows JUnit's XML: a refuted or invalid claim is a failure, as in the exit code."""
+"""Claims as test cases, for whatever shows JUnit's XML: a failure is a verdict against its claim, as in the exit code."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,6 @@ from tuilab.text import show, show_lines
 from tuilab.words import evidence
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_FAILURES = ("REFUTED", "INVALID")
 _SKIPPED = ("NOT TESTABLE HERE", "INCONCLUSIVE", "not judged")
 
 
@@ -39,7 +38,7 @@ def _put_case(suite: xml.Element, subject: Subject, claim: Claim) -> None:
     verdict = claim.verdict.verdict if claim.verdict else "not judged"
     case = _case(suite, subject, claim.text)
     told = _safe(f"{verdict}: {evidence(claim)}")
-    if verdict in _FAILURES:
+    if claim.is_contradicted:
         xml.SubElement(case, "failure", type=verdict, message=told)
     elif verdict in _SKIPPED:
         xml.SubElement(case, "skipped", message=told)

@@ -164,6 +164,8 @@ def claim_row(claim: Claim) -> ClaimRow:
     reached, declared = claim.verdict, claim.declared
     verdict = reached.verdict if reached else "not judged"
     mark, kind = look_of(verdict)
+    if verdict == "NO MEANINGFUL DIFFERENCE":
+        kind = "bad" if claim.is_contradicted else "good"
     look = {"verdict": verdict, "mark": mark, "kind": kind}
     if reached is None or declared is None or reached.estimate is None:
         lacks = "this box lacks " if verdict == "NOT TESTABLE HERE" else ""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from textual.content import Content
 
 from tuilab.lesson import blocks
+from tuilab.stated import key_of
 
 _WIDEST = 88  # columns that are pleasant to read
 _SPAN = re.compile(r"`([^`\n]{1,300})`|\*\*([^*\n]{1,300})\*\*|(?<![\w*])\*([^*\s][^*\n]{0,300})\*(?![\w*])")
@@ -37,9 +38,15 @@ def _lay_out_block(kind: str, text: str, width: int, marker: Marker | None) -> I
     sign, after = Content.styled("•" if kind == "bullet" else "▸", "$primary"), Content("")
     if marker and kind == "bullet":
         sign, after = marker(text)
-    yield from hang(sign, inline(text), width)
+    yield from hang(sign, _claim(text) if kind == "bullet" else inline(text), width)
     for line in after.wrap(width - 2) if after else ():
         yield Content("  ") + line
+
+
+def _claim(bullet: str) -> Content:
+    """Return a bullet with its key, which is for those who look for it, in the background."""
+    key = key_of(bullet)
+    return Content.assemble((f"[{key}] ", "$text-muted"), inline(bullet.removeprefix(f"[{key}] "))) if key else inline(bullet)
 
 
 def hang(sign: Content, text: Content, width: int) -> list[Content]:

@@ -1,0 +1,56 @@
+"""What a verdict amounts to is one table: for exit codes, for JUnit and for the report of a box."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.tui.made_up import make_run, started
+from tuilab import events
+from tuilab.errors import ExitCode
+from tuilab.headless import exit_code
+from tuilab.reports import junit
+from tuilab.reports.box import opening_of
+from tuilab.reports.subject import Subject, read_subject
+
+TABLE = [  # verdict, claimed bound; exit code, with --strict; JUnit; heading in the report of a box
+    ("SUPPORTED", 2.0, 0, 0, "system-out", "Holds on this box, and by how much"),
+    ("NOT TESTABLE HERE", 2.0, 0, 0, "skipped", "Could not be tested here, and why"),
+    ("INCONCLUSIVE", 2.0, 0, 1, "skipped", "Not decided"),
+    ("REFUTED", 2.0, 1, 1, "failure", "Does not hold on this box"),
+    ("WEAKER THAN CLAIMED", 2.0, 1, 1, "failure", "Holds, but by less than is claimed"),
+    ("INVALID", 2.0, 1, 1, "failure", "A control failed"),
+    ("NO MEANINGFUL DIFFERENCE", 2.0, 1, 1, "failure", "Does not hold on this box"),
+    ("NO MEANINGFUL DIFFERENCE", 1.0, 0, 0, "system-out", "Holds on this box, and by how much"),
+]
+
+
+def judged(root: Path, verdict: str, bound: float, *more: events.Event) -> Subject:
+    """Return a run whose one claim about a ratio came out so."""
+    declared = events.ClaimDeclared(key="k", text="it is so", over="a", under="b", op="at_least", bound=bound)
+    reached = events.VerdictReached(
+        key="k", text="it is so", verdict=verdict, rule="r", estimate=1.0, low=0.9, high=1.1, units=6, unit="repeats"
+    )
+    return read_subject(make_run(root, started(), declared, *more, reached, events.StateChanged(state="succeeded")))
+
+
+@pytest.mark.parametrize(("verdict", "bound", "code", "strictly", "case", "heading"), TABLE)
+def test_a_verdict_amounts_to_the_same_everywhere(
+    tmp_path: Path, verdict: str, bound: float, code: int, strictly: int, case: str, heading: str
+) -> None:
+    subject = judged(tmp_path, verdict, bound)
+
+    assert exit_code(subject.summary, subject.state) == code
+    assert exit_code(subject.summary, subject.state, is_strict=True) == strictly
+    assert ElementTree.fromstring(junit.render([subject])).find(f".//testcase/{case}") is not None
+    assert [group.heading for group in opening_of([subject]).groups] == [heading]
+
+
+def test_a_box_that_lacks_something_is_told_only_where_nothing_could_be_run(tmp_path: Path) -> None:
+    lacked = events.BoxLacked(needs="a GPU")
+
+    nothing = judged(tmp_path / "nothing", "NOT TESTABLE HERE", 2.0, lacked)
+    something = judged(tmp_path / "something", "SUPPORTED", 2.0, lacked)
+
+    assert exit_code(nothing.summary, nothing.state) == ExitCode.BOX_LACKS
+    assert exit_code(something.summary, something.state) == ExitCode.DONE
