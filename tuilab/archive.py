@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from tuilab import processes
+from tuilab import processes, store
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.files import open_regular
 from tuilab.summary import RunSummary
@@ -31,7 +31,6 @@ _BLOCK = 512
 _CHUNK = 1 << 20
 _RUN = re.compile(r"(?a:[0-9]{8}T[0-9]{9}Z-[\w.+-]{1,60}-[0-9a-f]{6,12})")
 _PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "fault.log", "supervisor.log", "notes.jsonl"})
-_IMPORTED = "imported"  # a file that says so; no archive can bring it, or leave it out
 _FOLDERS = frozenset({"journal", "artifacts"})
 _FILE_TYPES = (tarfile.REGTYPE, tarfile.AREGTYPE)
 _HEADERS = (tarfile.XHDTYPE, tarfile.XGLTYPE)  # what other programs add; nothing in them is needed
@@ -97,11 +96,6 @@ def _names(run_dir: Path) -> Iterator[str]:
 # ---- unpacking
 
 
-def is_imported(run_dir: Path) -> bool:
-    """Say whether a run came out of an archive, which may say what it likes about the box that it ran on."""
-    return os.path.lexists(run_dir / _IMPORTED)
-
-
 def unpack(path: Path, root: Path) -> Unpacked:
     """Put the run in an archive among the runs in `root`; whatever goes wrong, nothing is left of it."""
     try:
@@ -115,7 +109,7 @@ def unpack(path: Path, root: Path) -> Unpacked:
         there = root / found.run_dir.name
         if os.path.lexists(there):
             raise Refused(f"the run {show(there.name)} is here already, in {show(root)}")
-        (found.run_dir / _IMPORTED).touch(0o600)
+        store.mark_imported(found.run_dir)
         os.rename(found.run_dir, there)
         found.run_dir = there
         return found

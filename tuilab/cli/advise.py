@@ -27,12 +27,12 @@ from tuilab.text import plural, show
     ],
 )
 def command(runs: Sequence[str], target: str, root: str | None) -> None:
-    from tuilab import advice, archive
+    from tuilab import advice, store
     from tuilab.cli.report import chosen
     from tuilab.reports.files import read_subjects, write_text
 
     folders = chosen(runs or ["all"], options.root(root))
-    own = [folder for folder in folders if not archive.is_imported(folder)]
+    own = [folder for folder in folders if not store.is_imported(folder)]
     if len(own) < len(folders):
         print(
             f"left out {plural(len(folders) - len(own), 'run')} from archives: nothing here follows from them", file=sys.stderr

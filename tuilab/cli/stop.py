@@ -15,4 +15,4 @@ from tuilab.cli import options
     ],
 )
 def command(run: str, now: bool, root: str | None) -> None:
-    click.echo(launch.stop(store.find(run, options.root(root)), at_once=now))
+    click.echo(launch.stop(store.find_surely(run, [options.root(root)]), at_once=now))
