@@ -250,8 +250,7 @@ def _examine(found: Unpacked) -> None:
         raise Refused(
             f"the archive calls the run {show(found.run_dir.name, 100)}, its record {show(run.run, 100)}: not unpacked"
         )
-    here = processes.identify(os.getpid())
-    if not watch.summary.is_over and (here is None or run.supervisor.host == here.host):
+    if not watch.summary.is_over and processes.is_of_this_box(run.supervisor):
         raise Refused(
             "the archive has a run of this box without an end, whose processes could be taken for others': not unpacked"
         )

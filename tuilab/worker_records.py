@@ -15,13 +15,20 @@ def started(child: Child, arm: ArmOrder | None, *, was_warm: bool) -> events.Wor
     record = events.WorkerStarted(
         writer=child.writer,
         pid=child.pid,
-        start=processes.start_time(child.pid) or 0,
+        start=_start_time(child.pid),
         repeat=child.repeat,
         was_warm=was_warm,
     )
     if arm:
         record.arm, record.env, record.prefix = arm.arm, arm.env, arm.prefix
     return record
+
+
+def _start_time(pid: int) -> int:
+    """Return when a worker started; 0, which no process has, where that is not known: it may have ended already."""
+    with contextlib.suppress(OSError):
+        return processes.start_time(pid) or 0
+    return 0
 
 
 def exited(child: Child, run_dir: Path) -> events.WorkerExited:

@@ -10,7 +10,7 @@ from tuilab.cli import options
     help=__doc__,
     params=[
         click.Argument(["run"], shell_complete=options.complete_run),
-        click.Option(["--now"], is_flag=True, help="At once: no grace for the scenario to save anything."),
+        click.Option(["--now"], is_flag=True, help="At once: no grace for the scenario to save anything, no verdicts."),
         options.ROOT,
     ],
 )
