@@ -71,14 +71,14 @@ def locked(box: Box) -> Finding:
 def files(box: Box) -> Finding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     found = f"{'unlimited' if _is_endless(soft) else soft} open files"
-    most = "unlimited" if _is_endless(hard) else min(hard, 65536)
-    if not _is_endless(soft) and soft < _FEWEST_FILES:
-        return failed(
-            f"{found}: a run fails for want of them, and what it leaves behind cannot be looked at", f"ulimit -n {most}"
-        )
-    if not _is_endless(soft) and soft < _FILES:
-        return warn(f"{found}: every tensor that a DataLoader worker hands over takes one", f"ulimit -n {most}")
-    return passed(found)
+    if _is_endless(soft) or soft >= _FILES:
+        return passed(found)
+    step = f"ulimit -n {'unlimited' if _is_endless(hard) else min(hard, 65536)}"
+    if not _is_endless(hard) and hard < _FILES:
+        step = "docker run --ulimit nofile=65536, LimitNOFILE= of systemd, or nofile in limits.conf"
+    if soft < _FEWEST_FILES:
+        return failed(f"{found}: a run fails, or cannot look at what it leaves behind", step)
+    return warn(f"{found}: every tensor that a DataLoader worker hands over takes one", step)
 
 
 def _is_endless(value: int) -> bool:
