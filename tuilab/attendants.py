@@ -66,10 +66,12 @@ class Attendants:
     def judge(self, *flags: str, is_called_off: Callable[[], bool]) -> int | None:
         """Have the verdicts reached by a process of its own: statistics are slow to load. Returns its exit code.
 
-        Whoever is in a hurry does not wait for it: it is not asked, or ended, as soon as `is_called_off` says so.
+        Whoever is in a hurry does not wait for it: it is ended as soon as `is_called_off` says so. With flags it only takes a
+        look, and the verdicts are still to come.
         """
         if is_called_off():
-            self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {_CALLED_OFF}"))
+            if not flags:
+                self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {_CALLED_OFF}"))
             return None
         try:
             child = spawn_judge(self._run_dir, *flags)
@@ -82,6 +84,6 @@ class Attendants:
             if is_called_off() and not child.reason:
                 child.kill(_CALLED_OFF)
             self._crew.turn(0.1)
-        if child.code not in (0, orders.UNDECIDED):
+        if child.code not in (0, orders.UNDECIDED) and not (flags and child.reason == _CALLED_OFF):
             self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {child.how_it_ended()}"))
         return child.code

@@ -18,7 +18,6 @@ from tests.faults.oracle import (
     child_of,
     fabricate,
     is_well,
-    latest,
     look,
     reach_stage,
     run_started,
@@ -203,9 +202,10 @@ for number in range(20):
 EVENTS = "from tuilab import events"
 
 
-def reach_judge(run_dir: Path) -> None:
+def reach_judge(run_dir: Path, *but: tuple[int, int]) -> tuple[int, int]:
+    """Wait for a judge, but for those that were there before, and return its pid and start time."""
     supervisor, _ = supervisor_of(run_dir)
-    until(lambda: next(child_of(supervisor, "tuilab.judge"), None))
+    return until(lambda: next((found for found in child_of(supervisor, "tuilab.judge") if found not in but), None)) or (0, 0)
 
 
 @pytest.mark.usefixtures("hanging_judge")
@@ -232,10 +232,12 @@ def test_a_stop_at_once_asks_no_judge(site: Site) -> None:
 def test_a_stop_in_order_does_not_wait_for_a_look_between_repeats(site: Site) -> None:
     """The verdicts at the end it does wait for, until it is told to stop at once."""
     run_dir = site.detach(write_scenario(site.folder, TIMED, EVENTS), "--budget", "1h")
-    reach_judge(run_dir)
+    looking = reach_judge(run_dir)
 
     site.run("stop", "last")
-    until(lambda: look(run_dir).summary.unavailable.get("verdicts") == NOT_WAITED_FOR)
+    reach_judge(run_dir, looking)
+    before = look(run_dir).summary.unavailable
     site.run("stop", "last", "--now")
 
-    check(site, latest(site), "stopped")
+    assert "verdicts" not in before
+    assert check(site, run_dir).summary.unavailable["verdicts"] == NOT_WAITED_FOR
