@@ -2,11 +2,14 @@
 
 import gzip
 import io
+import json
 import os
 import random
+import re
 import shutil
+import subprocess
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -14,11 +17,14 @@ from zlib import crc32
 
 import pytest
 
-from tests.engine import newest, write_scenario
-from tuilab import archive
+from tests.engine import look, newest, write_scenario
+from tuilab import archive, checks, ledger, processes
 from tuilab.archive import Refused, left_out, pack, unpack
+from tuilab.checks import lab as lab_checks
 from tuilab.errors import TuilabError
 from tuilab.integrity import examine
+from tuilab.tui import past
+from tuilab.tui.going_on import GoingOn
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 JOURNAL = Path(__file__).parent / "journals" / "tour"
@@ -163,6 +169,83 @@ def test_a_run_that_claims_to_go_on_here_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="a run of this box without an end"):
         unpack(tmp_path / "here.tgz", tmp_path / "runs")
     assert unpack(tmp_path / "elsewhere.tgz", tmp_path / "runs").run_dir.name == RUN
+
+
+@pytest.fixture
+def unfinished(root: Path, tmp_path: Path) -> Path:
+    """A run of another box that was packed while it went on, and unpacked here."""
+    pack(make_run(tmp_path / "there", is_over=False, host="elsewhere"), tmp_path / "run.tgz")
+    return unpack(tmp_path / "run.tgz", root).run_dir
+
+
+@pytest.fixture
+def namesake() -> Iterator["subprocess.Popen[bytes]"]:
+    """A process of another run of that name: the run on the box where it went on, were it this one."""
+    process = subprocess.Popen(["sleep", "600"], env={**os.environ, processes.MARK: RUN})
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(tuilab: Tuilab, unfinished: Path) -> None:
+    """Nobody here writes to it: every view says so, and none waits for its end."""
+    listed = json.loads(tuilab("runs", "--json").stdout)["runs"]
+    attached = tuilab("attach", "last", "--headless", "--quiet", "--json")
+    reported = tuilab("report", "last", "-o", "-", "--as", "md")
+    exported = tuilab("export", "last", "-o", str(unfinished.parent / "again.tgz"))
+    watch = look(unfinished)
+
+    assert [run["state"] for run in listed] == ["lost"]
+    assert (attached.returncode, json.loads(attached.stdout)["runs"][0]["state"]) == (4, "lost")
+    assert "The run is lost" in reported.stdout
+    assert (exported.returncode, exported.stderr) == (0, "")
+    assert watch.state() == ledger.read(unfinished).state == past.look(unfinished).state == "lost"
+    assert GoingOn(unfinished.parent).look() == []
+    assert "there is no record of its end: it is lost" in examine(unfinished).wrong
+
+
+def test_to_stop_a_run_from_an_archive_is_one_sentence_and_ends_nothing(
+    tuilab: Tuilab, unfinished: Path, namesake: "subprocess.Popen[bytes]"
+) -> None:
+    done = tuilab("stop", "last")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "abc123 came out of an archive: nothing of it runs here that could be stopped; delete it: tuilab rm abc123\n"
+    )
+    assert namesake.poll() is None
+
+
+@pytest.mark.parametrize("words", [["last"], ["--keep", "0", "--yes"]], ids=["by name", "with all"])
+def test_a_run_from_an_archive_can_always_be_deleted(
+    tuilab: Tuilab, unfinished: Path, namesake: "subprocess.Popen[bytes]", words: list[str]
+) -> None:
+    done = tuilab("rm", *words)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not unfinished.exists() and namesake.poll() is None
+
+
+def test_a_run_from_an_archive_left_no_process_behind(
+    unfinished: Path, namesake: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(unfinished.parent))
+
+    assert checks.answer(lab_checks.orphans, checks.Box()).found == "no run was lost"
+
+
+def test_a_run_of_this_boot_without_an_end_is_refused_under_whatever_name_it_ran(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "one", is_over=False, host="renamed")
+    me = processes.identify(os.getpid())
+    assert me is not None
+    stream = run_dir / "journal" / "supervisor.jsonl"
+    bodies = [line.partition(" ")[2] for line in stream.read_text().splitlines()]
+    bodies[0] = re.sub('"boot":"[^"]*"', f'"boot":"{me.boot}"', bodies[0])
+    stream.write_text("".join(f"{crc32(body.encode()):08x} {body}\n" for body in bodies))
+    pack(run_dir, tmp_path / "run.tgz")
+
+    with pytest.raises(Refused, match="a run of this box without an end"):
+        unpack(tmp_path / "run.tgz", tmp_path / "runs")
 
 
 def test_a_run_under_another_name_is_refused(tmp_path: Path) -> None:

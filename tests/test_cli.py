@@ -10,13 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import click
 import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import newest, start, until, write_scenario
+from tuilab import cli
 from tuilab.cli import VERBS
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
+
+JOURNAL = Path(__file__).parent / "journals" / "tour"
+RUN = "20270115T080000000Z-tour-abc123"
 
 PARAMS = '''"""A scenario with parameters.
 
@@ -243,6 +248,67 @@ def test_a_run_that_does_not_exist_is_one_sentence(tuilab: Tuilab, verb: str) ->
 
     assert done.returncode == 2
     assert "there are no runs in" in done.stderr
+
+
+def takes_a_run(verb: str) -> bool:
+    """Say whether a verb has an argument that is a run, as all call it."""
+    command = cli.tuilab.get_command(click.Context(cli.tuilab), verb)
+    assert command is not None
+    return any(isinstance(param, click.Argument) and param.name in ("run", "runs") for param in command.params)
+
+
+BY_RUN = [verb for verb in VERBS if takes_a_run(verb)]
+MORE_WORDS = {"compare": ["last"], "report": ["-o", "-"]}
+
+
+def test_these_verbs_take_a_run() -> None:
+    assert {"attach", "replay", "stop", "rm", "report", "compare", "note", "export", "verify", "advise"} <= set(BY_RUN)
+
+
+@pytest.mark.parametrize("reference", ["", " "], ids=["nothing", "a blank"])
+@pytest.mark.parametrize("verb", BY_RUN)
+def test_an_empty_reference_names_no_run(tuilab: Tuilab, root: Path, verb: str, reference: str) -> None:
+    """`tuilab rm "$ID"` without an ID is no request to delete whatever there is."""
+    run_dir = root / RUN
+    shutil.copytree(JOURNAL, run_dir)
+    before = sorted(run_dir.rglob("*"))
+
+    done = tuilab(verb, reference, *MORE_WORDS.get(verb, []), cwd=root)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tuilab: the name of a run is empty; name one")
+    assert sorted(run_dir.rglob("*")) == before and os.listdir(root) == [RUN]
+
+
+@pytest.mark.parametrize("words", [("rm", "last", "--root", ""), ("--root", "", "rm", "last"), ("rm", "--root", " ", "last")])
+def test_an_empty_folder_of_runs_is_not_the_usual_one(tuilab: Tuilab, root: Path, words: tuple[str, ...]) -> None:
+    shutil.copytree(JOURNAL, root / RUN)
+
+    done = tuilab(*words)
+
+    assert done.returncode == 2 and "--root" in done.stderr
+    assert os.listdir(root) == [RUN]
+
+
+@pytest.mark.parametrize("verb", ["rm", "stop"])
+@pytest.mark.parametrize("reference", ["2", "abc", "20"])
+def test_what_cannot_be_taken_back_wants_more_than_a_few_characters(
+    tuilab: Tuilab, root: Path, verb: str, reference: str
+) -> None:
+    shutil.copytree(JOURNAL, root / RUN)
+
+    done = tuilab(verb, reference)
+
+    assert done.returncode == 2
+    assert f"too short to be sure that {RUN} is meant; give 4 characters or more" in done.stderr
+    assert os.listdir(root) == [RUN]
+
+
+@pytest.mark.parametrize("reference", ["abc1", "2027", RUN, "last", "last~0"])
+def test_four_characters_are_enough_to_delete_the_only_run_they_fit(tuilab: Tuilab, root: Path, reference: str) -> None:
+    shutil.copytree(JOURNAL, root / RUN)
+
+    assert tuilab("rm", reference).stdout == f"deleted {RUN}\n"
 
 
 def test_a_run_can_be_listed_verified_and_deleted(tuilab: Tuilab, root: Path, form: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import write_scenario
-from tuilab.checks import Box, answer, gpus, lab, libraries, memory, processor, session, storage, torch_worker
+from tuilab.checks import Box, answer, gpus, lab, libraries, memory, processor, session, stopping, storage, torch_worker
 from tuilab.checks.asking import GROUPS, ask_group, checks_of
 from tuilab.cli.doctor import exit_code, render
 from tuilab.glyphs import Style
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tests.fakes.nvml import FakeNvml
 
 pytest_plugins = ["tests.fakes.nvml"]
+NO_PIDFD = str(Path(__file__).with_name("fakes") / "no_pidfd.py")
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
 QUOTA = {
@@ -136,6 +137,48 @@ def test_logind_that_ends_runs_at_logout_is_told(tmp_path: Path, files: dict[str
     (tmp_path / "run/systemd/system").mkdir(parents=True)
 
     assert answer(session.logout, make(tmp_path, files)).status == status
+
+
+def test_a_box_on_which_a_run_can_be_stopped_with_care_passes() -> None:
+    assert {name: answer(check, Box()).status for name, check in stopping.CHECKS.items()} == {
+        "stopping.pidfd": "pass",
+        "stopping.children": "pass",
+    }
+
+
+def test_a_box_without_pidfds_is_told() -> None:
+    asked = [sys.executable, "-m", "tuilab.checks.asking", "stopping"]
+
+    told = subprocess.run([sys.executable, NO_PIDFD, *asked], capture_output=True, text=True).stdout
+
+    (found,) = (line for line in map(json.loads, filter(None, told.split("\n"))) if line["id"] == "stopping.pidfd")
+    assert (found["status"], found["next_step"][:10]) == ("warn", "Linux 5.3,")
+    assert found["found"].startswith("processes cannot be held (Function not implemented)")
+
+
+def test_a_kernel_that_lists_no_children_is_told(tmp_path: Path) -> None:
+    finding = answer(stopping.children, make(tmp_path, {"proc/thread-self/stat": "1 (python) R 0"}))
+
+    assert finding.status == "warn" and finding.found.startswith("/proc lists no children (No such file or directory)")
+    assert answer(stopping.children, make(tmp_path, {"proc/thread-self/children": "12 13 "})).status == "pass"
+    assert answer(stopping.children, Box(tmp_path / "bare")).status == "n/a"
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "told"),
+    [
+        (20, 5000, "fail: ulimit -n 5000"),
+        (1024, 5000, "warn: ulimit -n 5000"),
+        (20, 20, "fail: docker run --ulimit nofile=65536, LimitNOFILE= of systemd, or nofile in limits.conf"),
+    ],
+)
+def test_few_descriptors_are_told_with_what_raises_the_limit(soft: int, hard: int, told: str) -> None:
+    ask = "from tuilab.checks import Box, memory; found = memory.files(Box()); print(f'{found.status}: {found.next_step}')"
+    limit = f'ulimit -S -n {soft} && ulimit -H -n {hard} && exec "$@"'
+
+    done = subprocess.run(["bash", "-c", limit, "-", sys.executable, "-c", ask], capture_output=True, text=True)
+
+    assert done.stdout == told + "\n"
 
 
 def test_a_folder_of_runs_on_a_network_file_system_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Which settings follow from what was measured on a box: only those whose claim was SUPPORTED, each with that claim."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from tuilab import commands
@@ -37,12 +37,12 @@ class Advice:
     elsewhere: list[Subject] = field(default_factory=list)  # runs of another box
 
 
-def advise(subjects: Sequence[Subject], host: str) -> Advice:
-    """Return what follows from the runs that were made on a box."""
+def advise(subjects: Sequence[Subject], host: str, other_names: Set[str] = frozenset()) -> Advice:
+    """Return what follows from the runs that were made on a box, under its name or others that it had."""
     advice = Advice(host)
     supported: dict[str, list[Advised]] = {}
     for subject in subjects:
-        if host_of(subject) != host:
+        if host_of(subject) not in {host, *other_names}:
             advice.elsewhere.append(subject)
             continue
         for one in _advised(subject):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from tuilab import processes
+from tuilab import processes, store
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.files import open_regular
 from tuilab.summary import RunSummary
@@ -33,7 +33,6 @@ _CHUNK = 1 << 20
 _RUN = re.compile(r"(?a:[0-9]{8}T[0-9]{9}Z-[\w.+-]{1,60}-[0-9a-f]{6,12})")
 _PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "supervisor.log", "notes.jsonl"})
 _FAULT = re.compile(r"(?a:fault-worker-\d{1,9}(?:-rank-\d{1,9})?\.log)")  # of a worker that crashed
-_IMPORTED = "imported"  # a file that says so; no archive can bring it, or leave it out
 _FOLDERS = frozenset({"journal", "artifacts"})
 _FILE_TYPES = (tarfile.REGTYPE, tarfile.AREGTYPE)
 _HEADERS = (tarfile.XHDTYPE, tarfile.XGLTYPE)  # what other programs add; nothing in them is needed
@@ -97,7 +96,7 @@ def _names(run_dir: Path) -> Iterator[str]:
 def left_out(run_dir: Path) -> list[str]:
     """Return what is in the folder of a run and in no archive of it: what is no plain file, or has a name that no run has."""
     found = [one for folder in ("", *sorted(_FOLDERS)) for one in _entries(run_dir, folder)]
-    kept = {_IMPORTED, *(name for name in _FOLDERS if not (run_dir / name).is_symlink())}
+    kept = {store.IMPORTED, *(name for name in _FOLDERS if not (run_dir / name).is_symlink())}
     return [name for name, is_file in found if name not in kept and not (is_file and _is_of_a_run(name))]
 
 
@@ -116,11 +115,6 @@ def _entries(run_dir: Path, folder: str) -> list[tuple[str, bool]]:
 # ---- unpacking
 
 
-def is_imported(run_dir: Path) -> bool:
-    """Say whether a run came out of an archive, which may say what it likes about the box that it ran on."""
-    return os.path.lexists(run_dir / _IMPORTED)
-
-
 def unpack(path: Path, root: Path) -> Unpacked:
     """Put the run in an archive among the runs in `root`; whatever goes wrong, nothing is left of it."""
     try:
@@ -134,7 +128,7 @@ def unpack(path: Path, root: Path) -> Unpacked:
         there = root / found.run_dir.name
         if os.path.lexists(there):
             raise Refused(f"the run {show(there.name)} is here already, in {show(root)}")
-        (found.run_dir / _IMPORTED).touch(0o600)
+        store.mark_imported(found.run_dir)
         os.rename(found.run_dir, there)
         found.run_dir = there
         return found
@@ -277,8 +271,7 @@ def _examine(found: Unpacked) -> None:
         raise Refused(
             f"the archive calls the run {show(found.run_dir.name, 100)}, its record {show(run.run, 100)}: not unpacked"
         )
-    here = processes.identify(os.getpid())
-    if not watch.summary.is_over and (here is None or run.supervisor.host == here.host):
+    if not watch.summary.is_over and processes.is_of_this_box(run.supervisor):
         raise Refused(
             "the archive has a run of this box without an end, whose processes could be taken for others': not unpacked"
         )

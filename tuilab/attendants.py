@@ -1,6 +1,7 @@
 """The attendants of a run: the sampler, which is started again when it dies, and the judge, which is asked when it is time."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tuilab import events, orders
@@ -12,6 +13,7 @@ SAMPLER_SILENCE_S = 10.0
 SAMPLER_STARTS = 4  # the first and three more
 JUDGE_PATIENCE_S = 60.0
 _DISMISSED = "dismissed"
+_CALLED_OFF = "not waited for, because the run was stopped"
 
 
 class Attendants:
@@ -61,8 +63,16 @@ class Attendants:
             while self._sampler:
                 self._crew.turn(0.1)
 
-    def judge(self, *flags: str) -> int | None:
-        """Have the verdicts reached by a process of its own: statistics are slow to load. Returns its exit code."""
+    def judge(self, *flags: str, is_called_off: Callable[[], bool]) -> int | None:
+        """Have the verdicts reached by a process of its own: statistics are slow to load. Returns its exit code.
+
+        Whoever is in a hurry does not wait for it: it is ended as soon as `is_called_off` says so. With flags it only takes a
+        look, and the verdicts are still to come.
+        """
+        if is_called_off():
+            if not flags:
+                self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {_CALLED_OFF}"))
+            return None
         try:
             child = spawn_judge(self._run_dir, *flags)
         except OSError as problem:
@@ -71,7 +81,9 @@ class Attendants:
         child.deadline = child.started + JUDGE_PATIENCE_S
         self._crew.add(child)
         while not child.is_over:
+            if is_called_off() and not child.reason:
+                child.kill(_CALLED_OFF)
             self._crew.turn(0.1)
-        if child.code not in (0, orders.UNDECIDED):
+        if child.code not in (0, orders.UNDECIDED) and not (flags and child.reason == _CALLED_OFF):
             self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {child.how_it_ended()}"))
         return child.code

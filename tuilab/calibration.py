@@ -2,13 +2,12 @@
 
 import json
 import os
-import socket
 import time
 from contextlib import suppress
 from statistics import median
 from typing import Any
 
-from tuilab import events, places
+from tuilab import events, places, processes
 from tuilab.evidence import Evidence, gather
 from tuilab.files import read_regular
 from tuilab.judgement import Verdict
@@ -34,7 +33,7 @@ def assess(summary: RunSummary) -> dict[str, Any]:
 def save(assessment: dict[str, Any]) -> None:
     """Keep the assessment of this box; a folder shared by several boxes has one each."""
     known = _read()
-    known[socket.gethostname()] = {"wall_s": time.time(), **assessment}
+    known[processes.host_name()] = {"wall_s": time.time(), **assessment}
     path = places.calibration_file()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
@@ -45,7 +44,7 @@ def save(assessment: dict[str, Any]) -> None:
 
 def load() -> dict[str, Any]:
     """Return the last assessment of this box; empty when it was never calibrated."""
-    found = _read().get(socket.gethostname())
+    found = _read().get(processes.host_name())
     return found if isinstance(found, dict) else {}
 
 

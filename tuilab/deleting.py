@@ -15,7 +15,7 @@ def why_not(run_dir: Path, entry: Entry) -> str:
         return f"{name} is {entry.state}; stop it first: tuilab stop {name}"
     if entry.state == "unreadable":
         return f"{name} stays, because whether it goes on is not known: {show(entry.reason)}"
-    if entry.state == "lost" and processes.marked(entry.run):
+    if entry.state == "lost" and not store.is_imported(run_dir) and processes.marked(entry.run):
         return f"{name} is lost, and processes of it are left; end them first: tuilab stop {name}"
     return ""
 

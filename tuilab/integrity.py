@@ -10,11 +10,10 @@ from tuilab import events
 from tuilab.files import open_regular
 from tuilab.journal import Corrupt, Gap
 from tuilab.judgement import RULE
-from tuilab.processes import presence
 from tuilab.summary import RunSummary
 from tuilab.text import plural, show
 from tuilab.verdict import judge
-from tuilab.watch import Watch
+from tuilab.watch import Watch, presence
 
 
 @dataclass
@@ -64,7 +63,7 @@ def _examine_journal(run_dir: Path, findings: Findings) -> RunSummary:
 def _examine_ends(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
     if summary.run is None:
         findings.wrong.append("there is no record of its start")
-    if not summary.is_over and (summary.run is None or presence(summary.run.supervisor) == "dead"):
+    if not summary.is_over and presence(run_dir, summary) == "dead":
         findings.wrong.append("there is no record of its end: it is lost")
     if summary.run is not None and _digest(run_dir / "scenario.py") != summary.run.source_sha256:
         findings.wrong.append("scenario.py is not the source that ran")

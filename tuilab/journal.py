@@ -82,7 +82,12 @@ class Writer:
     def sync_all(self) -> bool:
         """Ask the disk to keep all streams of the run: who wrote them may have been killed before asking."""
         is_kept = True
-        for path in self._path.parent.glob("*.jsonl"):
+        try:
+            streams = list(self._path.parent.glob("*.jsonl"))
+        except OSError as problem:
+            self.trouble = self.trouble or f"the streams could not be asked for: {problem.strerror}"
+            return False
+        for path in streams:
             with suppress(OSError), open(open_regular(path), "rb") as stream:
                 is_kept = self._sync(stream.fileno()) and is_kept
         return is_kept

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuilab import orders, processes, store
 from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
-from tuilab.events import Scalar
+from tuilab.events import Identity, Scalar
 from tuilab.orders import Receipt, RunOrder
 from tuilab.params import check_values, quick_values
 from tuilab.scenario import REPEATS, Param, Scenario
@@ -170,16 +170,28 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
     name = store.short_id(run_dir.name)
     if watch.summary.is_over:
         return f"{name} is over already: {state}"
+    if store.is_imported(run_dir):
+        return f"{name} came out of an archive: nothing of it runs here that could be stopped; delete it: tuilab rm {name}"
     if watch.summary.run is None or state == "lost":
         return _end_orphans(run_dir.name)
     supervisor = watch.summary.run.supervisor
     if watch.supervisor_presence == "elsewhere":
         raise UsageError(f"{name} runs on {show(supervisor.host)}; stop it there")
-    number = signal.SIGINT if at_once else signal.SIGTERM
-    if not processes.send(supervisor.pid, supervisor.start, number):
-        raise UsageError(f"{name} could not be asked to stop: its supervisor is gone or belongs to another user")
-    processes.send(supervisor.pid, supervisor.start, signal.SIGCONT)  # a suspended one could not hear it
+    _signal(name, supervisor, signal.SIGINT if at_once else signal.SIGTERM)
     return f"asked {name} to stop{' at once' if at_once else ''}"
+
+
+def _signal(name: str, supervisor: Identity, number: int) -> None:
+    try:
+        is_heard = processes.send(supervisor.pid, supervisor.start, number)
+        processes.send(supervisor.pid, supervisor.start, signal.SIGCONT)  # a suspended one could not hear it
+    except PermissionError as problem:
+        raise UsageError(f"{name} could not be asked to stop: it belongs to another user, who can stop it") from problem
+    except OSError as problem:
+        why = problem.strerror or str(problem)
+        raise UsageError(f"{name} could not be asked to stop: its supervisor cannot be looked at ({why})") from problem
+    if not is_heard:
+        raise UsageError(f"{name} could not be asked to stop: its supervisor has just ended; tuilab runs shows how")
 
 
 def _end_orphans(run: str) -> str:

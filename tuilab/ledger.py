@@ -13,13 +13,14 @@ from pathlib import Path
 
 import msgspec
 
-from tuilab import filetree, processes
+from tuilab import filetree
 from tuilab.errors import TuilabError
 from tuilab.events import FORMAT, RunStarted, Scalar, Unknown
 from tuilab.files import read_regular
 from tuilab.journal import Reader
 from tuilab.store import list_runs
 from tuilab.summary import RunSummary, fold
+from tuilab.watch import presence
 
 RUNNING = frozenset({"starting", "running", "stopping"})
 _FILE = ".ledger.json"
@@ -90,7 +91,7 @@ def read(run_dir: Path) -> Entry:
 def look(run_dir: Path) -> tuple[RunSummary, str]:
     """Return what the short streams of a run tell, and its state; OSError or TuilabError when they cannot be read."""
     summary = _read_short_streams(run_dir)
-    if summary.is_over or not _is_abandoned(summary, run_dir.name):
+    if summary.is_over or not _is_abandoned(summary, run_dir):
         return summary, summary.state
     summary = _read_short_streams(run_dir)  # it may have written its last words before it went
     return summary, summary.state if summary.is_over else "lost"
@@ -203,11 +204,11 @@ def _is_newer(item: object) -> bool:
     return isinstance(item, RunStarted) and item.format > FORMAT
 
 
-def _is_abandoned(summary: RunSummary, run: str) -> bool:
+def _is_abandoned(summary: RunSummary, run_dir: Path) -> bool:
     """Say whether nobody is left who could end a run."""
     if summary.run is not None:
-        return processes.presence(summary.run.supervisor) == "dead"
-    started = started_s(run)
+        return presence(run_dir, summary) == "dead"
+    started = started_s(run_dir.name)
     return started is None or abs(time.time() - started) > NEWBORN_S
 
 

@@ -1,15 +1,22 @@
 """Which processes belong to a run, whether they live, and how they are ended without hurting an innocent one.
 
-A pid alone is never trusted: it is used again. A process is known by host, boot, pid namespace, pid and start time, and a
-signal goes through a pidfd that was opened before the start time was compared.
+A pid alone is never trusted: it is used again. A process is known by boot, pid namespace, pid and start time, and a signal goes
+through a pidfd that was opened before the start time was compared, where the system has that. Only what is known to be gone is
+taken for gone: a system that does not answer (no descriptor left, a sandbox) raises OSError.
+
+Below a supervisor more is certain. It is a subreaper, so every orphan of the run becomes its child, and nobody else can reap a
+child of its own: until it does, the pid stays with that child, alive or not, and a plain kill hits no other process. So it can
+end all of a run without asking /proc anything: what it kills hands its children up to it, until none is left.
 """
 
 import contextlib
 import ctypes
+import functools
 import os
 import signal
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
@@ -19,6 +26,9 @@ from tuilab.events import Identity
 MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
 SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run: there is room for the name of any
 
+Presence = Literal["alive", "dead", "elsewhere", "unknown"]
+
+_GONE = (FileNotFoundError, ProcessLookupError)  # how /proc answers about a process that has ended, before and while it is read
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -26,11 +36,16 @@ _PR_SET_CHILD_SUBREAPER = 36
 def identify(pid: int) -> Identity | None:
     """Return who `pid` is now; None when there is no such process."""
     start = start_time(pid)
-    return None if start is None else Identity(socket.gethostname(), _boot_id(), pid, start, _pid_namespace())
+    return None if start is None else Identity(host_name(), _boot_id(), pid, start, _pid_namespace())
+
+
+def host_name() -> str:
+    """Return the name of this box as a record can hold it; it may be any bytes, and may be another one tomorrow."""
+    return os.fsencode(socket.gethostname()).decode(errors="replace")
 
 
 def start_time(pid: int) -> int | None:
-    """Return when `pid` started, in clock ticks after boot; None when it is gone or a zombie.
+    """Return when `pid` started, in clock ticks after boot; None when it is gone or a zombie; OSError when /proc does not tell.
 
     A process whose first thread has ended looks like a zombie, but has other threads.
     """
@@ -40,46 +55,90 @@ def start_time(pid: int) -> int | None:
     return int(fields[19])
 
 
-def presence(identity: Identity) -> Literal["alive", "dead", "elsewhere"]:
-    """Say whether a recorded process lives; one of another host or pid namespace cannot be seen from here."""
-    if identity.host != socket.gethostname():
-        return "elsewhere"
-    if identity.boot != _boot_id():
-        return "dead"
-    if identity.pid_namespace != _pid_namespace():
-        return "elsewhere"
-    return "alive" if start_time(identity.pid) == identity.start else "dead"
+def presence(identity: Identity) -> Presence:
+    """Say whether a recorded process lives; one of another host or pid namespace cannot be seen from here.
+
+    The name of the host is asked last: it changes while a run goes on, and the boot does not.
+    """
+    try:
+        if identity.boot != _boot_id():
+            return "dead" if identity.host == host_name() else "elsewhere"
+        if identity.pid_namespace != _pid_namespace():
+            return "elsewhere"
+        return "alive" if start_time(identity.pid) == identity.start else "dead"
+    except OSError:
+        return "unknown"
+
+
+def is_of_this_box(identity: Identity) -> bool:
+    """Say whether a recorded process ran here, under whatever name this box had then."""
+    return identity.boot == _boot_id() or identity.host == host_name()
 
 
 def send(pid: int, start: int, number: int) -> bool:
-    """Signal the process that had `pid` and started at `start`; return False when it is gone."""
-    try:
+    """Signal the process that had `pid` and started at `start`; return False when it is gone, OSError when it cannot be done.
+
+    Where there is no pidfd (an old kernel, a sandbox, no descriptor left) the pid is signalled right after the start time was
+    compared: for it to be another process by then, every other pid must have been used in that moment.
+    """
+    handle = None
+    with contextlib.suppress(OSError, OverflowError):
         handle = os.pidfd_open(pid)
-    except OSError:
-        return False
     try:
         if start_time(pid) != start:
             return False
-        signal.pidfd_send_signal(handle, number)
-    except OSError:
+        if handle is None or not _send_through(handle, number):
+            os.kill(pid, number)
+    except ProcessLookupError:
         return False
     finally:
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
+    return True
+
+
+def _send_through(handle: int, number: int) -> bool:
+    """Signal through a pidfd; return False where that is not allowed here, for a plain kill to find out why."""
+    try:
+        signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        raise
+    except OSError:
+        return False
     return True
 
 
 def descendants(pid: int, spare: Iterable[int] = ()) -> list[int]:
     """Return every process below `pid`, near ones first, but those in `spare` and below them.
 
-    It is cheap, includes zombies, and may miss one that is just being born.
+    It is cheap, includes zombies, and may miss one that is just being born. OSError when /proc does not tell.
     """
+    try:
+        return _below(pid, spare, _children)
+    except OSError:  # a kernel or a sandbox without the files that list children: every process is asked for its parent
+        return _below(pid, spare, _every_parent().__getitem__)
+
+
+def _below(pid: int, spare: Iterable[int], children_of: Callable[[int], list[int]]) -> list[int]:
     found: list[int] = []
     queue = [pid]
     while queue:
-        children = [child for child in _children(queue.pop()) if child not in spare]
+        children = [child for child in children_of(queue.pop()) if child not in spare]
         found += children
         queue += children
     return found
+
+
+def living(spare: Iterable[int] = ()) -> list[int]:
+    """Return what lives below this process (a subreaper), but for `spare` and below; nothing means that there is nothing.
+
+    Where /proc does not tell, it is this process's own children: when they end, theirs become its own.
+    """
+    spared = set(spare)
+    try:
+        return _living(spared) or _living(spared)  # one walk may miss a child whose parent ends meanwhile
+    except OSError:
+        return [child for child in _own_children() if child not in spared and not _has_ended(child)]
 
 
 def end_descendants(grace_s: float, spare: Iterable[int] = (), tend: Callable[[], bool] = lambda: False) -> list[str]:
@@ -93,17 +152,17 @@ def end_descendants(grace_s: float, spare: Iterable[int] = (), tend: Callable[[]
         deadline = time.monotonic() + patience_s
         signalled: set[int] = set()
         while time.monotonic() < deadline:
-            living = _living(spared) or _living(spared)  # one walk may miss a child whose parent ends meanwhile
-            if not living:
+            left = living(spared)
+            if not left:
                 return []
-            for pid in living:
+            for pid in left:
                 if number == signal.SIGKILL or pid not in signalled:
                     _signal_now(pid, number)
                     signalled.add(pid)
             if tend() and number == signal.SIGTERM:
                 break
             time.sleep(0.02)
-    return [name_of(pid) for pid in _living(spared)]
+    return [name_of(pid) for pid in living(spared)]
 
 
 def marked(run: str) -> list[tuple[int, int]]:
@@ -112,9 +171,10 @@ def marked(run: str) -> list[tuple[int, int]]:
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
-            start = start_time(int(entry.name))
-            if start is not None and mark in _environment(entry):
-                found.append((int(entry.name), start))
+            with contextlib.suppress(PermissionError):  # /proc may hide what belongs to others
+                start = start_time(int(entry.name))
+                if start is not None and mark in _environment(entry):
+                    found.append((int(entry.name), start))
     return found
 
 
@@ -149,8 +209,9 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
                 break
             if first or number == signal.SIGKILL:
                 for pid, start in left:
-                    send(pid, start, number)
-                    send(pid, start, signal.SIGCONT)
+                    with contextlib.suppress(PermissionError):  # it has become another user; its name is returned
+                        send(pid, start, number)
+                        send(pid, start, signal.SIGCONT)
             first = False
             time.sleep(0.02)
         else:
@@ -164,8 +225,10 @@ def name_of(pid: int) -> str:
 
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
+    except _GONE:
         words = ["gone"]
+    except OSError as problem:
+        words = [f"(its name: {problem.strerror})"]
     return f"{pid} {' '.join(words_for_record(words)).strip()[:80]}"
 
 
@@ -180,6 +243,8 @@ def signal_name(number: int) -> str:
 def become_subreaper() -> None:
     """Become the parent of every orphan below: a daemon cannot leave the run."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    with contextlib.suppress(OSError):
+        _list_of_children()
 
 
 def die_with_parent(parent: int) -> None:
@@ -197,37 +262,92 @@ def _living(spared: set[int]) -> list[int]:
     return [pid for pid in descendants(os.getpid(), spared) if start_time(pid) is not None]
 
 
+def _has_ended(child: int) -> bool:
+    """Say whether a child of this process is a zombie, or was reaped."""
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
 def _signal_now(pid: int, number: int) -> None:
-    """Signal a process below us: its pid cannot be used again before we have reaped it, or its own parent has."""
-    start = start_time(pid)
-    if start is not None and send(pid, start, number) and number == signal.SIGTERM:
-        send(pid, start, signal.SIGCONT)  # a stopped process could not act on it
+    """Signal a process below this one; what cannot be signalled stays, and is named in the end."""
+    numbers = (number, signal.SIGCONT) if number == signal.SIGTERM else (number,)  # a stopped process could not act on it
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
+            start = start_time(pid)
+        except OSError:
+            if _has_ended(pid):
+                return  # or no child of this process: only such a pid is known not to be used again
+            for each in numbers:
+                os.kill(pid, each)
+        else:
+            for each in numbers:
+                if start is not None:
+                    send(pid, start, each)
+
+
+@functools.cache
+def _list_of_children() -> int:
+    """Open the kernel's list of the first thread's children for good: it can be read when nothing can be opened any more."""
+    return os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _own_children() -> list[int]:
+    """Return the children of this process, which has one thread; zombies, too."""
+    fd = _list_of_children()
+    os.lseek(fd, 0, os.SEEK_SET)
+    found = b""
+    while more := os.read(fd, 65536):
+        found += more
+    return [int(pid) for pid in found.split()]
 
 
 def _children(pid: int) -> list[int]:
     """Return the children of all threads of a process; plain descriptors, because the sampler asks twice a second."""
     found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                fd = os.open(f"/proc/{pid}/task/{task}/children", os.O_RDONLY | os.O_CLOEXEC)
-                with contextlib.closing(os.fdopen(fd, "rb", buffering=0)) as file:
-                    found += map(int, file.readall().split())
+    for task in _tasks(pid):
+        name = f"/proc/{pid}/task/{task}"
+        try:
+            fd = os.open(f"{name}/children", os.O_RDONLY | os.O_CLOEXEC)
+            with contextlib.closing(os.fdopen(fd, "rb", buffering=0)) as file:
+                found += map(int, file.readall().split())
+        except OSError:
+            if os.path.exists(name):  # then it is not because the thread has ended
+                raise
+    return found
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except _GONE:
+        return []
+
+
+def _every_parent() -> dict[int, list[int]]:
+    """Return the children of every process, as far as /proc shows them."""
+    found = defaultdict(list)
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(PermissionError):
+                if fields := _stat_fields(int(name)):
+                    found[int(fields[1])].append(int(name))
     return found
 
 
 def _stat_fields(pid: int) -> list[str] | None:
-    """Return /proc/PID/stat from the state on; the name before it may hold anything, brackets too."""
+    """Return /proc/PID/stat from the state on; the name before it may hold anything, brackets too. None when it is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
-    except OSError:
+    except _GONE:
         return None
 
 
 def _environment(entry: Path) -> list[bytes]:
     try:
         return (entry / "environ").read_bytes().split(b"\0")
-    except OSError:
+    except (*_GONE, PermissionError):
         return []
 
 

@@ -14,6 +14,8 @@ from tuilab.text import show
 
 _ODD = re.compile(r"(?a:[^\w.+-])")  # what a scenario file may be called, and a run is not
 _LAST = re.compile(r"last(?:~([0-9]{1,6}))?")
+_SURE = 4  # characters: fewer are as easily a slip, or half a variable, as the name of a run
+IMPORTED = "imported"  # a file that says so; no archive can bring it, or leave it out
 
 
 def create(scenario: str, under: Path) -> Path:
@@ -75,6 +77,8 @@ def find(reference: str, under: Path) -> Path:
 
 def find_among(reference: str, roots: Sequence[Path]) -> Path:
     """Return the run that a reference means in several folders of runs."""
+    if not reference.strip():
+        raise UsageError("the name of a run is empty; name one, or say last: tuilab runs shows them")
     runs = newest(roots)
     if not runs:
         where = " and ".join(map(show, roots))
@@ -93,9 +97,32 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
     raise UsageError(f"no run is called {show(reference)}; tuilab runs shows them")
 
 
+def find_surely(reference: str, roots: Sequence[Path]) -> Path:
+    """Return the run that a reference means, for what cannot be taken back: it must be more than a character or two."""
+    found = find_among(reference, roots)
+    if len(reference) < _SURE and reference != found.name:
+        raise UsageError(
+            f"{show(reference)} is too short to be sure that {show(found.name)} is meant; give {_SURE} characters or more"
+        )
+    return found
+
+
 def short_id(run: str) -> str:
     """Return the random end of a run's id: enough to name it."""
     return run.rpartition("-")[2]
+
+
+def mark_imported(run_dir: Path) -> None:
+    """Note that a run came out of an archive."""
+    (run_dir / IMPORTED).touch(0o600)
+
+
+def is_imported(run_dir: Path) -> bool:
+    """Say whether a run came out of an archive, which may say what it likes about the box that it ran on.
+
+    Nothing of this box belongs to it, and nobody writes to it any more.
+    """
+    return os.path.lexists(run_dir / IMPORTED)
 
 
 def remove(run_dir: Path) -> None:

@@ -50,14 +50,15 @@ class Supervisor:
         self._attendants.start_sampler()
         state, reason = self._run_repeats()
         if self.journal.is_in_place():
-            self._attendants.judge()
+            self._attendants.judge(is_called_off=lambda: self._is_hurried)
         self._attendants.end_sampler()
         leftovers = self._end(spare=set())
         for capture in self._outputs.values():
             self.journal.append(capture.report())
         if leftovers:
             state, reason = "unkillable", "could not be ended: " + ", ".join(leftovers)
-        self.journal.sync_all()  # so that a record with an end has lost nothing; a disk that cannot is named by what follows
+        if not self.journal.sync_all():  # so that a record with an end has lost nothing
+            self._doubt_storage()
         self._enter(state, reason)
 
     # ---- workers and arms
@@ -92,7 +93,7 @@ class Supervisor:
         """Return why no further repeat is run, or nothing: the claims are decided at a planned look, or the budget is spent."""
         if repeats >= self.order.repeats:
             return ""
-        if repeats in self.order.looks and self._attendants.judge("--look") == 0:
+        if repeats in self.order.looks and self._attendants.judge("--look", is_called_off=lambda: self._stop is not None) == 0:
             return f"decided after {repeats} repeats"
         spent_s = time.monotonic() - self._began
         if self.order.budget_s and spent_s + longest_s > self.order.budget_s:
@@ -188,8 +189,7 @@ class Supervisor:
 
     def _end_others(self, spare: set[int]) -> list[str]:
         """Write down what a worker left behind and end it, but not `spare`; return the names of those that would not go."""
-        others = processes.descendants(os.getpid(), {*spare, *self._crew.children})
-        left = [pid for pid in others if processes.start_time(pid) is not None]
+        left = processes.living({*spare, *self._crew.children})
         if left and not self._stop:
             names = [processes.name_of(pid) for pid in left[:20]]
             self.journal.append(events.LeftoversEnded(processes=names, count=len(left)))
@@ -209,7 +209,10 @@ class Supervisor:
                 break
             time.sleep(0.25)
         if not self.journal.sync():
-            self.journal.append(events.Unavailable(what="safe storage", reason=self.journal.trouble))
+            self._doubt_storage()
+
+    def _doubt_storage(self) -> None:
+        self.journal.append(events.Unavailable(what="safe storage", reason=self.journal.trouble))
 
 
 def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
@@ -248,7 +251,8 @@ def main() -> None:
         supervisor.run()
     except Exception as problem:
         traceback.print_exc()  # to supervisor.log
-        processes.end_descendants(0)
+        with contextlib.suppress(OSError):  # then they end with this process: the kernel and the sampler see to that
+            processes.end_descendants(0)
         supervisor.journal.append(events.StateChanged(state="failed", reason=f"tuilab's supervisor failed: {problem!r}"))
         raise SystemExit(1) from problem
 

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from tuilab import processes
+from tuilab import processes, store
 from tuilab.errors import UsageError
 from tuilab.events import FORMAT, RunStarted, Unknown
 from tuilab.journal import Follower, Item, Portion
+from tuilab.processes import Presence
 from tuilab.summary import RunSummary, fold_stream
 from tuilab.text import show
 
@@ -46,9 +47,9 @@ class Watch:
         return self.summary.state
 
     @property
-    def supervisor_presence(self) -> str:
-        """Whether the supervisor is alive, dead or elsewhere (another box, whose processes cannot be seen)."""
-        return processes.presence(self.summary.run.supervisor) if self.summary.run else "dead"
+    def supervisor_presence(self) -> Presence:
+        """Whether the supervisor is alive, dead, elsewhere (another box, whose processes cannot be seen) or unknown."""
+        return presence(self.run_dir, self.summary)
 
     @property
     def pending_bytes(self) -> int:
@@ -62,6 +63,13 @@ class Watch:
     def close(self) -> None:
         """Let go of what is open; `refresh` opens it again."""
         self._follower.close()
+
+
+def presence(run_dir: Path, summary: RunSummary) -> Presence:
+    """Say whether the supervisor of a run lives; nobody writes to a run that came out of an archive, wherever it ran."""
+    if summary.run is None or store.is_imported(run_dir):
+        return "dead"
+    return processes.presence(summary.run.supervisor)
 
 
 def _has_newer(items: list[Item]) -> bool:

@@ -17,7 +17,7 @@ def started(child: Child, arm: ArmOrder | None, run: str, *, was_warm: bool) -> 
     record = events.WorkerStarted(
         writer=child.writer,
         pid=child.pid,
-        start=processes.start_time(child.pid) or 0,
+        start=_start_time(child.pid),
         repeat=child.repeat,
         was_warm=was_warm,
     )
@@ -25,6 +25,13 @@ def started(child: Child, arm: ArmOrder | None, run: str, *, was_warm: bool) -> 
         record.arm, record.prefix = arm.arm, words_for_record(arm.prefix)
         record.env = environment_for_record(arm.env, worker_environment(run))
     return record
+
+
+def _start_time(pid: int) -> int:
+    """Return when a worker started; 0, which no process has, where that is not known: it may have ended already."""
+    with contextlib.suppress(OSError):
+        return processes.start_time(pid) or 0
+    return 0
 
 
 def exited(child: Child, run_dir: Path) -> events.WorkerExited:

@@ -21,7 +21,19 @@ from tuilab.checks import Box, Finding, Group, answer, unknown
 from tuilab.text import show
 
 # In this order they are shown; torch, which may have to be waited for, comes last.
-GROUPS = ("terminal", "processor", "memory", "gpus", "software", "libraries", "storage", "session", "lab", "torch_worker")
+GROUPS = (
+    "terminal",
+    "processor",
+    "memory",
+    "gpus",
+    "software",
+    "libraries",
+    "storage",
+    "session",
+    "stopping",
+    "lab",
+    "torch_worker",
+)
 HERE = "terminal"  # which only the process that has it can ask
 ALONE = "processor"  # it measures how many cores there are: nothing else of ours may run meanwhile
 PATIENCE_S = 3.0  # for each question

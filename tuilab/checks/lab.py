@@ -48,7 +48,8 @@ def going_on(box: Box) -> Finding:
 
 def orphans(box: Box) -> Finding:
     """What runs whose supervisor died left behind."""
-    lost = [entry.run for entry in _entries() if entry.state == "lost"]
+    root = Path(places.runs_folder())
+    lost = [entry.run for entry in _entries() if entry.state == "lost" and not store.is_imported(root / entry.run)]
     left = [run for run in lost[:20] if processes.marked(run)]
     if left:
         names = ", ".join(map(store.short_id, left))

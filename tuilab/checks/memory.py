@@ -11,6 +11,7 @@ _SMALL_BYTES = 2e9
 _TOO_SMALL_BYTES = 0.5e9
 _SMALL_SHM_BYTES = 1e9
 _FILES = 4096
+_FEWEST_FILES = 64
 _BUSY_PERCENT = 10.0
 _GROWN = 1 << 62  # a limit above it is none
 
@@ -71,10 +72,14 @@ def locked(box: Box) -> Finding:
 def files(box: Box) -> Finding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     found = f"{'unlimited' if _is_endless(soft) else soft} open files"
-    if not _is_endless(soft) and soft < _FILES:
-        most = "unlimited" if _is_endless(hard) else min(hard, 65536)
-        return warn(f"{found}: every tensor that a DataLoader worker hands over takes one", f"ulimit -n {most}")
-    return passed(found)
+    if _is_endless(soft) or soft >= _FILES:
+        return passed(found)
+    step = f"ulimit -n {'unlimited' if _is_endless(hard) else min(hard, 65536)}"
+    if not _is_endless(hard) and hard < _FILES:
+        step = "docker run --ulimit nofile=65536, LimitNOFILE= of systemd, or nofile in limits.conf"
+    if soft < _FEWEST_FILES:
+        return failed(f"{found}: a run fails, or cannot look at what it leaves behind", step)
+    return warn(f"{found}: every tensor that a DataLoader worker hands over takes one", step)
 
 
 def _is_endless(value: int) -> bool:

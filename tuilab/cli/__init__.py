@@ -73,7 +73,7 @@ def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps
     """
     if ctx.invoked_subcommand is None:
         ctx.exit(_open_screens(scenarios, root, fps))
-    elif scenarios or root:
+    elif scenarios or root is not None:
         raise UsageError(f"--scenarios and --root belong after the command: tuilab {ctx.invoked_subcommand} --root DIR ...")
 
 
@@ -84,11 +84,10 @@ def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | Non
         raise UsageError(
             f"{why}, so no screens open here; tuilab run stability --headless prints results, tuilab --help the rest"
         )
-    from pathlib import Path
-
     from tuilab import config
+    from tuilab.cli import options
 
-    return tui.start(Path(root or places.runs_folder()), scenarios, fps=fps or config.fps())
+    return tui.start(options.root(root), scenarios, fps=fps or config.fps())
 
 
 def main() -> NoReturn:

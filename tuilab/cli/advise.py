@@ -5,7 +5,6 @@ its defaults where there is one. Only runs of this box count, and only claims th
 file sets nothing and says so.
 """
 
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,17 +26,20 @@ from tuilab.text import plural, show
     ],
 )
 def command(runs: Sequence[str], target: str, root: str | None) -> None:
-    from tuilab import advice, archive
+    from tuilab import advice, processes, store
     from tuilab.cli.report import chosen
     from tuilab.reports.files import read_subjects, write_text
 
     folders = chosen(runs or ["all"], options.root(root))
-    own = [folder for folder in folders if not archive.is_imported(folder)]
+    own = [folder for folder in folders if not store.is_imported(folder)]
     if len(own) < len(folders):
         print(
             f"left out {plural(len(folders) - len(own), 'run')} from archives: nothing here follows from them", file=sys.stderr
         )
-    found = advice.advise(read_subjects(own), socket.gethostname())
+    subjects = read_subjects(own)
+    starts = [subject.summary.run for subject in subjects if subject.summary.run]
+    names = {run.supervisor.host for run in starts if processes.is_of_this_box(run.supervisor)}
+    found = advice.advise(subjects, processes.host_name(), names)
     write_text(target, advice.env_file(found))
     if target != "-":
         what = plural(len(found.settings), "setting") if found.settings else "no setting is supported by what was measured here"

@@ -105,7 +105,7 @@ def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
         try:
             return store.find_among(reference, roots)
         except UsageError:
-            if not path.is_dir():
+            if not reference.strip() or not path.is_dir():
                 raise
     if not path.is_dir():
         raise UsageError(f"{show(reference)} is not a folder; name a run, its folder, or a folder of runs")

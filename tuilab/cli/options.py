@@ -94,6 +94,8 @@ def root(given: str | None) -> "Path":
     """Return the folder of runs that was asked for."""
     from pathlib import Path  # `tuilab list` needs these options, but no paths
 
+    if given is not None and not given.strip():
+        raise UsageError("--root is empty; name a folder of runs, or leave it out")
     return Path(given or places.runs_folder())
 
 

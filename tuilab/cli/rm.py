@@ -35,7 +35,7 @@ def command(runs: Sequence[str], older_than: float | None, keep: int | None, yes
         for root in options.roots(roots):
             _sweep(root, older_than, keep or 0, is_meant=yes)
         return
-    for run_dir in dict.fromkeys(store.find_among(run, options.roots(roots)) for run in runs):
+    for run_dir in dict.fromkeys(store.find_surely(run, options.roots(roots)) for run in runs):
         deleting.delete(run_dir)
         click.echo(f"deleted {run_dir.name}")
 

@@ -10,9 +10,9 @@ from tuilab.cli import options
     help=__doc__,
     params=[
         click.Argument(["run"], shell_complete=options.complete_run),
-        click.Option(["--now"], is_flag=True, help="At once: no grace for the scenario to save anything."),
+        click.Option(["--now"], is_flag=True, help="At once: no grace for the scenario to save anything, no verdicts."),
         options.ROOT,
     ],
 )
 def command(run: str, now: bool, root: str | None) -> None:
-    click.echo(launch.stop(store.find(run, options.root(root)), at_once=now))
+    click.echo(launch.stop(store.find_surely(run, [options.root(root)]), at_once=now))
