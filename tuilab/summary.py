@@ -185,6 +185,16 @@ def _run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> 
         _claim(summary, text)
 
 
+def _run_described(summary: RunSummary, stream: str, event: events.RunDescribed) -> None:
+    if summary.run is None:
+        return  # the record of the start is damaged
+    summary.run.params |= event.params
+    for name in ("changed", "claims", "argv"):
+        getattr(summary.run, name).extend(getattr(event, name))
+    for text in event.claims:
+        _claim(summary, text)
+
+
 def _state_changed(summary: RunSummary, stream: str, event: events.StateChanged) -> None:
     summary.state, summary.reason = event.state, event.reason
     summary.states.append(event)
@@ -346,6 +356,7 @@ def _keep(kept: list[Any], item: Any) -> None:
 
 _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.RunStarted: _run_started,
+    events.RunDescribed: _run_described,
     events.StateChanged: _state_changed,
     events.BudgetSpent: _budget_spent,
     events.WorkerStarted: _worker_started,

@@ -1,0 +1,47 @@
+"""The description of a run, in as many records as it takes: a line holds so much, a scenario may have a thousand claims."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tuilab import orders
+from tuilab.events import Event, RunDescribed, RunStarted
+from tuilab.text import clip
+
+_PORTION = 40 * 1024  # bytes of a record, beside what is always short
+_LONG = ("params", "changed", "claims", "argv")
+_TITLE_LIMIT = 1000  # characters
+_WORD_LIMIT = 5000  # of a word of the command line: more than a path has
+
+
+def first_records(started: RunStarted) -> list[Event]:
+    """Return the first record of a run, and those that hold what does not fit it."""
+    started.title = clip(started.title, _TITLE_LIMIT)
+    started.argv = [clip(word, _WORD_LIMIT) for word in started.argv]
+    first, *others = list(_portions(started)) or [RunDescribed()]
+    for name in _LONG:
+        setattr(started, name, getattr(first, name))
+    return [started, *others]
+
+
+def _portions(started: RunStarted) -> Iterator[RunDescribed]:
+    """Yield the parameters, claims and words in portions that fit a record."""
+    portion, size = RunDescribed(), 0
+    for name, key, value in _entries(started):
+        entry = len(orders.pack([key, value]))  # or less: other characters than ASCII are spelled longer here
+        if size and size + entry > _PORTION:
+            yield portion
+            portion, size = RunDescribed(), 0
+        size += entry
+        part = getattr(portion, name)
+        if key is None:
+            part.append(value)
+        else:
+            part[key] = value
+    if size:
+        yield portion
+
+
+def _entries(started: RunStarted) -> Iterator[tuple[str, str | None, Any]]:
+    yield from (("params", key, value) for key, value in started.params.items())
+    for name in _LONG[1:]:
+        yield from ((name, None, value) for value in getattr(started, name))
