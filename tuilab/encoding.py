@@ -22,14 +22,11 @@ _encode_json = msgspec.json.Encoder().encode
 
 
 def encode_finite(event: Event) -> bytes:
-    """Return the JSON of an event without NaN and Inf, or raise ValueError: the hot path of `Lab.log`."""
+    """Return the JSON of an event without NaN and Inf, however long: the hot path of `Lab.log`."""
     try:
-        body = _encode_json(event)
+        return _encode_json(event)
     except UnicodeEncodeError:
-        raise _refusal(event) from None
-    if len(body) > _BODY_LIMIT:
-        raise _refusal(event)
-    return body
+        raise refusal(event) from None
 
 
 def encode_exactly(event: Event) -> bytes:
@@ -37,9 +34,9 @@ def encode_exactly(event: Event) -> bytes:
     try:
         body = _encode_json(spell_out(msgspec.to_builtins(event)))
     except UnicodeEncodeError:
-        raise _refusal(event) from None
+        raise refusal(event) from None
     if len(body) > _BODY_LIMIT:
-        raise _refusal(event)
+        raise refusal(event)
     return body
 
 
@@ -52,6 +49,19 @@ def encode_anything(event: Event) -> bytes:
             break
         body = _encode_plain(_cut(plain, characters, entries))
     return body
+
+
+def refusal(event: Event) -> ValueError:
+    """Return why an event cannot be written exactly: the field with half a character, or the longest one."""
+    sizes: dict[str, int] = {}
+    for key, value in msgspec.to_builtins(event).items():
+        name = _ARGUMENTS.get(key, key)
+        try:
+            sizes[name] = len(_encode_json(spell_out(value)))
+        except UnicodeEncodeError:
+            return ValueError(f"{name}: half a character (a lone surrogate) cannot be recorded, as in {ascii(value)[:60]}")
+    longest = max(sizes, key=lambda name: sizes[name])
+    return ValueError(f"{longest}: too long, {sizes[longest]} bytes; a record holds {LINE_LIMIT} bytes at most")
 
 
 def spell_out(value: Any) -> Any:
@@ -90,16 +100,3 @@ def _cut(value: Any, characters: int, entries: int) -> Any:
         rest = {"…": f"{len(value) - len(keys)} more"} if len(keys) < len(value) else {}
         return {_cut(key, characters, entries): _cut(value[key], characters, entries) for key in keys} | rest
     return value
-
-
-def _refusal(event: Event) -> ValueError:
-    """Return why an event cannot be written exactly: the field with half a character, or the longest one."""
-    sizes: dict[str, int] = {}
-    for key, value in msgspec.to_builtins(event).items():
-        name = _ARGUMENTS.get(key, key)
-        try:
-            sizes[name] = len(_encode_json(spell_out(value)))
-        except UnicodeEncodeError:
-            return ValueError(f"{name}: half a character (a lone surrogate) cannot be recorded, as in {ascii(value)[:60]}")
-    longest = max(sizes, key=lambda name: sizes[name])
-    return ValueError(f"{longest}: too long, {sizes[longest]} bytes; a record holds {LINE_LIMIT} bytes at most")

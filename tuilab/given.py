@@ -20,6 +20,9 @@ from tuilab.events import Event
 MOST = 2**63 - 1  # what a record and a tensor can hold
 LEAST = -(2**63)
 
+_ARRAYS = (torch.Tensor, np.generic, np.ndarray)
+_TEXTS = (str, bytes, bytearray)
+
 E = TypeVar("E", bound=Event)
 _WORDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "True or False"}
 
@@ -27,8 +30,10 @@ _WORDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool":
 def number(name: str, value: Any) -> float:
     """Return a number as a float; NaN and Inf are numbers."""
     try:
-        bare = bare_number(value)
-        if isinstance(bare, str | bytes | bytearray):
+        bare = value if type(value) is int else bare_number(value)
+        if type(bare) is float:
+            return bare
+        if isinstance(bare, _TEXTS):
             raise TypeError("a text is no number")
         return float(bare)
     except OverflowError as problem:
@@ -88,7 +93,7 @@ def checked(event: E) -> E:
 
 def plain(value: Any) -> Any:
     """Return numbers of numpy and torch, and what is derived from plain types, as the plain types."""
-    if isinstance(value, np.generic | np.ndarray | torch.Tensor):
+    if isinstance(value, _ARRAYS):
         return bare_number(value) if _has_one(value) else value
     if isinstance(value, dict):
         return {plain(key): plain(inner) for key, inner in value.items()}
@@ -101,7 +106,7 @@ def plain(value: Any) -> Any:
 
 def bare_number(value: Any) -> Any:
     """Return the only element of an array or a tensor as Python has it; anything else as it is."""
-    return value.item() if isinstance(value, torch.Tensor | np.generic | np.ndarray) else value
+    return value.item() if isinstance(value, _ARRAYS) else value
 
 
 def told(value: Any) -> str:

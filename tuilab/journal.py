@@ -21,7 +21,7 @@ from zlib import crc32
 
 import msgspec
 
-from tuilab.encoding import LINE_LIMIT, encode_anything
+from tuilab.encoding import LINE_LIMIT, encode_anything, refusal
 from tuilab.events import KINDS, Event, Record, Unknown, is_newer, is_shallow
 from tuilab.files import open_regular
 
@@ -113,10 +113,10 @@ class Writer:
         try:
             event.n, event.t = self._next, monotonic_ns()
             body = encode(event)
-            self._next += 1
             line = b"%08x %b\n" % (crc32(body), body)
             if len(line) > LINE_LIMIT:
-                return self._lose(f"a record of {len(line)} bytes is too long")
+                return self._drop(event, encode)
+            self._next += 1
             if self._is_torn:
                 line = b"\n" + line
             written = os.write(self._fd, line)
@@ -126,6 +126,13 @@ class Writer:
             return self._lose(problem.strerror or str(problem))
         finally:
             self._is_busy = False
+
+    def _drop(self, event: Event, encode: Encode) -> bool:
+        """Refuse what is too long; but what tuilab itself has to say is lost, and counted."""
+        if encode is not encode_anything:
+            raise refusal(event)
+        self._next += 1
+        return self._lose(f"a {type(event).__name__} record is too long")
 
     def _sync(self, fd: int) -> bool:
         try:

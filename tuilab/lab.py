@@ -292,7 +292,7 @@ class Lab:
     # ---- plumbing
 
     def _log_from_device(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
-        encode_finite(events.Logged(s=step, v=dict.fromkeys(values, 0.0), a=arm))  # refused here, not when it is brought over
+        encode_exactly(events.Logged(s=step, v=dict.fromkeys(values, 0.0), a=arm))  # refused here, not when it is brought over
         for name, value in values.items():
             if isinstance(value, torch.Tensor) and value.device.type != "cpu":
                 self._pending.add(step, arm, name, value)
