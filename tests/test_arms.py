@@ -79,6 +79,42 @@ def test_libraries_are_found_by_place_or_by_name() -> None:
         check(f"{libc}:libnever.so")
 
 
+@pytest.mark.slow
+def test_an_arm_with_much_of_anything_is_recorded_or_refused_and_the_next_one_answers(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    """An order fits a message, a record fits a line; what an arm's record lacks, it says."""
+    more = "def give(lab, *words):\n    return [len(words), len(os.environ.get('BIG', ''))]\n"
+    body = """
+found = [lab.arm("long", give, env={"BIG": "x" * 100_000})()]
+found.append(lab.arm("many", give, env={f"VARIABLE_{n}": "x" * 20 for n in range(3000)})())
+found.append(lab.arm("n" * 1000, give, prefix=["env", *(f"WORD_{n}={'y' * 40}" for n in range(1500))])())
+size, problem = 198_000, ""
+while not problem:  # the largest that the worker may ask for: with what the supervisor adds it is too large
+    size += 1
+    try: arm = lab.arm("full", give, "z" * size)
+    except ValueError as refused: problem = str(refused)
+lab.text(problem, title="refused at the call")
+try: arm()
+except Exception as failed: lab.text(str(failed), title="refused by the supervisor")
+found.append(lab.arm("after", give, 1, 2)())
+lab.claim("every arm answered for itself", sum(found, []), equals=[0, 100_000, 0, 0, 0, 0, 2, 0])
+"""
+    done = tuilab("run", str(write_scenario(tmp_path, body, more)), "--headless", "--quiet")
+    verified = tuilab("verify")
+
+    run_dir = newest(root) or root
+    summary = look(run_dir).summary
+    assert done.returncode == 0, done.stdout
+    assert verified.stdout.splitlines()[-1] == "whole"
+    started = {worker.started.arm: worker.started for worker in summary.workers.values() if worker.started}
+    assert started["long"].env["BIG"].endswith("characters more") and "…" in started["many"].env
+    assert started["n" * 1000].prefix[-1].startswith("… ")
+    assert [text.title for text in summary.texts] == ["refused at the call", "refused by the supervisor"]
+    assert all("too much for a message" in text.text for text in summary.texts)
+    assert not processes_of(run_dir)
+
+
 # ---- torchrun
 
 RANKS = """

@@ -171,6 +171,28 @@ def test_a_kind_from_the_future_is_kept_and_passed_over(path: Path) -> None:
     assert names([second]) == ["after"]
 
 
+def test_a_known_kind_that_cannot_be_read_is_damage(path: Path) -> None:
+    """Whoever wrote it, nothing here can show what it says: that is not for a newer version to know."""
+    whole = write_stages(path, 3).splitlines(keepends=True)
+    body = whole[1][9:-1].replace(b'"stage 1"', b"5")
+    path.write_bytes(whole[0] + b"%08x %b\n" % (crc32(body), body) + whole[2])
+
+    items = read(path)
+
+    assert names(items) == ["stage 0", "stage 2"]
+    assert items[1] == Corrupt("worker-0", len(whole[0]), "a record of the known kind stage_entered that cannot be read")
+    assert len(items) == 3  # it has its number: nothing else is missing
+
+
+def test_the_start_of_a_run_in_a_newer_format_is_no_damage(path: Path) -> None:
+    body = b'{"k":"run_started","n":0,"t":1,"format":2,"run":["other","fields"]}'
+    path.write_bytes(b"%08x %b\n" % (crc32(body), body))
+
+    (item,) = read(path)
+
+    assert isinstance(item, Unknown) and events.is_newer(item)
+
+
 def test_a_reader_follows_a_growing_stream(path: Path) -> None:
     writer = Writer(path)
     reader = Reader(path)
@@ -253,14 +275,54 @@ def test_a_full_disk_loses_only_what_did_not_fit_and_says_so(path: Path, monkeyp
     assert (writer.lost, writer.trouble) == (1, "the disk is full")
 
 
-def test_a_record_that_is_too_long_is_refused_and_counted(path: Path) -> None:
+def test_a_record_that_cannot_be_cut_is_counted_as_lost(path: Path) -> None:
     writer = Writer(path)
 
-    assert writer.append(StageEntered(name="x" * LINE_LIMIT)) is False
+    assert writer.append(Logged(s=0, v={f"scalar number {number}": 1.0 for number in range(5000)})) is False
     writer.append(StageEntered(name="next"))
 
     assert writer.lost == 1
     assert read(path)[0] == Gap("worker-0", 1)
+
+
+@pytest.mark.parametrize("text", ["x" * 100_000, "\x01" * 100_000, "\ud800" * 100_000], ids=["long", "controls", "half"])
+def test_of_what_tuilab_says_at_length_the_beginning_is_kept_and_the_rest_is_told(path: Path, text: str) -> None:
+    """Whatever a scenario made long: a reason, an environment, a command line, the names of what it left behind."""
+    table = {f"NAME_{number}": text for number in range(1000)}
+    said = [
+        events.StateChanged(state="failed", reason=text),
+        events.WorkerStarted(writer="worker-0", pid=1, start=1, arm=text, env=table, prefix=[text] * 1000),
+        events.WorkerExited(writer="worker-0", reason=text, fault=text),
+        events.LeftoversEnded(processes=[text] * 1000, count=1000),
+        events.EnvironmentRecorded(part="box", facts={"deep": {"er": [text, 1, None]}, "words": [text] * 1000}),
+        events.VerdictReached(text="x" * events.CLAIM_LIMIT, verdict="SUPPORTED", rule="tuilab-1", why=text),
+    ]
+    writer = Writer(path)
+
+    assert all(writer.append(event) for event in said)
+
+    found = read(path)
+    assert [type(item) for item in found] == [type(event) for event in said] and writer.lost == 0
+    state, started, exited, left, box, verdict = found
+    assert isinstance(state, events.StateChanged) and state.reason.endswith("0 characters more")
+    assert isinstance(started, events.WorkerStarted) and started.env["…"] == f"{1001 - len(started.env)} more"
+    assert started.prefix[-1] == f"… {1001 - len(started.prefix)} more"
+    assert isinstance(exited, events.WorkerExited) and exited.fault.endswith("characters more")
+    assert isinstance(left, events.LeftoversEnded) and left.count == 1000 and len(left.processes) > 10
+    assert isinstance(box, events.EnvironmentRecorded) and box.facts["deep"]["er"][1:] == [1, None]
+    assert isinstance(verdict, events.VerdictReached) and verdict.text == "x" * events.CLAIM_LIMIT
+
+
+def test_what_fits_is_not_cut(path: Path) -> None:
+    writer = Writer(path)
+    text, table = "x" * 30_000, {str(number): "y" * 20 for number in range(800)}
+
+    writer.append(events.StateChanged(state="failed", reason=text))
+    writer.append(events.WorkerStarted(writer="worker-0", pid=1, start=1, env=table))
+
+    state, started = read(path)
+    assert isinstance(state, events.StateChanged) and state.reason == text
+    assert isinstance(started, events.WorkerStarted) and started.env == table
 
 
 def test_threads_do_not_mix_their_records(path: Path) -> None:
@@ -299,10 +361,11 @@ import sys
 from pathlib import Path
 from tuilab.events import Logged
 from tuilab.journal import Writer
+from tuilab.encoding import encode_finite
 writer = Writer(Path(sys.argv[1]))
 step = 0
 while True:
-    writer.append(Logged(s=step, v={"loss": 0.5}), is_finite=True)
+    writer.append(Logged(s=step, v={"loss": 0.5}), encode_finite)
     if step % 1000 == 0:
         print(step, flush=True)
     step += 1

@@ -3,6 +3,8 @@
 import json
 import math
 import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from zlib import crc32
 
@@ -69,6 +71,46 @@ def test_a_recorded_run_is_whole(name: str) -> None:
     found = examine(JOURNALS / name)
 
     assert (found.wrong, found.unchecked, found.verdicts) == ([], 0, len(VERDICTS[name]))
+
+
+def with_a_record(name: str, fields: str, under: Path) -> Path:
+    """Return a copy of a recorded run in which the first worker wrote one more record."""
+    run_dir = shutil.copytree(JOURNALS / name, under / name)
+    stream = run_dir / "journal" / "worker-0.jsonl"
+    *_, last = stream.read_bytes().splitlines()
+    number = json.loads(last[9:])["n"] + 1
+    body = f'{{"n":{number},"t":{json.loads(last[9:])["t"]},{fields}}}'.encode()
+    with stream.open("ab") as file:
+        file.write(b"%08x %b\n" % (crc32(body), body))
+    return run_dir
+
+
+@pytest.mark.parametrize(
+    "fields",
+    ['"k":"progressed","done":1.5,"total":3', '"k":"logged","s":9223372036854775808,"v":{}', '"k":"stage_entered","name":null'],
+)
+def test_a_known_kind_that_cannot_be_read_is_told_by_verify_and_by_every_view(fields: str, tmp_path: Path) -> None:
+    run_dir = with_a_record("two-repeats", fields, tmp_path)
+
+    found, summary = examine(run_dir), read_run(run_dir)
+
+    kind = json.loads(f"{{{fields}}}")["k"]
+    (wrong,) = found.wrong
+    assert wrong.startswith(f"worker-0: a record of the known kind {kind} that cannot be read at byte ")
+    assert summary.damage.is_any and (summary.damage.corrupt_count, summary.damage.missing_count) == (1, 0)
+
+
+def test_a_kind_from_the_future_is_told_by_verify_and_is_not_wrong(
+    tmp_path: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
+    run_dir = with_a_record("two-repeats", '"k":"tea_brewed","cups":2', tmp_path)
+
+    found = examine(run_dir)
+    told = tuilab("verify", run_dir.name, "--root", str(tmp_path))
+
+    assert (found.wrong, found.unknown) == ([], 1)
+    assert "passed over: 1 record of kinds that this version does not know" in told.stdout
+    assert told.stdout.splitlines()[-1] == "whole" and told.returncode == 0
 
 
 def test_every_recipe_is_recorded_and_every_record_is_small() -> None:

@@ -148,7 +148,7 @@ def test_a_claim_that_lacks_something_is_not_testable_whatever_it_got(
         ({}, "one of equals="),
         ({"ratio": "slow", "at_least": 2}, "a ratio names two arms, as in slow/fast, not 'slow'"),
         ({"ratio": "slow/slow", "at_least": 2}, "a ratio names two arms"),
-        ({"at_least": 2, "cores": 1.5}, "cannot be interpreted as an integer"),
+        ({"at_least": 2, "cores": 1.5}, "cores takes a whole number, not 1.5"),
         ({"at_least": 2, "tolerance": 0.1}, "unexpected keyword argument 'tolerance'"),
     ],
 )
@@ -166,13 +166,13 @@ def test_a_wrong_argument_of_a_claim_about_a_ratio_is_refused_at_the_call(
     [
         ({"margin": 0.1, "equals": 1}, "claim takes no margin here; a claim about two arms of a race is lab.claim_ratio"),
         ({"ratio": "slow/fast", "got": 1, "at_least": 2}, "claim takes no ratio here"),
-        ({"tolerance": 0.1, "at_most": 2}, "a tolerance is a finite number beside equals="),
-        ({"tolerance": math.inf, "equals": 2}, "a tolerance is a finite number beside equals="),
+        ({"tolerance": 0.1, "at_most": 2}, "tolerance takes a finite number, and stands beside equals="),
+        ({"tolerance": math.inf, "equals": 2}, "tolerance takes a finite number, and stands beside equals="),
         ({"between": (2, 1)}, "between= takes two numbers, the smaller one first"),
         ({"at_most": math.nan}, "at_most= takes one number"),
         ({"at_most": [1, 2]}, "at_most= takes one number"),
         ({"equals": 1, "key": "slo"}, "no bullet under Look for has the key [slo]; the keys are slow, gpu"),
-        ({"equals": 1, "key": 5}, "a claim begins with its key, not with 5"),
+        ({"equals": 1, "key": 5}, "key takes a text, not 5"),
     ],
 )
 def test_a_wrong_argument_of_a_claim_is_refused_at_the_call(

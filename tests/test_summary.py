@@ -2,7 +2,10 @@
 
 import math
 import random
+from collections.abc import Iterator
+from typing import get_args
 
+import msgspec
 import pytest
 
 from tuilab import events
@@ -30,6 +33,39 @@ def test_a_summary_holds_state_stage_progress_and_series_by_arm() -> None:
     assert summary.progress is not None and summary.progress.done == 1
     assert list(summary.series) == [("loss", "", "worker-0"), ("loss", "fp16", "worker-0")]
     assert summary.records == 7
+
+
+def kinds(base: type[events.Event] = events.Event) -> Iterator[type[events.Event]]:
+    """Yield every kind of record that tuilab defines."""
+    for kind in base.__subclasses__():
+        if kind.__module__ == events.__name__ and not kind.__subclasses__():
+            yield kind
+        yield from kinds(kind)
+
+
+def test_every_kind_of_record_is_read_back_and_folded() -> None:
+    """A kind that is in no union cannot be read; one without a fold is an error in every view at once."""
+    assert set(get_args(events.Record)) == set(kinds())
+    assert len(events.KINDS) == len(set(kinds()))
+    for kind in kinds():
+        summary = fold([("supervisor", usual(kind))])
+        assert summary.records == 1, kind
+
+
+def usual(kind: type[events.Event]) -> events.Event:
+    """Return a record of a kind with something of its type in every field that must be there."""
+    fields = {field.name: _something(field.type) for field in msgspec.structs.fields(kind) if field.required}
+    return msgspec.convert(fields, kind)
+
+
+def _something(kind: object) -> object:
+    samples = (1, "word", [], {}, {"host": "box", "boot": "b", "pid": 1, "start": 1}, "equals")
+    for sample in samples:
+        try:
+            return msgspec.to_builtins(msgspec.convert(sample, kind))
+        except msgspec.ValidationError:
+            continue
+    raise AssertionError(f"a sample of {kind} is missing here")
 
 
 def test_folding_piece_by_piece_gives_what_folding_at_once_gives() -> None:

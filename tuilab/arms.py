@@ -1,9 +1,11 @@
 """An arm in a process of its own: asked of the supervisor, and waited for."""
 
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 from tuilab import events, orders
+from tuilab.given import told, words
 from tuilab.journal import Writer
 from tuilab.orders import ArmOrder, ArmReply
 
@@ -32,3 +34,32 @@ class Arm:
         if reply.error:
             raise ArmFailed(reply.error)
         return reply.value
+
+
+def function_name(body: Any) -> str:
+    """Return the name that a fresh process finds the body of an arm by."""
+    name = getattr(body, "__qualname__", "")
+    if not (callable(body) and isinstance(name, str) and name.isidentifier()):
+        raise TypeError(f"body takes a function of the scenario file, not {told(body)}")
+    return name
+
+
+def environment(given: Any) -> dict[str, str]:
+    """Return the variables that are added to the environment of an arm."""
+    if given is not None and not isinstance(given, dict):
+        raise TypeError(f"env takes a dict of texts, not {told(given)}")
+    found = {words("env", name): words(f"env, {told(name)},", value) for name, value in (given or {}).items()}
+    for name, value in found.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(f"env takes names without = and texts without NUL, not {told(name)}: {told(value)}")
+    return found
+
+
+def command_words(prefix: Any) -> Sequence[str]:
+    """Return the words that stand before the command line of an arm."""
+    if not isinstance(prefix, list | tuple):
+        raise TypeError(f"prefix takes a list of words, not {told(prefix)}")
+    found = [words("prefix", word) for word in prefix]
+    if any("\0" in word for word in found):
+        raise ValueError(f"prefix takes words without NUL, not {told(prefix)}")
+    return found

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from tuilab import ledger, places, store
+from tuilab.encoding import spell_out
 from tuilab.errors import CannotRecord, TuilabError
 from tuilab.files import open_regular
-from tuilab.journal import spell_out
 from tuilab.probes.env import environment_facts
 from tuilab.scrub import scrub
 from tuilab.text import show, show_lines

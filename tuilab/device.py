@@ -4,16 +4,16 @@ import torch
 
 from tuilab.errors import BoxLacks
 
+NAMES = ("auto", "cpu", "cuda")
+
 
 def choose(wanted: str) -> torch.device:
     """Return the device for `auto`, `cpu` or `cuda`; BoxLacks when it is not there."""
     if wanted == "cpu" or (wanted == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
-    if wanted in ("auto", "cuda"):
-        if reason := why_no_cuda():
-            raise BoxLacks(f"a CUDA device is needed and {reason}; --device cpu runs without one")
-        return torch.device("cuda")
-    raise BoxLacks(f"{wanted} is no device that tuilab knows; it takes auto, cpu or cuda")
+    if reason := why_no_cuda():
+        raise BoxLacks(f"a CUDA device is needed and {reason}; --device cpu runs without one")
+    return torch.device("cuda")
 
 
 def why_no_cuda() -> str:

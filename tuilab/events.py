@@ -4,12 +4,13 @@
 added with a default; a field never changes its meaning, a kind is never reused. Readers pass over kinds they do not know.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
 FORMAT = 1  # major version of the journal; a reader refuses a newer one
 
+CLAIM_LIMIT = 4_000  # characters of a claim: several records repeat it, and each must hold it whole
 Scalar = bool | int | float | str
 Operator = Literal["equals", "at_most", "at_least", "between"]
 
@@ -63,6 +64,16 @@ class RunStarted(Event):
     budget_s: float | None = None
     quick: bool = False
     timeout_s: float | None = None
+    argv: list[str] = []
+
+
+class RunDescribed(Event):
+    """What of a run's description does not fit its first record; it is added to what stands there."""
+
+    params: dict[str, Scalar] = {}
+    changed: list[str] = []
+    claims: list[str] = []
+    claim_keys: list[str] = []
     argv: list[str] = []
 
 
@@ -362,7 +373,7 @@ def is_shallow(value: Any, depth: int = 20) -> bool:
 
 
 class Unknown(msgspec.Struct):
-    """A record of a kind, or of a shape, that this version does not know: kept and passed over."""
+    """A record of a kind that this version does not know: kept and passed over."""
 
     n: Count
     t: Count
@@ -371,9 +382,19 @@ class Unknown(msgspec.Struct):
 
 
 Record = (
-    RunStarted | StateChanged | BudgetSpent | WorkerStarted | WorkerExited | OutputCaptured | StopRequested | LeftoversEnded
-    | SamplerEnded | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared
+    RunStarted | RunDescribed | StateChanged | BudgetSpent | WorkerStarted | WorkerExited | OutputCaptured | StopRequested
+    | LeftoversEnded | SamplerEnded | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared
     | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted
     | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished | Sampled
     | GpuFound | Unavailable | VerdictReached
 )  # fmt: skip
+
+KINDS = frozenset(kind.__struct_config__.tag for kind in get_args(Record))
+
+
+def is_newer(record: object) -> bool:
+    """Say whether it is the start of a run in a newer format, whose fields may be others."""
+    if isinstance(record, Unknown):
+        version = record.fields.get("format") if record.k == "run_started" else None
+        return isinstance(version, int) and version > FORMAT
+    return isinstance(record, RunStarted) and record.format > FORMAT

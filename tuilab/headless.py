@@ -11,9 +11,10 @@ from typing import Any, Protocol
 import msgspec
 
 from tuilab import launch
+from tuilab.encoding import spell_out
 from tuilab.errors import ExitCode
 from tuilab.glyphs import Style
-from tuilab.journal import Item, Portion, spell_out
+from tuilab.journal import Item, Portion
 from tuilab.standing import Standing, Standings, in_words
 from tuilab.summary import RunSummary
 from tuilab.text import show

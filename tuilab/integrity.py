@@ -25,6 +25,7 @@ class Findings:
     artifacts: int = 0
     verdicts: int = 0
     rules: set[str] = field(default_factory=set)
+    unknown: int = 0  # records of kinds that this version does not know
     unchecked: int = 0  # verdicts by a rule that this version does not have
     wrong: list[str] = field(default_factory=list)
 
@@ -57,6 +58,7 @@ def _examine_journal(run_dir: Path, findings: Findings) -> RunSummary:
         findings.wrong.append(f"{plural(summary.damage.lost_count, 'record')} could not be written")
     watch.close()
     findings.records, findings.streams = summary.records, len(streams)
+    findings.unknown = summary.damage.unknown_count
     return summary
 
 

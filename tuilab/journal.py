@@ -9,12 +9,10 @@ with a line feed. Non-finite floats travel as "nan", "inf", "-inf" and come back
 """
 
 import errno
-import json
-import math
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,20 +22,22 @@ from zlib import crc32
 
 import msgspec
 
-from tuilab.events import Event, Record, Unknown, is_shallow
+from tuilab.encoding import LINE_LIMIT, encode_anything, refusal
+from tuilab.events import KINDS, Event, Record, Unknown, is_newer, is_shallow
 from tuilab.files import open_regular
 
-LINE_LIMIT = 64 * 1024
 _CHUNK = 64 * 1024  # what is made of it fits the processor's cache; larger ones take longer
 _HELD = 16  # streams of a run that are open at a time
 _TOGETHER = 64  # streams that are read at a time
+_MOST = 2**63 - 1
 _BARREN_LIMIT = 64 * 1024 * 1024  # a stream with so many bytes and no record is not read on
 
-_encode_json = msgspec.json.Encoder().encode
 _decode_record = msgspec.json.Decoder(Record, strict=False).decode
 _decode_records = msgspec.json.Decoder(list[Record], strict=False).decode
 _decode_any = msgspec.json.Decoder(dict[str, Any]).decode
 _NOT_A_RECORD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+Encode = Callable[[Event], bytes]
 
 
 class Writer:
@@ -49,26 +49,29 @@ class Writer:
         self._fd = os.open(path, flags, 0o600)
         self._lock = threading.RLock()
         self._is_busy = False
-        self._waiting: list[tuple[Event, bool]] = []  # from a signal handler that ran in the middle of a record
+        self._waiting: list[tuple[Event, Encode]] = []  # from a signal handler that ran in the middle of a record
         self._next = 0
         self._is_torn = False
         self.lost = 0
         self.trouble = ""
         os.register_at_fork(after_in_child=self.disown)
 
-    def append(self, event: Event, *, is_finite: bool = False) -> bool:
+    def append(self, event: Event, encode: Encode = encode_anything) -> bool:
         """Write one record and return whether it is on its way to the disk.
 
-        `is_finite` promises that no number in it is NaN or Inf: the hot path of `Lab.log`.
+        What `encode` refuses with an exception is not written, and nothing is missed.
         """
         with self._lock:
             if self._is_busy:
-                self._waiting.append((event, is_finite))
+                event.n = event.t = _MOST  # it is refused here, not in the middle of what it interrupts
+                encode(event)
+                self._waiting.append((event, encode))
                 return True
-            is_written = self._write(event, is_finite)
-            while self._waiting:
-                self._write(*self._waiting.pop(0))
-            return is_written
+            try:
+                return self._write(event, encode)
+            finally:
+                while self._waiting:
+                    self._write(*self._waiting.pop(0))
 
     @property
     def written(self) -> int:
@@ -113,15 +116,15 @@ class Writer:
             os.close(self._fd)
             self._fd = -1
 
-    def _write(self, event: Event, is_finite: bool) -> bool:
+    def _write(self, event: Event, encode: Encode) -> bool:
         self._is_busy = True
         try:
             event.n, event.t = self._next, monotonic_ns()
-            body = _encode(event, is_finite)
-            self._next += 1  # of what cannot be written in JSON nothing is missed
+            body = encode(event)
             line = b"%08x %b\n" % (crc32(body), body)
             if len(line) > LINE_LIMIT:
-                return self._lose(f"a record of {len(line)} bytes is too long")
+                return self._drop(event, encode)
+            self._next += 1
             if self._is_torn:
                 line = b"\n" + line
             written = os.write(self._fd, line)
@@ -131,6 +134,13 @@ class Writer:
             return self._lose(problem.strerror or str(problem))
         finally:
             self._is_busy = False
+
+    def _drop(self, event: Event, encode: Encode) -> bool:
+        """Refuse what is too long; but what tuilab itself has to say is lost, and counted."""
+        if encode is not encode_anything:
+            raise refusal(event)
+        self._next += 1
+        return self._lose(f"a {type(event).__name__} record is too long")
 
     def _sync(self, fd: int) -> bool:
         try:
@@ -146,29 +156,6 @@ class Writer:
         self.lost += 1
         self.trouble = why
         return False
-
-
-def _encode(event: Event, is_finite: bool) -> bytes:
-    try:
-        return _encode_json(event if is_finite else spell_out(msgspec.to_builtins(event)))
-    except UnicodeEncodeError:  # half a character, as in a file name that is not UTF-8
-        return json.dumps(spell_out(msgspec.to_builtins(event)), ensure_ascii=False).encode(errors="replace")
-
-
-def spell_out(value: Any) -> Any:
-    """Return plain data with non-finite floats spelled as strings: JSON has no word for them."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else spell(value)
-    if isinstance(value, dict):
-        return {key: spell_out(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [spell_out(inner) for inner in value]
-    return value
-
-
-def spell(value: float) -> str:
-    """Return how a journal spells a non-finite float."""
-    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
 class Corrupt(NamedTuple):
@@ -305,7 +292,13 @@ class Reader:
             items.append(Corrupt(self.stream, self._offset, f"sequence number {record.n} again"))
             return
         self._next = record.n + 1
-        items.append(record)
+        items.append(self._judge(record) if isinstance(record, Unknown) else record)
+
+    def _judge(self, record: Unknown) -> Unknown | Corrupt:
+        """Tell a kind that this version does not know from one that it knows but cannot read, which is damage."""
+        if record.k not in KINDS or is_newer(record):
+            return record
+        return Corrupt(self.stream, self._offset, f"a record of the known kind {record.k} that cannot be read")
 
     def _bound_tail(self, items: list[Item]) -> None:
         """Drop a line that is too long to be a record, so that memory stays bounded."""

@@ -17,7 +17,6 @@ import socket
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +24,20 @@ import torch
 
 from tuilab import device as devices
 from tuilab import events, ranks
-from tuilab.arms import Arm
+from tuilab.arms import Arm, command_words, environment, function_name
 from tuilab.arms import ArmFailed as ArmFailed  # for scenarios that expect it
 from tuilab.cores import measure_cores
+from tuilab.encoding import encode_exactly, encode_finite
 from tuilab.errors import BoxLacks
+from tuilab.given import LEAST, checked, number, number_in, told, whole, words
 from tuilab.images import image_shown
 from tuilab.journal import Writer
 from tuilab.measured import claimed_bound, measured, two_arms
 from tuilab.meters import Memory
-from tuilab.orders import ArmOrder, WorkerOrder
+from tuilab.orders import ArmOrder, WorkerOrder, pack_message
 from tuilab.pending import Pending
 from tuilab.probes.env import cuda_facts, torch_facts
-from tuilab.race import Race, run_process_race, run_race
+from tuilab.race import Race, check_race, run_process_race, run_race
 from tuilab.ratio import flaw
 from tuilab.setting import read_setting
 from tuilab.source import read_stated
@@ -45,12 +46,19 @@ from tuilab.text import show
 
 _PROGRESS_PERIOD_S = 0.1
 _TEXT_LIMIT = 8_000  # characters
+_NEED_LIMIT = 2_000
+_NAME_LIMIT = 1_000  # of an arm that others tell of, too
+_CORES = 4096  # processes or threads that nobody wants more of
+_LONGEST_RACE_S = 1e6
 
 Scalar = float | int | torch.Tensor
 
 
 class Lab:
-    """What `run(lab, ...)` gets: every call appends to the journal of the run."""
+    """What `run(lab, ...)` gets: every call appends to the journal of the run.
+
+    An argument that would not be read back as it was given is refused at once, with TypeError or ValueError.
+    """
 
     def __init__(self, journal: Writer, run_dir: Path, line: socket.socket, order: WorkerOrder) -> None:
         self.repeat = order.repeat
@@ -72,57 +80,70 @@ class Lab:
     def stage(self, name: str) -> None:
         """Say what happens next."""
         self._flush()
-        self._journal.append(events.StageEntered(name=name))
+        self.record(events.StageEntered(name=name))
 
     def log(self, step: int, *, arm: str = "", **values: Scalar) -> None:
         """Record scalars of a step; tensors on a GPU are gathered and brought over later, so that no step waits."""
-        step = index(step)  # a float is a mistake, and so would be its record
+        if type(step) is not int or not -(2**63) <= step <= 2**63 - 1:
+            step = whole("step", step, LEAST)
+        if type(arm) is not str:
+            arm = words("arm", arm)
         is_finite = True
         for name, value in values.items():
             if type(value) is not float:
                 if isinstance(value, torch.Tensor) and value.device.type != "cpu":
                     return self._log_from_device(step, arm, values)
-                values[name] = value = float(value.item() if isinstance(value, torch.Tensor) else value)
+                values[name] = value = number(name, value)
             if value - value != 0.0:
                 is_finite = False
-        self._journal.append(events.Logged(s=step, v=values, a=arm or self._arm), is_finite=is_finite)  # type: ignore[arg-type]
+        record = events.Logged(s=step, v=values, a=arm or self._arm)  # type: ignore[arg-type]
+        self._journal.append(record, encode_finite if is_finite else encode_exactly)
         return None
 
     def progress(self, done: int, total: int, unit: str = "steps") -> None:
         """Say how far it is; called every step, it is written ten times a second."""
+        done, total, unit = whole("done", done), whole("total", total), words("unit", unit)
         now = time.monotonic()
         if now - self._progressed >= _PROGRESS_PERIOD_S or done >= total:
             self._progressed = now
             self._flush()
-            self._journal.append(events.Progressed(done=done, total=total, unit=unit))
+            self.record(events.Progressed(done=done, total=total, unit=unit))
 
     def text(self, text: str, title: str = "") -> None:
         """Show a short text: a table, an error message, a remark."""
+        text = words("text", text)
         if len(text) > _TEXT_LIMIT:
             text = text[:_TEXT_LIMIT] + f"\n… {len(text) - _TEXT_LIMIT} characters more"
-        self._journal.append(events.TextShown(text=text, title=title))
+        self.record(events.TextShown(text=text, title=title))
 
     def image(self, title: str, cells: Any, *, arm: str = "", step: int = 0) -> None:
         """Show a small array as a picture; of a large one every n-th cell."""
-        self._journal.append(image_shown(title, cells, arm or self._arm, step))
+        self.record(image_shown(title, cells, words("arm", arm) or self._arm, step))
 
     def artifact(self, name: str, data: bytes | str) -> Path:
         """Keep a file with the run and return where it is."""
-        if not name or name != Path(name).name or name.startswith("."):
-            raise ValueError(f"{name!r} is not a plain file name")
-        content = data.encode() if isinstance(data, str) else data
+        name = words("name", name)
+        if not name or name != Path(name).name or name.startswith(".") or "\0" in name or len(os.fsencode(name)) > 255:
+            raise ValueError(f"name takes a plain file name, not {told(name)}")
+        content = _content(data)
+        digest = hashlib.sha256(content).hexdigest()
+        record = checked(events.ArtifactSaved(name=name, bytes_total=len(content), sha256=digest))
         path = self._run_dir / "artifacts" / name
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        except FileExistsError as problem:
+            raise ValueError(f"name takes the name of a new artifact; {told(name)} is there already") from problem
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        digest = hashlib.sha256(content).hexdigest()
-        self._journal.append(events.ArtifactSaved(name=name, bytes_total=len(content), sha256=digest))
+        self._journal.append(record)
         return path
 
     # ---- what is measured
 
     def device(self, wanted: str = "auto") -> torch.device:
         """Return the device to use; a run that wants CUDA where there is none ends as not testable here."""
+        if words("wanted", wanted) not in devices.NAMES:
+            raise ValueError(f"wanted takes {', '.join(devices.NAMES[:-1])} or {devices.NAMES[-1]}, not {told(wanted)}")
         device = devices.choose(wanted)
         if device.type == "cuda":
             self._journal.append(events.EnvironmentRecorded(part="cuda", facts=cuda_facts(torch)))
@@ -130,12 +151,17 @@ class Lab:
 
     def needs(self, condition: object, what: str) -> None:
         """End the run as not testable here unless `condition` holds; `what` names what is missing."""
-        if not condition:
+        what = words("what", what, _NEED_LIMIT)
+        try:
+            holds = bool(condition)
+        except Exception as problem:  # an array of several
+            raise TypeError(f"condition takes what is true or false, not {told(condition)}") from problem
+        if not holds:
             raise BoxLacks(what)
 
     def memory(self, name: str, *, arm: str = "", model: torch.nn.Module | None = None, timeline: bool = False) -> Memory:
         """Measure a `with` block: live and peak bytes, bytes saved for backward, operators; see meters.Memory."""
-        return Memory(self, name, arm or self._arm, model, timeline)
+        return Memory(self, name, words("arm", arm) or self._arm, model, timeline)
 
     def race(
         self,
@@ -151,15 +177,18 @@ class Lab:
         `same` is by how much their outputs may differ, or a function that compares two. An arm of its own process returns
         the seconds that a step took.
         """
+        seconds, threads = number_in("seconds", seconds, 1e-3, _LONGEST_RACE_S), whole("threads", threads, 1, _CORES)
+        device = torch.device("cpu") if device is None else device
+        check_race(arms, same, device, threads)
         if again := self._raced & set(arms):
             raise ValueError(f"the arms {', '.join(sorted(again))} have raced before; give them other names")
-        self._raced |= set(arms)
         processes = {name: arm for name, arm in arms.items() if isinstance(arm, Arm)}
         if processes and len(processes) < len(arms):
             raise TypeError("a race is between functions or between arms in processes of their own, not both")
+        self._raced |= set(arms)
         if processes:
             return run_process_race(self, processes)
-        return run_race(self, arms, same, seconds / 4 if self.is_quick else seconds, threads, device or torch.device("cpu"))
+        return run_race(self, arms, same, seconds / 4 if self.is_quick else seconds, threads, device)
 
     def arm(
         self,
@@ -179,19 +208,25 @@ class Lab:
         if self._is_rank:
             raise ArmFailed(f"{name}: an arm under torchrun cannot start arms of its own; start them from run(lab)")
         order = ArmOrder(
-            arm=name,
-            function=body.__qualname__,
+            arm=words("name", name, _NAME_LIMIT),
+            function=function_name(body),
             args=list(args),
-            env=env or {},
-            prefix=ranks.complete(prefix),
-            timeout_s=timeout,
+            env=environment(env),
+            prefix=ranks.complete(command_words(prefix)),
+            timeout_s=number_in("timeout", timeout, 1e-3),
         )
+        try:
+            pack_message(order)
+        except ValueError as problem:
+            raise ValueError(f"args, env and prefix take plain data that fits a message: {problem}") from problem
+        checked(events.ArmFinished(arm=order.arm, writer="", elapsed_s=0.0))
         return Arm(order, self._line, self._journal)
 
     def effective_cores(self, processes: int = 2) -> float:
         """Measure how many cores' worth of work that many busy processes get: fewer than they are when others work here."""
+        processes = whole("processes", processes, 1, _CORES)
         effective = measure_cores(processes)
-        self._journal.append(events.CoresMeasured(processes=processes, effective=effective))
+        self.record(events.CoresMeasured(processes=processes, effective=effective))
         return effective
 
     # ---- what is claimed
@@ -227,9 +262,7 @@ class Lab:
         if not self._is_settled(key, text, lacks, advises):
             op, want = claimed_bound(got, equals, at_most, at_least, between, tolerance)
             found = measured(got)
-            self._journal.append(
-                events.ClaimMeasured(key=key, text=text, got=found, op=op, want=want, tolerance=tolerance, unit=unit)
-            )
+            self.record(events.ClaimMeasured(key=key, text=text, got=found, op=op, want=want, tolerance=tolerance, unit=unit))
         return None
 
     def claim_ratio(
@@ -251,14 +284,15 @@ class Lab:
         key, text = self._stated(key)
         over, under = two_arms(ratio)
         if raced := self._raced & {over, under}:
-            raise ValueError(
-                f"{' and '.join(sorted(raced))} raced before “{key or text}” was claimed; claim first, then measure"
-            )
+            told_arms = " and ".join(sorted(raced))
+            raise ValueError(f"{told_arms} raced before “{key or text}” was claimed; claim first, then measure")
         op, want = claimed_bound(None, None, at_most, at_least, None)
         (bound,) = want.numbers
+        cores = whole("cores", cores, 0, _CORES)
         declared = events.ClaimDeclared(
-            key=key, text=text, over=over, under=under, op=op, bound=bound, margin=margin, cores=index(cores)
+            key=key, text=text, over=over, under=under, op=op, bound=bound, margin=margin, cores=cores
         )
+        declared = checked(declared)
         if problem := flaw(declared):
             raise ValueError(problem)
         if not self._is_settled(key, text, lacks, advises):
@@ -268,11 +302,12 @@ class Lab:
 
     def not_testable(self, key: str, needs: str) -> None:
         """Say that a claim cannot be tested on this box, and what it would need."""
-        self._is_settled(*self._stated(key), needs)
+        stated = self._stated(key)
+        self.record(events.ClaimNotTestable(key=stated.key, text=stated.text, needs=needs))
 
     def record(self, event: events.Event) -> None:
-        """Append an event; for the lab's own parts."""
-        self._journal.append(event)
+        """Append an event that will be read back as it is, or raise TypeError or ValueError; for the lab's own parts."""
+        self._journal.append(checked(event))
 
     @property
     def records_written(self) -> int:
@@ -288,7 +323,7 @@ class Lab:
         """Return the claim of a key; say what to write where a call has the words of the claim instead."""
         if self._claims is None:
             self._claims = read_stated(self._run_dir / "scenario.py")
-        found = find(key, self._claims)
+        found = find(words("key", key, events.CLAIM_LIMIT), self._claims)
         if found.key != key:
             sentence = show(found.text, 100)
             advice = f'write "- [a-key] {sentence}" under ## {SECTION} in the lesson, and its key here'
@@ -297,15 +332,16 @@ class Lab:
 
     def _is_settled(self, key: str, text: str, lacks: str, advises: str = "") -> bool:
         """Record the setting that a claim advises, and what the box lacks for it; say whether it lacks anything."""
-        if advises:
-            self._journal.append(events.SettingAdvised(key=key, text=text, setting="=".join(read_setting(advises))))
-        if lacks:
-            self._journal.append(events.ClaimNotTestable(key=key, text=text, needs=lacks))
+        if words("advises", advises):
+            self.record(events.SettingAdvised(key=key, text=text, setting="=".join(read_setting(advises))))
+        if words("lacks", lacks):
+            self.record(events.ClaimNotTestable(key=key, text=text, needs=lacks))
         return bool(lacks)
 
     def _log_from_device(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+        encode_exactly(events.Logged(s=step, v=dict.fromkeys(values, 0.0), a=arm))  # refused here, not when it is brought over
         for name, value in values.items():
-            if isinstance(value, torch.Tensor):
+            if isinstance(value, torch.Tensor) and value.device.type != "cpu":
                 self._pending.add(step, arm, name, value)
             else:
                 self.log(step, arm=arm, **{name: value})
@@ -315,3 +351,13 @@ class Lab:
     def _flush(self) -> None:
         for step, arm, name, value in self._pending.take():
             self.log(step, arm=arm, **{name: value})
+
+
+def _content(data: bytes | str) -> bytes:
+    """Return what an artifact is to hold."""
+    if not isinstance(data, str | bytes | bytearray):
+        raise TypeError(f"data takes bytes or a text, not {told(data)}")
+    try:
+        return data.encode() if isinstance(data, str) else bytes(data)
+    except UnicodeEncodeError as problem:
+        raise ValueError(f"data takes a text that can be written as UTF-8: {problem}") from problem

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuilab import orders, processes, store
 from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
-from tuilab.events import Identity, Scalar
+from tuilab.events import CLAIM_LIMIT, Identity, Scalar
 from tuilab.orders import Receipt, RunOrder
 from tuilab.params import check_values, quick_values
 from tuilab.scenario import REPEATS, Param, Scenario
@@ -17,6 +17,7 @@ from tuilab.scrub import is_secret_value
 from tuilab.text import show
 from tuilab.watch import Watch
 
+_VALUES_LIMIT = 100_000  # bytes of all parameters: half a message to a worker
 LOOKS = (8, 16, 24, 32, 40)  # repeats after which a run with a budget may be decided
 
 
@@ -80,6 +81,7 @@ def order(
     if scenario.error:
         raise UsageError(f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see tuilab check {show(scenario.path)}")
     values = check_values(scenario.params, {**(quick_values(scenario.params) if is_quick else {}), **given})
+    _check_size(scenario, values)
     defaults = {param.name: param.default for param in scenario.params}
     claims = [claim for claim in scenario.claims if claim.key or "{" not in claim.text]
     return RunOrder(
@@ -105,6 +107,17 @@ def order(
 def _is_secret(param: Param, value: Scalar) -> bool:
     """Say whether a value is not to be recorded; a default stands in the source anyway."""
     return param.type == "str" and value not in ("", param.default) and is_secret_value(param.name, str(value))
+
+
+def _check_size(scenario: Scenario, values: dict[str, Scalar]) -> None:
+    """Refuse what no record and no message to a worker can hold, before there is a run."""
+    name = show(scenario.id)
+    if long := next((claim.text for claim in scenario.claims if len(claim.text) > CLAIM_LIMIT), ""):
+        raise UsageError(f"{name}: a claim takes up to {CLAIM_LIMIT} characters; {show(long, 60)} has {len(long)}")
+    sizes = {name: len(orders.pack({name: value})) for name, value in values.items()}
+    if (total := sum(sizes.values())) > _VALUES_LIMIT:
+        longest = show(max(sizes, key=lambda one: sizes[one]), 60)
+        raise UsageError(f"{name}: parameters may have {_VALUES_LIMIT} bytes together, not {total}; the longest is {longest}")
 
 
 def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subprocess.Popen[bytes]"]:

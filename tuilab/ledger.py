@@ -15,7 +15,7 @@ import msgspec
 
 from tuilab import filetree
 from tuilab.errors import TuilabError
-from tuilab.events import FORMAT, RunStarted, Scalar, Unknown
+from tuilab.events import Scalar, is_newer
 from tuilab.files import read_regular
 from tuilab.journal import Reader
 from tuilab.store import list_runs
@@ -189,19 +189,12 @@ def _read_short_streams(run_dir: Path) -> RunSummary:
             bytes_read = 0
             while (items := reader.read()) and bytes_read < _STREAM_LIMIT:
                 bytes_read += 1024 * 1024
-                if any(_is_newer(item) for item in items):
+                if any(is_newer(item) for item in items):
                     raise TuilabError("was recorded by a newer tuilab; upgrade this one")
                 fold(((stream, item) for item in items), summary)
         finally:
             reader.close()
     return summary
-
-
-def _is_newer(item: object) -> bool:
-    if isinstance(item, Unknown):
-        version = item.fields.get("format") if item.k == "run_started" else None
-        return isinstance(version, int) and version > FORMAT
-    return isinstance(item, RunStarted) and item.format > FORMAT
 
 
 def _is_abandoned(summary: RunSummary, run_dir: Path) -> bool:

@@ -3,26 +3,53 @@
 import math
 from typing import Any
 
+import msgspec
+import numpy as np
 import torch
 
 from tuilab import events
 from tuilab.events import Measured
+from tuilab.given import number, number_in, told, words
+
+_SIZE_LIMIT = 30_000  # bytes: a record holds two, and the text of the claim
+_EXACT = 2**53  # whole numbers beyond it need not be floats
 
 
-def measured(value: Any) -> Measured:
+def measured(value: Any, argument: str = "got") -> Measured:
     """Return a value as the numbers or words that an exact claim compares."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().tolist()
+    try:
+        found = _measured(value, argument)
+    except RecursionError as problem:
+        raise ValueError(f"{argument} takes lists that are not nested so deeply") from problem
+    if (size := len(msgspec.json.encode(found))) > _SIZE_LIMIT:
+        raise ValueError(f"{argument} takes what {_SIZE_LIMIT} bytes of a record hold, not {size}; claim what it amounts to")
+    return found
+
+
+def _measured(value: Any, argument: str) -> Measured:
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        value = _listed(value, argument)
     if isinstance(value, str):
-        return Measured(words=value)
+        return Measured(words=words(argument, value))
     if isinstance(value, list | tuple):
-        parts = [measured(part) for part in value]
+        parts = [_measured(part, argument) for part in value]
         if any(part.words for part in parts):
             return Measured(words=" ".join(part.words or str(part.numbers) for part in parts))
         return Measured(numbers=[number for part in parts for number in part.numbers])
     if isinstance(value, bool):
         return Measured(words=str(value))
-    return Measured(numbers=[float(value)])
+    found = number(argument, value)
+    if isinstance(value, int) and abs(value) > _EXACT and int(found) != value:
+        raise ValueError(f"{argument} takes whole numbers that a float holds exactly, not {told(value)}; claim their texts")
+    return Measured(numbers=[found])
+
+
+def _listed(value: Any, argument: str) -> Any:
+    """Return an array or a tensor as lists, or the one number that it is."""
+    try:
+        return (value.detach() if isinstance(value, torch.Tensor) else value).tolist()
+    except Exception as problem:
+        raise TypeError(f"{argument} takes numbers or words, not {told(value)}") from problem
 
 
 def claimed_bound(
@@ -41,9 +68,9 @@ def claimed_bound(
     if len(given) != 1:
         raise TypeError("a claim takes one of equals=, at_most=, at_least=, between=, or a value that is True")
     ((op, want),) = given
-    bound = measured(want)
-    if not 0 <= tolerance < math.inf or (tolerance and op != "equals"):
-        raise ValueError(f"a tolerance is a finite number beside equals=, zero or more, not {tolerance!r} beside {op}=")
+    bound = measured(want, op)
+    if number_in("tolerance", tolerance, 0) == math.inf or (tolerance and op != "equals"):
+        raise ValueError(f"tolerance takes a finite number, and stands beside equals=, not {told(tolerance)} beside {op}=")
     if op != "equals":
         _check_order(op, bound.numbers, 2 if op == "between" else 1)
     return op, bound  # type: ignore[return-value]
@@ -58,7 +85,7 @@ def _check_order(op: str, bounds: list[float], count: int) -> None:
 
 def two_arms(ratio: str) -> tuple[str, str]:
     """Return the arms of a ratio such as `loop/sum`."""
-    over, slash, under = ratio.partition("/") if isinstance(ratio, str) else ("", "", "")
+    over, slash, under = words("ratio", ratio).partition("/")
     if not (over and slash and under) or over == under:
-        raise ValueError(f"a ratio names two arms, as in slow/fast, not {ratio!r}")
+        raise ValueError(f"a ratio names two arms, as in slow/fast, not {told(ratio)}")
     return over, under

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from tuilab import events
+from tuilab.given import checked, told
 
 if TYPE_CHECKING:
     from tuilab.lab import Lab
@@ -34,7 +35,6 @@ class Memory:
 
     def __init__(self, lab: "Lab", name: str, arm: str, model: torch.nn.Module | None, timeline: bool) -> None:
         self._lab = lab
-        self._name = name
         self._arm = arm
         self._timeline = timeline
         self._known: set[int] = set()
@@ -45,6 +45,11 @@ class Memory:
         self._changes = 0
         self.live_bytes = self.peak_bytes = self.saved_bytes = self.operators = 0
         self.cuda_peak_bytes: int | None = None
+        if not isinstance(model, torch.nn.Module | None):
+            raise TypeError(f"model takes a torch.nn.Module, not {told(model)}")
+        if not isinstance(timeline, bool):
+            raise TypeError(f"timeline takes True or False, not {told(timeline)}")
+        self._event = checked(events.MemoryMeasured(name=name, values=self.values(), arm=arm))
         if model is not None:
             self.greet([*model.parameters(), *model.buffers()])
 
@@ -64,7 +69,8 @@ class Memory:
             torch.cuda.synchronize()
             self.cuda_peak_bytes = torch.cuda.max_memory_allocated()
         if problem[0] is None:
-            self._lab.record(events.MemoryMeasured(name=self._name, values=self.values(), arm=self._arm))
+            self._event.values = self.values()
+            self._lab.record(self._event)
 
     def values(self) -> dict[str, float]:
         """Return the counts so far."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tuilab import __version__, events, orders, processes, store
 from tuilab.capture import Capture
+from tuilab.description import first_records
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.journal import Writer
 from tuilab.orders import Receipt, RunOrder
@@ -37,8 +38,9 @@ def open_run(order: RunOrder) -> OpenRun:
         outputs = {1: Capture(run_dir / "stdout.log"), 2: Capture(run_dir / "stderr.log")}
     except OSError as problem:
         raise cannot_record(run_dir, problem.strerror or str(problem)) from problem
-    if not journal.append(_run_started(order, run_dir.name, source)):
-        raise cannot_record(run_dir, journal.trouble)
+    for record in first_records(_run_started(order, run_dir.name, source)):
+        if not journal.append(record):
+            raise cannot_record(run_dir, journal.trouble)
     return OpenRun(run_dir, journal, outputs)
 
 

@@ -118,12 +118,17 @@ def unpack(data: bytes, kind: Any) -> Any:
         raise ValueError(str(problem)) from problem
 
 
-def send(line: socket.socket, message: Message) -> None:
-    """Send one message; ValueError when it is too large or no plain data."""
+def pack_message(message: Message) -> bytes:
+    """Return a message as bytes; ValueError when it is too large or no plain data."""
     data = pack(message)
     if len(data) > (_LIMIT if isinstance(message, ArmReply) else _LIMIT - _ENVELOPE):
         raise ValueError(f"{len(data)} bytes are too much for a message; save it as an artifact")
-    line.sendall(data)
+    return data
+
+
+def send(line: socket.socket, message: Message) -> None:
+    """Send one message; ValueError when it is too large or no plain data."""
+    line.sendall(pack_message(message))
 
 
 def receive(line: socket.socket, flags: int = 0) -> Message | None:

@@ -56,7 +56,11 @@ def check_values(params: Iterable[Param], given: Mapping[str, Value]) -> dict[st
     for name in given:
         if name not in known:
             raise UsageError(f"there is no parameter {show(name, 60)}{did_you_mean(name, known)}")
-    return {name: parse(param, str(given[name])) if name in given else param.default for name, param in known.items()}
+    values = {name: parse(param, str(given[name])) if name in given else param.default for name, param in known.items()}
+    for name, value in values.items():  # a choice is what the source says
+        if isinstance(value, str) and not _can_be_recorded(value):
+            raise UsageError(f"{name}: {show(value, 60)} cannot be recorded; a text takes up to {_TEXT_LIMIT} characters")
+    return values
 
 
 def quick_values(params: Iterable[Param]) -> dict[str, Value]:

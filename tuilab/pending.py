@@ -18,6 +18,8 @@ class Pending:
 
     def add(self, step: int, arm: str, name: str, value: torch.Tensor) -> None:
         """Hold a scalar back."""
+        if value.numel() != 1 or value.is_complex() or value.is_meta:
+            raise TypeError(f"{name} takes a number, not a tensor of {tuple(value.shape)} {value.dtype} on {value.device}")
         self._held.append((step, arm, name, value.detach().to(torch.float64, copy=True)))
 
     @property

@@ -6,7 +6,6 @@ of 5 %. Blocks before the times have settled are recorded as warm-up; a block th
 once, and both stay in the record. Nothing is judged here.
 """
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tuilab import events
+from tuilab.given import MOST, checked, number, number_in, told, words
 from tuilab.sensors import Sensors, is_disturbed
 from tuilab.timing import calibrate, time_block
 
@@ -30,6 +30,7 @@ _CYCLE = 4  # rounds: forward, back, back, forward
 _UNITS = 6  # rounds of one process, or processes, that an interval needs at least
 _WARM_SHARE = 0.3  # of the time
 _DRIFT = 0.03
+_LONGEST_STEP_S = 1e9
 
 
 class Race:
@@ -40,11 +41,17 @@ class Race:
 
     def median_s(self, arm: str) -> float:
         """Return the median time of one call."""
-        return median(self.step_s[arm])
+        return median(self._times_of("arm", arm))
 
     def ratio(self, over: str, under: str) -> float:
         """Return the median over the rounds of how many times longer `over` takes than `under`."""
-        return median(a / b for a, b in zip(self.step_s[over], self.step_s[under], strict=True))
+        times = zip(self._times_of("over", over), self._times_of("under", under), strict=True)
+        return median(a / b for a, b in times)
+
+    def _times_of(self, argument: str, arm: str) -> list[float]:
+        if words(argument, arm) not in self.step_s:
+            raise ValueError(f"{argument} takes one of {', '.join(map(repr, self.step_s))}, not {told(arm)}")
+        return self.step_s[arm]
 
 
 @dataclass(frozen=True)
@@ -58,13 +65,26 @@ class _Slot:
     control: str = ""
 
 
+def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int) -> None:
+    """Raise TypeError or ValueError for what no race can be made of, before any arm is called."""
+    for name, arm in arms.items():
+        if not callable(arm):
+            raise TypeError(f"{name} takes a function or an arm, not {told(arm)}")
+    if len(arms) < 2:
+        raise TypeError("a race takes two arms or more")
+    if not isinstance(device, torch.device):
+        raise TypeError(f"device takes a torch.device, not {told(device)}")
+    if same is not None and not callable(same):
+        number_in("same", same, 0)
+    loops = dict.fromkeys(arms, MOST)
+    checked(events.RaceStarted(arms=list(arms), threads=threads, device="process", loops=loops, base=max(arms, key=len)))
+
+
 def run_race(
     lab: "Lab", arms: dict[str, Call], same: float | Callable[[Any, Any], bool] | None, seconds: float, threads: int,
     device: torch.device,
 ) -> Race:  # fmt: skip
     """Run the arms against each other for about `seconds` and return their times."""
-    if len(arms) < 2:
-        raise TypeError("a race takes two arms or more")
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -188,8 +208,8 @@ def run_process_race(lab: "Lab", arms: Mapping[str, Callable[[], float]]) -> Rac
     lab.record(events.RaceStarted(arms=list(arms), threads=0, device="process", loops=dict.fromkeys(arms, 1)))
     times: dict[str, list[float]] = {}
     for slot, name in enumerate(names):
-        step_s = float(arms[name]())
-        if not 1e-9 <= step_s < math.inf:
+        step_s = number(f"as the seconds of a step, the arm {name}", arms[name]())
+        if not 1e-9 <= step_s < _LONGEST_STEP_S:
             raise ValueError(f"the arm {name} returned {step_s:g} seconds for a step")
         times[name] = [step_s]
         lab.record(events.BlockTimed(arm=name, round=0, slot=slot, loops=1, wall_ns=int(step_s * 1e9), cpu_ns=0))

@@ -11,8 +11,8 @@ import msgspec
 from tuilab import comparison, store
 from tuilab.charts import line_chart
 from tuilab.comparison import ClaimPair, Comparison, Difference, Shift, Side, verdict_words
+from tuilab.encoding import spell_out
 from tuilab.glyphs import Style
-from tuilab.journal import spell_out
 from tuilab.reports.plain import first_repeat
 from tuilab.reports.subject import Subject
 from tuilab.series import Series

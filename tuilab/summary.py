@@ -189,6 +189,20 @@ def _note_times(summary: RunSummary, times: list[int]) -> None:
 
 def _run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> None:
     summary.run = summary.run or event  # there is one; a second would change who is alive
+    _announce_claims(summary, event)
+
+
+def _run_described(summary: RunSummary, stream: str, event: events.RunDescribed) -> None:
+    if summary.run is None:
+        return  # the record of the start is damaged
+    summary.run.params |= event.params
+    for name in ("changed", "claims", "claim_keys", "argv"):
+        getattr(summary.run, name).extend(getattr(event, name))
+    _announce_claims(summary, event)
+
+
+def _announce_claims(summary: RunSummary, event: events.RunStarted | events.RunDescribed) -> None:
+    """Note the claims that a run will come to; each has its key in the same record, if it has one."""
     for text, key in zip_longest(event.claims, event.claim_keys[: len(event.claims)], fillvalue=""):
         summary.claims.setdefault(key or text, Claim(text, key))
 
@@ -354,6 +368,7 @@ def _keep(kept: list[Any], item: Any) -> None:
 
 _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.RunStarted: _run_started,
+    events.RunDescribed: _run_described,
     events.StateChanged: _state_changed,
     events.BudgetSpent: _budget_spent,
     events.WorkerStarted: _worker_started,

@@ -103,6 +103,7 @@ class Supervisor:
 
     def _start_worker(self, repeat: int, arm: ArmOrder | None = None, asker: Child | None = None) -> Child:
         writer = f"worker-{self._workers_started}"
+        order = orders.pack_message(self._worker_order(writer, repeat, arm))
         spare = None if arm else self._take_spare()
         child = spare or spawn_worker(writer, self.run_dir.name, arm)
         child.writer = writer
@@ -113,7 +114,7 @@ class Supervisor:
         self.journal.append(worker_records.started(child, arm, self.run_dir.name, was_warm=child is spare))
         assert child.line is not None
         with contextlib.suppress(OSError):  # it may have died already; its exit tells
-            orders.send(child.line, self._worker_order(child, arm))
+            child.line.sendall(order)
         return child
 
     def _take_spare(self) -> Child | None:
@@ -121,13 +122,13 @@ class Supervisor:
         spare, self._spare = self._spare, None
         return spare if spare and processes.start_time(spare.pid) is not None else None
 
-    def _worker_order(self, child: Child, arm: ArmOrder | None) -> WorkerOrder:
+    def _worker_order(self, writer: str, repeat: int, arm: ArmOrder | None) -> WorkerOrder:
         return WorkerOrder(
             run_dir=str(self.run_dir),
-            writer=child.writer,
+            writer=writer,
             source_dir=str(Path(self.order.path).parent),
             params=self.order.params,
-            repeat=child.repeat,
+            repeat=repeat,
             repeats=self.order.repeats,
             quick=self.order.quick,
             arm=arm,

@@ -27,6 +27,11 @@ def show(text: object, limit: int = 1000) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def clip(text: str, limit: int) -> str:
+    """Return a text, of a long one the first characters and how many more there are."""
+    return text if len(text) <= limit else f"{text[:limit]}… {len(text) - limit} characters more"
+
+
 def is_utf8_terminal() -> bool:
     """Say whether the locale promises UTF-8; Python's own UTF-8 mode hides that from `sys.stdout.encoding`."""
     locale = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""

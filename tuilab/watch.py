@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tuilab import processes, store
 from tuilab.errors import UsageError
-from tuilab.events import FORMAT, RunStarted, Unknown
+from tuilab.events import RunStarted, Unknown, is_newer
 from tuilab.journal import Follower, Item, Portion
 from tuilab.processes import Presence
 from tuilab.summary import RunSummary, fold_stream
@@ -73,15 +73,7 @@ def presence(run_dir: Path, summary: RunSummary) -> Presence:
 
 
 def _has_newer(items: list[Item]) -> bool:
-    return not {RunStarted, Unknown}.isdisjoint(map(type, items)) and any(map(_is_newer, items))
-
-
-def _is_newer(item: Item) -> bool:
-    """Say whether an item is the start of a run in a newer format, whose fields may be others."""
-    if isinstance(item, Unknown):
-        version = item.fields.get("format") if item.k == "run_started" else None
-        return isinstance(version, int) and version > FORMAT
-    return isinstance(item, RunStarted) and item.format > FORMAT
+    return not {RunStarted, Unknown}.isdisjoint(map(type, items)) and any(map(is_newer, items))
 
 
 def read_run(run_dir: Path) -> RunSummary:

@@ -29,8 +29,9 @@ from tests.conftest import TUILAB
 from tests.engine import newest, until
 from tuilab import catalog, events, launch, orders, processes, store
 from tuilab.cli import tuilab
+from tuilab.encoding import spell_out
 from tuilab.errors import ExitCode
-from tuilab.journal import Corrupt, Gap, Item, Reader, spell_out
+from tuilab.journal import Corrupt, Gap, Item, Reader
 from tuilab.summary import FINAL_STATES, RunSummary
 from tuilab.watch import Watch
 

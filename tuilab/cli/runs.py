@@ -12,8 +12,8 @@ import click
 
 from tuilab import ledger, notes, store
 from tuilab.cli import options
+from tuilab.encoding import spell_out
 from tuilab.glyphs import Style, style_of
-from tuilab.journal import spell_out
 from tuilab.ledger import Entry
 from tuilab.notes import Notes
 from tuilab.summary import FINAL_STATES

@@ -21,6 +21,8 @@ def command(run: str, root: str | None) -> int:
     click.echo(f"{show(run_dir)}\n{', '.join(counts)}, {plural(found.verdicts, 'verdict')}{rule}")
     for sentence in found.wrong:
         click.echo(f"wrong: {sentence}")
+    if found.unknown:
+        click.echo(f"passed over: {plural(found.unknown, 'record')} of kinds that this version does not know")
     if found.unchecked:
         click.echo(f"not checked: {plural(found.unchecked, 'verdict')} by a rule that is not {RULE}, the one of this tuilab")
     click.echo("whole" if not found.wrong else plural(len(found.wrong), "finding"))

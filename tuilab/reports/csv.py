@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 
-from tuilab.journal import spell_out
+from tuilab.encoding import spell_out
 from tuilab.reports.samples import samples
 from tuilab.reports.subject import Subject
 from tuilab.text import show

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from tuilab.blocks import counted
+from tuilab.encoding import spell_out
 from tuilab.events import ClaimMeasured
-from tuilab.journal import spell_out
 from tuilab.series import Series
 from tuilab.summary import Claim, RunSummary
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tuilab import __version__, commands
-from tuilab.journal import spell_out
+from tuilab.encoding import spell_out
 from tuilab.reports.document import document
 from tuilab.reports.gaps import gaps
 from tuilab.reports.samples import Sample, samples

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tuilab.encoding import spell_out
 from tuilab.errors import BoxLacks, CannotRecord
-from tuilab.journal import spell_out
 from tuilab.reports.samples import samples
 from tuilab.reports.subject import Subject
 from tuilab.text import show
