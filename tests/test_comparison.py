@@ -146,3 +146,35 @@ def test_hostile_records_are_compared_like_any_other(tmp_path: Path) -> None:
 def test_sources_differ_by_their_lines() -> None:
     assert comparison.source_changes("a\nb\nc", "a\nB\nc") == ["@@ -1,3 +1,3 @@", " a", "-b", "+B", " c"]
     assert comparison.source_changes("a", "a") == []
+
+
+def test_a_claim_is_compared_by_its_key_whatever_its_words_are() -> None:
+    found = comparison.compare([summary(*keyed("limit", "up to 88.7")), summary(*keyed("limit", "up to a logit of 88.72"))])
+
+    ((text, key),) = [(pair.text, pair.key) for pair in found.claims]
+    assert (text, key) == ("up to a logit of 88.72", "limit")
+
+
+def test_a_run_without_keys_is_compared_by_the_words() -> None:
+    old, new = summary(*keyed("", "up to 88.72")), summary(*keyed("limit", "up to 88.72"))
+
+    for runs in ([old, new], [new, old]):
+        (pair,) = comparison.compare(runs).claims
+        assert pair.key == "limit" and None not in pair.sides
+
+
+def test_claims_of_other_keys_are_others_though_their_words_are_the_same() -> None:
+    found = comparison.compare([summary(*keyed("one", "it is so")), summary(*keyed("two", "it is so"))])
+
+    assert [(pair.key, [side is None for side in pair.sides]) for pair in found.claims] == [
+        ("one", [False, True]),
+        ("two", [True, False]),
+    ]
+
+
+def keyed(key: str, text: str) -> list[events.Event]:
+    number = events.Measured(numbers=[1.0])
+    return [
+        events.ClaimMeasured(key=key, text=text, got=number, op="equals", want=number),
+        events.VerdictReached(key=key, text=text, verdict="SUPPORTED", rule="r"),
+    ]

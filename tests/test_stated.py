@@ -1,8 +1,13 @@
 """What a lesson states: keys, sentences, and the claims that a change refutes."""
 
+from pathlib import Path
+
 import pytest
 
+from tuilab.events import VerdictReached
 from tuilab.stated import Change, Stated, changes_of, claims_of, find, fits, match, sections_of
+from tuilab.summary import Claim
+from tuilab.tui.past import PastRun, verdict_on
 
 LESSON = """
 Why.
@@ -77,3 +82,21 @@ def test_gaps_fit_any_words_in_their_order() -> None:
     assert fits("row 7 is 6", "row {a} is {b}")
     assert not fits("row 7 was 6", "row {a} is {b}")
     assert not fits("aaa" * 30 + "b", "{a}a" * 30)
+
+
+@pytest.mark.parametrize(
+    ("stated", "recorded"),
+    [
+        (Stated("far", "new words"), ("far", "old words")),
+        (Stated("far", "the words"), ("", "the words")),
+        (Stated("", "the words"), ("far", "the words")),
+        (Stated("", "row {row} is right"), ("", "row 7 is right")),
+    ],
+)
+def test_a_verdict_of_an_earlier_run_is_found_by_key_or_words(stated: Stated, recorded: tuple[str, str]) -> None:
+    key, text = recorded
+    verdict = VerdictReached(key=key, text=text, verdict="REFUTED", rule="r")
+    run = PastRun(Path("run"), "succeeded", claims=[Claim("something else"), Claim(text, key, verdict=verdict)])
+
+    assert verdict_on(stated, run) is verdict
+    assert verdict_on(Stated("near", "other words"), run) is None
