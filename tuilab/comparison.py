@@ -254,9 +254,10 @@ def _pairs(summaries: Sequence[RunSummary]) -> tuple[ClaimPair, ...]:
 
 def _pair(claims: Sequence[Claim | None]) -> ClaimPair:
     sides = tuple(None if claim is None else _side(claim) for claim in claims)
-    last = [claim for claim in claims if claim is not None][-1]
+    known = [claim for claim in claims if claim is not None]
     first, *others = claims
-    return ClaimPair(last.text, last.key, sides, tuple(_shift(first, other) for other in others))
+    shifts = tuple(_shift(first, other) for other in others)
+    return ClaimPair(known[-1].text, max(claim.key for claim in known), sides, shifts)
 
 
 def _side(claim: Claim) -> Side:
