@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from zlib import crc32
 
@@ -22,6 +24,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "worker-0.jsonl"
 
 
+@pytest.fixture
+def writer(path: Path) -> Iterator[Writer]:
+    with closing(Writer(path)) as writer:
+        yield writer
+
+
 def write_stages(path: Path, count: int) -> bytes:
     writer = Writer(path)
     for number in range(count):
@@ -31,7 +39,8 @@ def write_stages(path: Path, count: int) -> bytes:
 
 
 def read(path: Path) -> list[Item]:
-    return list(Reader(path).read_all())
+    with closing(Reader(path)) as reader:
+        return list(reader.read_all())
 
 
 def names(items: list[Item]) -> list[str]:
@@ -50,8 +59,7 @@ def test_records_come_back_in_order_with_sequence_and_time(path: Path) -> None:
     assert times == sorted(times) and times[0] > 0
 
 
-def test_numbers_that_are_not_finite_come_back_as_floats(path: Path) -> None:
-    writer = Writer(path)
+def test_numbers_that_are_not_finite_come_back_as_floats(path: Path, writer: Writer) -> None:
     writer.append(Logged(s=1, v={"a": math.nan, "b": math.inf, "c": -math.inf, "d": 0.5}))
 
     (item,) = read(path)
@@ -61,8 +69,7 @@ def test_numbers_that_are_not_finite_come_back_as_floats(path: Path) -> None:
     assert (item.v["b"], item.v["c"], item.v["d"]) == (math.inf, -math.inf, 0.5)
 
 
-def test_a_text_that_reads_nan_stays_a_text(path: Path) -> None:
-    writer = Writer(path)
+def test_a_text_that_reads_nan_stays_a_text(path: Path, writer: Writer) -> None:
     writer.append(events.TextShown(text="nan"))
 
     (item,) = read(path)
@@ -85,8 +92,8 @@ def test_a_file_cut_anywhere_keeps_every_whole_record(path: Path, cut: int) -> N
     whole = write_stages(path, 3)
     path.write_bytes(whole[: len(whole) - cut])
 
-    reader = Reader(path)
-    items = list(reader.read_all())
+    with closing(Reader(path)) as reader:
+        items = list(reader.read_all())
 
     lines = whole[: len(whole) - cut].count(b"\n")
     assert names(items) == [f"stage {number}" for number in range(lines)]
@@ -156,11 +163,10 @@ def test_among_many_lines_one_with_a_bad_checksum_is_found(path: Path, spoil) ->
     assert [type(item) for item in items if not isinstance(item, StageEntered)] == [Corrupt, Gap]
 
 
-def test_a_kind_from_the_future_is_kept_and_passed_over(path: Path) -> None:
+def test_a_kind_from_the_future_is_kept_and_passed_over(path: Path, writer: Writer) -> None:
     class TeaBrewed(events.Event):
         cups: int
 
-    writer = Writer(path)
     writer.append(TeaBrewed(cups=2))
     writer.append(StageEntered(name="after"))
 
@@ -171,15 +177,14 @@ def test_a_kind_from_the_future_is_kept_and_passed_over(path: Path) -> None:
     assert names([second]) == ["after"]
 
 
-def test_a_reader_follows_a_growing_stream(path: Path) -> None:
-    writer = Writer(path)
-    reader = Reader(path)
-    writer.append(StageEntered(name="one"))
-    first = reader.read()
-    nothing = reader.read()
-    writer.append(StageEntered(name="two"))
+def test_a_reader_follows_a_growing_stream(path: Path, writer: Writer) -> None:
+    with closing(Reader(path)) as reader:
+        writer.append(StageEntered(name="one"))
+        first = reader.read()
+        nothing = reader.read()
+        writer.append(StageEntered(name="two"))
 
-    second = reader.read()
+        second = reader.read()
 
     assert names(first) == ["one"]
     assert nothing == []
@@ -190,8 +195,8 @@ def test_a_line_that_never_ends_is_dropped_in_bounded_memory(path: Path) -> None
     head = write_stages(path, 1)
     path.write_bytes(head + b"x" * (5 * LINE_LIMIT) + b"\n" + head.replace(b'"n":0', b'"n":1'))
 
-    reader = Reader(path)
-    items = [item for _ in range(10) for item in reader.read(LINE_LIMIT)]
+    with closing(Reader(path)) as reader:
+        items = [item for _ in range(10) for item in reader.read(LINE_LIMIT)]
 
     assert names(items) == ["stage 0"]
     reasons = [item.reason for item in items if isinstance(item, Corrupt)]
@@ -217,8 +222,8 @@ def test_only_regular_files_are_read(tmp_path: Path, make) -> None:  # type: ign
     write_stages(tmp_path / "journal" / "worker-0.jsonl", 1)
     make(tmp_path / "journal" / "evil.jsonl")
 
-    follower = Follower(tmp_path)
-    items = follower.read()
+    with closing(Follower(tmp_path)) as follower:
+        items = follower.read()
 
     assert names([item for _, item in items]) == ["stage 0"]
     assert list(follower.unreadable) == ["evil"]
@@ -226,19 +231,20 @@ def test_only_regular_files_are_read(tmp_path: Path, make) -> None:  # type: ign
 
 def test_streams_are_merged_by_time(tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
-    one = Writer(tmp_path / "journal" / "a.jsonl")
-    two = Writer(tmp_path / "journal" / "b.jsonl")
-    for number in range(4):
-        (one, two)[number % 2].append(StageEntered(name=str(number)))
+    with closing(Writer(tmp_path / "journal" / "a.jsonl")) as one, closing(Writer(tmp_path / "journal" / "b.jsonl")) as two:
+        for number in range(4):
+            (one, two)[number % 2].append(StageEntered(name=str(number)))
 
-    items = Follower(tmp_path).read()
+    with closing(Follower(tmp_path)) as follower:
+        items = follower.read()
 
     assert names([item for _, item in items]) == ["0", "1", "2", "3"]
 
 
-def test_a_full_disk_loses_only_what_did_not_fit_and_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_loses_only_what_did_not_fit_and_says_so(
+    path: Path, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """write(2) is short when the disk fills up; the torn line is repaired once there is room again."""
-    writer = Writer(path)
     writer.append(StageEntered(name="before"))
     real = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:20]))
@@ -253,9 +259,7 @@ def test_a_full_disk_loses_only_what_did_not_fit_and_says_so(path: Path, monkeyp
     assert (writer.lost, writer.trouble) == (1, "the disk is full")
 
 
-def test_a_record_that_is_too_long_is_refused_and_counted(path: Path) -> None:
-    writer = Writer(path)
-
+def test_a_record_that_is_too_long_is_refused_and_counted(path: Path, writer: Writer) -> None:
     assert writer.append(StageEntered(name="x" * LINE_LIMIT)) is False
     writer.append(StageEntered(name="next"))
 
@@ -263,10 +267,9 @@ def test_a_record_that_is_too_long_is_refused_and_counted(path: Path) -> None:
     assert read(path)[0] == Gap("worker-0", 1)
 
 
-def test_threads_do_not_mix_their_records(path: Path) -> None:
+def test_threads_do_not_mix_their_records(path: Path, writer: Writer) -> None:
     from threading import Thread
 
-    writer = Writer(path)
     threads = [Thread(target=lambda: [writer.append(StageEntered(name="x" * 500)) for _ in range(200)]) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -278,8 +281,7 @@ def test_threads_do_not_mix_their_records(path: Path) -> None:
     assert len(names(items)) == 800 == len(items)
 
 
-def test_the_child_of_a_fork_cannot_write_into_its_parents_stream(path: Path) -> None:
-    writer = Writer(path)
+def test_the_child_of_a_fork_cannot_write_into_its_parents_stream(path: Path, writer: Writer) -> None:
     child = os.fork()
     if child == 0:
         try:
