@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,43 @@ for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):  # our processes st
     os.environ.pop(name, None)
 
 TUILAB = str(Path(sys.executable).with_name("tuilab"))
+CHECKOUT = Path(__file__).resolve().parent.parent
+LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
+
+
+@pytest.fixture(scope="session", autouse=True)
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests start shares a cache, which is not the user's, and loads no real torch, which takes a second of a core."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("PYTHONPATH", LIGHT, prepend=os.pathsep)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A test stands in a folder of its own, and what it starts loads the real torch if it is marked so."""
+    monkeypatch.chdir(tmp_path)
+    if request.node.get_closest_marker("real_torch"):
+        monkeypatch.setenv("PYTHONPATH", os.environ["PYTHONPATH"].removeprefix(LIGHT).removeprefix(os.pathsep))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """A session of tests leaves no file in the checkout and no descriptors open."""
+    before = files_of_the_checkout()
+    yield
+    assert files_of_the_checkout() - before == set()
+    assert len(os.listdir("/proc/self/fd")) < 200
+
+
+def files_of_the_checkout() -> set[str]:
+    """Return the files that are not hidden, as the folders of caches and environments are."""
+    found = set()
+    for folder, below, names in os.walk(CHECKOUT):
+        below[:] = [name for name in below if not name.startswith((".", "__pycache__"))]
+        found |= {os.path.join(folder, name) for name in names}
+    return found
 
 
 @pytest.fixture
@@ -23,11 +60,11 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tuilab(root: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run `tuilab ...` as a user does, with files of its own; returns what it printed and its exit code."""
+def tuilab(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `tuilab ...` as a user does, with a folder of runs of its own; returns what it printed and its exit code."""
 
     def run(*words: str, timeout: float = 100, **more: Any) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "TUILAB_ROOT": str(root), "XDG_CACHE_HOME": str(tmp_path / "cache"), **more.pop("env", {})}
+        environment = {**os.environ, "TUILAB_ROOT": str(root), **more.pop("env", {})}
         return subprocess.run(
             [TUILAB, *words], capture_output=True, text=True, timeout=timeout, env=environment, stdin=subprocess.DEVNULL, **more
         )

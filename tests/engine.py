@@ -5,10 +5,11 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tests.conftest import TUILAB
 from tuilab import processes, store
+from tuilab.summary import RunSummary
 from tuilab.watch import Watch
 
 T = TypeVar("T")
@@ -51,12 +52,22 @@ def newest(root: Path) -> Path | None:
     return next(iter(store.list_runs(root)), None)
 
 
-def look(run_dir: Path) -> Watch:
+class Seen(NamedTuple):
+    """A run as a view saw it at one moment."""
+
+    summary: RunSummary
+    state: str
+    supervisor_presence: str
+
+
+def look(run_dir: Path) -> Seen:
     """Return a run as a view sees it now."""
     watch = Watch(run_dir)
     while watch.refresh():
         pass
-    return watch
+    seen = Seen(watch.summary, watch.state(), watch.supervisor_presence)
+    watch.close()
+    return seen
 
 
 def wait_for_stage(root: Path, name: str) -> Path:

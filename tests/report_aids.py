@@ -3,6 +3,7 @@
 import base64
 import shutil
 import subprocess
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,11 @@ from tuilab.reports.subject import Subject, read_subject
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ALL = [path.name for path in sorted(JOURNALS.iterdir()) if path.is_dir() and (path / "journal").is_dir()]
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+
+def in_chromium(test: Callable[..., None]) -> Any:
+    """Mark a test that opens a page in a real browser."""
+    return pytest.mark.tools(pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")(test))
 
 
 def recorded(name: str) -> Subject:

@@ -141,6 +141,7 @@ def loopback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.real_torch
 def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
     body = f'lab.claim("1 and 2 are 3", lab.arm("ranks", reduce, 1, -1, prefix={TORCHRUN})(), equals=[3, ""])'
 
@@ -155,6 +156,7 @@ def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(tuilab: Tuilab, root
 
 
 @pytest.mark.slow
+@pytest.mark.real_torch
 def test_a_rank_that_fails_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
     body = f'lab.arm("ranks", reduce, 1, 1, prefix={TORCHRUN})()'
 
@@ -168,6 +170,7 @@ def test_a_rank_that_fails_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: P
 
 
 @pytest.mark.slow
+@pytest.mark.real_torch
 def test_a_rank_is_told_that_it_cannot_start_arms(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
     outer = "def inner(lab):\n    return 1\n\n\ndef outer(lab):\n    return lab.arm('inner', inner)()\n"
     body = f'lab.arm("outer", outer, prefix={TORCHRUN})()'
@@ -179,6 +182,7 @@ def test_a_rank_is_told_that_it_cannot_start_arms(tuilab: Tuilab, root: Path, tm
 
 
 @pytest.mark.slow
+@pytest.mark.real_torch
 def test_ranks_that_hang_end_with_the_time_of_their_arm(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
     hang = "def hang(lab):\n    time.sleep(600)\n"
     body = f'lab.arm("ranks", hang, prefix={TORCHRUN}, timeout=8)()'

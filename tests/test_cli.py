@@ -39,6 +39,7 @@ def run(
     shuffle: bool = False,  # in random order
 ) -> None:
     lab.log(0, rows=rows)
+    lab.artifact("a.txt", "kept")
     lab.claim("the mode is slow", mode, equals="slow")
 '''
 
@@ -48,6 +49,23 @@ def form(tmp_path: Path) -> str:
     path = tmp_path / "form.py"
     path.write_text(PARAMS)
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one run that succeeded, for tests that only look at it."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "form.py").write_text(PARAMS)
+    start(folder / "runs", "run", str(folder / "form.py"), "--headless", "--quiet").communicate()
+    return folder / "runs"
+
+
+@pytest.fixture
+def finished(recorded: Path, root: Path) -> Path:
+    """A copy of that run in the folder of the test."""
+    shutil.copytree(recorded, root)
+    (run_dir,) = root.iterdir()
+    return run_dir
 
 
 @pytest.mark.parametrize("words", [("--help",), *((verb, "--help") for verb in VERBS)])
@@ -190,13 +208,24 @@ def test_without_a_terminal_it_says_that_it_runs_headless(tuilab: Tuilab, form: 
     assert "there is no terminal; running as with --headless" in done.stderr
 
 
-@pytest.mark.parametrize("env", [{"LC_ALL": "C"}, {"TERM": "dumb"}, {"NO_COLOR": "1"}, {"LC_ALL": "", "LANG": "C.UTF-8"}])
-def test_piped_output_has_no_escapes_whatever_the_terminal(tuilab: Tuilab, form: str, env: dict[str, str]) -> None:
-    done = tuilab("run", form, "--headless", "--plot", env=env)
+ENVIRONMENTS = [{"LC_ALL": "C"}, {"TERM": "dumb"}, {"NO_COLOR": "1"}, {"LC_ALL": "", "LANG": "C.UTF-8"}]
+
+
+@pytest.mark.parametrize("env", ENVIRONMENTS)
+def test_piped_output_has_no_escapes_whatever_the_terminal(tuilab: Tuilab, finished: Path, env: dict[str, str]) -> None:
+    done = tuilab("attach", "last", "--headless", "--plot", env=env)
 
     assert done.returncode == 0
     assert "\x1b" not in done.stdout + done.stderr
     assert env.get("LC_ALL") != "C" or done.stdout.isascii()
+
+
+def test_what_a_run_says_into_a_pipe_has_no_escapes(tuilab: Tuilab, form: str) -> None:
+    done = tuilab("run", form, "--headless", "--plot", env={"LC_ALL": "C"})
+
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout + done.stderr
+    assert done.stdout.isascii()
 
 
 def test_on_a_terminal_there_is_colour_and_it_is_left_as_it_was(root: Path, form: str) -> None:
@@ -311,9 +340,7 @@ def test_four_characters_are_enough_to_delete_the_only_run_they_fit(tuilab: Tuil
     assert tuilab("rm", reference).stdout == f"deleted {RUN}\n"
 
 
-def test_a_run_can_be_listed_verified_and_deleted(tuilab: Tuilab, root: Path, form: str) -> None:
-    tuilab("run", form, "--headless", "--quiet")
-
+def test_a_run_can_be_listed_verified_and_deleted(tuilab: Tuilab, root: Path, finished: Path) -> None:
     assert "succeeded" in tuilab("runs").stdout
     assert tuilab("verify").stdout.endswith("whole\n")
     assert json.loads(tuilab("runs", "--json").stdout)["runs"][0]["verdicts"] == {"the mode is slow": "SUPPORTED"}
@@ -331,14 +358,10 @@ def test_a_run_that_goes_on_is_not_deleted(tuilab: Tuilab, root: Path, tmp_path:
     until(lambda: tuilab("rm", "last").returncode == 0)
 
 
-def test_verify_finds_what_was_changed(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    path = write_scenario(tmp_path, 'lab.artifact("a.txt", "kept")\nlab.claim("one is one", True)')
-    tuilab("run", str(path), "--headless", "--quiet")
-    run_dir = newest(root)
-    assert run_dir is not None
-    (run_dir / "artifacts" / "a.txt").write_text("other")
-    (run_dir / "scenario.py").write_text("other")
-    judge = run_dir / "journal" / "judge.jsonl"
+def test_verify_finds_what_was_changed(tuilab: Tuilab, finished: Path) -> None:
+    (finished / "artifacts" / "a.txt").write_text("other")
+    (finished / "scenario.py").write_text("other")
+    judge = finished / "journal" / "judge.jsonl"
     judge.write_bytes(judge.read_bytes().replace(b"SUPPORTED", b"SUPPORTEd"))
 
     done = tuilab("verify")

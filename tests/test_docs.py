@@ -27,6 +27,7 @@ def tour() -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.real_torch
 def test_the_tour_works_from_its_first_line_to_its_last(tmp_path: Path) -> None:
     """In an empty folder, as a newcomer would type it; only the refuted claims and an unfinished lesson exit with 1."""
     environment = {**os.environ, "TUILAB_ROOT": str(tmp_path / "runs"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
@@ -91,11 +92,21 @@ def test_the_guide_names_every_call_of_the_lab() -> None:
     assert [name for name in calls if f"lab.{name}(" not in CONTRIBUTING] == []
 
 
-def test_the_two_commands_of_the_readme_are_what_ci_runs() -> None:
+def test_the_command_of_the_readme_is_what_ci_runs() -> None:
     command = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[test]' && .venv/bin/pytest"
 
     assert f"\n    {command}\n" in README
     assert "sed -n" in (HERE / ".ci" / "run").read_text()
+
+
+def test_every_suite_of_ci_has_tests_and_stands_in_the_guide() -> None:
+    done = subprocess.run([HERE / ".ci" / "run", "nonsense"], capture_output=True, text=True)
+
+    suites = done.stdout.partition("there are: ")[2].split()
+    marked = "".join(path.read_text() for path in (HERE / "tests").rglob("*.py"))
+    assert done.returncode == 2 and {"default", "lint"} < set(suites)
+    assert [name for name in suites if name not in ("default", "lint") and f"pytest.mark.{name}" not in marked] == []
+    assert [name for name in suites if f"`{name}`" not in CONTRIBUTING] == []
 
 
 def test_a_wheel_brings_the_scenarios_as_data_of_tuilab(tmp_path: Path) -> None:

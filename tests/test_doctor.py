@@ -56,6 +56,7 @@ def ask(tuilab: Tuilab, *words: str, **more: Any) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.real_torch
 def test_every_question_is_answered_and_its_id_is_its_groups_affair(tuilab: Tuilab) -> None:
     told = ask(tuilab)
 
@@ -199,6 +200,7 @@ def test_a_folder_of_runs_that_others_may_write_is_told(tmp_path: Path, monkeypa
     assert answer(storage.permissions, Box()).next_step == f"chmod 700 {tmp_path}"
 
 
+@pytest.mark.real_torch
 def test_variables_that_nobody_reads_are_told(tmp_path: Path) -> None:
     code = "import torch; from tuilab.checks import Box, torch_worker as worker; print(worker.variables(Box()).found)"
     environment = {**os.environ, "KMP_AFFINITY": "compact", "MALLOC_CONF": "narenas:1"}

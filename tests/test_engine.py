@@ -93,7 +93,7 @@ def test_ctrl_c_stops_in_order_and_exits_130(root: Path, tmp_path: Path) -> None
 
     assert front.returncode == 130
     assert "stopping" in err and "Traceback" not in err
-    assert look(run_dir).state() == "stopped"
+    assert look(run_dir).state == "stopped"
     assert processes_of(run_dir) == []
 
 
@@ -109,7 +109,7 @@ def test_a_second_ctrl_c_does_not_wait_for_a_stubborn_scenario(root: Path, tmp_p
 
     assert front.returncode == 130
     assert "at once" in err
-    assert look(run_dir).state() == "stopped"
+    assert look(run_dir).state == "stopped"
 
 
 def test_a_run_outlives_its_front(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_run_outlives_its_front(tuilab: Tuilab, root: Path, tmp_path: Path) ->
     front.kill()
     front.communicate()
 
-    assert look(run_dir).state() == "running"
+    assert look(run_dir).state == "running"
     assert tuilab("stop", "last").stdout.startswith("asked ")
     until(lambda: look(run_dir).summary.is_over)
     until(lambda: processes_of(run_dir) == [])
@@ -146,7 +146,7 @@ def test_ctrl_c_leaves_an_attached_run_running(tuilab: Tuilab, root: Path, tmp_p
 
     assert front.returncode == 130
     assert "which goes on" in err
-    assert look(run_dir).state() == "running"
+    assert look(run_dir).state == "running"
     tuilab("stop", "last", "--now")
     until(lambda: processes_of(run_dir) == [])
 

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from zlib import crc32
 
@@ -22,6 +24,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "worker-0.jsonl"
 
 
+@pytest.fixture
+def writer(path: Path) -> Iterator[Writer]:
+    with closing(Writer(path)) as writer:
+        yield writer
+
+
 def write_stages(path: Path, count: int) -> bytes:
     writer = Writer(path)
     for number in range(count):
@@ -31,7 +39,8 @@ def write_stages(path: Path, count: int) -> bytes:
 
 
 def read(path: Path) -> list[Item]:
-    return list(Reader(path).read_all())
+    with closing(Reader(path)) as reader:
+        return list(reader.read_all())
 
 
 def names(items: list[Item]) -> list[str]:
@@ -50,8 +59,7 @@ def test_records_come_back_in_order_with_sequence_and_time(path: Path) -> None:
     assert times == sorted(times) and times[0] > 0
 
 
-def test_numbers_that_are_not_finite_come_back_as_floats(path: Path) -> None:
-    writer = Writer(path)
+def test_numbers_that_are_not_finite_come_back_as_floats(path: Path, writer: Writer) -> None:
     writer.append(Logged(s=1, v={"a": math.nan, "b": math.inf, "c": -math.inf, "d": 0.5}))
 
     (item,) = read(path)
@@ -61,8 +69,7 @@ def test_numbers_that_are_not_finite_come_back_as_floats(path: Path) -> None:
     assert (item.v["b"], item.v["c"], item.v["d"]) == (math.inf, -math.inf, 0.5)
 
 
-def test_a_text_that_reads_nan_stays_a_text(path: Path) -> None:
-    writer = Writer(path)
+def test_a_text_that_reads_nan_stays_a_text(path: Path, writer: Writer) -> None:
     writer.append(events.TextShown(text="nan"))
 
     (item,) = read(path)
@@ -85,8 +92,8 @@ def test_a_file_cut_anywhere_keeps_every_whole_record(path: Path, cut: int) -> N
     whole = write_stages(path, 3)
     path.write_bytes(whole[: len(whole) - cut])
 
-    reader = Reader(path)
-    items = list(reader.read_all())
+    with closing(Reader(path)) as reader:
+        items = list(reader.read_all())
 
     lines = whole[: len(whole) - cut].count(b"\n")
     assert names(items) == [f"stage {number}" for number in range(lines)]
@@ -156,11 +163,10 @@ def test_among_many_lines_one_with_a_bad_checksum_is_found(path: Path, spoil) ->
     assert [type(item) for item in items if not isinstance(item, StageEntered)] == [Corrupt, Gap]
 
 
-def test_a_kind_from_the_future_is_kept_and_passed_over(path: Path) -> None:
+def test_a_kind_from_the_future_is_kept_and_passed_over(path: Path, writer: Writer) -> None:
     class TeaBrewed(events.Event):
         cups: int
 
-    writer = Writer(path)
     writer.append(TeaBrewed(cups=2))
     writer.append(StageEntered(name="after"))
 
@@ -193,15 +199,14 @@ def test_the_start_of_a_run_in_a_newer_format_is_no_damage(path: Path) -> None:
     assert isinstance(item, Unknown) and events.is_newer(item)
 
 
-def test_a_reader_follows_a_growing_stream(path: Path) -> None:
-    writer = Writer(path)
-    reader = Reader(path)
-    writer.append(StageEntered(name="one"))
-    first = reader.read()
-    nothing = reader.read()
-    writer.append(StageEntered(name="two"))
+def test_a_reader_follows_a_growing_stream(path: Path, writer: Writer) -> None:
+    with closing(Reader(path)) as reader:
+        writer.append(StageEntered(name="one"))
+        first = reader.read()
+        nothing = reader.read()
+        writer.append(StageEntered(name="two"))
 
-    second = reader.read()
+        second = reader.read()
 
     assert names(first) == ["one"]
     assert nothing == []
@@ -212,8 +217,8 @@ def test_a_line_that_never_ends_is_dropped_in_bounded_memory(path: Path) -> None
     head = write_stages(path, 1)
     path.write_bytes(head + b"x" * (5 * LINE_LIMIT) + b"\n" + head.replace(b'"n":0', b'"n":1'))
 
-    reader = Reader(path)
-    items = [item for _ in range(10) for item in reader.read(LINE_LIMIT)]
+    with closing(Reader(path)) as reader:
+        items = [item for _ in range(10) for item in reader.read(LINE_LIMIT)]
 
     assert names(items) == ["stage 0"]
     reasons = [item.reason for item in items if isinstance(item, Corrupt)]
@@ -239,8 +244,8 @@ def test_only_regular_files_are_read(tmp_path: Path, make) -> None:  # type: ign
     write_stages(tmp_path / "journal" / "worker-0.jsonl", 1)
     make(tmp_path / "journal" / "evil.jsonl")
 
-    follower = Follower(tmp_path)
-    items = follower.read()
+    with closing(Follower(tmp_path)) as follower:
+        items = follower.read()
 
     assert names([item for _, item in items]) == ["stage 0"]
     assert list(follower.unreadable) == ["evil"]
@@ -248,19 +253,20 @@ def test_only_regular_files_are_read(tmp_path: Path, make) -> None:  # type: ign
 
 def test_streams_are_merged_by_time(tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
-    one = Writer(tmp_path / "journal" / "a.jsonl")
-    two = Writer(tmp_path / "journal" / "b.jsonl")
-    for number in range(4):
-        (one, two)[number % 2].append(StageEntered(name=str(number)))
+    with closing(Writer(tmp_path / "journal" / "a.jsonl")) as one, closing(Writer(tmp_path / "journal" / "b.jsonl")) as two:
+        for number in range(4):
+            (one, two)[number % 2].append(StageEntered(name=str(number)))
 
-    items = Follower(tmp_path).read()
+    with closing(Follower(tmp_path)) as follower:
+        items = follower.read()
 
     assert names([item for _, item in items]) == ["0", "1", "2", "3"]
 
 
-def test_a_full_disk_loses_only_what_did_not_fit_and_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_loses_only_what_did_not_fit_and_says_so(
+    path: Path, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """write(2) is short when the disk fills up; the torn line is repaired once there is room again."""
-    writer = Writer(path)
     writer.append(StageEntered(name="before"))
     real = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:20]))
@@ -275,9 +281,7 @@ def test_a_full_disk_loses_only_what_did_not_fit_and_says_so(path: Path, monkeyp
     assert (writer.lost, writer.trouble) == (1, "the disk is full")
 
 
-def test_a_record_that_cannot_be_cut_is_counted_as_lost(path: Path) -> None:
-    writer = Writer(path)
-
+def test_a_record_that_cannot_be_cut_is_counted_as_lost(path: Path, writer: Writer) -> None:
     assert writer.append(Logged(s=0, v={f"scalar number {number}": 1.0 for number in range(5000)})) is False
     writer.append(StageEntered(name="next"))
 
@@ -286,7 +290,9 @@ def test_a_record_that_cannot_be_cut_is_counted_as_lost(path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, "\x01" * 100_000, "\ud800" * 100_000], ids=["long", "controls", "half"])
-def test_of_what_tuilab_says_at_length_the_beginning_is_kept_and_the_rest_is_told(path: Path, text: str) -> None:
+def test_of_what_tuilab_says_at_length_the_beginning_is_kept_and_the_rest_is_told(
+    path: Path, writer: Writer, text: str
+) -> None:
     """Whatever a scenario made long: a reason, an environment, a command line, the names of what it left behind."""
     table = {f"NAME_{number}": text for number in range(1000)}
     said = [
@@ -297,7 +303,6 @@ def test_of_what_tuilab_says_at_length_the_beginning_is_kept_and_the_rest_is_tol
         events.EnvironmentRecorded(part="box", facts={"deep": {"er": [text, 1, None]}, "words": [text] * 1000}),
         events.VerdictReached(text="x" * events.CLAIM_LIMIT, verdict="SUPPORTED", rule="tuilab-1", why=text),
     ]
-    writer = Writer(path)
 
     assert all(writer.append(event) for event in said)
 
@@ -313,8 +318,7 @@ def test_of_what_tuilab_says_at_length_the_beginning_is_kept_and_the_rest_is_tol
     assert isinstance(verdict, events.VerdictReached) and verdict.text == "x" * events.CLAIM_LIMIT
 
 
-def test_what_fits_is_not_cut(path: Path) -> None:
-    writer = Writer(path)
+def test_what_fits_is_not_cut(path: Path, writer: Writer) -> None:
     text, table = "x" * 30_000, {str(number): "y" * 20 for number in range(800)}
 
     writer.append(events.StateChanged(state="failed", reason=text))
@@ -325,10 +329,9 @@ def test_what_fits_is_not_cut(path: Path) -> None:
     assert isinstance(started, events.WorkerStarted) and started.env == table
 
 
-def test_threads_do_not_mix_their_records(path: Path) -> None:
+def test_threads_do_not_mix_their_records(path: Path, writer: Writer) -> None:
     from threading import Thread
 
-    writer = Writer(path)
     threads = [Thread(target=lambda: [writer.append(StageEntered(name="x" * 500)) for _ in range(200)]) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -340,8 +343,7 @@ def test_threads_do_not_mix_their_records(path: Path) -> None:
     assert len(names(items)) == 800 == len(items)
 
 
-def test_the_child_of_a_fork_cannot_write_into_its_parents_stream(path: Path) -> None:
-    writer = Writer(path)
+def test_the_child_of_a_fork_cannot_write_into_its_parents_stream(path: Path, writer: Writer) -> None:
     child = os.fork()
     if child == 0:
         try:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,19 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     (tmp_path / "scenario.py").write_text(LESSON)
     ours, theirs = orders.pair()
     order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), quick=True)
-    with ours, theirs:
-        yield Lab(Writer(tmp_path / "worker-0.jsonl"), tmp_path, ours, order)
+    with ours, theirs, closing(Writer(tmp_path / "worker-0.jsonl")) as writer:
+        yield Lab(writer, tmp_path, ours, order)
 
 
 @pytest.fixture
 def recorded(lab: Lab, tmp_path: Path) -> Callable[[type], list[Item]]:
     """Return the records of a kind so far."""
-    return lambda kind: [item for item in Reader(tmp_path / "worker-0.jsonl").read_all() if isinstance(item, kind)]
+    return lambda kind: [item for item in read(tmp_path / "worker-0.jsonl") if isinstance(item, kind)]
+
+
+def read(path: Path) -> list[Item]:
+    with closing(Reader(path)) as reader:
+        return list(reader.read_all())
 
 
 def test_scalars_of_every_kind_are_logged_as_numbers(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
@@ -273,6 +279,7 @@ while True:
 """
 
 
+@pytest.mark.real_torch
 def test_a_kill_in_a_hot_loop_loses_no_scalar(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", HOT_LOOP, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -281,7 +288,7 @@ def test_a_kill_in_a_hot_loop_loses_no_scalar(tmp_path: Path) -> None:
     process.wait()
     process.stdout.close()
 
-    items = list(Reader(tmp_path / "worker-0.jsonl").read_all())
+    items = read(tmp_path / "worker-0.jsonl")
 
     logged = [item.s for item in items if isinstance(item, events.Logged)]
     assert not [item for item in items if isinstance(item, Corrupt | Gap)]

@@ -176,7 +176,7 @@ def test_the_front_never_loads_torch_or_the_screens_for_a_report(runs: Path) -> 
     assert {"torch", "textual", "matplotlib", "scipy"} & set(done.stdout.split()) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.tools
 def test_events_for_tensorboard_say_what_is_missing_or_are_written(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
     target = tmp_path / "tour.tfevents"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report_aids import ALL, Elements, browse, hostile_run, needs_chromium, recorded
+from tests.report_aids import ALL, Elements, browse, hostile_run, in_chromium, recorded
 from tests.tui.made_up import make_run, started
 from tuilab import events, notes
 from tuilab.reports import html
@@ -121,7 +121,7 @@ def test_no_address_leads_out_of_the_page() -> None:
     assert "url(" not in page and "@import" not in page
 
 
-@needs_chromium
+@in_chromium
 def test_the_charts_in_the_browser_have_the_points_that_were_logged(tmp_path: Path) -> None:
     subject = recorded("tour")
     (page := tmp_path / "tour.html").write_text(html.render([subject]))
@@ -138,7 +138,7 @@ def test_the_charts_in_the_browser_have_the_points_that_were_logged(tmp_path: Pa
     assert len(bads) == 28
 
 
-@needs_chromium
+@in_chromium
 def test_the_value_under_the_pointer_is_shown_where_scripts_run(tmp_path: Path) -> None:
     page = html.render([recorded("tour")])
     page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)  # or it would refuse the test's own script
@@ -155,7 +155,7 @@ def test_the_value_under_the_pointer_is_shown_where_scripts_run(tmp_path: Path) 
     assert "B bold  nan" in shown[1]
 
 
-@needs_chromium
+@in_chromium
 def test_hostile_names_ask_for_nothing_run_nothing_and_stay_words(tmp_path: Path, visitors: tuple[int, list[str]]) -> None:
     port, asked = visitors
     away = f"http://127.0.0.1:{port}"
@@ -181,7 +181,7 @@ def test_hostile_names_ask_for_nothing_run_nothing_and_stay_words(tmp_path: Path
         assert "{{ 7*7 }}" in elements.text
 
 
-@needs_chromium
+@in_chromium
 def test_it_prints(tmp_path: Path) -> None:
     (page := tmp_path / "tour.html").write_text(html.render([recorded("tour")]))
     paper = tmp_path / "tour.pdf"
@@ -193,7 +193,7 @@ def test_it_prints(tmp_path: Path) -> None:
     assert len(re.findall(rb"/Type\s*/Page\b", data)) >= 3  # the closed parts, the source among them, are printed, too
 
 
-@needs_chromium
+@in_chromium
 @pytest.mark.parametrize("width", [500, 1280])  # no window of chromium is narrower
 def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int) -> None:
     page = re.sub(

@@ -21,21 +21,19 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from tests.conftest import TUILAB
-from tests.engine import newest, until
+from tests.engine import Seen, look, newest, until
 from tuilab import catalog, events, launch, orders, processes, store
 from tuilab.cli import tuilab
 from tuilab.encoding import spell_out
 from tuilab.errors import ExitCode
 from tuilab.journal import Corrupt, Gap, Item, Reader
-from tuilab.summary import FINAL_STATES, RunSummary
-from tuilab.watch import Watch
+from tuilab.summary import FINAL_STATES
 
-LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 
 # Says which signals reach it; SIGKILL shows by its end.
@@ -116,7 +114,6 @@ def make_site(folder: Path) -> Site:
         "XDG_CACHE_HOME": str(folder / "cache"),
         "TUILAB_SITE": uuid.uuid4().hex,
     }
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [LIGHT, os.environ.get("PYTHONPATH")]))
     marked = {**environment, processes.MARK: "another-run"}
     with says.open("w") as log:
         bystander = subprocess.Popen([sys.executable, "-c", BYSTANDER], env=marked, stdout=log, text=True)
@@ -134,24 +131,6 @@ def carrying(mark: str) -> dict[int, int]:
                 if start is not None and mark.encode() in (entry / "environ").read_bytes():
                     found[int(entry.name)] = start
     return found
-
-
-class Seen(NamedTuple):
-    """A run as a view saw it at one moment."""
-
-    summary: RunSummary
-    state: str
-    supervisor_presence: str
-
-
-def look(run_dir: Path) -> Seen:
-    """Return a run as a view sees it now."""
-    watch = Watch(run_dir)
-    while watch.refresh():
-        pass
-    seen = Seen(watch.summary, watch.state(), watch.supervisor_presence)
-    watch.close()
-    return seen
 
 
 def reach_stage(site: Site, name: str) -> Path:

@@ -396,6 +396,7 @@ time.sleep(600)
     check(site, run_dir, "stopped")
 
 
+@pytest.mark.real_torch
 def test_a_loader_worker_that_is_killed_is_a_failure_that_names_it(site: Site) -> None:
     """A real DataLoader; the run goes on to its end, and no loader process is left."""
     more = """
@@ -409,8 +410,7 @@ class Data(torch.utils.data.Dataset):
         return torch.zeros(4)
 """
     body = "for step, batch in enumerate(torch.utils.data.DataLoader(Data(), 4, num_workers=2)): lab.log(step, x=1.0)"
-    real = os.environ.get("PYTHONPATH", "")
-    done = site.run("run", str(write_scenario(site.folder, body, more)), "--headless", "--quiet", env={"PYTHONPATH": real})
+    done = site.run("run", str(write_scenario(site.folder, body, more)), "--headless", "--quiet")
 
     summary = check(site, latest(site), "failed").summary
     assert done.returncode == 4 and is_well(done)

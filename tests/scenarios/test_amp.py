@@ -19,7 +19,7 @@ def saved(run: dict[str, Any]) -> dict[str, float]:
     return {memory["arm"]: memory["values"]["saved_bytes"] for memory in run["memory"]}
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_both_precisions_learn_the_board_and_one_keeps_half_the_bytes(result: Result) -> None:
     run = result("checkerboard", "--device", "cpu")
 
@@ -30,7 +30,7 @@ def test_both_precisions_learn_the_board_and_one_keeps_half_the_bytes(result: Re
     assert [race["arm"] for race in run["races"]] == ["fp32", "amp"]
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_smaller_fields_are_not_learned_in_the_same_time(result: Result) -> None:
     run = result("checkerboard", "--device", "cpu", "--fields", "8")
 

@@ -21,7 +21,7 @@ def last(run: dict[str, Any], name: str) -> list[float]:
     return [series["last"] for series in run["series"] if series["name"] == name]
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_five_seeds_end_at_five_intercepts_and_one_curvature(result: Result) -> None:
     run = result("curve-fit")
 
@@ -31,7 +31,7 @@ def test_five_seeds_end_at_five_intercepts_and_one_curvature(result: Result) -> 
     assert [series["arm"] for series in run["series"] if series["name"] == "loss"] == [f"seed {k}" for k in range(5)]
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_with_patience_all_seeds_agree(result: Result) -> None:
     run = result("curve-fit", "--steps", "2000")
 
@@ -39,7 +39,7 @@ def test_with_patience_all_seeds_agree(result: Result) -> None:
     assert last(run, "intercept") == pytest.approx([3.0] * 5, abs=0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_with_a_better_scale_all_seeds_agree_at_once(result: Result) -> None:
     run = result("curve-fit", "--span", "1")
 

@@ -27,7 +27,7 @@ def race_arms(run: dict[str, Any]) -> list[str]:
     return sorted(race["arm"] for race in run["races"])
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_the_trap_sums_to_12_and_learns_nothing_but_the_mean(result: Result) -> None:
     run = result("broadcast-trap")
 
@@ -44,7 +44,7 @@ def test_the_trap_sums_to_12_and_learns_nothing_but_the_mean(result: Result) -> 
     assert {arm: round(slope, 3) + 0 for arm, slope in slopes.items()} == {"crossed": 0, "paired": 3}
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_targets_that_keep_their_dimension_spring_no_trap(result: Result) -> None:
     run = result("broadcast-trap", "--targets", "column")
 
@@ -56,7 +56,7 @@ def test_targets_that_keep_their_dimension_spring_no_trap(result: Result) -> Non
     assert evidence(run)["table"] == "measured [64, 1], claimed [64, 64]"
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_a_split_layer_computes_the_same_with_fewer_operations_and_bytes(result: Result) -> None:
     run = result("broadcast-merge")
 
@@ -69,7 +69,7 @@ def test_a_split_layer_computes_the_same_with_fewer_operations_and_bytes(result:
     assert race_arms(run) == ["split", "tile"]
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_a_narrow_shared_input_leaves_little_to_save(result: Result) -> None:
     run = result("broadcast-merge", "--shared", "8")
 
@@ -80,7 +80,7 @@ def test_a_narrow_shared_input_leaves_little_to_save(result: Result) -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_a_loop_over_500_rows_calls_1001_operators_and_sum_one(result: Result) -> None:
     run = result("row-reduce")
 
@@ -91,7 +91,7 @@ def test_a_loop_over_500_rows_calls_1001_operators_and_sum_one(result: Result) -
     assert all(claim["estimate"] is not None for claim in run["claims"] if claim["key"] in TIMED)
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_a_loop_over_5_rows_calls_only_11_times_as_many_operators(result: Result) -> None:
     run = result("row-reduce", "--rows", "5")
 

@@ -28,7 +28,7 @@ def arms_of(run: dict[str, Any], name: str) -> set[str]:
     return {series["arm"] for series in run["series"] if series["name"] == name}
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_openmp_switches_pin_hang_or_do_nothing(result: Result) -> None:
     run = result("openmp")
 
@@ -41,7 +41,7 @@ def test_openmp_switches_pin_hang_or_do_nothing(result: Result) -> None:
     assert arms_of(run, "gflop_per_s") == {"one thread", "bound"}
 
 
-@pytest.mark.slow
+@pytest.mark.library
 @several_cores
 def test_openmp_without_binding_and_with_a_real_list_of_cores_is_harmless(result: Result) -> None:
     run = result("openmp", "--bind", "false", "--cores", "0", "--patience", "20")
@@ -50,7 +50,7 @@ def test_openmp_without_binding_and_with_a_real_list_of_cores_is_harmless(result
     assert run["verdicts"][HANG] == "REFUTED"
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_a_bound_process_has_one_thread_on_one_core_and_its_pages_on_one_node(result: Result) -> None:
     run = result("numa")
 
@@ -61,7 +61,7 @@ def test_a_bound_process_has_one_thread_on_one_core_and_its_pages_on_one_node(re
     assert arms_of(run, "cores_busy") == {"free", "bound"}
 
 
-@pytest.mark.slow
+@pytest.mark.library
 @several_cores
 def test_an_unbound_process_takes_every_core(result: Result) -> None:
     run = result("numa", "--bind", "none")

@@ -18,7 +18,7 @@ def arms_of(run: dict[str, Any], name: str) -> set[str]:
     return {series["arm"] for series in run["series"] if series["name"] == name}
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_n_workers_are_n_processes_and_every_item_comes_once(result: Result) -> None:
     run = result("loader-workers")
 
@@ -30,7 +30,7 @@ def test_n_workers_are_n_processes_and_every_item_comes_once(result: Result) -> 
     assert arms_of(run, "wait_ms") == arms_of(run, "batches_ready") == {"0 workers", "2 workers", "4 workers"}
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_one_batch_keeps_one_worker_busy_and_free_items_leave_nothing_to_hide(result: Result) -> None:
     run = result("loader-workers", "--batch", "64", "--item-ms", "0")
 
@@ -40,6 +40,7 @@ def test_one_batch_keeps_one_worker_busy_and_free_items_leave_nothing_to_hide(re
     assert run["exit_code"] == 1
 
 
+@pytest.mark.library
 def test_a_staged_copy_is_two_copies_and_the_loader_pins_only_for_a_gpu(result: Result) -> None:
     run = result("pin-memory")
 
@@ -49,6 +50,7 @@ def test_a_staged_copy_is_two_copies_and_the_loader_pins_only_for_a_gpu(result: 
     assert arms_of(run, "gb_per_s") >= {"staged", "direct"}
 
 
+@pytest.mark.library
 def test_without_pin_nothing_is_pinned_and_a_small_buffer_still_copies_twice(result: Result) -> None:
     run = result("pin-memory", "--no-pin", "--buffer-kb", "1000")
 

@@ -30,7 +30,7 @@ def of_arms(run: dict[str, Any], name: str, meter: str) -> list[tuple[str, float
 # ---- ckpt-mlp
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_the_second_cell_reads_30_34_mb_in_both_orders(result: Result) -> None:
     run = result("ckpt-mlp")
 
@@ -44,7 +44,7 @@ def test_the_second_cell_reads_30_34_mb_in_both_orders(result: Result) -> None:
     assert run["series"][0]["name"] == "live_bytes"
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_a_tidy_notebook_reads_19_67_mb_in_both_orders(result: Result) -> None:
     run = result("ckpt-mlp", "--tidy")
 
@@ -52,7 +52,7 @@ def test_a_tidy_notebook_reads_19_67_mb_in_both_orders(result: Result) -> None:
     assert why(run, "whichever") == "measured [19.67, 19.67], claimed [30.34, 30.34]"
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_a_checkpoint_around_both_layers_has_something_to_drop(result: Result) -> None:
     run = result("ckpt-mlp", "--wrap", "middle")
 
@@ -63,7 +63,7 @@ def test_a_checkpoint_around_both_layers_has_something_to_drop(result: Result) -
 # ---- ckpt-segments
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_segments_lower_the_peak_and_repeat_the_products(result: Result) -> None:
     run = result("ckpt-segments", "--blocks", "32")
 
@@ -84,28 +84,28 @@ def test_segments_lower_the_peak_and_repeat_the_products(result: Result) -> None
     }
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_other_dropout_masks_give_other_gradients(result: Result) -> None:
     run = result("ckpt-segments", "--dropout", "0.1", "--forget-rng")
 
     assert "gradients" in refuted(run)
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_dropout_is_drawn_again_as_it_was(result: Result) -> None:
     run = result("ckpt-segments", "--dropout", "0.1")
 
     assert run["verdicts"]["gradients"] == "SUPPORTED"
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_one_segment_leaves_the_peak_where_it_was(result: Result) -> None:
     run = result("ckpt-segments", "--segments", "1")
 
     assert refuted(run) == {"quarter-less"}
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_with_few_rows_the_weights_are_the_peak(result: Result) -> None:
     run = result("ckpt-segments", "--rows", "64")
 

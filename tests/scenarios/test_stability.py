@@ -37,7 +37,7 @@ def test_xyy_finds_the_range_of_every_dtype(result: Result) -> None:
     assert not_finite(run, "xyy") == not_finite(run, "digits") == {"float32": 7, "bfloat16": 12, "float16": 79}
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_without_subnormals_the_range_of_float32_and_bfloat16_ends_at_1e_minus_37(result: Result) -> None:
     run = result("xyy", "--flush", "--device", "cpu")
 
@@ -62,7 +62,7 @@ def test_the_naive_softmax_ends_at_the_logarithm_of_the_largest_number(result: R
     assert not_finite(run, "total") == {"float32": 12, "bfloat16": 12, "float16": 89, "stable float16": 0}
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_a_thousand_tied_logits_lower_the_limits_by_ln_1000(result: Result) -> None:
     run = result("softmax", "--tied", "1000")
 
@@ -95,7 +95,7 @@ def test_the_naive_cross_entropy_is_inf_and_the_stable_one_500(result: Result) -
     assert not_finite(run, "gradient") == {"naive": 31, "stable": 0}
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_in_float16_the_naive_cross_entropy_fails_from_a_logit_of_18_on(result: Result) -> None:
     run = result("xent", "--dtype", "float16")
 
@@ -106,7 +106,7 @@ def test_in_float16_the_naive_cross_entropy_fails_from_a_logit_of_18_on(result: 
     assert evidence(run)[-2:] == ["measured 18, claimed 104", "measured 12, claimed 90"]
 
 
-@pytest.mark.slow
+@pytest.mark.library
 def test_in_bfloat16_the_naive_cross_entropy_fails_from_a_logit_of_93_on(result: Result) -> None:
     run = result("xent", "--dtype", "bfloat16")
 

@@ -244,8 +244,8 @@ class Terminal:
 @contextlib.contextmanager
 def terminal(root: Path, *words: str, command: str = TUILAB, **more: object) -> Iterator[Terminal]:
     """Open `tuilab ...` in a terminal with a folder of runs of its own."""
-    env = {**os.environ, "TUILAB_ROOT": str(root / "runs"), "XDG_CACHE_HOME": str(root / "cache")}
-    env |= {"PYTHONFAULTHANDLER": "1", **more.pop("env", {})}  # type: ignore[dict-item]
+    env = {**os.environ, "TUILAB_ROOT": str(root / "runs"), "PYTHONFAULTHANDLER": "1"}
+    env |= more.pop("env", {})  # type: ignore[dict-item]
     opened = Terminal(command, *words, env=env, **more)  # type: ignore[arg-type]
     try:
         yield opened

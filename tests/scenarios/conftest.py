@@ -1,0 +1,11 @@
+"""Scenarios compute with tensors: what their tests start loads the real torch."""
+
+from pathlib import Path
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("real_torch")
