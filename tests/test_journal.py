@@ -290,9 +290,7 @@ def test_a_record_that_cannot_be_cut_is_counted_as_lost(path: Path, writer: Writ
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, "\x01" * 100_000, "\ud800" * 100_000], ids=["long", "controls", "half"])
-def test_of_what_tuilab_says_at_length_the_beginning_is_kept_and_the_rest_is_told(
-    path: Path, writer: Writer, text: str
-) -> None:
+def test_of_what_tuilab_says_at_length_the_beginning_is_kept(path: Path, writer: Writer, text: str) -> None:
     """Whatever a scenario made long: a reason, an environment, a command line, the names of what it left behind."""
     table = {f"NAME_{number}": text for number in range(1000)}
     said = [
