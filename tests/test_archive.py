@@ -199,7 +199,7 @@ def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(tuilab: Tuila
     assert (attached.returncode, json.loads(attached.stdout)["runs"][0]["state"]) == (4, "lost")
     assert "The run is lost" in reported.stdout
     assert (exported.returncode, exported.stderr) == (0, "")
-    assert watch.state() == ledger.read(unfinished).state == past.look(unfinished).state == "lost"
+    assert watch.state == ledger.read(unfinished).state == past.look(unfinished).state == "lost"
     assert GoingOn(unfinished.parent).look() == []
     assert "there is no record of its end: it is lost" in examine(unfinished).wrong
 

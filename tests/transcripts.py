@@ -40,7 +40,6 @@ def play(name: str, folder: Path) -> str:
     home.mkdir()
     environment = {
         "PATH": f"{Path(TUILAB).parent}:{os.environ['PATH']}",
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "HOME": str(home),
         "TUILAB_ROOT": str(root),
         "COLUMNS": "100",

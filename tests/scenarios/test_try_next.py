@@ -16,7 +16,7 @@ Result = Callable[..., dict[str, Any]]
 CHANGES = [(found.id, change) for found in catalog.load() for change in changes_of(found.sections["Try next"])]
 
 
-@pytest.mark.slow
+@pytest.mark.library
 @pytest.mark.parametrize(("name", "change"), CHANGES, ids=[f"{name} {change.options}" for name, change in CHANGES])
 def test_a_change_refutes_what_the_lesson_says(result: Result, name: str, change: Change) -> None:
     run = result(name, *shlex.split(change.options))
