@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from tuilab import launch
+from tuilab import interrupts, launch
 from tuilab.encoding import spell_out
 from tuilab.errors import ExitCode
 from tuilab.glyphs import Style
@@ -40,10 +40,18 @@ def follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], *, is_
     Ctrl-C stops a run of ours in order, a second one at once; of another's run it only ends the following.
     """
     gc.enable()  # off while modules load; a long run wants it
-    interrupts = 0
+    with interrupts.one_by_one() as be_ready:
+        return _follow(watch, talk, on_items, be_ready, is_ours=is_ours)
+
+
+def _follow(
+    watch: Watch, talk: Talk, on_items: Callable[[Portion], None], be_ready: Callable[[], None], *, is_ours: bool
+) -> str:
+    stops = 0
     is_news = False  # of a run that is over already there is nothing to tell but its result
     while True:
         try:
+            be_ready()
             while items := watch.refresh():
                 on_items(items)
             state = watch.state()
@@ -60,9 +68,9 @@ def follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], *, is_
             if not is_ours:
                 talk.close()
                 return watch.summary.state
-            interrupts += 1
-            launch.stop(watch.run_dir, at_once=interrupts > 1)
-            print("\nstopping; Ctrl-C again stops at once" if interrupts == 1 else "\nstopping at once", file=sys.stderr)
+            stops += 1
+            launch.stop(watch.run_dir, at_once=stops > 1)
+            print("\nstopping; Ctrl-C again stops at once" if stops == 1 else "\nstopping at once", file=sys.stderr)
 
 
 def exit_code(summary: RunSummary, state: str, *, is_strict: bool = False) -> ExitCode:
