@@ -76,8 +76,8 @@ class PacedApp(App[ReturnType]):
 
     @property
     def draws_frames(self) -> bool:
-        """Whether frames are composed here when the terminal is ready, so that a screen need not render updates."""
-        return isinstance(self._driver, Terminal)
+        """Whether a screen need not render updates: frames are composed here when the terminal is ready; or there is none."""
+        return self.is_headless or isinstance(self._driver, Terminal)
 
     def redraw(self) -> None:
         """Send the whole frame again: the terminal may show something else."""
