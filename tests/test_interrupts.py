@@ -8,10 +8,10 @@ import os, signal, time
 from tuilab import interrupts
 
 interrupts.heed()
-with interrupts.one_by_one() as be_ready:
+with interrupts.OneByOne() as turns:
     while True:
         try:
-            be_ready()
+            turns.be_ready()
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(60)
         except KeyboardInterrupt:

@@ -11,6 +11,7 @@ import pytest
 from tests.engine import look, newest, write_scenario
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
+pytestmark = pytest.mark.real_torch
 
 TIMED = """
 lab.claim("slow is slower", ratio="slow/fast", at_least=2)

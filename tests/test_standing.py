@@ -131,6 +131,7 @@ def test_the_lines_end_when_only_the_verdict_is_left_to_come() -> None:
     assert ended == []
 
 
+@pytest.mark.real_torch
 @pytest.mark.slow
 def test_a_pipe_gets_a_line_after_each_repeat_but_the_last(tuilab: Tuilab, tmp_path: Path) -> None:
     body = """

@@ -10,10 +10,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from tuilab import interrupts, launch
+from tuilab import launch
 from tuilab.encoding import spell_out
 from tuilab.errors import ExitCode
 from tuilab.glyphs import Style
+from tuilab.interrupts import OneByOne
 from tuilab.journal import Item, Portion
 from tuilab.standing import Standing, Standings, in_words
 from tuilab.summary import RunSummary
@@ -40,18 +41,16 @@ def follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], *, is_
     Ctrl-C stops a run of ours in order, a second one at once; of another's run it only ends the following.
     """
     gc.enable()  # off while modules load; a long run wants it
-    with interrupts.one_by_one() as be_ready:
-        return _follow(watch, talk, on_items, be_ready, is_ours=is_ours)
+    with OneByOne() as turns:
+        return _follow(watch, talk, on_items, turns, is_ours=is_ours)
 
 
-def _follow(
-    watch: Watch, talk: Talk, on_items: Callable[[Portion], None], be_ready: Callable[[], None], *, is_ours: bool
-) -> str:
+def _follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], turns: OneByOne, *, is_ours: bool) -> str:
     stops = 0
     is_news = False  # of a run that is over already there is nothing to tell but its result
     while True:
         try:
-            be_ready()
+            turns.be_ready()
             while items := watch.refresh():
                 on_items(items)
             state = watch.state()

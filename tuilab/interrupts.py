@@ -1,18 +1,33 @@
 """Ctrl-C, heeded when it can be: not in the middle of an import, and not while the last one is answered.
 
 In an import it may be lost, and leave a module locked for every other thread; in the middle of an answer it would take the
-place of that answer.
+place of that answer. It is the first module that is loaded, and it loads little: until then Ctrl-C is Python's.
 """
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 _AGAIN_S = 0.02
 
-_is_answering = False  # whether a Ctrl-C has to wait for the answer to the last one
-_takes_turns = False
+
+class OneByOne:
+    """Within, a Ctrl-C that comes after another waits for `be_ready`: that one was answered."""
+
+    is_open = False
+    is_answering = False
+
+    def __enter__(self) -> "OneByOne":
+        OneByOne.is_open = True
+        return self
+
+    def be_ready(self) -> None:
+        OneByOne.is_answering = False
+
+    def __exit__(self, *_: object) -> None:
+        OneByOne.is_open = OneByOne.is_answering = False
 
 
 def heed() -> None:
@@ -22,33 +37,16 @@ def heed() -> None:
         signal.signal(signal.SIGINT, _interrupt)
 
 
-@contextmanager
-def one_by_one() -> Iterator[Callable[[], None]]:
-    """Within, a Ctrl-C that comes after another waits until the given function is called: that one was answered."""
-    global _is_answering, _takes_turns
-
-    def be_ready() -> None:
-        global _is_answering
-        _is_answering = False
-
-    _takes_turns = True
-    try:
-        yield be_ready
-    finally:
-        _is_answering = _takes_turns = False
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _interrupt(number: int, frame: "FrameType | None") -> None:
     """Interrupt what runs, or ask again soon: an exception inside the machinery of imports may fall into a callback."""
-    global _is_answering
-    if _is_answering or _is_importing(frame):
+    if OneByOne.is_answering or _is_importing(frame):
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
     else:
-        _is_answering = _takes_turns
+        OneByOne.is_answering = OneByOne.is_open
         raise KeyboardInterrupt
 
 
-def _is_importing(frame: FrameType | None) -> bool:
+def _is_importing(frame: "FrameType | None") -> bool:
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
