@@ -5,29 +5,37 @@ place of that answer. It is the first module that is loaded, and it loads little
 """
 
 import signal
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
 _AGAIN_S = 0.02
+_PATIENCE_S = 5.0  # what takes longer hangs, and is interrupted after all
 
 
 class OneByOne:
-    """Within, a Ctrl-C that comes after another waits for `be_ready`: that one was answered."""
+    """Within, a Ctrl-C that comes after another, or after `wait`, is heeded from `be_ready` on."""
 
     is_open = False
-    is_answering = False
+    waits_until = 0.0
 
     def __enter__(self) -> "OneByOne":
         OneByOne.is_open = True
         return self
 
-    def be_ready(self) -> None:
-        OneByOne.is_answering = False
+    @staticmethod
+    def be_ready() -> None:
+        OneByOne.waits_until = 0.0
+
+    @staticmethod
+    def wait() -> None:
+        OneByOne.waits_until = time.monotonic() + _PATIENCE_S if OneByOne.is_open else 0.0
 
     def __exit__(self, *_: object) -> None:
-        OneByOne.is_open = OneByOne.is_answering = False
+        OneByOne.is_open = False
+        OneByOne.waits_until = 0.0
 
 
 def heed() -> None:
@@ -39,10 +47,10 @@ def heed() -> None:
 
 def _interrupt(number: int, frame: "FrameType | None") -> None:
     """Interrupt what runs, or ask again soon: an exception inside the machinery of imports may fall into a callback."""
-    if OneByOne.is_answering or _is_importing(frame):
+    if time.monotonic() < OneByOne.waits_until or _is_importing(frame):
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
     else:
-        OneByOne.is_answering = OneByOne.is_open
+        OneByOne.wait()
         raise KeyboardInterrupt
 
 

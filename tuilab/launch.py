@@ -10,6 +10,7 @@ from pathlib import Path
 from tuilab import orders, processes, store
 from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
 from tuilab.events import CLAIM_LIMIT, Identity, Scalar
+from tuilab.interrupts import OneByOne
 from tuilab.orders import Receipt, RunOrder
 from tuilab.params import check_values, quick_values
 from tuilab.scenario import REPEATS, Param, Scenario
@@ -17,6 +18,7 @@ from tuilab.scrub import is_secret_value
 from tuilab.text import show
 from tuilab.watch import Watch
 
+_CHUNK = 4096  # bytes of a receipt
 _VALUES_LIMIT = 100_000  # bytes of all parameters: half a message to a worker
 LOOKS = (8, 16, 24, 32, 40)  # repeats after which a run with a budget may be decided
 
@@ -164,7 +166,9 @@ def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Re
         with contextlib.suppress(BrokenPipeError):  # it died; what it said tells why
             supervisor.stdin.write(orders.pack(run_order))
             supervisor.stdin.close()
-        said = supervisor.stdout.read()  # to its end: the supervisor lets go of it and lives on
+        said = supervisor.stdout.read(_CHUNK)
+        OneByOne.wait()  # the supervisor was heard and begins: from here on the run has to be stopped, by whoever follows it
+        said += supervisor.stdout.read()  # to its end: the supervisor lets go of it and lives on
         try:
             receipt: Receipt = orders.unpack(said, Receipt)
         except ValueError as problem:

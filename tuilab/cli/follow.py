@@ -12,6 +12,7 @@ from pathlib import Path
 from tuilab import calibration, headless, launch, store
 from tuilab.errors import ExitCode
 from tuilab.glyphs import Style, style_of
+from tuilab.interrupts import OneByOne
 from tuilab.journal import Portion
 from tuilab.orders import RunOrder
 from tuilab.reports.document import document
@@ -69,8 +70,9 @@ class Outcome:
 def run_all(orders: list[RunOrder], outcome: Outcome) -> ExitCode:
     """Run orders one after another; an interrupt ends the line."""
     for order in orders:
-        run_dir, supervisor = launch.start(order)
-        follow_one(run_dir, outcome, is_ours=True)
+        with OneByOne():
+            run_dir, supervisor = launch.start(order)
+            follow_one(run_dir, outcome, is_ours=True)
         with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
             supervisor.wait(10)
         if outcome.codes[-1] == ExitCode.INTERRUPTED:
