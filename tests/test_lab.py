@@ -172,6 +172,7 @@ def test_a_wrong_argument_of_a_claim_about_a_ratio_is_refused_at_the_call(
     [
         ({"margin": 0.1, "equals": 1}, "claim takes no margin here; a claim about two arms of a race is lab.claim_ratio"),
         ({"ratio": "slow/fast", "got": 1, "at_least": 2}, "claim takes no ratio here"),
+        ({"lacks": "a GPU", "at_most": 2, "at_least": 1}, "one of equals="),
         ({"tolerance": 0.1, "at_most": 2}, "tolerance takes a finite number, and stands beside equals="),
         ({"tolerance": math.inf, "equals": 2}, "tolerance takes a finite number, and stands beside equals="),
         ({"between": (2, 1)}, "between= takes two numbers, the smaller one first"),

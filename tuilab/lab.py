@@ -259,8 +259,10 @@ class Lab:
         if old:
             raise TypeError(f"claim takes no {', '.join(old)} here; a claim about two arms of a race is lab.claim_ratio")
         key, text = self._stated(key)
-        if not self._is_settled(key, text, lacks, advises):
+        is_bounded = any(bound is not None for bound in (equals, at_most, at_least, between))
+        if is_bounded or not words("lacks", lacks):
             op, want = claimed_bound(got, equals, at_most, at_least, between, tolerance)
+        if not self._is_settled(key, text, lacks, advises):
             found = measured(got)
             self.record(events.ClaimMeasured(key=key, text=text, got=found, op=op, want=want, tolerance=tolerance, unit=unit))
         return None
