@@ -320,20 +320,20 @@ def test_an_empty_folder_of_runs_is_not_the_usual_one(tuilab: Tuilab, root: Path
 
 
 @pytest.mark.parametrize("verb", ["rm", "stop"])
-@pytest.mark.parametrize("reference", ["2", "abc", "20"])
+@pytest.mark.parametrize(("reference", "needed"), [("2", 15), ("abc", 4), ("2027", 15), ("20270115T0800", 15)])
 def test_what_cannot_be_taken_back_wants_more_than_a_few_characters(
-    tuilab: Tuilab, root: Path, verb: str, reference: str
+    tuilab: Tuilab, root: Path, verb: str, reference: str, needed: int
 ) -> None:
     shutil.copytree(JOURNAL, root / RUN)
 
     done = tuilab(verb, reference)
 
     assert done.returncode == 2
-    assert f"too short to be sure that {RUN} is meant; give 4 characters or more" in done.stderr
+    assert f"too short to be sure that {RUN} is meant; give {needed} characters or more" in done.stderr
     assert os.listdir(root) == [RUN]
 
 
-@pytest.mark.parametrize("reference", ["abc1", "2027", RUN, "last", "last~0"])
+@pytest.mark.parametrize("reference", ["abc1", RUN[:15], RUN, "last", "last~0"])
 def test_four_characters_are_enough_to_delete_the_only_run_they_fit(tuilab: Tuilab, root: Path, reference: str) -> None:
     shutil.copytree(JOURNAL, root / RUN)
 

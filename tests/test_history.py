@@ -11,7 +11,10 @@ import pytest
 
 from tests.engine import newest, until, write_scenario
 from tests.test_archive import make_run
+from tests.tui.made_up import make_run as records_of
+from tests.tui.made_up import started
 from tuilab import ledger, notes
+from tuilab.events import RunDescribed, StateChanged, VerdictReached
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -161,3 +164,16 @@ def test_the_shell_is_offered_runs_with_what_they_are(tuilab: Tuilab, three: Pat
     done = tuilab(env={"_TUILAB_COMPLETE": "bash_complete", "COMP_WORDS": "tuilab compare ", "COMP_CWORD": "2"})
 
     assert [line.partition(",")[2] for line in done.stdout.splitlines()] == ["last", "last~1", "aaaaaa", "bbbbbb", "cccccc"]
+
+
+def test_a_run_with_much_to_say_about_its_claims_is_listed_to_its_end(root: Path) -> None:
+    """Its supervisor's stream, and its judge's, are megabytes long."""
+    texts = [f"{number} {'x' * 3900}" for number in range(600)]
+    described = [RunDescribed(claims=texts[at : at + 10]) for at in range(0, 600, 10)]
+    reached = [VerdictReached(text=text, verdict="SUPPORTED", rule="r") for text in texts]
+
+    run_dir = records_of(root, started(), *described, *reached, StateChanged(state="succeeded"))
+
+    entry = ledger.read(run_dir)
+    assert (run_dir / "journal" / "supervisor.jsonl").stat().st_size > 4_000_000
+    assert entry.state == "succeeded" and {verdict for _, verdict in entry.claims} == {"SUPPORTED"}

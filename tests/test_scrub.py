@@ -238,6 +238,7 @@ def test_an_environment_is_recorded_as_far_as_it_differs() -> None:
     ("words", "recorded"),
     [
         (["numactl", "-N", "0", "--"], ["numactl", "-N", "0", "--"]),
+        (["env", "PGPASSWORD=a b c", "--api-key=a b"], ["env", f"PGPASSWORD={GONE}", f"--api-key={GONE}"]),
         (["env", "HF_TOKEN=abc", "A=1"], ["env", f"HF_TOKEN={GONE}", "A=1"]),
         (["wrap", "--api-key", "abc", "--tokens", "512"], ["wrap", "--api-key", GONE, "--tokens", "512"]),
         (["run", "x", "--name", "mine", "--name=mine", "mine.py"], ["run", "x", "--name", GONE, f"--name={GONE}", "mine.py"]),

@@ -25,7 +25,8 @@ from tuilab.watch import presence
 RUNNING = frozenset({"starting", "running", "stopping"})
 _FILE = ".ledger.json"
 _FILE_LIMIT = 64 * 1024 * 1024
-_STREAM_LIMIT = 16 * 1024 * 1024  # of what a supervisor or a judge writes about one run
+_STREAM_LIMIT = 64 * 1024 * 1024  # of what a supervisor or a judge writes about one run
+_PORTION = 1024 * 1024
 _CLAIMS = 100  # that are kept of one run
 _WORTH_KEEPING = 50  # runs
 _LOOKED_AT = 2000  # runs of a folder, the newest
@@ -186,9 +187,9 @@ def _read_short_streams(run_dir: Path) -> RunSummary:
         except FileNotFoundError:
             continue
         try:
-            bytes_read = 0
-            while (items := reader.read()) and bytes_read < _STREAM_LIMIT:
-                bytes_read += 1024 * 1024
+            for _ in range(_STREAM_LIMIT // _PORTION):
+                if not (items := reader.read(_PORTION)):
+                    break
                 if any(is_newer(item) for item in items):
                     raise TuilabError("was recorded by a newer tuilab; upgrade this one")
                 fold(((stream, item) for item in items), summary)

@@ -15,6 +15,7 @@ from tuilab.text import show
 _ODD = re.compile(r"(?a:[^\w.+-])")  # what a scenario file may be called, and a run is not
 _LAST = re.compile(r"last(?:~([0-9]{1,6}))?")
 _SURE = 4  # characters: fewer are as easily a slip, or half a variable, as the name of a run
+_SURE_BY_TIME = 15  # down to the second: every run begins with the year
 IMPORTED = "imported"  # a file that says so; no archive can bring it, or leave it out
 
 
@@ -100,9 +101,10 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
 def find_surely(reference: str, roots: Sequence[Path]) -> Path:
     """Return the run that a reference means, for what cannot be taken back: it must be more than a character or two."""
     found = find_among(reference, roots)
-    if len(reference) < _SURE and reference != found.name:
+    needed = _SURE if short_id(found.name).startswith(reference) else _SURE_BY_TIME
+    if len(reference) < needed and not (_LAST.fullmatch(reference) or reference == found.name):
         raise UsageError(
-            f"{show(reference)} is too short to be sure that {show(found.name)} is meant; give {_SURE} characters or more"
+            f"{show(reference)} is too short to be sure that {show(found.name)} is meant; give {needed} characters or more"
         )
     return found
 

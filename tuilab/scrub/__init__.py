@@ -51,8 +51,11 @@ def environment_for_record(given: Mapping[str, str], base: Mapping[str, str]) ->
 def _without(word: str, secrets: Sequence[str]) -> str:
     if word in secrets:
         return GONE
-    option, _, value = word.partition("=")
-    return f"{option}={GONE}" if value in secrets else word
+    option, is_given, value = word.partition("=")
+    if not is_given:
+        return word
+    is_secret = value in secrets or (names.is_secret(option.lstrip("-")) and hides(option.lstrip("-"), value))
+    return f"{option}={GONE}" if is_secret else word  # a word of a list is one value, with its blanks
 
 
 def _clean_for_record() -> Clean:

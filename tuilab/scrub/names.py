@@ -7,7 +7,9 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PARTS = re.compile(r"PASSW|PASSPHRASE|SECRET|CREDENTIAL|APIKEY|WEBHOOK|COOKIE|HTPASS")
 _ENDS = re.compile(r".(?:PASS|PWD|KEY|TOKEN|AUTH|CREDS?|DSN|JWT)\Z")  # of words run together: PGPASS, AUTHKEY
 _CERTAIN = frozenset({"CRED", "CREDS", "DSN", "JWT", "OAUTH", "PAT", "PSK", "CONNSTR", "AUTHORIZATION"})
-_DOUBTFUL = frozenset({"AUTH", "CONN", "KEY", "KEYS", "LOGIN", "OTP", "PASS", "PW", "PWD", "SAS", "TOKEN", "TOKENS"})
+_DOUBTFUL = frozenset(
+    {"AUTH", "CONN", "KEY", "KEYS", "LOGIN", "OTP", "PASS", "PIN", "SIGNATURE", "PW", "PWD", "SAS", "TOKEN", "TOKENS"}
+)
 _QUALIFIERS = frozenset(  # what makes a token or a key one that opens a door: a model has tokens and keys, too
     {"ACCESS", "ACCOUNT", "API", "AUTH", "BEARER", "BOT", "DEPLOY", "ENCRYPTION", "GITHUB", "GITLAB", "HF", "LICENSE", "MASTER"}
     | {"OAUTH", "PRIVATE", "REFRESH", "SECURITY", "SESSION", "SHARED", "SIGNING", "SLACK", "SSH", "SUBSCRIPTION", "WANDB"}
