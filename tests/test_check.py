@@ -89,7 +89,7 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    lab.claim("fun", True)\n',
          (39, "no bullet under Look for has the key [fun]")),
         ('"sum-50"', '"sum is at least 50 times faster than slicing"',
-         (35, 'the claim has its words in the code; write "sum-50" for "sum is at least 50 times faster than slicing"')),
+         (35, '"sum is at least 50 times faster than slicing" is no key (a-z, 0-9 and -, a letter first); write "sum-50"')),
         ('claim_ratio("sum-50", "slices/sum"', 'claim("sum-50", ratio="slices/sum"',
          (35, "a claim about two arms is lab.claim_ratio(key, ratio, ...)")),
         ("refutes: row-1", "refutes: row-1, row-7", (13, "Try next refutes [row-7], which no bullet under Look for has")),

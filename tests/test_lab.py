@@ -150,8 +150,8 @@ def test_a_claim_that_lacks_something_is_not_testable_whatever_it_got(
         ({"at_least": math.inf}, "a ratio is above zero and finite; the claimed bound is inf"),
         ({"at_least": math.nan}, "at_least= takes one number"),
         ({"at_least": 2, "margin": -0.1}, "a margin is zero or more"),
-        ({"at_least": 2, "at_most": 3}, "one of equals="),
-        ({}, "one of equals="),
+        ({"at_least": 2, "at_most": 3}, "claim_ratio takes one of at_least= and at_most="),
+        ({}, "claim_ratio takes one of at_least= and at_most="),
         ({"ratio": "slow", "at_least": 2}, "a ratio names two arms, as in slow/fast, not 'slow'"),
         ({"ratio": "slow/slow", "at_least": 2}, "a ratio names two arms"),
         ({"at_least": 2, "cores": 1.5}, "cores takes a whole number, not 1.5"),
@@ -173,6 +173,11 @@ def test_a_wrong_argument_of_a_claim_about_a_ratio_is_refused_at_the_call(
         ({"margin": 0.1, "equals": 1}, "claim takes no margin here; a claim about two arms of a race is lab.claim_ratio"),
         ({"ratio": "slow/fast", "got": 1, "at_least": 2}, "claim takes no ratio here"),
         ({"lacks": "a GPU", "at_most": 2, "at_least": 1}, "one of equals="),
+        ({"equal": 1, "equals": 1}, "claim takes no equal here"),
+        (
+            {"got": "slow/fast", "at_least": 2},
+            "got takes numbers beside at_least=, not 'slow/fast'; two arms of a race are for",
+        ),
         ({"tolerance": 0.1, "at_most": 2}, "tolerance takes a finite number, and stands beside equals="),
         ({"tolerance": math.inf, "equals": 2}, "tolerance takes a finite number, and stands beside equals="),
         ({"between": (2, 1)}, "between= takes two numbers, the smaller one first"),
@@ -189,6 +194,14 @@ def test_a_wrong_argument_of_a_claim_is_refused_at_the_call(
         lab.claim(**{"key": "slow", "got": 1, **wrong})
 
     assert not recorded(events.ClaimMeasured)
+
+
+def test_a_claim_about_an_arm_that_never_raced_is_told_with_those_that_did(lab: Lab) -> None:
+    lab.claim_ratio("slow", "slwo/fast", at_least=2)
+    lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.1)
+
+    with pytest.raises(ValueError, match="“slow” is about slwo, which never raced; the arms that did: fast, slow"):
+        lab.close()
 
 
 def test_a_claim_after_its_race_is_refused(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:

@@ -106,8 +106,8 @@ def _check_claim(call: ast.Call, word: str | None, every: Sequence[Stated]) -> I
         yield Finding(call.lineno, "the key of this claim is not a literal, so nobody can tell which bullet it is")
     elif not is_key(word):
         keys = match(word, every)
-        advice = f'"{keys.key}"' if keys and keys.key else "a key of its bullet under Look for"
-        yield Finding(call.lineno, f'the claim has its words in the code; write {advice} for "{show(word, 60)}"')
+        advice = f'"{keys.key}"' if keys and keys.key else "the key of its bullet under Look for"
+        yield Finding(call.lineno, f'"{show(word, 60)}" is no key (a-z, 0-9 and -, a letter first); write {advice}')
     elif not match(word, every):
         yield Finding(call.lineno, f"no bullet under Look for has the key [{show(word, 60)}]")
     if called_method(call) == "claim" and is_about_ratio(call):

@@ -67,6 +67,7 @@ class Lab:
         self._arm = order.arm.arm if order.arm else ""
         self._is_rank = order.arm is not None and ranks.has_ranks(order.arm.prefix)
         self._raced: set[str] = set()
+        self._awaited: dict[str, set[str]] = {}  # by claim: the arms that have to race
         self._claims: Sequence[Stated] | None = None  # read with the first claim
         self._journal = journal
         self._run_dir = run_dir
@@ -257,13 +258,16 @@ class Lab:
             )
             return self.claim_ratio(key, at_most=at_most, at_least=at_least, lacks=lacks, advises=advises, **old)
         if old:
-            raise TypeError(f"claim takes no {', '.join(old)} here; a claim about two arms of a race is lab.claim_ratio")
+            hint = "; a claim about two arms of a race is lab.claim_ratio" if old.keys() & {"ratio", "margin", "cores"} else ""
+            raise TypeError(f"claim takes no {', '.join(old)} here{hint}")
         key, text = self._stated(key)
         is_bounded = any(bound is not None for bound in (equals, at_most, at_least, between))
         if is_bounded or not words("lacks", lacks):
             op, want = claimed_bound(got, equals, at_most, at_least, between, tolerance)
         if not self._is_settled(key, text, lacks, advises):
             found = measured(got)
+            if found.words and op != "equals":
+                raise TypeError(f"got takes numbers beside {op}=, not {told(got)}; two arms of a race are for lab.claim_ratio")
             self.record(events.ClaimMeasured(key=key, text=text, got=found, op=op, want=want, tolerance=tolerance, unit=unit))
         return None
 
@@ -288,6 +292,8 @@ class Lab:
         if raced := self._raced & {over, under}:
             told_arms = " and ".join(sorted(raced))
             raise ValueError(f"{told_arms} raced before “{key or text}” was claimed; claim first, then measure")
+        if (at_most is None) == (at_least is None):
+            raise TypeError("claim_ratio takes one of at_least= and at_most=")
         op, want = claimed_bound(None, None, at_most, at_least, None)
         (bound,) = want.numbers
         cores = whole("cores", cores, 0, _CORES)
@@ -299,6 +305,7 @@ class Lab:
             raise ValueError(problem)
         if not self._is_settled(key, text, lacks, advises):
             self._journal.append(declared)
+            self._awaited[key or text] = {over, under}
             if cores:
                 self.effective_cores(cores)
 
@@ -316,8 +323,14 @@ class Lab:
         return self._journal.written
 
     def close(self) -> None:
-        """Bring over what is still on a device."""
+        """Bring over what is still on a device; ValueError for a claim about an arm that never raced."""
         self._flush()
+        for claim, arms in self._awaited.items():
+            if missing := arms - self._raced:
+                raced = ", ".join(sorted(self._raced)) or "none"
+                raise ValueError(
+                    f"“{claim}” is about {' and '.join(sorted(missing))}, which never raced; the arms that did: {raced}"
+                )
 
     # ---- plumbing
 
