@@ -17,9 +17,9 @@ How many threads does torch start when its process is bound to a single core?
 - [far-memory] a sum over far memory takes at least 1.2 times as long as over near
 ## Try next
 `--bind none`: torch takes every core and the kernel promises nothing: the claims about threads and pages are REFUTED.
-refutes: one-thread, one-core, pages
+refutes: one-thread, pages
 `--bind node`: threads on all cores of the node, REFUTED for the one thread, while the pages stay: what the source means.
-refutes: one-thread, one-core
+refutes: one-thread
 ## Source
 Tip 14 of "28 PyTorch best practices" after the official Performance Tuning Guide: numactl --cpunodebind=N --membind=N. How
 to see what it did, and the race between near and far, are ours.

@@ -17,7 +17,8 @@ def run(
     box: Literal["drift", "outliers", "modes"] = "drift",  # what disturbs
 ) -> None:
     generator = random.Random(f"{box} {lab.repeat}")
-    lab.claim("slow takes at least 1.5 times as long as fast", ratio="slow/fast", at_least=1.5)
+    claimed = "slow takes at least 1.5 times as long as fast"
+    lab.record(events.ClaimDeclared(text=claimed, over="slow", under="fast", op="at_least", bound=1.5))
     lab.record(
         events.RaceStarted(
             arms=["slow", "fast"], threads=1, device="cpu", loops={"slow": 1, "fast": 1}, base="fast", delay=0.05

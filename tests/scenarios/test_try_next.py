@@ -13,6 +13,7 @@ from tuilab import catalog
 from tuilab.stated import Change, changes_of
 
 Result = Callable[..., dict[str, Any]]
+BY_CHANCE = {"one-core"}  # on which cores an unbound process runs is the scheduler's affair
 CHANGES = [(found.id, change) for found in catalog.load() for change in changes_of(found.sections["Try next"])]
 
 
@@ -24,7 +25,7 @@ def test_a_change_refutes_what_the_lesson_says(result: Result, name: str, change
         pytest.skip("this box lacks what the change needs: " + run["claims"][0]["why"])
 
     refuted = {claim["key"] for claim in run["claims"] if claim["verdict"] == "REFUTED" and claim["measured"]}
-    assert refuted == set(change.refutes)
+    assert refuted - BY_CHANCE == set(change.refutes)
     assert run["state"] == "succeeded"
 
 
