@@ -456,9 +456,13 @@ lab.claim("the child ended by itself", os.waitstatus_to_exitcode(os.wait()[1]), 
 def test_a_worker_that_becomes_a_daemon_is_not_left_behind(site: Site) -> None:
     body = """
 lab.log(0, half=0.0)
-if os.fork(): os._exit(0)
+hears, tells = os.pipe()
+if os.fork():
+    os.read(hears, 1)
+    os._exit(0)
 os.setsid()
 if os.fork(): os._exit(0)
+os.write(tells, b"x")
 null = os.open(os.devnull, os.O_RDWR)
 for fd in (0, 1, 2): os.dup2(null, fd)
 os.closerange(3, 256)
