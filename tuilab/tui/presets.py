@@ -1,6 +1,5 @@
 """Where the values of a form can come from: what the lesson says to try next, and earlier runs."""
 
-import re
 import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,10 +8,10 @@ from tuilab import store
 from tuilab.errors import UsageError
 from tuilab.params import parse
 from tuilab.scenario import Param, Scenario
+from tuilab.stated import changes_of
 from tuilab.tui.draft import BUDGET, REPEAT, TIMEOUT, Draft, is_option, spelt
 from tuilab.tui.past import PastRun
 
-_CODE = re.compile(r"`(--[^`\n]{1,200})`")
 _MOST = 12
 
 
@@ -44,7 +43,7 @@ def presets(scenario: Scenario, runs: Sequence[PastRun] = ()) -> list[Preset]:
 
 def try_next(scenario: Scenario) -> list[Preset]:
     """Return the changes that the lesson says to try, as far as they are options of this scenario."""
-    texts = _CODE.findall(scenario.sections.get("Try next", ""))
+    texts = [change.options for change in changes_of(scenario.sections.get("Try next", ""))]
     return [Preset(text, typed) for text in texts if (typed := _read_options(scenario, text))]
 
 
