@@ -156,6 +156,8 @@ def test_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_an
     run_dir = reach_stage(site, "on")
     supervisor = supervisor_of(run_dir)
     (sampler,) = child_of(supervisor[0], "tuilab.sampler")
+    kill(supervisor, number=signal.SIGSTOP)  # or it starts another sampler in between
+    until(lambda: is_suspended(supervisor[0]))
     kill(sampler, supervisor)
     front.kill()
     until(lambda: len(site.living()) == 1)

@@ -12,7 +12,7 @@ Result = Callable[..., dict[str, Any]]
 
 SCHEDULE = "schedule"
 WORKER = "proc-bind"
-HANG = "the list of cores in the source hangs `import torch`"
+HANG = "hang"
 THREADS = "one-thread"
 PAGES = "pages"
 
