@@ -1,5 +1,6 @@
 """What many tests use: the real command line in a folder of runs of its own."""
 
+import gc
 import json
 import os
 import subprocess
@@ -9,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.idle import until_idle
+
+gc.set_threshold(200_000, 50, 100)  # screens are many small objects, and a tenth of their tests was the collector's
 
 for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):  # our processes start as they do on a user's machine
     os.environ.pop(name, None)
@@ -20,10 +25,14 @@ LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
 
 @pytest.fixture(scope="session", autouse=True)
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tests start shares a cache, which is not the user's, and loads no real torch, which takes a second of a core."""
+    """What tests start shares a cache, which is not the user's, and loads no real torch, which takes a second of a core.
+
+    Screens are waited for as long as they have something to do, and no longer.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("PYTHONPATH", LIGHT, prepend=os.pathsep)
+        patch.setattr("textual.pilot.wait_for_idle", until_idle)
         yield
 
 

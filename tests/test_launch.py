@@ -102,6 +102,7 @@ def worker_of(spare: Spare) -> tuple[int, int]:
     return pid, processes.start_time(pid) or 0
 
 
+@pytest.mark.library
 @pytest.mark.real_torch
 def test_a_warm_run_records_what_a_cold_one_does(
     root: Path, tmp_path: Path, prepare: Callable[[], Spare], monkeypatch: pytest.MonkeyPatch

@@ -201,6 +201,7 @@ assert not counters["frames"], "Dynamo compiled the meter"
 """
 
 
+@pytest.mark.library
 @pytest.mark.real_torch
 def test_the_meter_neither_imports_dynamo_nor_is_compiled_by_it() -> None:
     script = DYNAMO.format(tests=__file__.rpartition("/")[0])

@@ -4,7 +4,7 @@ import math
 import random
 
 import pytest
-import scipy.stats
+import scipy  # its `stats` are loaded when they are asked for
 
 from tuilab import stats
 

@@ -7,11 +7,11 @@ numbers that they are.
 import math
 import re
 import reprlib
+import sys
 from operator import index
 from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
 import torch
 
 from tuilab.encoding import encode_exactly
@@ -20,7 +20,6 @@ from tuilab.events import Event
 MOST = 2**63 - 1  # what a record and a tensor can hold
 LEAST = -(2**63)
 
-_ARRAYS = (torch.Tensor, np.generic, np.ndarray)
 _TEXTS = (str, bytes, bytearray)
 
 E = TypeVar("E", bound=Event)
@@ -30,7 +29,7 @@ _WORDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool":
 def number(name: str, value: Any) -> float:
     """Return a number as a float; NaN and Inf are numbers."""
     try:
-        bare = value if type(value) is int else bare_number(value)
+        bare = value if type(value) in (int, float) else bare_number(value)
         if type(bare) is float:
             return bare
         if isinstance(bare, _TEXTS):
@@ -93,7 +92,7 @@ def checked(event: E) -> E:
 
 def plain(value: Any) -> Any:
     """Return numbers of numpy and torch, and what is derived from plain types, as the plain types."""
-    if isinstance(value, _ARRAYS):
+    if is_array(value):
         return bare_number(value) if _has_one(value) else value
     if isinstance(value, dict):
         return {plain(key): plain(inner) for key, inner in value.items()}
@@ -104,9 +103,15 @@ def plain(value: Any) -> Any:
     return next(kind(value) if kind is not str else str.__str__(value) for kind in (str, int, float) if isinstance(value, kind))
 
 
+def is_array(value: Any) -> bool:
+    """Say whether a value is a tensor or comes from numpy, which is loaded here by nobody but the one who hands it over."""
+    numpy = sys.modules.get("numpy")
+    return isinstance(value, torch.Tensor) or (numpy is not None and isinstance(value, numpy.generic | numpy.ndarray))
+
+
 def bare_number(value: Any) -> Any:
     """Return the only element of an array or a tensor as Python has it; anything else as it is."""
-    return value.item() if isinstance(value, _ARRAYS) else value
+    return value.item() if is_array(value) else value
 
 
 def told(value: Any) -> str:

@@ -4,12 +4,11 @@ import math
 from typing import Any
 
 import msgspec
-import numpy as np
 import torch
 
 from tuilab import events
 from tuilab.events import Measured
-from tuilab.given import number, number_in, told, words
+from tuilab.given import is_array, number, number_in, told, words
 
 _SIZE_LIMIT = 30_000  # bytes: a record holds two, and the text of the claim
 _EXACT = 2**53  # whole numbers beyond it need not be floats
@@ -27,7 +26,7 @@ def measured(value: Any, argument: str = "got") -> Measured:
 
 
 def _measured(value: Any, argument: str) -> Measured:
-    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+    if is_array(value):
         value = _listed(value, argument)
     if isinstance(value, str):
         return Measured(words=words(argument, value))

@@ -22,6 +22,7 @@ def not_finite(run: dict[str, Any], name: str) -> dict[str, int]:
     return {series["arm"]: series["not_finite"] for series in run["series"] if series["name"] == name}
 
 
+@pytest.mark.library
 def test_xyy_finds_the_range_of_every_dtype(result: Result) -> None:
     run = result("xyy")
 
@@ -76,6 +77,7 @@ def test_a_thousand_tied_logits_lower_the_limits_by_ln_1000(result: Result) -> N
     assert limits[2] == pytest.approx(4.18, abs=0.01)
 
 
+@pytest.mark.library
 def test_the_naive_cross_entropy_is_inf_and_the_stable_one_500(result: Result) -> None:
     run = result("xent")
 

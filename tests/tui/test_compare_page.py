@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.record_journals import JOURNALS
+from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, opened, press, said, text
 from tuilab import events
@@ -109,7 +110,7 @@ async def test_the_command_is_offered(two: Path) -> None:
         assert page.command() == f"tuilab compare bbbbbb aaaaaa --root {two}"
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (200, 50)])
+@pytest.mark.parametrize("size", [(80, 24), *seldom((60, 20), (200, 50))])
 async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tuple[int, int]) -> None:
     hostile(root)
     finished(root, {"a": "SUPPORTED"}, end="aaaaaa")
@@ -124,7 +125,7 @@ async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tu
     assert [found for shown in seen if (found := UNSAFE.findall(shown.replace("\n", "")))] == []
 
 
-@pytest.mark.parametrize("theme", ["tuilab-light", "ansi-dark", "ansi-light"])
+@pytest.mark.parametrize("theme", ["tuilab-light", *seldom("ansi-dark", "ansi-light")])
 async def test_every_theme_can_show_it(curves: Path, theme: str) -> None:
     async with opened(curves, *COMPARE, theme=theme) as pilot:
         assert "What differs" in text(pilot)

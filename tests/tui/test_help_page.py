@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.command import CommandPalette
 
+from tests.seldom import seldom
 from tests.tui.made_up import HOSTILE, finished
 from tests.tui.screens import UNSAFE, opened, press, settle, text
 from tests.tui.screens import shown as shown_by
@@ -47,7 +48,7 @@ async def test_help_lists_the_keys_of_where_one_is_and_closes(root: Path, key: s
     assert "✗ refuted" in told and "! lost" in told
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24)])
+@pytest.mark.parametrize("size", [(80, 24), *seldom((60, 20))])
 async def test_help_scrolls_to_its_end_on_a_small_screen(root: Path, size: tuple[int, int]) -> None:
     async with opened(root, "question_mark", size=size) as pilot:
         assert "Here: lab" in text(pilot)

@@ -10,6 +10,7 @@ from subprocess import CompletedProcess
 import msgspec
 import pytest
 
+from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, opened, press, said, text
 from tuilab import events, ledger, notes, processes
@@ -225,7 +226,7 @@ async def test_an_empty_folder_says_what_to_do(root: Path) -> None:
         assert "No runs yet." in text(pilot)
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (200, 50)])
+@pytest.mark.parametrize("size", [(80, 24), *seldom((60, 20), (200, 50))])
 async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tuple[int, int]) -> None:
     hostile(root)
     finished(root, {"a": "SUPPORTED"}, end="aaaaaa", at_s=1.7e9)
@@ -241,7 +242,7 @@ async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tu
     assert "[/b][red]" in seen[0]  # shown as it is, not obeyed
 
 
-@pytest.mark.parametrize("theme", ["tuilab-light", "tuilab-colour-blind", "ansi-dark", "ansi-light"])
+@pytest.mark.parametrize("theme", ["tuilab-light", *seldom("tuilab-colour-blind", "ansi-dark", "ansi-light")])
 async def test_every_theme_can_show_it(three: Path, theme: str) -> None:
     async with opened(three, "h", theme=theme) as pilot:
         assert "row-reduce" in text(pilot)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from tests.seldom import seldom
 from tests.tui.lab_screen import FAST, PLAIN, NotingApp, drive, settle, write
 from tests.tui.made_up import make_run, started
 from tuilab import events
@@ -377,7 +378,7 @@ def test_enter_among_past_runs_opens_one(folder: Path, root: Path, monkeypatch: 
 # ---- the size and the looks
 
 
-@pytest.mark.parametrize("size", [(60, 20), (40, 8), (20, 4), (200, 50), (80, 24)])
+@pytest.mark.parametrize("size", [(20, 4), (80, 24), *seldom((60, 20), (40, 8), (200, 50))])
 def test_every_size_shows_the_list_and_reaches_every_part(folder: Path, root: Path, size: tuple[int, int]) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         assert "fast" in app.text
@@ -434,6 +435,7 @@ def test_every_theme_shows_where_the_cursor_is(folder: Path, root: Path, theme: 
 # ---- what nobody may trust
 
 
+@pytest.mark.slow
 def test_hostile_scenarios_are_shown_and_steer_nothing(tmp_path: Path, root: Path) -> None:
     spelt = HOSTILE.encode("unicode_escape").decode().replace('"', "")
     evil = (

@@ -75,7 +75,8 @@ def hostile_runs(root: Path) -> None:
         (run_dir / "stdout.log").write_bytes(HOSTILE.encode(errors="replace") + b"\n\xff\xfe\x80")
 
 
-@pytest.mark.parametrize("size", [pytest.param((60, 20), marks=pytest.mark.slow), (120, 40)], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(60, 20), (120, 40)], ids=str)
 @pytest.mark.parametrize("page", PAGES)
 async def test_hostile_text_is_inert_on_every_screen(tmp_path: Path, page: str, size: tuple[int, int]) -> None:
     hostile_runs(tmp_path)

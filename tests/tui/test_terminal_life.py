@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import until
+from tests.seldom import seldom
 from tests.tui.terminals import terminal
 
 
@@ -44,7 +45,7 @@ def test_a_signal_leaves_in_order(tmp_path: Path, number: int, code: int) -> Non
         assert b"Traceback" not in term.sent
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGKILL, *seldom(signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1)])
 def test_a_sudden_death_gives_the_terminal_back_too(tmp_path: Path, number: int) -> None:
     with terminal(tmp_path, env={"PYTHONFAULTHANDLER": ""}) as term:  # whose words would end the sequence that is cut
         term.wait_for("softmax", "quit", " cores")
@@ -89,6 +90,7 @@ def test_bytes_that_are_no_text_are_ignored(tmp_path: Path) -> None:
         assert term.wait() == 0
 
 
+@pytest.mark.slow
 def test_a_terminal_that_takes_nothing_costs_nothing_and_lets_us_go(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
         term.wait_for("softmax", "quit", " cores")
@@ -102,7 +104,7 @@ def test_a_terminal_that_takes_nothing_costs_nothing_and_lets_us_go(tmp_path: Pa
         assert term.process.wait(10) == 130
 
 
-@pytest.mark.parametrize("size", [(1, 1), (5, 2), (20, 5), (60, 20), (80, 24), (300, 100)])
+@pytest.mark.parametrize("size", [(1, 1), *seldom((5, 2), (20, 5), (60, 20), (80, 24), (300, 100))])
 def test_every_size_opens_and_leaves(tmp_path: Path, size: tuple[int, int]) -> None:
     with terminal(tmp_path, columns=size[0], rows=size[1]) as term:
         until(lambda: b"\x1b[?1049h" in term.sent and term.sent.count(b"H") > 1)
@@ -112,6 +114,7 @@ def test_every_size_opens_and_leaves(tmp_path: Path, size: tuple[int, int]) -> N
         assert term.is_restored()
 
 
+@pytest.mark.slow
 def test_a_storm_of_sizes_ends_with_the_right_picture(tmp_path: Path) -> None:
     with terminal(tmp_path) as term, terminal(tmp_path, columns=100, rows=30) as calm:
         term.wait_for("softmax", "quit", " cores")

@@ -4,7 +4,6 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +80,8 @@ def cuda_facts(torch: Any) -> dict[str, Any]:
 
 def _packages() -> dict[str, str]:
     """Return the versions of the packages that are installed."""
+    from importlib import metadata  # workers ask for nothing of it, and it is slow to load
+
     versions = {}
     for name in PACKAGES:
         try:
