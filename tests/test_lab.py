@@ -254,9 +254,7 @@ def test_the_notice_of_an_old_form_stands_once_at_the_line_of_its_author(lab: La
         lambda lab: lab.not_testable("slow", "a GPU"),
     ],
 )
-def test_a_key_is_claimed_once_in_a_run(
-    lab: Lab, recorded: Callable[[type], list[Item]], again: Callable[[Lab], None]
-) -> None:
+def test_a_key_is_claimed_once_in_a_run(lab: Lab, recorded: Callable[[type], list[Item]], again: Callable[[Lab], None]) -> None:
     with pytest.raises(TypeError):
         lab.claim("slow", None, equals=1)  # no claim was made
     lab.claim("slow", 1, equals=1)

@@ -46,6 +46,10 @@ class Claim:
     is_old: bool = False  # the scenario claims it by a call of the old form
 
     @property
+    def claim_id(self) -> str:
+        return self.key or self.text
+
+    @property
     def is_contradicted(self) -> bool:
         """Whether the verdict stands against the claim: what exit codes, JUnit and reports go by."""
         bound = self.declared.bound if self.declared else None
