@@ -14,6 +14,7 @@ from tuilab.cli import new as new_verb
 from tuilab.cli import show as show_verb
 from tuilab.errors import UsageError
 from tuilab.findings import Finding
+from tuilab.lesson import notes_apart
 from tuilab.source import read as read_scenario
 
 RULE = "a-z, 0-9 and -, a letter first, 40 at most"
@@ -301,6 +302,18 @@ def test_show_wraps_paragraphs_and_items_and_keeps_what_is_indented() -> None:
     assert show_verb.wrap(lesson, 12) == (
         "one two\nthree four\n\n- five six\n  seven\n  eight\n- nine\n## Heading on its line\nten\n\n    code   as it is"
     )
+
+
+def test_show_has_what_a_change_refutes_on_a_line_of_its_own() -> None:
+    lesson = "`--rows 5`: few,\nso slow; refutes: sum,\nspread\n`--cols 9`: wide\nrefutes: sum\nall"
+
+    assert show_verb.wrap(notes_apart(lesson), 60).splitlines() == [
+        "`--rows 5`: few, so slow",
+        "refutes: sum, spread",
+        "`--cols 9`: wide",
+        "refutes: sum",
+        "all",
+    ]
 
 
 def test_show_cannot_be_steered_by_a_scenario(tmp_path: Path) -> None:

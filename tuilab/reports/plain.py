@@ -22,13 +22,8 @@ def render(
     summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool, trust: str = ""
 ) -> str:
     """Return the result of one run: claims, key numbers, chart, where it is; `trust` is what the calibration says."""
-    parts = [
-        _heading(summary, state, style),
-        _claims(summary, style, width),
-        _trouble(summary, state, style),
-        _old_form(summary),
-    ]
-    parts += [*_texts(summary, style, width), _key_numbers(summary, style, trust)]
+    parts = [_heading(summary, state, style), _claims(summary, style, width), _trouble(summary, state, style)]
+    parts += [_old_form(summary), *_texts(summary, style, width), _key_numbers(summary, style, trust)]
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
     parts.append(_where(summary, run_dir, style))
