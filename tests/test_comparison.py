@@ -182,6 +182,14 @@ def test_a_key_that_both_runs_have_is_another_claim_though_the_words_are_the_sam
         assert [(pair.key, pair.former_keys) for pair in found] == [("one", ()), ("two", ())]
 
 
+def test_claims_of_one_sentence_are_all_compared() -> None:
+    old = summary(*keyed("one", "it is so"), *keyed("two", "it is so"))
+    new = summary(*keyed("three", "it is so"))
+
+    for runs in ([old, new], [new, old]):
+        assert {pair.key for pair in comparison.compare(runs).claims} == {"one", "two", "three"}
+
+
 def keyed(key: str, text: str) -> list[events.Event]:
     number = events.Measured(numbers=[1.0])
     return [

@@ -114,8 +114,8 @@ def test_the_old_form_of_claims_is_one_line_of_the_result(tuilab: Tuilab, tmp_pa
 
     (line,) = [line for line in done.stdout.splitlines() if "old form" in line]
     assert line == (
-        "2 claims of the old form, which works until 0.2: “one is one”, “two is two”; "
-        'write "- [a-key] one is one" under ## Look for and lab.claim("a-key", ...), `tuilab check` names the lines'
+        "the old form of a claim, which works until 0.2: “one is one”, “two is two”; "
+        'write "- [a-key] one is one" under ## Look for and lab.claim("a-key", ...); tuilab check names the lines'
     )
 
 

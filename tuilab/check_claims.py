@@ -16,7 +16,7 @@ TAKES = {  # the arguments of a call that claims
     "not_testable": {"key", "needs"},
 }
 
-_MEANT = re.compile(r"\[([^\]\n]*)\](\s*)(\S?)")
+_MEANT = re.compile(r"\[([^\]\n]*)\]\s*(\S?)")
 _GAPS = re.compile(r"\{[^{}]*\}")
 _BY_RATIO = "a claim about two arms is lab.claim_ratio(key, ratio, ...)"
 
@@ -44,15 +44,16 @@ def check_calls(file: File) -> Iterator[Finding]:
     """A claim names a key of the lesson that no claim before it named, before its arms race, with arguments that it takes."""
     every = [stated(bullet) for bullet in bullets(file.scenario.sections.get(SECTION, ""))]
     places = _places(file.tree.body)
-    calls = file.calls(*CLAIMING)
+    calls, others = file.calls(*CLAIMING), _other_keys(file)
     for at, call in enumerate(calls):
         word = literal_text(call)
         yield from _check_arguments(call)
         if word is None:
-            yield from _check_variable(file, call, every)
+            if not any(claim.key and fits(claim.key, key) for claim in every for key in others):
+                yield Finding(call.lineno, "the key of this claim is not a literal, so nobody can tell which bullet it is")
             continue
         yield from _check_key(call, word, every)
-        if "{" not in word and any(literal_text(one) == word and _is_later(places, one, call) for one in calls[:at]):
+        if _is_plain_key(word) and any(literal_text(one) == word and _is_later(places, one, call) for one in calls[:at]):
             yield Finding(call.lineno, f"the key [{show(word, 60)}] was claimed before; a claim is made once in a run")
         early = [arm for race in file.calls("race") if _is_later(places, race, call) for arm in race_arms(race)]
         if arms := sorted({*early} & {*_arms(call)}):
@@ -78,7 +79,7 @@ def _why_no_key(bullet: str, text: str) -> str:
         return f'this bullet has no key; write "- [a-key] {show(text, 60)}", and claim it by that key'
     if not _is_plain_key(meant[1]):
         return f"[{show(meant[1], 60)}] is no key ({KEY_RULE}); write one in its place, and claim it by that key"
-    if not meant[3]:
+    if not meant[2]:
         return f"no sentence stands after the key [{meant[1]}]"
     return f"a blank is missing after [{meant[1]}], so it is no key yet"
 
@@ -90,8 +91,8 @@ def _why_not_refuted(file: File, word: str) -> str:
     claim = next((claim for claim in file.scenario.claims if claim.key == word), None)
     if claim is None:
         return f"Try next refutes [{word}], which no bullet under Look for has"
-    calls = [call for call in file.calls(*CLAIMING) if match(literal_text(call) or "", [claim])]
-    if any(map(is_about_ratio, calls)) and all(is_about_ratio(call) for call in calls if called_method(call) != "not_testable"):
+    calls = [call for call in file.calls("claim", "claim_ratio") if match(literal_text(call) or "", [claim])]
+    if calls and all(map(is_about_ratio, calls)):
         return f"Try next refutes [{word}], which is about time: what becomes of it depends on the box, so say it in words"
     return ""
 
@@ -105,12 +106,6 @@ def _check_key(call: ast.Call, word: str, every: Sequence[Stated]) -> Iterator[F
         yield Finding(call.lineno, f"no bullet under Look for has the key [{show(word, 60)}]")
 
 
-def _check_variable(file: File, call: ast.Call, every: Sequence[Stated]) -> Iterator[Finding]:
-    """The key of a claim that is not a literal can be any that stands elsewhere in the code, as in the head of a loop."""
-    if not any(claim.key and fits(claim.key, key) for claim in every for key in _other_keys(file)):
-        yield Finding(call.lineno, "the key of this claim is not a literal, so nobody can tell which bullet it is")
-
-
 def _check_arguments(call: ast.Call) -> Iterator[Finding]:
     method = called_method(call)
     others = [keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in TAKES[method]]
@@ -122,7 +117,7 @@ def _check_arguments(call: ast.Call) -> Iterator[Finding]:
 
 
 def _other_keys(file: File) -> set[str]:
-    """Return the texts of the code that a claim without a literal key could have as its key; where there is none, nothing."""
+    """Return what may be the key of a claim that has no literal one, as in a loop: texts that stand elsewhere in the code."""
     calls = file.calls(*CLAIMING)
     if all(literal_text(call) for call in calls):
         return set()

@@ -9,7 +9,7 @@ from tuilab.given import checked, told, whole, words
 from tuilab.measured import claimed_bound, measured, two_arms
 from tuilab.ratio import flaw
 from tuilab.source import read_stated
-from tuilab.stated import SECTION, Stated, is_key, named, new_form
+from tuilab.stated import OLD_FORM, SECTION, Stated, is_key, named, new_form
 
 MOST_CORES = 4096  # processes or threads that nobody wants more of
 
@@ -68,7 +68,7 @@ class Claims:
 
 def advice(about: About, method: str) -> str:
     """Return what to write instead of a call of the old form."""
-    return f"the old form of a claim, which works until 0.2; write {new_form(about.key, about.text, method)}"
+    return f"{OLD_FORM}; write {new_form(about.key, about.text, method)}"
 
 
 def refuse(others: Mapping[str, Any]) -> None:

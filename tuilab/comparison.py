@@ -259,10 +259,13 @@ def _pairs(summaries: Sequence[RunSummary]) -> tuple[ClaimPair, ...]:
 
 
 def _name(claim: Claim, summary: RunSummary, latest: Mapping[str, tuple[str, Mapping[str, Claim]]]) -> str:
-    """Return what a claim is known by among all runs: its key, or the one that the last run with its words has for it."""
+    """Return what a claim is known by among all runs: its key, or the one that the last run with its words has for it.
+
+    Where several claims of a run have the same words, nobody can tell which one has another key.
+    """
     key, others = latest.get(claim.text, ("", {}))
-    is_renamed = key and key not in summary.claims and claim.key not in others
-    return key if is_renamed else claim.claim_id
+    has_several = any([one.text for one in known.values()].count(claim.text) > 1 for known in (summary.claims, others))
+    return claim.claim_id if not key or has_several or key in summary.claims or claim.key in others else key
 
 
 def _pair(claims: Sequence[Claim | None]) -> ClaimPair:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tuilab.text import show
 
 SECTION = "Look for"
+OLD_FORM = "the old form of a claim, which works until 0.2"
 KEY_RULE = "a-z, 0-9 and -, a letter first, 40 at most"
 _KEY = r"[a-z][a-z0-9-]{0,39}"
 _HEADING = re.compile(r"(?m)^## +(.*)$")

@@ -10,7 +10,7 @@ from tuilab.charts import line_chart
 from tuilab.glyphs import Style
 from tuilab.pictures import shade
 from tuilab.series import Series
-from tuilab.stated import new_form
+from tuilab.stated import OLD_FORM, new_form
 from tuilab.summary import Claim, RunSummary
 from tuilab.text import plural, show, show_lines
 from tuilab.words import evidence, frames, seconds, size, spell_of
@@ -85,11 +85,9 @@ def _old_form(summary: RunSummary) -> str:
         return ""
     first = old[0]
     method = "claim_ratio" if first.declared else "claim" if first.measured else "not_testable"
-    names = ", ".join(f"“{show(claim.text, 60)}”" for claim in old[:3]) + (", …" if len(old) > 3 else "")
-    return (
-        f"{plural(len(old), 'claim')} of the old form, which works until 0.2: {names}; write "
-        f"{new_form(first.key, first.text, method)}, `tuilab check` names the lines"
-    )
+    names = ", ".join(f"“{show(claim.text, 60)}”" for claim in old[:3])
+    names += f" and {len(old) - 3} more" if len(old) > 3 else ""
+    return f"{OLD_FORM}: {names}; write {new_form(first.key, first.text, method)}; tuilab check names the lines"
 
 
 def _trouble(summary: RunSummary, state: str, style: Style) -> str:
