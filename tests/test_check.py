@@ -1,18 +1,23 @@
 """The check for authors: each sentence appears when its fault is there, and only then."""
 
+import inspect
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tuilab import catalog
-from tuilab.check import Finding, check
+from tuilab.check import check
+from tuilab.check_claims import TAKES
 from tuilab.cli import check as check_verb
 from tuilab.cli import new as new_verb
 from tuilab.cli import show as show_verb
 from tuilab.errors import UsageError
+from tuilab.findings import Finding
+from tuilab.lesson import notes_apart
 from tuilab.source import read as read_scenario
 
+RULE = "a-z, 0-9 and -, a letter first, 40 at most"
 GOOD = '''\
 """One operator, not five hundred slices.
 
@@ -89,9 +94,34 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    lab.claim("fun", True)\n',
          (39, "no bullet under Look for has the key [fun]")),
         ('"sum-50"', '"sum is at least 50 times faster than slicing"',
-         (35, '"sum is at least 50 times faster than slicing" is no key (a-z, 0-9 and -, a letter first); write "sum-50"')),
+         (35, f'"sum is at least 50 times faster than slicing" is no key ({RULE}); write "sum-50"')),
         ('claim_ratio("sum-50", "slices/sum"', 'claim("sum-50", ratio="slices/sum"',
          (35, "a claim about two arms is lab.claim_ratio(key, ratio, ...)")),
+        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun]it is fun\n",
+         (10, "a blank is missing after [fun], so it is no key yet")),
+        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun]\n", (10, "no sentence stands after the key [fun]")),
+        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [row-{n}] row\n",
+         (10, f"[row-{{n}}] is no key ({RULE}); write one in its place, and claim it by that key")),
+        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [row-2] row 1 is 1.0.\n",
+         (10, "another bullet has this sentence, too; each claim has a sentence of its own")),
+        ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    lab.not_testable("sum-50", "time")\n',
+         (39, "the key [sum-50] was claimed before; a claim is made once in a run")),
+        ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    if lab:\n        lab.claim_ratio(key="sum-50", ratio="a/b")\n',
+         (40, "the key [sum-50] was claimed before; a claim is made once in a run")),
+        ('1, equals=1)', '1, equals=1, margin=0.1)',
+         (36, "lab.claim takes no margin; a claim about two arms is lab.claim_ratio(key, ratio, ...)")),
+        ('1, equals=1)', '1, equal=1, margins=2)', (36, "lab.claim takes no equal and no margins")),
+        ('at_least=50)', 'at_least=50, tolerance=2)', (35, "lab.claim_ratio takes no tolerance")),
+        ("    lab.claim_ratio(", "    with lab.memory('race'):\n        lab.race(other=len, sum=len)\n    lab.claim_ratio(",
+         (37, "sum raced before this was claimed; claim first, then measure")),
+        ("refutes: row-1", "refutes: the row, row-1",
+         (13, f'"the row" after refutes: is no key ({RULE}); write keys with commas between them')),
+        ("refutes: row-1", "refutes: Row-1.",
+         (13, f'"Row-1" after refutes: is no key ({RULE}); write keys with commas between them')),
+        ("refutes: row-1", "refutes: sum-50",
+         (13, "Try next refutes [sum-50], which is about time: what becomes of it depends on the box, so say it in words")),
+        ("`--row-count 5`", "refutes: row-1\n`--row-count 5`",
+         (12, "refutes: stands before any change; write it after a `--option`")),
         ("refutes: row-1", "refutes: row-1, row-7", (13, "Try next refutes [row-7], which no bullet under Look for has")),
         ('lab.log(1, loss=2)\n', 'lab.log(1, loss=2)\n    lab.claim(text, 1, equals=1)\n',
          (39, "the key of this claim is not a literal, so nobody can tell which bullet it is")),
@@ -119,6 +149,47 @@ def test_each_fault_has_its_line_and_sentence(tmp_path: Path, old: str, new: str
     assert old in GOOD
 
     assert findings(tmp_path, GOOD.replace(old, new, 1)) == [finding]
+
+
+@pytest.mark.parametrize("word", ["Row-2", "row_2", "röw", " ", "", "2-rows", "a" * 41, "1, 2"])
+def test_a_bullet_whose_key_is_none_is_told_the_rule(tmp_path: Path, word: str) -> None:
+    source = GOOD.replace("- [row-1] row 1 is 1.0\n", f"- [row-1] row 1 is 1.0\n- [{word}] row 2\n")
+
+    (found,) = findings(tmp_path, source)
+    assert found == (10, f"[{word}] is no key ({RULE}); write one in its place, and claim it by that key")
+
+
+LOOP = """for key, got in [("row-1", 1), ("row-2", 2)]:
+        lab.claim(key, got, equals=1)"""
+LOOPED = GOOD.replace('lab.claim(f"row-{row_count}", 1, equals=1)', LOOP).replace(
+    "- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [row-2] row 2 is 1.0\n"
+)
+
+
+def test_claims_in_a_loop_may_have_their_keys_from_its_head(tmp_path: Path) -> None:
+    assert findings(tmp_path, LOOPED) == []
+    assert findings(tmp_path, LOOPED.replace('("row-2", 2)', '("row-3", 2)')) == [(10, "no claim has the key [row-2]")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'if row_count:\n        lab.claim("sum", 1, equals=1)\n    else:\n        lab.not_testable("sum", "rows")',
+        'if not row_count:\n        lab.not_testable("sum", "rows")\n        return\n    lab.claim("sum", 1, equals=1)',
+        'try:\n        lab.claim("sum", 1 / row_count)\n    except ZeroDivisionError:\n        lab.not_testable("sum", "rows")',
+    ],
+)
+def test_a_key_may_be_claimed_on_several_ways_through_the_code(tmp_path: Path, body: str) -> None:
+    source = GOOD.replace("lab.log(1, loss=2)", f"lab.log(1, loss=2)\n    {body}").replace("\n## Try", "- [sum] once\n\n## Try")
+
+    assert findings(tmp_path, source) == []
+
+
+def test_the_check_knows_the_arguments_of_every_call_that_claims() -> None:
+    from tuilab.lab import Lab
+
+    calls = {name: inspect.signature(getattr(Lab, name)).parameters for name in TAKES}
+    assert {name: {*list(found)[1:]} - {"old"} for name, found in calls.items()} == TAKES
 
 
 def test_a_parameter_with_the_name_of_an_option_is_found(tmp_path: Path) -> None:
@@ -165,6 +236,16 @@ def test_check_prints_path_line_and_sentence_and_returns_1(tmp_path: Path) -> No
     assert done.stdout == "mine.py:31: lab has no type; write lab: Lab\n"
     assert done.stderr == "1 finding in 1 scenario\n"
     assert done.return_value == 1
+
+
+def test_check_takes_several_names_and_looks_at_each_scenario_once(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(GOOD.replace("lab: Lab", "lab"))
+    (tmp_path / "other.py").write_text(GOOD)
+
+    done = CliRunner().invoke(check_verb.command, ["./mine.py", "./other.py", "./mine.py"], standalone_mode=False)
+
+    assert done.stdout == "mine.py:31: lab has no type; write lab: Lab\n"
+    assert (done.stderr, done.return_value) == ("1 finding in 2 scenarios\n", 1)
 
 
 def test_check_returns_0_when_nothing_is_missing(tmp_path: Path) -> None:
@@ -221,6 +302,18 @@ def test_show_wraps_paragraphs_and_items_and_keeps_what_is_indented() -> None:
     assert show_verb.wrap(lesson, 12) == (
         "one two\nthree four\n\n- five six\n  seven\n  eight\n- nine\n## Heading on its line\nten\n\n    code   as it is"
     )
+
+
+def test_show_has_what_a_change_refutes_on_a_line_of_its_own() -> None:
+    lesson = "`--rows 5`: few,\nso slow; refutes: sum,\nspread\n`--cols 9`: wide\nrefutes: sum\nall"
+
+    assert show_verb.wrap(notes_apart(lesson), 60).splitlines() == [
+        "`--rows 5`: few, so slow",
+        "refutes: sum, spread",
+        "`--cols 9`: wide",
+        "refutes: sum",
+        "all",
+    ]
 
 
 def test_show_cannot_be_steered_by_a_scenario(tmp_path: Path) -> None:

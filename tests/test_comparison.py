@@ -163,13 +163,31 @@ def test_a_run_without_keys_is_compared_by_the_words() -> None:
         assert pair.key == "limit" and None not in pair.sides
 
 
-def test_claims_of_other_keys_are_others_though_their_words_are_the_same() -> None:
-    found = comparison.compare([summary(*keyed("one", "it is so")), summary(*keyed("two", "it is so"))])
+def test_a_claim_whose_key_alone_is_another_is_the_same_claim_and_that_is_said() -> None:
+    one, two = summary(*keyed("one", "it is so")), summary(*keyed("two", "it is so"))
 
-    assert [(pair.key, [side is None for side in pair.sides]) for pair in found.claims] == [
-        ("one", [False, True]),
-        ("two", [True, False]),
-    ]
+    (pair,) = comparison.compare([one, two]).claims
+    assert (pair.key, pair.former_keys, None in pair.sides) == ("two", ("one",), False)
+    assert comparison.key_words(pair) == "claim [one] is [two] now"
+    assert comparison.verdict_words(pair) == ""
+    assert comparison.key_words(comparison.compare([one, one]).claims[0]) == ""
+
+
+def test_a_key_that_both_runs_have_is_another_claim_though_the_words_are_the_same() -> None:
+    old = summary(*keyed("one", "it is so"))
+    new = summary(*keyed("one", "it is not"), *keyed("two", "it is so"))
+
+    for runs in ([old, new], [new, old]):
+        found = comparison.compare(runs).claims
+        assert [(pair.key, pair.former_keys) for pair in found] == [("one", ()), ("two", ())]
+
+
+def test_claims_of_one_sentence_are_all_compared() -> None:
+    old = summary(*keyed("one", "it is so"), *keyed("two", "it is so"))
+    new = summary(*keyed("three", "it is so"))
+
+    for runs in ([old, new], [new, old]):
+        assert {pair.key for pair in comparison.compare(runs).claims} == {"one", "two", "three"}
 
 
 def keyed(key: str, text: str) -> list[events.Event]:

@@ -1,16 +1,19 @@
 """Whole runs: real processes, real signals, the real command line."""
 
+import re
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
-from tuilab import processes
+from tuilab import processes, store
 from tuilab.integrity import examine
+from tuilab.worker import describe
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 SLEEP = 'lab.log(1, x=1.0)\nlab.stage("asleep")\ntime.sleep(600)'
@@ -73,6 +76,47 @@ def test_the_traceback_of_a_scenario_has_no_frames_of_ours(tuilab: Tuilab, tmp_p
 
     assert 'File "scenario.py", line 7, in run' in done.stdout
     assert "tuilab/" not in done.stdout.partition("\nrun ")[0]
+
+
+def test_a_refused_argument_is_told_once_at_the_line_of_its_author(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    lesson = '"""A lesson.\n\n## Look for\n- [sum] it sums\n"""'
+    helper = 'def helper(lab):\n    lab.claim("sum", 1, equals=1, tolerance=-1)\n'
+    path = tmp_path / "probe.py"
+    path.write_text(f"{lesson}\n{helper}\ndef run(lab):\n    helper(lab)\n")
+
+    done = tuilab("run", str(path), "--headless", "--quiet")
+
+    frames = re.findall(r'File "(.*)", line (\d+), in (\S+)', done.stdout)
+    assert frames == [("scenario.py", "10", "run"), ("scenario.py", "7", "helper")]
+    assert done.stdout.count("tolerance takes a number of 0 or more, not -1") == 1
+    run_dir = newest(root)
+    assert run_dir is not None
+    assert (failure := look(run_dir).summary.failure) is not None
+    assert failure.traceback.endswith("\nValueError: tolerance takes a number of 0 or more, not -1\n")
+    assert "tuilab/" not in failure.traceback
+
+
+def test_a_fault_of_ours_keeps_our_frames(tmp_path: Path) -> None:
+    source = tmp_path / "scenario.py"
+    source.write_text("def run(wrong):\n    return store.short_id(wrong)\n")
+    scope: dict[str, Any] = {"store": store}
+    exec(compile(source.read_text(), str(source), "exec"), scope)
+
+    with pytest.raises(AttributeError) as caught:
+        scope["run"](None)
+    assert "in short_id" in describe(caught.value, source).traceback
+
+
+def test_the_old_form_of_claims_is_one_line_of_the_result(tuilab: Tuilab, tmp_path: Path) -> None:
+    body = 'lab.claim("one is one", 1, equals=1)\nlab.not_testable("two is two", "a GPU")'
+
+    done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
+
+    (line,) = [line for line in done.stdout.splitlines() if "old form" in line]
+    assert line == (
+        "the old form of a claim, which works until 0.2: “one is one”, “two is two”; "
+        'write "- [a-key] one is one" under ## Look for and lab.claim("a-key", ...); tuilab check names the lines'
+    )
 
 
 def test_a_crash_in_c_shows_where_it_was(tuilab: Tuilab, tmp_path: Path) -> None:

@@ -185,6 +185,9 @@ def test_a_wrong_argument_of_a_claim_about_a_ratio_is_refused_at_the_call(
         ({"at_most": [1, 2]}, "at_most= takes one number"),
         ({"equals": 1, "key": "slo"}, "no bullet under Look for has the key [slo]; the keys are slow, gpu"),
         ({"equals": 1, "key": 5}, "key takes a text, not 5"),
+        ({"equals": 1, "key": ""}, "key takes the key of a bullet, not an empty text"),
+        ({"got": None}, 'got is missing: it takes what was measured, as in lab.claim("slow", got, equals=1)'),
+        ({"got": None, "at_most": 2}, "got is missing"),
     ],
 )
 def test_a_wrong_argument_of_a_claim_is_refused_at_the_call(
@@ -213,15 +216,52 @@ def test_a_claim_after_its_race_is_refused(lab: Lab, recorded: Callable[[type], 
 
 
 def test_a_claim_in_the_old_form_is_recorded_and_told_what_to_write(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
-    with pytest.warns(FutureWarning, match=r'write "- \[a-key\] one is one" under ## Look for'):
+    with pytest.warns(FutureWarning, match=r'write "- \[a-key\] one is one" under ## Look for and lab.claim\("a-key", ...\)'):
         lab.claim("one is one", 1, equals=1)
-    with pytest.warns(FutureWarning) as told:
+    with pytest.warns(FutureWarning, match=r'write lab.claim_ratio\("slow", ...\)') as told:
         lab.claim("slow is slower", ratio="slow/fast", at_least=2)
+    lab.claim("gpu", 1, equals=1)
 
-    (measured,), (declared,) = recorded(events.ClaimMeasured), recorded(events.ClaimDeclared)
-    assert (measured.key, measured.text) == ("", "one is one")
-    assert (declared.key, declared.text) == ("slow", "slow is slower")
-    assert "the old form of lab.claim_ratio(key, ratio, ...)" in str(told[0].message)
+    (old, new), (declared,) = recorded(events.ClaimMeasured), recorded(events.ClaimDeclared)
+    assert (old.key, old.text, old.is_old) == ("", "one is one", True)
+    assert (declared.key, declared.text, declared.is_old) == ("slow", "slow is slower", True)
+    assert (new.key, new.is_old) == ("gpu", False)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        lambda lab: lab.claim("one is one", 1, equals=1),
+        lambda lab: lab.claim("slow is slower", ratio="slow/fast", at_least=2),
+        lambda lab: lab.claim("slow", ratio="slow/fast", at_least=2),
+        lambda lab: lab.claim_ratio("slow is slower", "slow/fast", at_least=2),
+        lambda lab: lab.not_testable("the GPU agrees, to 1e-6", "a GPU"),
+    ],
+)
+def test_the_notice_of_an_old_form_stands_once_at_the_line_of_its_author(lab: Lab, claim: Callable[[Lab], None]) -> None:
+    with pytest.warns(FutureWarning) as told:
+        claim(lab)
+
+    assert [Path(one.filename).name for one in told] == [Path(__file__).name]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda lab: lab.claim("slow", 1, equals=2),
+        lambda lab: lab.claim_ratio("slow", "slow/fast", at_least=2),
+        lambda lab: lab.not_testable("slow", "a GPU"),
+    ],
+)
+def test_a_key_is_claimed_once_in_a_run(lab: Lab, recorded: Callable[[type], list[Item]], again: Callable[[Lab], None]) -> None:
+    with pytest.raises(TypeError):
+        lab.claim("slow", None, equals=1)  # no claim was made
+    lab.claim("slow", 1, equals=1)
+
+    with pytest.raises(ValueError, match=r"^the key \[slow\] was claimed before; a claim is made once in a run$"):
+        again(lab)
+    assert len(recorded(events.AboutClaim)) == 1
 
 
 def test_a_race_is_made_of_whole_cycles(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:

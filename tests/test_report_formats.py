@@ -4,18 +4,21 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 
 from tests.report_aids import ALL, hostile_run, misfits, recorded
 from tests.tui.made_up import make_run, started
 from tuilab import events
+from tuilab.cli import runs
 from tuilab.drawings.lines import lines_of, thinned
 from tuilab.errors import UsageError
 from tuilab.reports import csv as table
-from tuilab.reports import junit, markdown
+from tuilab.reports import html, junit, markdown
 from tuilab.reports.full import full, schema
 from tuilab.reports.geometry import draw
 from tuilab.reports.panels import Panel
@@ -92,6 +95,34 @@ def test_a_refuted_claim_fails_and_an_undecided_one_is_skipped_in_junit() -> Non
     assert counts == [["5", "1", "0", "1"], ["3", "2", "0", "0"], ["1", "0", "0", "1"]]
 
 
+def two_claims_of_one_sentence(root: Path) -> Path:
+    records = [
+        events.VerdictReached(key=key, text="it is finite", verdict=verdict, rule="r")
+        for key, verdict in (("loss", "SUPPORTED"), ("norm", "REFUTED"), ("", "INVALID"))
+    ]
+    settings = [
+        events.SettingAdvised(key=key, text="it is finite", setting=f"OMP_NUM_THREADS={key}") for key in ("loss", "norm")
+    ]
+    return make_run(root, started(), *settings, *records, events.StateChanged(state="succeeded"))
+
+
+def test_a_case_of_junit_is_called_by_the_key_of_its_claim_and_says_its_sentence(tmp_path: Path) -> None:
+    (suite,) = ElementTree.fromstring(junit.render([read_subject(two_claims_of_one_sentence(tmp_path))]))
+
+    assert [case.get("name") for case in suite] == ["loss", "norm", "it is finite"]
+    assert suite[0].findtext("system-out") == "it is finite: SUPPORTED: "
+    assert [case.attrib["message"] for case in suite.iter("failure")] == ["it is finite: REFUTED: ", "INVALID: "]
+
+
+def test_claims_of_one_sentence_keep_their_settings_and_their_verdicts(tmp_path: Path) -> None:
+    run_dir = two_claims_of_one_sentence(tmp_path)
+    (run,) = full([read_subject(run_dir)])["runs"]
+
+    assert run["settings"] == {"loss": "OMP_NUM_THREADS=loss", "norm": "OMP_NUM_THREADS=norm"}
+    listed = CliRunner().invoke(runs.command, ["--json", "--root", str(tmp_path)], standalone_mode=False).stdout
+    assert json.loads(listed)["runs"][0]["verdicts"] == {"loss": "SUPPORTED", "norm": "REFUTED", "it is finite": "INVALID"}
+
+
 def test_a_run_that_failed_is_an_error_in_junit() -> None:
     (suite,) = ElementTree.fromstring(junit.render([recorded("crash-in-the-third-repeat")]))
 
@@ -114,6 +145,15 @@ def test_markdown_shows_claims_charts_and_the_command() -> None:
     assert "loss (log)  ⠒ careful  ▚ bold" in text
     assert "NaN and Inf bold" in text
     assert "tuilab run tour --repeat 6 --headless" in text
+
+
+def test_what_a_change_refutes_stands_below_it_in_reports() -> None:
+    tour = recorded("tour")
+    lesson = {"Try next": "Much:\n`--rows 5`: few\nrefutes: loss\n`--rows 9`: more"}
+    subject = replace(tour, scenario=replace(tour.scenario, sections=lesson))
+
+    assert "Much:\n\n- `--rows 5`: few\\\n  refutes: loss\n- `--rows 9`: more\n" in markdown.render([subject])
+    assert '<p class="soft small">refutes: loss</p>' in html.render([subject])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tuilab.events import VerdictReached
-from tuilab.stated import Change, Stated, changes_of, claims_of, find, fits, match, sections_of
+from tuilab.stated import Change, Stated, changes_of, claims_of, fits, match, named, sections_of
 from tuilab.summary import Claim
 from tuilab.tui.past import PastRun, verdict_on
 
@@ -27,6 +27,8 @@ refutes: limit-f32,
 far
 `--device cuda`: the same; refutes: far
 `--rows 5` changes nothing.
+`--cols 5` more than it says; refutes: The words, far.
+refutes:
 """
 
 
@@ -43,6 +45,7 @@ def test_a_change_names_the_claims_that_it_refutes() -> None:
         Change("--tied 1000", ("limit-f32", "far")),
         Change("--device cuda", ("far",)),
         Change("--rows 5", ()),
+        Change("--cols 5", ("The words", "far", "")),
     ]
 
 
@@ -50,30 +53,18 @@ def test_a_lesson_without_sections_states_nothing() -> None:
     assert claims_of("only words") == changes_of("only words") == []
 
 
-def test_a_claim_is_found_by_its_key_or_its_words() -> None:
+def test_a_claim_is_named_by_its_key_or_its_words() -> None:
     claims = claims_of(LESSON)
 
-    assert find("far", claims) == find("a star begins a bullet, too.", claims) == claims[2]
-    assert find("some other words", claims) == Stated("", "some other words")
-    assert find("word", []) == Stated("", "word")
-
-
-def test_a_key_that_no_bullet_has_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match=r"has the key \[fra\]; the keys are limit-f32, far"):
-        find("fra", claims_of(LESSON))
-
-
-@pytest.mark.parametrize("word", ["", None, 5, b"far"])
-def test_what_is_no_word_is_refused(word: object) -> None:
-    with pytest.raises(TypeError, match="a claim begins with its key"):
-        find(word, [])  # type: ignore[arg-type]
+    assert named("far", claims) == named("a star begins a bullet, too.", claims) == claims[2]
+    assert named("some other words", claims) is named("", claims) is named("far", []) is None
 
 
 def test_words_of_the_source_lead_to_their_claim() -> None:
     claims = [*claims_of(LESSON), Stated("", "row {row + 1} is {row}")]
 
     assert match("limit-{name}", claims) == claims[0]
-    assert match("[far] whatever it says by now", claims) == claims[2]
+    assert match("far", claims) == claims[2]
     assert match("row 7 is 6", claims) == claims[3]
     assert match("limit-bf16", claims) is None
 

@@ -17,7 +17,7 @@ from tuilab.journal import Writer
 from tuilab.reports import html, markdown, plain
 from tuilab.reports.geometry import draw_spreads as draw_in_html
 from tuilab.reports.subject import Subject, read_subject
-from tuilab.words import last_values, seconds, size, spell_of
+from tuilab.words import frames, last_values, seconds, size, spell_of
 
 # What the numbers of the tour say of memory: peak, live and saved of two arms, the processes, a GPU.
 TOUR = ["66 KiB", "17.5 KiB", "32 KiB", "257 KiB", "0 B", "128 KiB", "236.7 MiB", "2.794 GiB"]
@@ -115,6 +115,20 @@ def test_the_times_of_arms_are_on_the_same_kind_of_axis_on_the_screen_and_in_htm
     assert [spread_axis(found, "s", 5).is_log for found in (near, far)] == [False, True]
     assert [draw_spreads(found, 60, 4, unit="s").text.splitlines()[-1].split()[0] for found in (near, far)] == ["0", "log"]
     assert [draw_in_html(found, None).ticks[0].label for found in (near, far)] == ["0", "1 ms"]
+
+
+@pytest.mark.parametrize(
+    ("traceback", "message", "left"),
+    [
+        ('Traceback (most recent call last):\n  File "a"\n    x()\nValueError: no', "no", '  File "a"\n    x()'),
+        ('Traceback (most recent call last):\n  File "a"\n…\n    x()\nE: no\n  so\na note', "no\n  so",
+         '  File "a"\n…\n    x()\na note'),
+        ("Traceback (most recent call last):\nKeyboardInterrupt", "", ""),
+        ("", "no", ""),
+    ],
+)  # fmt: skip
+def test_the_frames_of_a_failure_stand_beside_what_is_told_of_it(traceback: str, message: str, left: str) -> None:
+    assert frames(events.ScenarioFailed(type="E", message=message, traceback=traceback)) == left
 
 
 def logged(root: Path, name: str, values: Sequence[Sequence[float]]) -> Path:

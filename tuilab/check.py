@@ -2,26 +2,14 @@
 
 import ast
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
+from tuilab.check_claims import check_bullets, check_calls, check_refuted
+from tuilab.findings import File, Finding
 from tuilab.scenario import Scenario
 from tuilab.setting import read_setting
-from tuilab.source import (
-    CLAIMING,
-    Broken,
-    called_method,
-    is_about_ratio,
-    lab_calls,
-    lab_name,
-    literal_text,
-    parse_source,
-    race_arms,
-    read_text,
-)
-from tuilab.stated import SECTION, Stated, bullets, changes_of, is_key, match, stated
-from tuilab.text import show
+from tuilab.source import Broken, lab_name, parse_source, race_arms, read_text, text_of
+from tuilab.stated import SECTION
 
 SECTIONS = ("Predict", SECTION, "Try next", "Source")
 RESERVED = {
@@ -35,41 +23,20 @@ _QUESTION = re.compile(r"\b(?:how (?!do|does|did|is|are|can|will|would|to)\w+|wh
 _STRAY = re.compile(r"[0-9]\.\.[0-9]|\(quick")  # what should have been read as a range or a quick value
 
 
-class Finding(NamedTuple):
-    """Something that a scenario lacks, and where."""
-
-    line: int
-    sentence: str
-
-
-class _File(NamedTuple):
-    scenario: Scenario
-    text: str
-    tree: ast.Module
-    run: ast.FunctionDef
-
-    def line_of(self, words: str) -> int:
-        """Return the first line that has these words, or 1."""
-        return next((number for number, line in enumerate(self.text.split("\n"), 1) if words in line), 1)
-
-    def calls(self, *methods: str) -> list[ast.Call]:
-        return lab_calls(self.tree, lab_name(self.run), *methods)
-
-
 def check(scenario: Scenario) -> list[Finding]:
     """Return what is missing in a scenario, from top to bottom."""
     try:
         if scenario.error:
             raise Broken(scenario.error)
         text = read_text(scenario.path)
-        file = _File(scenario, text, *parse_source(text))
+        file = File(scenario, text, *parse_source(text))
     except Broken as problem:
         found = _ERROR_LINE.fullmatch(str(problem))
         return [Finding(int(found[1]), found[2]) if found else Finding(1, str(problem))]
     return sorted({finding for check in _CHECKS for finding in check(file)})
 
 
-def _check_sections(file: _File) -> Iterator[Finding]:
+def _check_sections(file: File) -> Iterator[Finding]:
     sections = file.scenario.sections
     for name in SECTIONS:
         if not sections.get(name):
@@ -82,54 +49,11 @@ def _check_sections(file: _File) -> Iterator[Finding]:
         yield Finding(file.line_of("## Try next"), f"Try next names no parameter of run{given}")
 
 
-def _check_bullets(file: _File) -> Iterator[Finding]:
-    """Every bullet under Look for has a key, and the code claims it by that key."""
-    written = bullets(file.scenario.sections.get(SECTION, ""))
-    every = [stated(bullet) for bullet in written]
-    calls = [(call, literal_text(call)) for call in file.calls(*CLAIMING)]
-    for bullet, claim in zip(written, every, strict=True):
-        line = file.line_of(bullet.split("\n")[0].rstrip())
-        if not claim.key:
-            yield Finding(line, f'this bullet has no key; write "- [a-key] {show(claim.text, 60)}", and claim it by that key')
-        elif not any(word and match(word, [claim]) for _, word in calls):
-            yield Finding(line, f"no claim has the key [{claim.key}]")
-    for key, count in Counter(claim.key for claim in every if claim.key).items():
-        if count > 1:
-            yield Finding(file.line_of(f"[{key}]"), f"the key [{key}] stands {count} times; each bullet has one of its own")
-    for call, word in calls:
-        yield from _check_claim(call, word, every)
-
-
-def _check_claim(call: ast.Call, word: str | None, every: Sequence[Stated]) -> Iterator[Finding]:
-    """A claim names a key of the lesson."""
-    if word is None:
-        yield Finding(call.lineno, "the key of this claim is not a literal, so nobody can tell which bullet it is")
-    elif not is_key(word):
-        keys = match(word, every)
-        advice = f'"{keys.key}"' if keys and keys.key else "the key of its bullet under Look for"
-        yield Finding(call.lineno, f'"{show(word, 60)}" is no key (a-z, 0-9 and -, a letter first); write {advice}')
-    elif not match(word, every):
-        yield Finding(call.lineno, f"no bullet under Look for has the key [{show(word, 60)}]")
-    if called_method(call) == "claim" and is_about_ratio(call):
-        yield Finding(call.lineno, "a claim about two arms is lab.claim_ratio(key, ratio, ...)")
-
-
-def _check_refuted(file: _File) -> Iterator[Finding]:
-    """What Try next says it refutes are keys of the lesson."""
-    keys = {claim.key for claim in file.scenario.claims}
-    for change in changes_of(file.scenario.sections.get("Try next", "")):
-        for key in change.refutes:
-            if key not in keys:
-                yield Finding(
-                    file.line_of("refutes:"), f"Try next refutes [{show(key, 60)}], which no bullet under Look for has"
-                )
-
-
-def _check_settings(file: _File) -> Iterator[Finding]:
+def _check_settings(file: File) -> Iterator[Finding]:
     """What a claim advises is a setting; where an f-string puts a value, any will do."""
     for call in file.calls("claim", "claim_ratio"):
         for node in (keyword.value for keyword in call.keywords if keyword.arg == "advises"):
-            text = literal_text(ast.Call(node, [node], []))
+            text = text_of(node)
             if text is None:
                 continue
             try:
@@ -138,7 +62,7 @@ def _check_settings(file: _File) -> Iterator[Finding]:
                 yield Finding(node.lineno, str(problem))
 
 
-def _check_params(file: _File) -> Iterator[Finding]:
+def _check_params(file: File) -> Iterator[Finding]:
     arguments = file.run.args
     lines = {argument.arg: argument.lineno for argument in arguments.posonlyargs + arguments.args + arguments.kwonlyargs}
     for param in file.scenario.params:
@@ -150,14 +74,14 @@ def _check_params(file: _File) -> Iterator[Finding]:
             yield Finding(lines[param.name], f"{param.name} is an option of tuilab run itself; choose another name")
 
 
-def _check_signature(file: _File) -> Iterator[Finding]:
+def _check_signature(file: File) -> Iterator[Finding]:
     if not (file.run.args.posonlyargs + file.run.args.args)[0].annotation:
         yield Finding(file.run.lineno, f"{lab_name(file.run)} has no type; write {lab_name(file.run)}: Lab")
     if not file.run.returns:
         yield Finding(file.run.lineno, "run has no return type; write -> None")
 
 
-def _check_shown(file: _File) -> Iterator[Finding]:
+def _check_shown(file: File) -> Iterator[Finding]:
     if not file.calls("claim", "claim_ratio"):
         yield Finding(file.run.lineno, "there is no claim (lab.claim, lab.claim_ratio)")
     timelines = [word for call in file.calls("memory") for word in call.keywords if word.arg == "timeline"]
@@ -165,7 +89,7 @@ def _check_shown(file: _File) -> Iterator[Finding]:
         yield Finding(file.run.lineno, "there is no live series and no picture (lab.log, lab.image, lab.memory(timeline=True))")
 
 
-def _check_cuda(file: _File) -> Iterator[Finding]:
+def _check_cuda(file: File) -> Iterator[Finding]:
     for node in ast.walk(file.tree):
         if isinstance(node, ast.expr | ast.stmt) and _is_cuda(node):
             yield Finding(node.lineno, "torch.cuda is used directly; lab.device says what to run on")
@@ -183,7 +107,7 @@ def _is_cuda(node: ast.AST) -> bool:
     return any(f"{name}.".startswith("torch.cuda.") for name in names)
 
 
-def _check_arms(file: _File) -> Iterator[Finding]:
+def _check_arms(file: File) -> Iterator[Finding]:
     """Arms are functions of the same shape; how many parameters they take is what can be seen."""
     functions = {node.name: node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef)}
     for call in file.calls("race"):
@@ -194,7 +118,7 @@ def _check_arms(file: _File) -> Iterator[Finding]:
             yield Finding(call.lineno, f"the arms take different numbers of parameters ({shape}); give them the same shape")
 
 
-def _check_length(file: _File) -> Iterator[Finding]:
+def _check_length(file: File) -> Iterator[Finding]:
     count = len(file.text.rstrip("\n").split("\n"))
     if not LINES[0] <= count <= LINES[1]:
         yield Finding(count, f"the file has {count} lines; {LINES[0]} to {LINES[1]} can be read at once and say enough")
@@ -222,6 +146,6 @@ def _count_params(function: ast.FunctionDef) -> int:
 
 
 _CHECKS = (
-    _check_sections, _check_bullets, _check_refuted, _check_settings, _check_params, _check_signature, _check_shown,
-    _check_cuda, _check_arms, _check_length,
+    _check_sections, check_bullets, check_calls, check_refuted, _check_settings, _check_params, _check_signature,
+    _check_shown, _check_cuda, _check_arms, _check_length,
 )  # fmt: skip

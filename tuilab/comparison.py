@@ -75,6 +75,7 @@ class ClaimPair:
     key: str
     sides: tuple[Side | None, ...]  # None: not claimed there
     shifts: tuple[Shift | None, ...] = ()  # of each run after the first, where both have an estimate
+    former_keys: tuple[str, ...] = ()  # under which other runs have it
 
     @property
     def has_other_verdicts(self) -> bool:
@@ -132,6 +133,11 @@ def verdict_words(pair: ClaimPair) -> str:
     if shift is not None:
         return "another estimate" + (", of one process each" if shift.is_within_process else "")
     return "another value" if pair.has_other_values else ""
+
+
+def key_words(pair: ClaimPair) -> str:
+    """Return that a claim has another key than it had; nothing when it has not."""
+    return f"claim {' and '.join(f'[{key}]' for key in pair.former_keys)} is [{pair.key}] now" if pair.former_keys else ""
 
 
 def regressions(found: Comparison) -> list[str]:
@@ -244,12 +250,22 @@ def _words(value: Any) -> str:
 
 
 def _pairs(summaries: Sequence[RunSummary]) -> tuple[ClaimPair, ...]:
-    """Pair claims by their keys; those of a run without keys by their texts."""
-    keys = {claim.text: claim.key for summary in summaries for claim in summary.claims.values() if claim.key}
-    known = [{claim.key or keys.get(claim.text, claim.text): claim for claim in s.claims.values()} for s in summaries]
+    """Pair claims by their keys; by their texts those that have no key, or another one in a run that does not know this one."""
+    latest = {claim.text: (claim.key, s.claims) for s in summaries for claim in s.claims.values() if claim.key}
+    known = [{_name(claim, s, latest): claim for claim in s.claims.values()} for s in summaries]
     return tuple(
         _pair([claims.get(name) for claims in known]) for name in dict.fromkeys(name for claims in known for name in claims)
     )
+
+
+def _name(claim: Claim, summary: RunSummary, latest: Mapping[str, tuple[str, Mapping[str, Claim]]]) -> str:
+    """Return what a claim is known by among all runs: its key, or the one that the last run with its words has for it.
+
+    Where several claims of a run have the same words, nobody can tell which one has another key.
+    """
+    key, others = latest.get(claim.text, ("", {}))
+    has_several = any([one.text for one in known.values()].count(claim.text) > 1 for known in (summary.claims, others))
+    return claim.claim_id if not key or has_several or key in summary.claims or claim.key in others else key
 
 
 def _pair(claims: Sequence[Claim | None]) -> ClaimPair:
@@ -257,7 +273,8 @@ def _pair(claims: Sequence[Claim | None]) -> ClaimPair:
     known = [claim for claim in claims if claim is not None]
     first, *others = claims
     shifts = tuple(_shift(first, other) for other in others)
-    return ClaimPair(known[-1].text, max(claim.key for claim in known), sides, shifts)
+    keys = [*dict.fromkeys(claim.key for claim in known if claim.key)]
+    return ClaimPair(known[-1].text, keys[-1] if keys else "", sides, shifts, tuple(keys[:-1]))
 
 
 def _side(claim: Claim) -> Side:

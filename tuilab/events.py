@@ -171,6 +171,7 @@ class AboutClaim(Event, kw_only=True):
 
     text: str
     key: str = ""
+    is_old: bool = False  # the call that claims it is of the old form
 
     @property
     def claim_id(self) -> str:

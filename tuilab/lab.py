@@ -26,29 +26,24 @@ from tuilab import device as devices
 from tuilab import events, ranks
 from tuilab.arms import Arm, command_words, environment, function_name
 from tuilab.arms import ArmFailed as ArmFailed  # for scenarios that expect it
+from tuilab.claimed import MOST_CORES, About, Claims, Record, advice, exact_claim, ratio_claim, refuse
 from tuilab.cores import measure_cores
 from tuilab.encoding import encode_exactly, encode_finite
 from tuilab.errors import BoxLacks
 from tuilab.given import LEAST, checked, number, number_in, told, whole, words
 from tuilab.images import image_shown
 from tuilab.journal import Writer
-from tuilab.measured import claimed_bound, measured, two_arms
 from tuilab.meters import Memory
 from tuilab.orders import ArmOrder, WorkerOrder, pack_message
 from tuilab.pending import Pending
 from tuilab.probes.env import cuda_facts, torch_facts
 from tuilab.race import Race, check_race, run_process_race, run_race
-from tuilab.ratio import flaw
 from tuilab.setting import read_setting
-from tuilab.source import read_stated
-from tuilab.stated import SECTION, Stated, find
-from tuilab.text import show
 
 _PROGRESS_PERIOD_S = 0.1
 _TEXT_LIMIT = 8_000  # characters
 _NEED_LIMIT = 2_000
 _NAME_LIMIT = 1_000  # of an arm that others tell of, too
-_CORES = 4096  # processes or threads that nobody wants more of
 _LONGEST_RACE_S = 1e6
 
 Scalar = float | int | torch.Tensor
@@ -67,8 +62,7 @@ class Lab:
         self._arm = order.arm.arm if order.arm else ""
         self._is_rank = order.arm is not None and ranks.has_ranks(order.arm.prefix)
         self._raced: set[str] = set()
-        self._awaited: dict[str, set[str]] = {}  # by claim: the arms that have to race
-        self._claims: Sequence[Stated] | None = None  # read with the first claim
+        self._claims = Claims(run_dir / "scenario.py")
         self._journal = journal
         self._run_dir = run_dir
         self._line = line
@@ -178,7 +172,7 @@ class Lab:
         `same` is by how much their outputs may differ, or a function that compares two. An arm of its own process returns
         the seconds that a step took.
         """
-        seconds, threads = number_in("seconds", seconds, 1e-3, _LONGEST_RACE_S), whole("threads", threads, 1, _CORES)
+        seconds, threads = number_in("seconds", seconds, 1e-3, _LONGEST_RACE_S), whole("threads", threads, 1, MOST_CORES)
         device = torch.device("cpu") if device is None else device
         check_race(arms, same, device, threads)
         if again := self._raced & set(arms):
@@ -225,7 +219,7 @@ class Lab:
 
     def effective_cores(self, processes: int = 2) -> float:
         """Measure how many cores' worth of work that many busy processes get: fewer than they are when others work here."""
-        processes = whole("processes", processes, 1, _CORES)
+        processes = whole("processes", processes, 1, MOST_CORES)
         effective = measure_cores(processes)
         self.record(events.CoresMeasured(processes=processes, effective=effective))
         return effective
@@ -253,23 +247,12 @@ class Lab:
         value. `advises` is the setting that follows where it is supported, as in "OMP_NUM_THREADS=2".
         """
         if "ratio" in old and got is equals is between is None and not (tolerance or unit):
-            warnings.warn(
-                "claim(..., ratio=...) is the old form of lab.claim_ratio(key, ratio, ...)", FutureWarning, stacklevel=2
-            )
-            return self.claim_ratio(key, at_most=at_most, at_least=at_least, lacks=lacks, advises=advises, **old)
-        if old:
-            hint = "; a claim about two arms of a race is lab.claim_ratio" if old.keys() & {"ratio", "margin", "cores"} else ""
-            raise TypeError(f"claim takes no {', '.join(old)} here{hint}")
-        key, text = self._stated(key)
-        is_bounded = any(bound is not None for bound in (equals, at_most, at_least, between))
-        if is_bounded or not words("lacks", lacks):
-            op, want = claimed_bound(got, equals, at_most, at_least, between, tolerance)
-        if not self._is_settled(key, text, lacks, advises):
-            found = measured(got)
-            if found.words and op != "equals":
-                raise TypeError(f"got takes numbers beside {op}=, not {told(got)}; two arms of a race are for lab.claim_ratio")
-            self.record(events.ClaimMeasured(key=key, text=text, got=found, op=op, want=want, tolerance=tolerance, unit=unit))
-        return None
+            about = self._about(key, "claim_ratio", is_old=True)
+            return self._claim_ratio(about, at_most=at_most, at_least=at_least, lacks=lacks, advises=advises, **old)
+        refuse(old)
+        bounds = {"equals": equals, "at_most": at_most, "at_least": at_least, "between": between}
+        about = self._about(key, "claim")
+        return self._claim(exact_claim(about, got, **bounds, tolerance=tolerance, unit=unit, lacks=lacks), advises)
 
     def claim_ratio(
         self,
@@ -287,32 +270,14 @@ class Lab:
 
         A claim about work in parallel says how many `cores` it needs: on a busier box it is inconclusive.
         """
-        key, text = self._stated(key)
-        over, under = two_arms(ratio)
-        if raced := self._raced & {over, under}:
-            told_arms = " and ".join(sorted(raced))
-            raise ValueError(f"{told_arms} raced before “{key or text}” was claimed; claim first, then measure")
-        if (at_most is None) == (at_least is None):
-            raise TypeError("claim_ratio takes one of at_least= and at_most=")
-        op, want = claimed_bound(None, None, at_most, at_least, None)
-        (bound,) = want.numbers
-        cores = whole("cores", cores, 0, _CORES)
-        declared = events.ClaimDeclared(
-            key=key, text=text, over=over, under=under, op=op, bound=bound, margin=margin, cores=cores
-        )
-        declared = checked(declared)
-        if problem := flaw(declared):
-            raise ValueError(problem)
-        if not self._is_settled(key, text, lacks, advises):
-            self._journal.append(declared)
-            self._awaited[key or text] = {over, under}
-            if cores:
-                self.effective_cores(cores)
+        bounds = {"at_most": at_most, "at_least": at_least}
+        about = self._about(key, "claim_ratio")
+        self._claim_ratio(about, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, advises=advises)
 
     def not_testable(self, key: str, needs: str) -> None:
         """Say that a claim cannot be tested on this box, and what it would need."""
-        stated = self._stated(key)
-        self.record(events.ClaimNotTestable(key=stated.key, text=stated.text, needs=needs))
+        about = self._about(key, "not_testable")
+        self._claim(checked(events.ClaimNotTestable(**about._asdict(), needs=needs)))
 
     def record(self, event: events.Event) -> None:
         """Append an event that will be read back as it is, or raise TypeError or ValueError; for the lab's own parts."""
@@ -325,33 +290,32 @@ class Lab:
     def close(self) -> None:
         """Bring over what is still on a device; ValueError for a claim about an arm that never raced."""
         self._flush()
-        for claim, arms in self._awaited.items():
-            if missing := arms - self._raced:
-                raced = ", ".join(sorted(self._raced)) or "none"
-                raise ValueError(
-                    f"“{claim}” is about {' and '.join(sorted(missing))}, which never raced; the arms that did: {raced}"
-                )
+        self._claims.check_raced(self._raced)
 
     # ---- plumbing
 
-    def _stated(self, key: str) -> Stated:
-        """Return the claim of a key; say what to write where a call has the words of the claim instead."""
-        if self._claims is None:
-            self._claims = read_stated(self._run_dir / "scenario.py")
-        found = find(words("key", key, events.CLAIM_LIMIT), self._claims)
-        if found.key != key:
-            sentence = show(found.text, 100)
-            advice = f'write "- [a-key] {sentence}" under ## {SECTION} in the lesson, and its key here'
-            warnings.warn(f"the words of a claim in the code are the old form: {advice}", FutureWarning, stacklevel=3)
-        return found
+    def _about(self, key: str, method: str, *, is_old: bool = False) -> About:
+        """Return which claim a call is about; tell at its line what to write where it is of the old form."""
+        about = self._claims.about(key, is_old=is_old)
+        if about.is_old:
+            warnings.warn(advice(about, method), FutureWarning, stacklevel=3)
+        return about
 
-    def _is_settled(self, key: str, text: str, lacks: str, advises: str = "") -> bool:
-        """Record the setting that a claim advises, and what the box lacks for it; say whether it lacks anything."""
+    def _claim_ratio(
+        self, about: About, ratio: str, *, margin: float = 0.03, cores: int = 0, advises: str = "", **given: Any
+    ) -> None:
+        record = ratio_claim(about, ratio, self._raced, margin=margin, cores=cores, **given)
+        self._claim(record, advises)
+        if isinstance(record, events.ClaimDeclared) and record.cores:
+            self.effective_cores(record.cores)
+
+    def _claim(self, record: Record, advises: str = "") -> None:
+        """Append the record of a claim, and before it the setting that the claim advises."""
         if words("advises", advises):
-            self.record(events.SettingAdvised(key=key, text=text, setting="=".join(read_setting(advises))))
-        if words("lacks", lacks):
-            self.record(events.ClaimNotTestable(key=key, text=text, needs=lacks))
-        return bool(lacks)
+            setting = "=".join(read_setting(advises))
+            self.record(events.SettingAdvised(key=record.key, text=record.text, setting=setting))
+        self._journal.append(record)
+        self._claims.add(record)
 
     def _log_from_device(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
         encode_exactly(events.Logged(s=step, v=dict.fromkeys(values, 0.0), a=arm))  # refused here, not when it is brought over

@@ -46,6 +46,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     claims: list[tuple[str, str]] = []  # text and verdict, which is empty while there is none
     elapsed_s: float | None = None
     bytes_total: int | None = None
+    claim_keys: list[str] = []  # of the claims, in their order; empty words where they have none
 
     @property
     def is_read(self) -> bool:
@@ -221,4 +222,5 @@ def _entry(run_dir: Path, summary: RunSummary, state: str) -> Entry:
         claims[:_CLAIMS],
         summary.elapsed_s if summary.is_over else None,
         filetree.size(run_dir),
+        [claim.key for claim in summary.claims.values()][:_CLAIMS],
     )

@@ -5,14 +5,16 @@ from typing import NamedTuple
 
 from tuilab.text import show_lines
 
+_FLOWING = ("text", "bullet", "item", "note")  # goes on in the next line; a note only behind a comma
 _LONGEST = 60_000  # characters; what is longer is no lesson
 _BULLET = re.compile(r"[-*] +")
 _OWN_LINE = re.compile(r"`--|>>> ")  # in "Try next" each option starts a line of its own
+_REFUTES = re.compile(r"(?m)[;,]?[ \t]+(?=refutes: )")  # behind other words on its line
 _CODE = re.compile(r"`([^`\n]{1,300})`")
 
 
 class Block(NamedTuple):
-    """A piece of a lesson: `text`, `bullet`, `item` or `code`."""
+    """A piece of a lesson: `text`, `bullet`, `item`, `code`, or the `note` of an item, which claims it refutes."""
 
     kind: str
     text: str
@@ -22,14 +24,19 @@ def blocks(text: str) -> list[Block]:
     """Return paragraphs, bullets and code of a text in their order."""
     found: list[Block] = []
     is_open = False  # whether the next line goes on with the last block
-    for line in show_lines(text[:_LONGEST]).split("\n"):
+    for line in show_lines(notes_apart(text[:_LONGEST])).split("\n"):
         block = _begin(line, is_open)
         if block is None:
             found[-1] = Block(found[-1].kind, f"{found[-1].text} {line.strip()}")
         elif block.kind:
             found.append(block)
-        is_open = block is None or block.kind in ("text", "bullet", "item")
+        is_open = (block is None or block.kind in _FLOWING) and (found[-1].kind != "note" or found[-1].text.endswith(","))
     return found
+
+
+def notes_apart(text: str) -> str:
+    """Return a text in which `refutes: key, key` has a line of its own."""
+    return _REFUTES.sub("\n", text)
 
 
 def code_parts(text: str) -> list[tuple[bool, str]]:
@@ -47,6 +54,8 @@ def _begin(line: str, is_open: bool) -> Block | None:
         return Block("bullet", stripped[bullet.end() :])
     if line.startswith("    ") and not is_open:
         return Block("code", line[4:].rstrip())
+    if stripped.startswith("refutes: "):
+        return Block("note", stripped)
     if _OWN_LINE.match(stripped):
         return Block("item", stripped)
     return None if is_open else Block("text", stripped)

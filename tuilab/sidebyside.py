@@ -10,10 +10,10 @@ import msgspec
 
 from tuilab import comparison, store
 from tuilab.charts import line_chart
-from tuilab.comparison import ClaimPair, Comparison, Difference, Shift, Side, verdict_words
+from tuilab.comparison import ClaimPair, Comparison, Difference, Shift, Side, key_words, verdict_words
 from tuilab.encoding import spell_out
 from tuilab.glyphs import Style
-from tuilab.reports.plain import first_repeat
+from tuilab.reports.plain import dim_key, first_repeat, keyed
 from tuilab.reports.subject import Subject
 from tuilab.series import Series
 from tuilab.summary import RunSummary
@@ -124,12 +124,13 @@ def _claims(found: Comparison, style: Style, width: int) -> str:
 def _claim(pair: ClaimPair, style: Style, width: int) -> list[str]:
     marks = "".join(style.mark(side.verdict) if side else style.dim("–" if style.is_utf8 else "-") for side in pair.sides)
     indent = " " * (len(pair.sides) + 4)
-    first, *rest = textwrap.wrap(show(pair.text), max(width - len(indent), 30)) or [""]
-    lines = [f"  {marks}  {first}", *(indent + line for line in rest)]
+    key = pair.key if verdict_words(pair) else ""
+    first, *rest = textwrap.wrap(keyed(key, pair.text), max(width - len(indent), 30)) or [""]
+    lines = [f"  {marks}  {dim_key(key, first, style)}", *(indent + line for line in rest)]
     told = [side_words(side) for side in pair.sides]
     rows = [f"all  {told[0]}"] if len(set(told)) == 1 else [f"{at}  {words}" for at, words in enumerate(told, 1)]
     lines += [indent + line for row in rows for line in textwrap.wrap(row, max(width - len(indent), 30))]
-    words = [verdict_words(pair)] if verdict_words(pair) else []
+    words = [told for told in (verdict_words(pair), key_words(pair)) if told]
     words += [shift_words(at, shift) for at, shift in enumerate(pair.shifts, 2) if shift is not None]
     return [*lines, *([indent + style.paint("; ".join(words), 33)] if words else [])]
 
@@ -206,7 +207,14 @@ def _curve(looks: Sequence[Subject], name: str, style: Style, width: int) -> str
 def fields(looks: Sequence[Subject], found: Comparison) -> dict[str, Any]:
     """Return a comparison for a JSON document; non-finite numbers are spelled as strings."""
     claims = [
-        {"key": pair.key or None, "text": pair.text, "differs": verdict_words(pair), "sides": pair.sides, "shifts": pair.shifts}
+        {
+            "key": pair.key or None,
+            "former_keys": pair.former_keys,
+            "text": pair.text,
+            "differs": verdict_words(pair),
+            "sides": pair.sides,
+            "shifts": pair.shifts,
+        }
         for pair in found.claims
     ]
     told: dict[str, Any] = msgspec.to_builtins(

@@ -120,8 +120,13 @@ def lab_calls(tree: ast.AST, lab: str, *methods: str) -> list[ast.Call]:
 
 def literal_text(call: ast.Call) -> str | None:
     """Return the text that a call has as its first argument, with `{...}` where an f-string puts a value."""
-    first = call.args[0] if call.args else None
-    parts = first.values if isinstance(first, ast.JoinedStr) else [first]
+    named = [keyword.value for keyword in call.keywords if keyword.arg in ("key", "name")]
+    return text_of(next(iter([*call.args, *named]), None))
+
+
+def text_of(node: ast.expr | None) -> str | None:
+    """Return the text that an expression is, with `{...}` where an f-string puts a value."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
     texts = []
     for part in parts:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):

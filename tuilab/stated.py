@@ -7,13 +7,17 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tuilab.text import show
+
 SECTION = "Look for"
+OLD_FORM = "the old form of a claim, which works until 0.2"
+KEY_RULE = "a-z, 0-9 and -, a letter first, 40 at most"
 _KEY = r"[a-z][a-z0-9-]{0,39}"
 _HEADING = re.compile(r"(?m)^## +(.*)$")
 _BULLET = re.compile(r"(?m)^[-*] +")
 _KEYED = re.compile(rf"\A\[({_KEY})\] +(?=\S)")
 _CHANGE = re.compile(r"`(--[^`\n]{1,200})`")
-_REFUTES = re.compile(rf"\brefutes: ({_KEY}(?:,\s+{_KEY})*)")
+_REFUTES = re.compile(r"\brefutes:((?:[^\n]*,[ \t]*\n)*[^\n]*)")  # a comma at the end of a line goes on in the next
 _GAP = re.compile(r"\{[^{}]*\}")
 
 
@@ -57,7 +61,7 @@ def is_key(word: str) -> bool:
 
 
 class Change(NamedTuple):
-    """A change that the lesson says to try next, and the claims that it refutes, by their keys."""
+    """A change that the lesson says to try next, and the claims that it refutes: their keys, or what stands in their place."""
 
     options: str
     refutes: tuple[str, ...]
@@ -71,8 +75,7 @@ def changes_of(section: str) -> list[Change]:
 
 
 def _refuted(text: str) -> tuple[str, ...]:
-    found = _REFUTES.search(text)
-    return tuple(re.split(r",\s+", found[1])) if found else ()
+    return tuple(" ".join(word.split()) for found in _REFUTES.findall(text) for word in found.rstrip(". \t").split(","))
 
 
 def plain(text: str) -> str:
@@ -95,27 +98,23 @@ def fits(text: str, pattern: str) -> bool:
     return text.startswith(first) and text[at:].endswith(last)
 
 
-def find(word: str, claims: Sequence[Stated]) -> Stated:
-    """Return the claim that a scenario means by a key; ValueError when no bullet has it.
-
-    A lesson without keys, and whole sentences, are of the old form, in which the words stood in the code.
-    """
-    if not isinstance(word, str) or not word:
-        raise TypeError(f"a claim begins with its key, not with {word!r}"[:200])
-    if found := next((claim for claim in claims if word == claim.key or plain(word) == claim.text), None):
-        return found
-    keys = [claim.key for claim in claims if claim.key]
-    if keys and is_key(word):
-        raise ValueError(f"no bullet under {SECTION} has the key [{word}]; the keys are {', '.join(keys)}")
-    return Stated("", word)
+def named(word: str, claims: Sequence[Stated]) -> Stated | None:
+    """Return the claim that a call names: by its key, or in the old form by its words."""
+    text = plain(word)
+    return next((claim for claim in claims if word and (claim.key == word or claim.text == text)), None)
 
 
 def match(word: str, claims: Sequence[Stated]) -> Stated | None:
-    """Return the claim that a word of the source, or a bullet, means; `{...}` from an f-string stands for any words."""
-    key, text = stated(word) if word.startswith("[") else Stated(word if is_key(word) else "", plain(word))
-    exact = [claim for claim in claims if (claim.key and claim.key == key) or claim.text == text]
-    return next(iter(exact or [claim for claim in claims if _means(key, text, claim)]), None)
+    """Return the claim that a word of the source means; `{...}` from an f-string stands for any words, in a claim, too."""
+    return named(word, claims) or next((claim for claim in claims if _means(word, claim)), None)
 
 
-def _means(key: str, text: str, claim: Stated) -> bool:
-    return bool(claim.key and key and fits(claim.key, key)) or fits(text, claim.text) or fits(claim.text, text)
+def _means(word: str, claim: Stated) -> bool:
+    return bool(claim.key and fits(claim.key, word)) or fits(word, claim.text) or fits(claim.text, word)
+
+
+def new_form(key: str, text: str, method: str) -> str:
+    """Return what stands in place of a call of the old form, which has the words of a claim."""
+    if key:
+        return f'lab.{method}("{key}", ...)'
+    return f'"- [a-key] {show(text, 100)}" under ## {SECTION} and lab.{method}("a-key", ...)'

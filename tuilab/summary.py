@@ -43,6 +43,11 @@ class Claim:
     verdict: events.VerdictReached | None = None
     declared_by: str = ""  # the writer that declared it first
     advises: str = ""  # the setting that follows when it is supported
+    is_old: bool = False  # the scenario claims it by a call of the old form
+
+    @property
+    def claim_id(self) -> str:
+        return self.key or self.text
 
     @property
     def is_contradicted(self) -> bool:
@@ -358,7 +363,9 @@ def _note_lost(summary: RunSummary, writer: str, lost: int) -> None:
 
 
 def _claim(summary: RunSummary, event: events.AboutClaim) -> Claim:
-    return summary.claims.setdefault(event.claim_id, Claim(event.text, event.key))
+    claim = summary.claims.setdefault(event.claim_id, Claim(event.text, event.key))
+    claim.is_old |= event.is_old
+    return claim
 
 
 def _keep(kept: list[Any], item: Any) -> None:

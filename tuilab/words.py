@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tuilab.text import brief, percent, show
 
 if TYPE_CHECKING:
+    from tuilab.events import ScenarioFailed
     from tuilab.summary import Claim, RunSummary
 
 _BYTES = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB")
@@ -95,6 +96,14 @@ def short_exponent(text: str) -> str:
     """Return 1e-5 for 1e-05."""
     mantissa, e, exponent = text.partition("e")
     return f"{mantissa}e{int(exponent)}" if e else text
+
+
+def frames(failure: "ScenarioFailed") -> str:
+    """Return the traceback of a failure without its first and last words, for whoever tells the failure itself."""
+    _, *lines = failure.traceback.splitlines() or [""]
+    end = next((at for at, line in enumerate(lines) if not line.startswith((" ", "…"))), len(lines))
+    said = max(len(failure.message.splitlines()), 1)
+    return "\n".join([*lines[:end], *lines[end + said :]])
 
 
 def evidence(claim: "Claim") -> str:

@@ -25,6 +25,7 @@ from tuilab.warmup import warm_up
 # Characters; one may take six bytes in a record, and a record has a limit.
 _TRACEBACK_LIMIT = 8_000
 _MESSAGE_LIMIT = 2_000
+_PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 def main() -> None:
@@ -112,16 +113,29 @@ def load_scenario(path: Path, source_dir: str) -> ModuleType:
 
 
 def describe(problem: BaseException, source: Path) -> events.ScenarioFailed:
-    """Return the record of an exception, its traceback without our own frames."""
-    frames = traceback.extract_tb(problem.__traceback__)
-    ours = [i for i, frame in enumerate(frames) if frame.filename == str(source)]
-    shown = traceback.StackSummary.from_list(frames[ours[0] :] if ours else frames)
+    """Return the record of an exception."""
+    shown = traceback.StackSummary.from_list(_frames(problem, str(source)))
     lines = ["Traceback (most recent call last):\n", *shown.format(), *traceback.format_exception_only(problem)]
     text = "".join(lines).replace(str(source), "scenario.py")
     if len(text) > _TRACEBACK_LIMIT:
         text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
     message, name = text_of(problem)[:_MESSAGE_LIMIT], type(problem).__name__[:200]
     return events.ScenarioFailed(type=name, message=message, traceback=text, hint=_hint(problem))
+
+
+def _frames(problem: BaseException, source: str) -> list[traceback.FrameSummary]:
+    """Return the frames of a traceback from the scenario on: without ours, unless the fault is ours.
+
+    What we raise ourselves is the refusal of what the scenario handed in.
+    """
+    frames = list(traceback.extract_tb(problem.__traceback__))
+    first = next((at for at, frame in enumerate(frames) if frame.filename == source), 0)
+    is_refusal = bool(frames) and (not _is_ours(frames[-1]) or (frames[-1].line or "").startswith("raise"))
+    return [frame for frame in frames[first:] if not (is_refusal and _is_ours(frame))]
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    return frame.filename.startswith(_PACKAGE)
 
 
 def text_of(problem: BaseException) -> str:

@@ -501,6 +501,20 @@ def test_each_option_to_try_starts_a_line_of_its_own() -> None:
     ]
 
 
+def test_what_a_change_refutes_stands_below_it() -> None:
+    text = "`--rows 5`: few,\nso slow; refutes: sum,\nspread\n`--cols 9`: wide\nrefutes: sum\nand so on\n\nrefutes: spread"
+
+    assert [line.plain for line in lay_out(text, 40)] == [
+        "▸ --rows 5: few, so slow",
+        "  refutes: sum, spread",
+        "▸ --cols 9: wide",
+        "  refutes: sum",
+        "",
+        "and so on",
+        "  refutes: spread",
+    ]
+
+
 @pytest.mark.parametrize("source", ["def f(:\n  '''x", "\tx\n y = 'a\n", "", 'f"{a!r} b"\n', "é = '中文' # 中\n"])
 def test_any_text_can_be_highlighted(source: str) -> None:
     assert "\n".join(line.plain for line in highlight(source)) == source.expandtabs(4)

@@ -1,4 +1,4 @@
-"""`tuilab check [NAME]`: tell a scenario's author what is missing; without NAME all scenarios are checked.
+"""`tuilab check [NAME...]`: tell a scenario's author what is missing; without NAME all scenarios are checked.
 
 Prints PATH:LINE: SENTENCE for each finding, and exits 1 when there is one.
 """
@@ -9,20 +9,22 @@ from pathlib import Path
 import click
 
 from tuilab import catalog
-from tuilab.check import Finding, check
+from tuilab.check import check
 from tuilab.cli import options
+from tuilab.findings import Finding
 from tuilab.text import plural, show
 
 
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["name"], default="all", metavar="[NAME|FILE|all]", shell_complete=options.complete_scenario),
+        click.Argument(["names"], nargs=-1, metavar="[NAME|FILE|all]...", shell_complete=options.complete_scenario),
         options.SCENARIOS,
     ],
 )
-def command(name: str, scenarios: Sequence[str]) -> int:
-    chosen = catalog.find(catalog.load(scenarios), name)
+def command(names: Sequence[str], scenarios: Sequence[str]) -> int:
+    known = catalog.load(scenarios)
+    chosen = {scenario.path: scenario for name in names or ["all"] for scenario in catalog.find(known, name)}.values()
     findings = [(scenario.path, finding) for scenario in chosen for finding in check(scenario)]
     for path, finding in findings:
         click.echo(_line(path, finding))

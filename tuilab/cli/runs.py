@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,7 @@ def _fields(row: Row) -> dict[str, Any]:
         "reason": entry.reason,
         "elapsed_s": entry.elapsed_s,
         "bytes": entry.bytes_total,
-        "verdicts": {text: verdict or None for text, verdict in entry.claims},
+        "verdicts": {key or text: verdict or None for (text, verdict), key in zip_longest(entry.claims, entry.claim_keys)},
         "tags": row.notes.tags,
         "notes": [{"wall_s": when, "text": text} for when, text in row.notes.texts],
     }

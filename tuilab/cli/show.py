@@ -9,12 +9,13 @@ import click
 
 from tuilab import catalog
 from tuilab.cli import options
+from tuilab.lesson import notes_apart
 from tuilab.params import describe, spell
 from tuilab.scenario import Param, Scenario
 from tuilab.source import Broken, read_text
 from tuilab.text import show, show_lines
 
-_ITEM = re.compile(r"[-*] |[0-9]+\. |`--")  # begins a line of its own
+_ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
 
 
 @click.command(
@@ -41,7 +42,7 @@ def render(scenario: Scenario, width: int) -> str:
     blocks = [
         "\n".join(textwrap.wrap(show(scenario.title), width)),
         where,
-        wrap(show_lines(scenario.lesson), width),
+        wrap(show_lines(notes_apart(scenario.lesson)), width),
         _block("Parameters", [line for param in scenario.params for line in _describe(param, width)]),
         _block("Claims", [line for claim in old for line in _hang(f"- {show(claim.text)}", width)]),
         _block("Arms", _hang(", ".join(map(show, scenario.arms)), width)),
@@ -53,15 +54,18 @@ def wrap(text: str, width: int) -> str:
     """Return text with its paragraphs and list items wrapped; headings and indented lines stay as they are."""
     paragraphs: list[list[str]] = []
     for line in text.split("\n"):
-        if paragraphs and _goes_on(paragraphs[-1][0], line):
+        if paragraphs and _goes_on(paragraphs[-1], line):
             paragraphs[-1].append(line.strip())
         else:
             paragraphs.append([line])
     return "\n".join(line for words in paragraphs for line in (_hang(" ".join(words), width) if _flows(words[0]) else words))
 
 
-def _goes_on(first: str, line: str) -> bool:
-    """Say whether a line belongs to the paragraph or list item that began with `first`."""
+def _goes_on(words: Sequence[str], line: str) -> bool:
+    """Say whether a line belongs to a paragraph or list item."""
+    first = words[0]
+    if first.startswith("refutes: ") and not words[-1].endswith(","):
+        return False
     if not line or not _flows(first) or _ITEM.match(line.lstrip()):
         return False
     return _flows(line) or (line[0] != "#" and _ITEM.match(first) is not None)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab import comparison
-from tuilab.comparison import ClaimPair, Comparison, Difference, Side, verdict_words
+from tuilab.comparison import ClaimPair, Comparison, Difference, Side, key_words, verdict_words
 from tuilab.drawings.lines import lines_of
 from tuilab.reports.geometry import Chart, draw
 from tuilab.reports.pages import Room, look_of, when_of
@@ -106,7 +106,7 @@ def _run(at: int, subject: Subject) -> tuple[str, ...]:
 
 def _claimed(pair: ClaimPair) -> Claimed:
     shifts = [shift_words(at, shift) for at, shift in enumerate(pair.shifts, 2) if shift is not None]
-    words = "; ".join([*filter(None, [verdict_words(pair)]), *shifts])
+    words = "; ".join([*filter(None, [verdict_words(pair), key_words(pair)]), *shifts])
     return Claimed(pair.text, tuple(_told(side) for side in pair.sides), words)
 
 

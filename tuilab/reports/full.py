@@ -33,7 +33,7 @@ def _more(subject: Subject) -> dict[str, Any]:
         "command": commands.rerun_words(run) if run else None,
         "started_wall_ns": run.wall_ns if run else None,
         "repeats": run.repeats if run else None,
-        "settings": {claim.text: claim.advises for claim in summary.claims.values() if claim.advises},
+        "settings": {claim.claim_id: claim.advises for claim in summary.claims.values() if claim.advises},
         "declared": [_declared(claim.declared) for claim in summary.claims.values() if claim.declared],
         "gaps": gaps(subject),
         "notes": [{"wall_s": when, "text": text} for when, text in subject.notes.texts],

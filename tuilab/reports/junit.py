@@ -1,4 +1,7 @@
-"""Claims as test cases, for whatever shows JUnit's XML: a failure is a verdict against its claim, as in the exit code."""
+"""Claims as test cases, for whatever shows JUnit's XML: a failure is a verdict against its claim, as in the exit code.
+
+A case is called by the key of its claim, which stays when the words of the claim get better; they stand in what it says.
+"""
 
 import re
 from collections.abc import Sequence
@@ -36,8 +39,9 @@ def _put_suite(root: xml.Element, subject: Subject) -> None:
 
 def _put_case(suite: xml.Element, subject: Subject, claim: Claim) -> None:
     verdict = claim.verdict.verdict if claim.verdict else "not judged"
-    case = _case(suite, subject, claim.text)
-    told = _safe(f"{verdict}: {evidence(claim)}")
+    case = _case(suite, subject, claim.claim_id)
+    said = f"{claim.text}: " if claim.key else ""
+    told = _safe(f"{said}{verdict}: {evidence(claim)}")
     if claim.is_contradicted:
         xml.SubElement(case, "failure", type=verdict, message=told)
     elif verdict in _SKIPPED:

@@ -186,7 +186,9 @@ def _lesson(page: Page, level: str) -> str:
         parts += [f"**{escape(heading)}**"] if heading else []
         for kind, text in found:
             shown = fence(text) if kind == "code" else "".join(_inline(*part) for part in code_parts(text))
-            if kind in ("bullet", "item") and parts[-1].startswith("- "):
+            if kind == "note" and parts:
+                parts[-1] += f"\\\n{'  ' * parts[-1].startswith('- ')}{shown}"
+            elif kind in ("bullet", "item") and parts[-1].startswith("- "):
                 parts[-1] += f"\n- {shown}"
             else:
                 parts.append(f"- {shown}" if kind in ("bullet", "item") else shown)

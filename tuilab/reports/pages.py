@@ -19,7 +19,7 @@ from tuilab.reports.png import data_address
 from tuilab.reports.subject import Subject
 from tuilab.summary import Claim
 from tuilab.text import brief, percent, plural, show
-from tuilab.words import evidence
+from tuilab.words import evidence, frames
 
 _STYLE = Style()
 _KINDS = {
@@ -242,7 +242,7 @@ def _failure(subject: Subject, room: Room) -> tuple[str, str, str] | None:
     failure = subject.summary.failure
     if failure is None:
         return None
-    return show(f"{failure.type}: {failure.message}", 2000), cut(failure.traceback, room), failure.hint
+    return show(f"{failure.type}: {failure.message}", 2000), cut(frames(failure), room), failure.hint
 
 
 def _not_shown(subject: Subject, room: Room, claims: int, *, is_brief: bool) -> list[str]:

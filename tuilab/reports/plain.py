@@ -10,9 +10,10 @@ from tuilab.charts import line_chart
 from tuilab.glyphs import Style
 from tuilab.pictures import shade
 from tuilab.series import Series
+from tuilab.stated import OLD_FORM, new_form
 from tuilab.summary import Claim, RunSummary
 from tuilab.text import plural, show, show_lines
-from tuilab.words import evidence, seconds, size, spell_of
+from tuilab.words import evidence, frames, seconds, size, spell_of
 
 _TEXT_LINES = 30
 
@@ -22,7 +23,7 @@ def render(
 ) -> str:
     """Return the result of one run: claims, key numbers, chart, where it is; `trust` is what the calibration says."""
     parts = [_heading(summary, state, style), _claims(summary, style, width), _trouble(summary, state, style)]
-    parts += [*_texts(summary, style, width), _key_numbers(summary, style, trust)]
+    parts += [_old_form(summary), *_texts(summary, style, width), _key_numbers(summary, style, trust)]
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
     parts.append(_where(summary, run_dir, style))
@@ -50,17 +51,43 @@ def _verdict(claim: Claim) -> str:
 
 
 def _claim(claim: Claim, style: Style, width: int, pad: int) -> list[str]:
-    """Return mark, verdict and claim, and what was measured: on the same line if there is room."""
+    """Return mark, verdict and claim, and what was measured: on the same line if there is room.
+
+    A claim that did not hold has its key: that is what `refutes:` in a lesson takes.
+    """
     indent = " " * (pad + 4)
     room = max(width - len(indent), 30)
-    lines = textwrap.wrap(show(claim.text), room) or [""]
+    key = claim.key if claim.is_contradicted else ""
+    lines = textwrap.wrap(keyed(key, claim.text), room) or [""]
     found = textwrap.wrap(show(evidence(claim)), room)
     if len(found) == 1 and len(lines[-1]) + 2 + len(found[0]) <= room:
         lines[-1] += "  " + style.dim(found.pop())
     first, *rest = lines
     verdict = _verdict(claim)
-    shown = [f"{style.mark(verdict)} {style.verdict(verdict, pad)}  {first}"]
+    shown = [f"{style.mark(verdict)} {style.verdict(verdict, pad)}  {dim_key(key, first, style)}"]
     return shown + [indent + line for line in rest] + [indent + style.dim(line) for line in found]
+
+
+def keyed(key: str, text: str) -> str:
+    """Return a claim as its lesson has it, behind its key if there is one to tell."""
+    return f"[{key}] {show(text)}" if key else show(text)
+
+
+def dim_key(key: str, line: str, style: Style) -> str:
+    """Return the first line of a claim with its key in the background."""
+    return line.replace(f"[{key}]", style.dim(f"[{key}]"), 1) if key else line
+
+
+def _old_form(summary: RunSummary) -> str:
+    """Return which claims the scenario makes by calls of the old form, and what to write instead of the first."""
+    old = [claim for claim in summary.claims.values() if claim.is_old]
+    if not old:
+        return ""
+    first = old[0]
+    method = "claim_ratio" if first.declared else "claim" if first.measured else "not_testable"
+    names = ", ".join(f"“{show(claim.text, 60)}”" for claim in old[:3])
+    names += f" and {len(old) - 3} more" if len(old) > 3 else ""
+    return f"{OLD_FORM}: {names}; write {new_form(first.key, first.text, method)}; tuilab check names the lines"
 
 
 def _trouble(summary: RunSummary, state: str, style: Style) -> str:
@@ -68,7 +95,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     lines = []
     if summary.failure is not None:
         lines += [style.paint(f"{show(summary.failure.type)}: {show(summary.failure.message)}", 31)]
-        lines += [style.dim("  " + line) for line in show_lines(summary.failure.traceback).splitlines()[-12:]]
+        lines += [style.dim("  " + line) for line in show_lines(frames(summary.failure)).splitlines()[-12:]]
         lines += [f"hint: {show(summary.failure.hint)}"] if summary.failure.hint else []
     elif summary.reason:
         lines.append(f"{summary.state}: {show(summary.reason)}")

@@ -21,16 +21,19 @@ def lay_out(text: str, width: int, marker: Marker | None = None) -> list[Content
     lines: list[Content] = []
     before = ""
     for kind, words in blocks(text):
-        if lines and not (kind == before and kind in ("bullet", "item", "code")):
+        if lines and kind != "note" and not (kind in ("bullet", "item", "code") and kind == before):
             lines.append(Content(""))
         lines += _lay_out_block(kind, words, width, marker)
-        before = kind
+        before = before if kind == "note" else kind
     return lines
 
 
 def _lay_out_block(kind: str, text: str, width: int, marker: Marker | None) -> Iterator[Content]:
     if kind == "code":
         yield Content.styled(f"  {text}", "$text-secondary").truncate(width, ellipsis=True)
+        return
+    if kind == "note":
+        yield from (Content("  ") + line for line in Content.styled(text, "$text-muted").wrap(width - 2))
         return
     if kind == "text":
         yield from inline(text).wrap(width)

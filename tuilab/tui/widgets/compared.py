@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from textual.content import Content
 
-from tuilab.comparison import ClaimPair, Comparison, Difference, Shift, Side, verdict_words
+from tuilab.comparison import ClaimPair, Comparison, Difference, Shift, Side, key_words, verdict_words
 from tuilab.ledger import Entry
 from tuilab.store import short_id
 from tuilab.text import plural
@@ -99,7 +99,7 @@ def _changed(line: str) -> Content:
 
 
 def _claim(pair: ClaimPair) -> tuple[Content, ...]:
-    words = [plain(verdict_words(pair), None, "$text-warning")] if verdict_words(pair) else []
+    words = [plain(told, None, "$text-warning") for told in (verdict_words(pair), key_words(pair)) if told]
     words += [_shift(at, shift) for at, shift in enumerate(pair.shifts, 1) if shift is not None]
     return (plain(pair.text, 300), *map(_side, pair.sides), Content("\n").join(words))
 

@@ -91,7 +91,7 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
         if name != stated.SECTION:
             yield from lay_out(text, width)
             continue
-        yield from lay_out(text, width, lambda bullet: _found(match(bullet, scenario.claims), last))
+        yield from lay_out(text, width, lambda bullet: _found(_claim(bullet, scenario), last))
         if last is not None:
             yield from _when(last, width)
     if stated.SECTION not in scenario.sections and scenario.claims:
@@ -101,6 +101,11 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
             sign, after = _found(claim, last)
             yield from hang(sign, plain(claim.text), width)
             yield from (Content("  ") + line for line in (after.wrap(width - 2) if after else ()))
+
+
+def _claim(bullet: str, scenario: Scenario) -> Stated | None:
+    claim = stated.stated(bullet)
+    return match(claim.key or claim.text, scenario.claims)
 
 
 def _when(last: PastRun, width: int) -> Iterator[Content]:

@@ -45,6 +45,9 @@ class NotesPane(TextPane):
 
     def _to_try(self) -> Iterator[Content]:
         for block in blocks(self.try_next.text):
+            if block.kind == "note":
+                yield Content.styled(f"  {block.text}", "$text-muted")
+                continue
             keys = [str(key) for key, option in enumerate(self.try_next.options, 1) if f"`{option}`" in block.text]
             sign = Content.styled(",".join(keys), "bold $text-accent") if keys else Content("▸" if block.kind == "item" else "")
             yield Content.assemble(sign, " " if sign else "", inline(block.text))

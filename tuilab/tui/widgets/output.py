@@ -14,6 +14,7 @@ from tuilab.tui.following import Shown
 from tuilab.tui.marks import plain
 from tuilab.tui.playback import Playback
 from tuilab.tui.widgets.pane import TextPane, View
+from tuilab.words import frames
 
 _TAIL = 16 * 1024  # bytes of each stream that are looked at
 _LINES = 200
@@ -67,7 +68,7 @@ def _failure_lines(summary: RunSummary) -> list[Content]:
     failure = summary.failure
     if failure is None:
         return []
-    lines = [Content.styled(line, "$text-muted") for line in show_lines(failure.traceback).splitlines()[-30:]]
+    lines = [Content.styled(line, "$text-muted") for line in show_lines(frames(failure)).splitlines()[-30:]]
     lines.append(plain(f"{failure.type}: {failure.message}", 1000, "$text-error"))
     return lines + ([plain(f"hint: {failure.hint}")] if failure.hint else [])
 
