@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.idle import until_idle
 
 gc.set_threshold(200_000, 50, 100)  # screens are many small objects, and a tenth of their tests was the collector's
+
+settings.register_profile("tuilab", deadline=None)  # a busy box is no finding
+settings.load_profile("tuilab")
 
 for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):  # our processes start as they do on a user's machine
     os.environ.pop(name, None)

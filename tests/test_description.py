@@ -39,7 +39,7 @@ def started(**more: Any) -> events.RunStarted:
     title=st.text(max_size=1000),
     has_keys=st.booleans(),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_description_of_any_length_is_read_back_whole(
     tmp_path_factory: pytest.TempPathFactory,
     params: dict[str, Any],

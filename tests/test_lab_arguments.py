@@ -279,7 +279,7 @@ def test_every_argument_of_every_call_is_tried() -> None:
 
 @pytest.mark.filterwarnings("ignore")  # of numpy and torch, about values that nobody would hand in
 @pytest.mark.parametrize("name", CALLS)
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(value=values)
 def test_an_argument_is_refused_by_its_name_or_read_back(name: str, value: Any) -> None:
     try_one(name, value)
@@ -331,7 +331,7 @@ def test_what_would_take_long_is_refused_before_it_begins(name: str) -> None:
 @example(names=["\ud800"])
 @example(names=["x" * 70_000])
 @example(names=[f"scalar number {number}" for number in range(3000)])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @pytest.mark.parametrize("last", [1.0, math.nan])
 def test_the_names_of_scalars_are_refused_or_read_back(names: list[str], last: float) -> None:
     scalars = dict.fromkeys(names, last)
