@@ -9,6 +9,7 @@ from typing import NoReturn
 import click
 
 from tuilab import __version__, places, text
+from tuilab.cli import options
 from tuilab.errors import ExitCode, TuilabError, UsageError
 
 # Verb -> its line in `tuilab --help`; a verb's file is loaded only when it is used.
@@ -47,6 +48,7 @@ class _Verbs(click.Group):
             return None
         module = {"import": "import_"}.get(cmd_name, cmd_name)  # a word that no module may be called
         command: click.Command = import_module(f"tuilab.cli.{module}").command
+        options.take_no_empty_words(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -77,6 +79,9 @@ def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps
         raise UsageError(f"--scenarios and --root belong after the command: tuilab {ctx.invoked_subcommand} --root DIR ...")
 
 
+options.take_no_empty_words(tuilab)
+
+
 def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | None) -> int:
     from tuilab import tui
 
@@ -85,7 +90,6 @@ def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | Non
             f"{why}, so no screens open here; tuilab run stability --headless prints results, tuilab --help the rest"
         )
     from tuilab import config
-    from tuilab.cli import options
 
     return tui.start(options.root(root), scenarios, fps=fps or config.fps())
 
@@ -96,6 +100,8 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
+        if not os.environ.get("HOME"):
+            os.environ.pop("HOME", None)  # as others have it: Python takes an empty one for the root of the disk
         _configure(sys.argv[1:])
         code = tuilab.main(prog_name="tuilab", standalone_mode=False)
         sys.stdout.flush()
