@@ -10,7 +10,7 @@ import click
 
 from tuilab import __version__, places, text
 from tuilab.cli import options
-from tuilab.errors import ExitCode, TuilabError, UsageError
+from tuilab.errors import MEANINGS, ExitCode, TuilabError, UsageError
 
 # Verb -> its line in `tuilab --help`; a verb's file is loaded only when it is used.
 VERBS = {
@@ -41,7 +41,7 @@ class _Verbs(click.Group):
     """A group that knows its verbs' names and loads their files late."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return [*VERBS]  # `list` is a verb's module here, once that is loaded
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
@@ -53,15 +53,17 @@ class _Verbs(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl([*VERBS.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(int(code)), when) for code, when in MEANINGS.items()])
 
 
 @click.group(
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
-    epilog="Exit codes: 0 done, 1 a verdict stands against its claim, 2 usage, 3 the box lacks what is needed, "
-    "4 the scenario failed, 5 the run cannot be recorded, 130 interrupted.",
 )
 @click.version_option(__version__, message="tuilab %(version)s")
 @click.option("--scenarios", multiple=True, metavar="DIR", help="For the screens: a folder with scenarios of your own.")
