@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import pwd
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from tests.conftest import TUILAB
 from tests.engine import newest, start, until, write_scenario
 from tuilab import cli
 from tuilab.cli import VERBS
+from tuilab.errors import ExitCode, TuilabError
+from tuilab.params import parse
+from tuilab.scenario import Param
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -80,7 +84,7 @@ def test_the_overview_names_every_verb_and_exit_code(tuilab: Tuilab) -> None:
     shown = tuilab("--help").stdout
 
     assert all(f"\n  {verb} " in shown for verb in VERBS)
-    assert "130 interrupted" in " ".join(shown.split())
+    assert [code for code in ExitCode if f"\n  {code} " not in shown] == []
 
 
 def test_a_scenarios_parameters_are_options_with_help(tuilab: Tuilab, form: str) -> None:
@@ -307,6 +311,75 @@ def test_an_empty_reference_names_no_run(tuilab: Tuilab, root: Path, verb: str, 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("tuilab: the name of a run is empty; name one")
     assert sorted(run_dir.rglob("*")) == before and os.listdir(root) == [RUN]
+
+
+def words_with_an_empty_one() -> list[tuple[str, list[str]]]:
+    """Return every option and argument that takes a value, as it is called and on a line where it is empty."""
+    group = cli.tuilab
+    commands = {verb: group.get_command(click.Context(group), verb) for verb in VERBS}
+    lines = [(param.opts[-1], [param.opts[-1], ""]) for param in group.params if takes_a_value(param)]
+    for verb, command in commands.items():
+        assert command is not None
+        needed = [NEEDED.get(verb, "last") for param in command.params if isinstance(param, click.Argument) and param.required]
+        for param in filter(takes_a_value, command.params):
+            if isinstance(param, click.Option):
+                lines.append((param.opts[-1], [verb, param.opts[-1], "", *needed]))
+            else:
+                others = needed if not param.required and verb == "note" else []
+                lines.append(
+                    (ARGUMENTS.get(param.name or "", param.human_readable_name), [verb, *others, "", *MORE_WORDS.get(verb, [])])
+                )
+    return lines
+
+
+def takes_a_value(param: click.Parameter) -> bool:
+    return not (isinstance(param, click.Option) and param.is_flag) and param.name not in ("help", "version")
+
+
+NEEDED = {"run": "stability", "show": "stability", "new": "mine"}
+ARGUMENTS = {"run": "the name of a run", "runs": "the name of a run", "name": "name", "what": "print"}
+EMPTY = words_with_an_empty_one()
+
+
+@pytest.mark.parametrize(("called", "words"), EMPTY, ids=[" ".join(words) for _, words in EMPTY])
+def test_an_empty_word_is_a_mistake_and_never_the_same_as_none(
+    called: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`tuilab new x --dir "$DIR"` without a DIR is no request for the folder that one happens to be in."""
+    shutil.copytree(JOURNAL, tmp_path / "runs" / RUN)
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    before = sorted(tmp_path.rglob("*"))
+
+    with pytest.raises((TuilabError, click.ClickException)) as refused:
+        cli.tuilab.main(words, prog_name="tuilab", standalone_mode=False)
+
+    assert refused.value.exit_code == ExitCode.USAGE
+    problem = refused.value
+    told = problem.format_message() if isinstance(problem, click.ClickException) else str(problem)
+    assert called in told and "\n" not in told
+    assert capsys.readouterr().out == "" and sorted(tmp_path.rglob("*")) == before
+
+
+def test_every_option_with_a_text_or_a_path_is_tried_empty() -> None:
+    tried = {called for called, _ in EMPTY}
+
+    assert {"--report", "--tag", "--untag", "--dir", "--bundle", "--scenario", "--scenarios", "--root", "--output"} <= tried
+
+
+def test_an_empty_text_is_a_value_of_a_scenarios_own_parameter() -> None:
+    assert parse(Param("words", "str", "some", ""), "") == ""
+
+
+@pytest.mark.parametrize("variable", ["TUILAB_ROOT", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME", "TUILAB_SCENARIOS"])
+def test_a_variable_that_is_empty_is_not_set_and_means_no_folder(tuilab: Tuilab, tmp_path: Path, variable: str) -> None:
+    given = {"TUILAB_ROOT": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": "", "HOME": str(tmp_path)} | {variable: ""}
+    home = given["HOME"] or pwd.getpwuid(os.getuid()).pw_dir
+
+    shown = tuilab("config", env=given, cwd=tmp_path).stdout.splitlines()
+
+    assert shown[0].startswith(f"# {home}/.config/tuilab/config.toml")
+    assert shown[1].partition("  #")[0].strip() == f'root = "{home}/.local/state/tuilab/runs"'
+    assert shown[2].partition("  #")[0].strip() == "scenarios = []"
 
 
 @pytest.mark.parametrize("words", [("rm", "last", "--root", ""), ("--root", "", "rm", "last"), ("rm", "--root", " ", "last")])

@@ -8,11 +8,13 @@ import sys
 import zipfile
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.conftest import TUILAB
+from tuilab import cli
 from tuilab.cli import VERBS
-from tuilab.errors import ExitCode
+from tuilab.errors import MEANINGS, ExitCode
 
 HERE = Path(__file__).resolve().parent.parent
 README = (HERE / "README.md").read_text()
@@ -54,10 +56,14 @@ def test_the_readme_shows_every_verb() -> None:
     assert [verb for verb in VERBS if f"tuilab {verb}" not in README] == []
 
 
-def test_the_readme_lists_every_exit_code() -> None:
-    listed = README.partition("**Exit codes**")[2]
+def test_the_readme_lists_every_exit_code_in_the_words_of_the_help() -> None:
+    listed = README.partition("**Exit codes**")[2].replace("`", "")
+    shown = cli.tuilab.get_help(click.Context(cli.tuilab, info_name="tuilab"))
+    helped = " ".join(shown.partition("Exit codes:\n")[2].split())
 
-    assert [int(code) for code in re.findall(r"(?m)^\| ([0-9]+) \|", listed)] == sorted(ExitCode)
+    assert {int(code): when for code, when in re.findall(r"(?m)^\| ([0-9]+) \| (.+) \|$", listed)} == MEANINGS
+    assert helped == " ".join(f"{code} {when}" for code, when in MEANINGS.items())
+    assert set(MEANINGS) == set(ExitCode)
 
 
 def test_the_readme_names_every_module() -> None:

@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import random
-import re
 import string
 import tarfile
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from tests.engine import look, newest, write_scenario
 from tuilab import archive, bundle, store
 from tuilab.errors import CannotRecord
 from tuilab.scrub import GONE, environment_for_record, scrub, words_for_record
-from tuilab.scrub.names import is_certain, is_secret
+from tuilab.scrub.names import is_certain, is_secret, is_variable
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -99,7 +98,23 @@ def test_what_follows_a_telling_name_goes_and_what_follows_that_stays(text: str,
     assert scrub(cleaned, {}) == cleaned
 
 
-@pytest.mark.parametrize("unit", ["key=", "token=", "://a:b", "'", "sk-", "…", "eyJ-", "aB3/", "-----BEGIN PRIVATE KEY-----\n"])
+BEGINNINGS = [
+    *("key=", "token=", "://a:b", "'", "sk-", "…", "eyJ-", "aB3/", "-----BEGIN PRIVATE KEY-----\n", "\\", "password\t", "(("),
+    *(
+        "<pass>",
+        "<pass ",
+        "machine a ",
+        "default password ",
+        "password=['",
+        'cookie: "',
+        "authorization:",
+        "pass value ",
+        "pass\n",
+    ),
+]
+
+
+@pytest.mark.parametrize("unit", BEGINNINGS)
 def test_a_log_of_nothing_but_beginnings_is_read_to_its_end(unit: str) -> None:
     """In time that grows with the log; the square of it would outlast the patience of this test."""
     cleaned = scrub(unit * (16 * 1024 // len(unit)), {"DB_PASS": drawn(20)})
@@ -133,6 +148,92 @@ def test_the_words_of_models_are_secrets_for_certain_only_with_a_word_about_door
     assert all(map(is_certain, ["hf_token", "access_token", "api-key", "SSH_KEY", "password", "client_secret"]))
 
 
+# ---- values behind names
+
+WRITINGS = [
+    *("{n}={v}", "{n}: {v}", "{n}:{v}", "{n} = '{v}'", "{n} := {v}", "{n} => {v}", "{n} -> {v}", "{n}=={v}", "export {n}={v}"),
+    *('{{"{n}": "{v}", "rows": 5}}', "{{'{n}': b'{v}'}}", '\\"{n}\\": \\"{v}\\"', "os.environ['{n}'] = '{v}'", "cfg[{n}]={v}"),
+    *("('{n}', '{v}')", "(b'{n}', b'{v}')", '["{n}", "{v}"]', "{n}\t{v}", '{n}\t"{v}"', '{n} = """{v}"""', "{n}=('{v}',)"),
+    *("<{n}>{v}</{n}>", '<{n} type="x">\n{v}</{n}>', "<{n}><![CDATA[{v}]]></{n}>", '<add key="{n}" value="{v}"/>'),
+    *("{n}: |\n  {v}", "{n}:\n  {v}", "- name: {n}\n  value: {v}", '{{"name": "{n}", "value": "{v}"}}'),
+    *("--{n} {v}", "--{n}={v}", "https://h/x?{n}={v}&rows=5", "f({n}={v}, rows=5)"),
+]
+TOLD = [name for name in SECRETS.split() if is_certain(name) or is_variable(name)]
+TYPED = st.from_regex(r"[A-Za-z]{3}[A-Za-z0-9!#$%*+./:?@^_~-]{3,40}", fullmatch=True).filter(lambda value: len(set(value)) > 4)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(WRITINGS), st.sampled_from(TOLD), TYPED)
+def test_what_stands_behind_the_name_of_a_secret_goes_however_that_is_written(writing: str, name: str, value: str) -> None:
+    text = writing.format(n=name, v=value)
+
+    cleaned = scrub(text, {})
+    assert value not in cleaned.replace(name, "") and name in cleaned
+    assert scrub(cleaned, {}) == cleaned
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("machine h login u password hunter2 # mine", f"machine h login u password {GONE} # mine"),
+        ("machine h\n  password hunter2\n  login u", f"machine h\n  password {GONE}\n  login u"),
+        ("default account a password hunter2", f"default account a password {GONE}"),
+        ("passwords=['one', 'two'], rows=5", f"passwords={GONE}, rows=5"),
+        ("secrets={'a': 'hunter2'}", f"secrets={GONE}"),
+        ("b'Authorization': b'Basic dXNlcg', b'a': b'b'", f"b'Authorization': b'{GONE}', b'a': b'b'"),
+        ('"Cookie": "a=\\"b c\\"; d", "rows": 5', f'"Cookie": "{GONE}", "rows": 5'),
+        ('"Authorization": ["Basic dXNlcg"]', f'"Authorization": ["{GONE}"]'),
+        ("authorization: token abcdefgh", f"authorization: {GONE}"),
+        ("ACCESS_CODE=1234 PIN_CODE: 5678 error_code=9012", f"ACCESS_CODE={GONE} PIN_CODE: {GONE} error_code=9012"),
+        ("DB_PASSWORD=12345678", f"DB_PASSWORD={GONE}"),
+        ("private_cert=abcdef client_cert=abcdef", f"private_cert={GONE} client_cert=abcdef"),
+    ],
+)
+def test_files_of_logins_headers_lists_and_codes_tell_no_secret(text: str, cleaned: str) -> None:
+    assert scrub(text, {}) == cleaned
+
+
+COUNTED = ["pat", "num_tokens", "MAX_TOKENS", "access_tokens", "session-keys", "API_KEYS", "cookies", "auth_token_length"]
+NOTHING = ["none", "None", "null", "true", "FALSE", "nan", "n/a"]
+NUMBERS = st.one_of(st.integers(0, 10**12).map(str), st.floats(0, 1e9).map(str), st.integers(0, 10**12).map("{:,}".format))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(WRITINGS), st.sampled_from(COUNTED), NUMBERS | st.sampled_from(NOTHING))
+def test_a_number_or_nothing_is_no_secret_where_tokens_and_keys_are_counted(writing: str, name: str, value: str) -> None:
+    text = writing.format(n=name, v=value)
+
+    assert scrub(text, {}) == text
+
+
+HARMLESS = """
+cookie: none
+Set-Cookie: None
+Authorization: failed for user
+authorization: required
+password: required
+password: str = None
+tokenizer=gpt2 tokenizer: AutoTokenizer
+token_embedding.weight: torch.Size([50257, 768])
+Missing keys: "token_embedding.weight", "layers.0.attn.1.proj.2.weight"
+tokens/s: 123456.7 tokens_per_s=1.2M TOKENS_SEEN=300B
+('token', 'the') ["key", "value"]
+token\tcount\tpass
+session_key=(1, 2) api_keys=[] pad_token='<pad>'
+the default login page asks for a password again
+password_length=1024 certainty=0.98 exit_code=3 cert: ok
+cannot read the password
+\tat login.py
+forward pass\t12.3 ms
+"""
+
+
+@pytest.mark.parametrize("line", HARMLESS.strip("\n").split("\n"))
+def test_a_line_of_a_log_about_tokens_and_passwords_stays_as_it_is(line: str) -> None:
+    assert scrub(line, {}) == line
+    assert scrub(HARMLESS, {}) == HARMLESS
+
+
 # ---- values of variables
 
 NAMES = st.sampled_from(
@@ -145,23 +246,42 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "plain": str,
     "quoted": lambda value: quote(value, safe=""),
     "path": quote,
+    "login": lambda value: quote(value, safe="!$&'()*+,;="),
     "form": quote_plus,
-    "lower": lambda value: re.sub("%..", lambda found: found[0].lower(), quote(value, safe="")),
     "base64": lambda value: base64.b64encode(value.encode()).decode(),
     "url base64": lambda value: base64.urlsafe_b64encode(value.encode()).decode(),
-    "wrapped": lambda value: "\n".join(value[at : at + 24] for at in range(0, len(value), 24)) if len(value) > 24 else value,
+    "base32": lambda value: base64.b32encode(value.encode()).decode(),
+    "hex": lambda value: value.encode().hex(),
     "json": lambda value: json.dumps(value)[1:-1],
     "repr": lambda value: repr(value)[1:-1],
 }
+PRINTED_AS: dict[str, Callable[[str], str]] = {
+    "is": str,
+    "capitals": str.upper,
+    "small": str.lower,
+    "wrapped": lambda value: "\n".join(value[at : at + 24] for at in range(0, len(value), 24)) if len(value) > 24 else value,
+}
 
 
-@settings(max_examples=150, deadline=None)
-@given(NAMES, VALUES, st.sampled_from(sorted(SPELLINGS)), st.text(max_size=30), st.text(max_size=30))
-def test_the_value_of_a_secret_variable_never_remains(name: str, value: str, spelling: str, before: str, after: str) -> None:
-    spelt = SPELLINGS[spelling](value)
+@settings(max_examples=300, deadline=None)
+@given(
+    name=NAMES,
+    value=VALUES,
+    spellings=st.lists(st.sampled_from(sorted(SPELLINGS)), min_size=1, max_size=2),
+    printed=st.sampled_from(sorted(PRINTED_AS)),
+    before=st.text(max_size=30),
+    after=st.text(max_size=30),
+)
+def test_the_value_of_a_secret_variable_never_remains(
+    name: str, value: str, spellings: list[str], printed: str, before: str, after: str
+) -> None:
+    """Nor does one spelling of it in another."""
+    spelt = value
+    for spelling in spellings:
+        spelt = SPELLINGS[spelling](spelt)
 
-    cleaned = scrub(before + spelt + after, {name: value})
-    assert spelt not in cleaned and value not in cleaned
+    cleaned = scrub(before + PRINTED_AS[printed](spelt) + after, {name: value})
+    assert PRINTED_AS[printed](spelt) not in cleaned and spelt not in cleaned and value not in cleaned
 
 
 @settings(max_examples=100, deadline=None)
@@ -185,6 +305,12 @@ def test_a_cut_leaves_no_part_of_a_value(cut: int) -> None:
     ]
 
 
+def test_the_password_in_an_address_is_a_value_as_it_is_written_there_and_as_it_is_typed() -> None:
+    environment = {"DATABASE_URL": "postgres://lab:p%40ss%2Fw0rd@db/lab"}
+
+    assert scrub("p@ss/w0rd and p%40ss%2Fw0rd of lab", environment) == f"{GONE} and {GONE} of lab"
+
+
 def test_the_password_in_an_address_is_a_value_and_the_lines_of_a_key_are() -> None:
     environment = {"DATABASE_URL": "postgres://lab:hunter22x@db/lab", "SIGNING_KEY": f"-----BEGIN KEY-----\n{KEY}\n"}
 
@@ -198,6 +324,7 @@ def test_the_password_in_an_address_is_a_value_and_the_lines_of_a_key_are() -> N
         ({"HF_TOKEN": "none", "LAB_PASS": "12345"}, "none of 123456"),
         ({"SSH_AUTH_SOCK": "/tmp/ssh/agent"}, "/tmp/ssh/agent.py"),
         ({"NETRC_LOGIN": "python"}, "pythonic"),
+        ({"MAX_TOKENS": "1048576", "ACCESS_TOKEN_COUNT": "4000000"}, "1048576 of 4000000"),
         ({"PWD": "/srv/lab", "OLDPWD": "/srv/old"}, "/srv/lab /srv/old"),
     ],
 )

@@ -64,6 +64,8 @@ def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
 
 def find(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
     """Return what NAME means: an id, topic/id, a topic, `all`, or the path of a .py file."""
+    if not name.strip():
+        raise UsageError("the name of a scenario is empty; `tuilab list` shows them all")
     if name.endswith(".py"):
         given = _read_source(name)
         if given.error.startswith("cannot be read: "):

@@ -14,15 +14,27 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Every exit code of `tuilab`; the README lists them in these words."""
+    """Every exit code of `tuilab`; MEANINGS says when."""
 
-    DONE = 0  # done, and no verdict stands against its claim
-    REFUTED = 1  # a claim came out refuted, weaker, without a difference or invalid (with --strict: or inconclusive)
-    USAGE = 2  # a wrong name, option or file
-    BOX_LACKS = 3  # nothing of the scenario could be run: the box lacks what it needs
-    FAILED = 4  # the scenario failed, was stopped, timed out or was lost
-    CANNOT_RECORD = 5  # the run folder cannot be written
-    INTERRUPTED = 130  # Ctrl-C
+    DONE = 0
+    REFUTED = 1
+    USAGE = 2
+    BOX_LACKS = 3
+    FAILED = 4
+    CANNOT_RECORD = 5
+    INTERRUPTED = 130
+
+
+MEANINGS = {  # `tuilab --help` and the README list them in these words
+    ExitCode.DONE: "done; every claim is SUPPORTED, INCONCLUSIVE, NOT TESTABLE HERE or not judged",
+    ExitCode.REFUTED: "a claim is REFUTED, WEAKER THAN CLAIMED, INVALID, or NO MEANINGFUL DIFFERENCE where one was claimed; "
+    "with --strict also INCONCLUSIVE or not judged",
+    ExitCode.USAGE: "a wrong name, option or file",
+    ExitCode.BOX_LACKS: "nothing of the scenario could be run: the box lacks what it needs",
+    ExitCode.FAILED: "the scenario failed, was stopped, timed out or was lost",
+    ExitCode.CANNOT_RECORD: "the run cannot be recorded, or the result not be written",
+    ExitCode.INTERRUPTED: "Ctrl-C",
+}
 
 
 class TuilabError(Exception):

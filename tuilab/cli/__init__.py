@@ -9,7 +9,8 @@ from typing import NoReturn
 import click
 
 from tuilab import __version__, places, text
-from tuilab.errors import ExitCode, TuilabError, UsageError
+from tuilab.cli import options
+from tuilab.errors import MEANINGS, ExitCode, TuilabError, UsageError
 
 # Verb -> its line in `tuilab --help`; a verb's file is loaded only when it is used.
 VERBS = {
@@ -40,26 +41,29 @@ class _Verbs(click.Group):
     """A group that knows its verbs' names and loads their files late."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return [*VERBS]  # `list` is a verb's module here, once that is loaded
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
         module = {"import": "import_"}.get(cmd_name, cmd_name)  # a word that no module may be called
         command: click.Command = import_module(f"tuilab.cli.{module}").command
+        options.take_no_empty_words(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl([*VERBS.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(int(code)), when) for code, when in MEANINGS.items()])
 
 
 @click.group(
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
-    epilog="Exit codes: 0 done, 1 a verdict stands against its claim, 2 usage, 3 the box lacks what is needed, "
-    "4 the scenario failed, 5 the run cannot be recorded, 130 interrupted.",
 )
 @click.version_option(__version__, message="tuilab %(version)s")
 @click.option("--scenarios", multiple=True, metavar="DIR", help="For the screens: a folder with scenarios of your own.")
@@ -77,6 +81,9 @@ def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps
         raise UsageError(f"--scenarios and --root belong after the command: tuilab {ctx.invoked_subcommand} --root DIR ...")
 
 
+options.take_no_empty_words(tuilab)
+
+
 def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | None) -> int:
     from tuilab import tui
 
@@ -85,7 +92,6 @@ def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | Non
             f"{why}, so no screens open here; tuilab run stability --headless prints results, tuilab --help the rest"
         )
     from tuilab import config
-    from tuilab.cli import options
 
     return tui.start(options.root(root), scenarios, fps=fps or config.fps())
 
@@ -96,6 +102,8 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
+        if not os.environ.get("HOME"):
+            os.environ.pop("HOME", None)  # as others have it: Python takes an empty one for the root of the disk
         _configure(sys.argv[1:])
         code = tuilab.main(prog_name="tuilab", standalone_mode=False)
         sys.stdout.flush()

@@ -2,7 +2,8 @@
 
 The file is TOML, in the user's config folder (XDG_CONFIG_HOME). Keys: root (the folder of runs), scenarios (a list of folders
 with scenarios of your own), fps (how often the screens draw). An option on the command line counts before a variable
-(TUILAB_ROOT, TUILAB_SCENARIOS, TUILAB_FPS), a variable before the file, the file before the default.
+(TUILAB_ROOT, TUILAB_SCENARIOS, TUILAB_FPS), a variable before the file, the file before the default. A variable that is empty
+is not set.
 """
 
 import json

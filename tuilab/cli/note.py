@@ -22,6 +22,8 @@ from tuilab.cli import options
     ],
 )
 def command(run: str, text: Sequence[str], tags: Sequence[str], untags: Sequence[str], roots: Sequence[str]) -> None:
+    if text:
+        options.refuse_empty("TEXT", " ".join(text))
     run_dir = store.find_among(run, options.roots(roots))
     if text or tags or untags:
         notes.add(run_dir, " ".join(text), tags, untags)

@@ -48,6 +48,34 @@ def _fps() -> float:
     return config.fps()
 
 
+class _Given(click.ParamType):  # type: ignore[type-arg]
+    """A value that is not empty: `--root "$DIR"` without a DIR means neither this folder nor the usual one."""
+
+    def __init__(self, inner: "click.ParamType[Any]") -> None:
+        self.inner = inner
+        self.name = inner.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if param is not None:
+            refuse_empty(param.opts[-1], value)
+        return self.inner.convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        return self.inner.shell_complete(ctx, param, incomplete)
+
+
+def take_no_empty_words(command: click.Command) -> None:
+    """Have the options of a verb that take a text or a path refuse an empty one; what reads an argument knows better words."""
+    for param in command.params:
+        if isinstance(param, click.Option) and isinstance(param.type, click.types.StringParamType | click.Path):
+            param.type = _Given(param.type)
+
+
+def refuse_empty(name: str, value: Any) -> None:
+    if isinstance(value, str) and not value.strip():
+        raise UsageError(f"{name} is empty; give it a value, or leave it out")
+
+
 class Duration(click.ParamType):  # type: ignore[type-arg]
     """Seconds, from `90`, `90s`, `2m` or `1.5h`."""
 
@@ -94,8 +122,6 @@ def root(given: str | None) -> "Path":
     """Return the folder of runs that was asked for."""
     from pathlib import Path  # `tuilab list` needs these options, but no paths
 
-    if given is not None and not given.strip():
-        raise UsageError("--root is empty; name a folder of runs, or leave it out")
     return Path(given or places.runs_folder())
 
 

@@ -41,7 +41,7 @@ _BASE: list[click.Parameter] = [
 
 
 class _ScenarioOption(click.Option):
-    """A scenario's parameter as an option, checked by the same rules as everywhere."""
+    """A scenario's parameter as an option, checked by the same rules as everywhere: an empty text is a text."""
 
     def __init__(self, param: Param) -> None:
         self.param = param
@@ -87,6 +87,8 @@ def shared_params(scenarios: list[Scenario]) -> list[Param]:
 def _find_scenarios(ctx: click.Context, args: list[str]) -> list[Scenario]:
     """Return what the name on the line means; the name is the first word that no option takes."""
     words, folders = _words(args)
+    for folder in folders:
+        options.refuse_empty("--scenarios", folder)  # it is read before the options are
     listed = catalog.load([Path(folder) for folder in folders])
     for word in words:
         with contextlib.suppress(UsageError):

@@ -2,6 +2,10 @@
 
 `scrub` is for what leaves this box: words that look drawn by lot go, too, and the home folder. The others are for a run's
 record, which has to say as exactly as it can what ran.
+
+What nobody can find stays: a value of fewer than 6 characters away from its name; one that is split over two lines of a log by
+other text, coded three times, or in a way that is not known here; one that is told in a sentence. A number behind a name that
+counts tokens or keys is no secret, nor is `none`.
 """
 
 import os
@@ -10,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tuilab.scrub import names
-from tuilab.scrub.forms import hides, hides_option, is_plain, remove_forms, remove_random_words
+from tuilab.scrub.fields import hides, hides_option, is_harmless, remove_fields
+from tuilab.scrub.forms import remove_forms, remove_random_words
 from tuilab.scrub.values import remover
 from tuilab.text import GONE as GONE
 
@@ -24,7 +29,7 @@ def scrub(value: Any, environ: Mapping[str, str] | None = None) -> Any:
     home = known.get("HOME", "").rstrip("/")
 
     def clean(text: str) -> str:
-        text = remove_random_words(remove_forms(remove(text)))
+        text = remove_random_words(remove_fields(remove_forms(remove(text))))
         return re.sub(rf"{re.escape(home)}(?=/|$|\W)", "~", text) if len(home) > 1 else text
 
     return _walk(value, clean)
@@ -45,7 +50,10 @@ def environment_for_record(given: Mapping[str, str], base: Mapping[str, str]) ->
     """Return what of an environment differs from the one that it is added to, as it may be recorded."""
     clean = _clean_for_record()
     new = {name: value for name, value in given.items() if base.get(name) != value}
-    return {clean(name): GONE if names.is_secret(name) and not is_plain(value) else clean(value) for name, value in new.items()}
+    return {
+        clean(name): GONE if names.is_secret(name) and not is_harmless(name, value) else clean(value)
+        for name, value in new.items()
+    }
 
 
 def _without(word: str, secrets: Sequence[str]) -> str:
@@ -60,7 +68,7 @@ def _without(word: str, secrets: Sequence[str]) -> str:
 
 def _clean_for_record() -> Clean:
     remove = remover(os.environ)
-    return lambda text: remove_forms(remove(text))
+    return lambda text: remove_fields(remove_forms(remove(text)))
 
 
 def _walk(value: Any, clean: Clean) -> Any:
@@ -74,8 +82,8 @@ def _walk(value: Any, clean: Clean) -> Any:
 
 
 def _is_hidden(name: str, inner: Any) -> bool:
-    if isinstance(inner, str):
-        return bool(inner) and hides(name, inner)
+    if isinstance(inner, str | int | float):
+        return inner != "" and hides(name, str(inner))
     return bool(inner) and names.is_certain(name)
 
 

@@ -1,17 +1,11 @@
-"""What secrets look like, whoever printed them: tokens of well-known services, keys, headers, words drawn by lot."""
+"""What secrets look like, whoever printed them: tokens of well-known services, keys, words drawn by lot."""
 
 import re
-from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
-from tuilab.scrub import names
 from tuilab.text import GONE
 
-_DULL = frozenset(
-    {"true", "false", "none", "null", "yes", "no", "on", "off", "auto", "default", "enable", "enabled", "disable", "disabled"}
-    | {"required", "optional", "always", "never", "unset", "empty", "unknown", "missing", "localhost"}
-)
 _TOKENS = (  # whole words
     r"gh[opsur]_[A-Za-z0-9]{16,}",
     r"github_pat_\w{16,}",
@@ -44,33 +38,20 @@ _AFTER = (  # whatever follows
     r"(?<=bearer )(?=\S*\d)[\w.~+/=-]{8,}",
     r"(?<=[?&;])(?i:(?:[\w-]{0,40}-)?(?:sig|signature|credential))=[^\s\"'&<>]{8,}",
 )
-_HEADER = (
-    r"(?im)(?P<name>(?:\b(?:proxy-)?authorization|\b(?:set-)?cookie)['\"]?\s*:\s*)"
-    r"(?P<value>'[^'\n]*'|\"[^\"\n]*\"|[^\s'\"][^'\"\n]*)"
-)
 _WANDB = r"(?i)(?P<before>\b(?:wandb|api[ _-]?key)\b[^\n]{0,60}?)\b[0-9a-f]{40}\b"
 _PEM = r"-----BEGIN[^-\n]{0,60}PRIVATE KEY[^-\n]{0,20}-----(?:(?s:.){0,16384}?-----END[^-\n]{0,80}-----|[\w+/=\s\\:,-]*)"
 _PEM_END = re.compile(r"-----END[^-\n]{0,60}PRIVATE KEY[^-\n]{0,20}-----")
 _PEM_LINE = re.compile(r"[A-Za-z0-9+/=]{40,}\s*\Z")
 _IMAGE = r"data:image/[\w.+-]{1,40};base64,[\w+/=]*"
 _WORD = r"(?<![\w+/=.~-])[\w+/=.~-]{20,}+"
-_NAMED = r"(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{0,80}+)['\"]?\s{0,20}(?:=>|[=:])\s{0,20}"
-_OPTION = r"(?<![\w-])--?(?P<name>[A-Za-z][\w-]{0,80}+)(?:=| +(?!-))"
-_LOOKED_AT = 200  # characters of a value, to tell whether it is a secret
-_VALUE = (  # quoted, or as far as it goes: a comma that another name follows ends it
-    r"(?P<quote>['\"])(?:(?!(?P=quote))[^\\\n]|\\.)*+(?:(?P=quote)|(?=\n|\Z))"
-    r"|(?:[^\s'\",;&)}\]]|[,;&)}\]](?![\s'\"]|\Z|[A-Za-z_][\w.-]{0,80}+['\"]?\s*[=:]))++"
-)
 
 
 def remove_forms(text: str) -> str:
-    """Return a text without what is a secret by its form, or by the name that stands before it."""
+    """Return a text without what is a secret by its form."""
     text = _remove_keys(text)
-    text = _compiled(_HEADER).sub(lambda found: found["name"] + _gone_but_quotes(found["value"]), text)
     text = _compiled(f"\\b(?:{'|'.join(_TOKENS)})").sub(GONE, text)
     text = _compiled("|".join(_AFTER)).sub(GONE, text)
-    text = _compiled(_WANDB).sub(rf"\g<before>{GONE}", text)
-    return _remove_named(_remove_named(text, _NAMED, hides), _OPTION, hides_option)
+    return _compiled(_WANDB).sub(rf"\g<before>{GONE}", text)
 
 
 def remove_random_words(text: str) -> str:
@@ -95,29 +76,9 @@ def is_opaque(value: str) -> bool:
     return _is_drawn(value, 8, 0.3) or (len(value) >= 16 and _changes(value) >= 4 and not value.startswith("0x"))
 
 
-def is_plain(value: str) -> bool:
-    """Say whether a value is a switch or a small number, which is no secret whatever its name."""
-    return value.casefold() in _DULL or re.fullmatch(r"[+-]?\d{0,5}(?:\.\d{0,5})?(?:[eE][+-]?\d{1,3})?", value) is not None
-
-
-def hides(name: str, value: str) -> bool:
-    """Say whether a text that gives a name this value tells a secret."""
-    if names.is_certain(name):
-        return value.casefold() not in _DULL
-    if not names.is_secret(name):
-        return False
-    return not is_plain(value) if names.is_variable(name) else is_opaque(value)
-
-
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
-
-
-def hides_option(name: str, value: str) -> bool:
-    """Say whether an option with this name was given a secret: whoever types `--token` means one that opens a door."""
-    is_number = is_plain(value) or value.isdigit()
-    return names.is_certain(name) or (names.is_secret(name) and not is_number)
 
 
 def _is_drawn(word: str, shortest: int, share: float) -> bool:
@@ -141,10 +102,6 @@ def _kind(char: str) -> str:
     return "digit" if char.isdigit() else "capital" if char.isupper() else "small"
 
 
-def _gone_but_quotes(value: str) -> str:
-    return f"{value[0]}{GONE}{value[0]}" if value[0] in "'\"" else GONE
-
-
 def _remove_keys(text: str) -> str:
     """Remove private keys, also one whose beginning was cut off."""
     text = _compiled(_PEM).sub(GONE, text)
@@ -155,23 +112,3 @@ def _remove_keys(text: str) -> str:
         lines.pop()  # the last one of a key is as short as it happens to be
         text = "\n".join([*lines, GONE]) + text[found.end() :]
     return text
-
-
-def _remove_named(text: str, pattern: str, is_hidden: Callable[[str, str], bool]) -> str:
-    """Remove the values that follow names of secrets."""
-    kept: list[str] = []
-    at = 0
-    for found in _compiled(pattern).finditer(text):
-        first = _value(text, found.end(), _LOOKED_AT) if found.start() >= at else None
-        if first is None or first[0].lstrip("'\"").startswith(GONE[:-1]):
-            continue
-        quote = first["quote"] or ""
-        if is_hidden(found["name"], first[0].strip(quote or None)):
-            whole = _value(text, found.end(), len(text)) or first
-            kept += [text[at : found.end()], quote, GONE, quote]
-            at = whole.end()
-    return "".join([*kept, text[at:]])
-
-
-def _value(text: str, at: int, limit: int) -> re.Match[str] | None:
-    return _compiled(_VALUE).match(text, at, at + limit)

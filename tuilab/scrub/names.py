@@ -1,12 +1,13 @@
 """Which variables, fields, headers and options are called like something that nobody else should see."""
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_PARTS = re.compile(r"PASSW|PASSPHRASE|SECRET|CREDENTIAL|APIKEY|WEBHOOK|COOKIE|HTPASS")
+_PARTS = re.compile(r"PASSW|PASSPHRASE|PASSCODE|SECRET|CREDENTIAL|APIKEY|WEBHOOK|COOKIE|HTPASS")
 _ENDS = re.compile(r".(?:PASS|PWD|KEY|TOKEN|AUTH|CREDS?|DSN|JWT)\Z")  # of words run together: PGPASS, AUTHKEY
-_CERTAIN = frozenset({"CRED", "CREDS", "DSN", "JWT", "OAUTH", "PAT", "PSK", "CONNSTR", "AUTHORIZATION"})
+_CERTAIN = frozenset({"CRED", "CREDS", "DSN", "JWT", "OAUTH", "PAT", "PFX", "PSK", "CONNSTR", "AUTHORIZATION"})
 _DOUBTFUL = frozenset(
     {"AUTH", "CONN", "KEY", "KEYS", "LOGIN", "OTP", "PASS", "PIN", "SIGNATURE", "PW", "PWD", "SAS", "TOKEN", "TOKENS"}
 )
@@ -14,17 +15,26 @@ _QUALIFIERS = frozenset(  # what makes a token or a key one that opens a door: a
     {"ACCESS", "ACCOUNT", "API", "AUTH", "BEARER", "BOT", "DEPLOY", "ENCRYPTION", "GITHUB", "GITLAB", "HF", "LICENSE", "MASTER"}
     | {"OAUTH", "PRIVATE", "REFRESH", "SECURITY", "SESSION", "SHARED", "SIGNING", "SLACK", "SSH", "SUBSCRIPTION", "WANDB"}
 )
+_PAIRS = frozenset(  # a code alone is one of errors, and a certificate is public: its key is told by name or form
+    {(word, "CODE") for word in ("ACCESS", "AUTH", "MFA", "OTP", "PASS", "PIN", "RECOVERY", "SECURITY", "VERIFICATION")}
+    | {("PRIVATE", "CERT"), ("PRIVATE", "CERTIFICATE")}
+)
+_TYPED = frozenset({"CODE", "CRED", "CREDS", "LOGIN", "OTP", "PASS", "PASSCODE", "PIN", "PSK", "PW", "PWD"})
+_TYPED_PARTS = re.compile(r"PASSW|PASSPHRASE|PASSCODE|SECRET|CREDENTIAL|HTPASS|.(?:PASS|PWD)\Z")
 _FRIENDS = frozenset({"BYPASS", "COMPASS", "HOTKEY", "MONKEY", "OLDPWD", "PWD", "SURPASS", "TURKEY", "UNPASS"})
-_ABOUT = frozenset({"ERROR", "EXCEPTION", "WARNING"})  # what a traceback calls KeyError
+_ABOUT = frozenset({"ERROR", "EXCEPTION", "WARNING", "LENGTH", "LEN", "COUNT", "SIZE"})  # KeyError, password_length
+_KNOWN = 4096  # a log says the same few names over and over
 _PLACES = ("FILE", "PATH", "DIR", "SOCK", "HOME", "FOLDER", "ROOT")
 
 
+@lru_cache(_KNOWN)
 def is_secret(name: str) -> bool:
     """Say whether something is called like a secret; rather one too many."""
     words = _words(name)
     return not _is_friend(name, words) and (_is_certain(words) or any(map(_is_doubtful, words)))
 
 
+@lru_cache(_KNOWN)
 def is_certain(name: str) -> bool:
     """Say whether whatever has this name is a secret: a lone `token`, `key` or `pass` may be a word about models."""
     words = _words(name)
@@ -32,6 +42,12 @@ def is_certain(name: str) -> bool:
         return False
     is_qualified = any(before in _QUALIFIERS and _is_doubtful(word) for before, word in pairwise(words))
     return is_qualified or _is_certain(words)
+
+
+@lru_cache(_KNOWN)
+def is_typed(name: str) -> bool:
+    """Say whether what has this name is made up by people, who also take digits: a password or a PIN, and no token."""
+    return any(word in _TYPED or _TYPED_PARTS.search(word) for word in _words(name))
 
 
 def is_variable(name: str) -> bool:
@@ -53,7 +69,7 @@ def _is_friend(name: str, words: list[str]) -> bool:
 
 
 def _is_certain(words: list[str]) -> bool:
-    return any(word in _CERTAIN or _PARTS.search(word) for word in words)
+    return any(word in _CERTAIN or _PARTS.search(word) for word in words) or not _PAIRS.isdisjoint(pairwise(words))
 
 
 def _is_doubtful(word: str) -> bool:

@@ -1,14 +1,15 @@
-"""The values of this process's secret variables, and how they may be spelt in a text: plain, in an address, in base64, cut."""
+"""The values of this process's secret variables, and how they may be spelt in a text: plain, in an address, coded, cut."""
 
 import base64
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 from tuilab.scrub import names
-from tuilab.scrub.forms import is_opaque, is_plain
+from tuilab.scrub.fields import is_harmless
+from tuilab.scrub.forms import is_opaque
 from tuilab.text import GONE
 
 _SHORTEST = 6  # a secret of fewer characters is found everywhere
@@ -17,6 +18,7 @@ _GAPPED = 16  # characters; a longer one may be wrapped
 _GAPPED_LIMIT = 4096
 _LOGIN = re.compile(r"://(?P<user>[^/\s:@]*):?(?P<password>[^\s]*)@")
 _PIECES = re.compile(r"[\s:;,|&=\"'{}()<>@]+")
+_SAFE = ("", "/", "!'()*", "!$&'()*+,;=", "!#$%&'()*+,/:;=?@[]~")  # what those who quote for an address leave as it is
 _BLANK = re.compile(r"\s+|\\[nrt]")  # a line feed, or how it is spelt in a representation
 _GAP = r"(?:\s|\\[nrt])*"
 
@@ -36,11 +38,11 @@ def remover(environ: Mapping[str, str]) -> Callable[[str], str]:
     every = "\0".join(whole)
 
     def remove(text: str) -> str:
-        folded = _fold(text)
+        folded = _folds(text)
         for spelling, fold in zip(spellings, folds, strict=True):
-            if fold in folded:
-                text = re.sub(_pattern(spelling), GONE, text)
-                folded = _fold(text)
+            if any(fold in one for one in folded):
+                text = re.sub(_pattern(spelling), GONE, text, flags=re.IGNORECASE)
+                folded = _folds(text)
         return "…".join(_trim(part, whole) if _is_cut(part, every) else part for part in text.split("…"))
 
     return remove
@@ -48,12 +50,12 @@ def remover(environ: Mapping[str, str]) -> Callable[[str], str]:
 
 def _is_hiding(name: str, value: str) -> bool:
     is_path = names.is_place(name) and value.startswith(("/", "~", "."))
-    return names.is_secret(name) and not is_path
+    return names.is_secret(name) and not is_path and not is_harmless(name, value.strip())
 
 
 def _pieces(value: str) -> Iterator[str]:
     text = value.strip()
-    if len(text) >= _SHORTEST and not is_plain(text):
+    if len(text) >= _SHORTEST:
         yield text
     yield from (piece for piece in _PIECES.split(text) if len(piece) >= 8 and is_opaque(piece))
     if "\n" in text:
@@ -64,36 +66,47 @@ def _logins(value: str) -> Iterator[str]:
     """Yield who logs in where a variable holds an address."""
     for found in _LOGIN.finditer(value):
         secret = found["password"] or found["user"]
-        if len(secret) >= _SHORTEST:
-            yield secret
+        yield from (text for text in (secret, unquote(secret, errors="surrogateescape")) if len(text) >= _SHORTEST)
 
 
 def _spellings(value: str) -> Iterator[str]:
+    """Yield a value as it is spelt in texts, also where one spelling went into another; capitals and small letters are one."""
+    once = dict.fromkeys(_spelt(value))
+    yield from once
+    for spelling in once:
+        yield from _spelt(spelling)
+
+
+def _spelt(value: str) -> Iterator[str]:
     data = os.fsencode(value)
-    encoded = [quote(data, safe=""), quote(data), quote_plus(data)]
-    yield from (value, json.dumps(value)[1:-1], repr(value)[1:-1], *encoded)
-    yield from (re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), text) for text in encoded)
-    for text in _base64(data):
+    yield from (value, json.dumps(value)[1:-1], repr(value)[1:-1], quote_plus(data), data.hex())
+    yield from (quote(data, safe) for safe in _SAFE)
+    for text in _in_groups(data, base64.b64encode, 3, 6):
         yield from (text, text.replace("+", "-").replace("/", "_"))
+    yield from _in_groups(data, base64.b32encode, 5, 5)
 
 
-def _base64(data: bytes) -> Iterator[str]:
-    """Yield the base64 of a secret, and what of it is always there when something stands before and after it."""
-    yield base64.b64encode(data).decode()
-    for before in range(3):
-        whole = base64.b64encode(bytes(before) + data).decode()
-        inner = whole[(0, 2, 3)[before] : (before + len(data)) * 8 // 6]
+def _in_groups(data: bytes, encode: Callable[[bytes], bytes], size: int, bits: int) -> Iterator[str]:
+    """Yield the base64 or base32 of a secret, and what of it is always there when something stands before and after it."""
+    yield encode(data).decode()
+    for before in range(size):
+        inner = encode(bytes(before) + data).decode()[-(-before * 8 // bits) : (before + len(data)) * 8 // bits]
         if len(inner) >= _SHORTEST:
             yield inner
 
 
+def _folds(text: str) -> set[str]:
+    """Return a text as it is searched: what looks like a line feed that is spelt out may be the beginning of a secret."""
+    return {_fold(text), re.sub(r"\s+", "", text).lower()}
+
+
 def _fold(text: str) -> str:
-    return _BLANK.sub("", text)
+    return _BLANK.sub("", text).lower()
 
 
 def _pattern(spelling: str) -> str:
     if _GAPPED <= len(spelling) <= _GAPPED_LIMIT:
-        return _GAP.join(map(re.escape, _fold(spelling)))
+        return _GAP.join(map(re.escape, _BLANK.sub("", spelling)))
     if len(spelling) < _WORD_LIMIT and re.fullmatch(r"[A-Za-z]?[a-z]+|[A-Z]+|\d+", spelling):
         return rf"(?<![^\W_]){re.escape(spelling)}(?![^\W_])"
     return re.escape(spelling)

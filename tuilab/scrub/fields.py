@@ -1,0 +1,124 @@
+"""Values that stand behind the name of a secret: in headers, assignments, records, elements, and on command lines."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+from tuilab.scrub import names
+from tuilab.scrub.forms import is_opaque
+from tuilab.text import GONE
+
+_DULL = frozenset(  # what is no secret whatever its name
+    {"true", "false", "none", "null", "yes", "no", "on", "off", "auto", "default", "enable", "enabled", "disable", "disabled"}
+    | {"required", "optional", "always", "never", "unset", "empty", "unknown", "missing", "localhost"}
+    | {"ok", "failed", "failure", "denied", "granted", "expired", "invalid", "rejected", "accepted", "nil", "nan", "inf", "n/a"}
+    | {"str", "int", "bytes"}
+)
+_NUMBER = re.compile(r"[+-]?(?P<whole>[\d_,]{0,30})(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?[kKMGTB%]?")
+_FEW_DIGITS = 3  # which nobody takes for a password
+_COUNT_DIGITS = 15  # which nobody takes for a token: so many are counted of them
+_QUOTE = r"\\{0,8}['\"]"  # a backslash stands before it where one JSON is told in another
+_KIND = r"(?:[bBfFrRuU]{1,2}(?=['\"]))?"  # of a string in Python
+_QUOTED = rf"(?P<quote>'''|\"\"\"|{_QUOTE})(?:(?!(?P=quote))(?:[^\\\n]|\\.))*+(?:(?P=quote)|(?=\n|\Z))"
+_HEADER = (
+    r"(?im)(?P<name>(?:\b(?:proxy-)?authorization|\b(?:set-)?cookie)"
+    rf"(?:{_QUOTE})?\s*:\s*(?:\[\s*)?{_KIND})(?P<value>{_QUOTED}|[^\s'\"][^'\"\n]*)"
+)
+_IS_HEADER = re.compile(r"(?i)\b(?:authorization|cookie)\Z")
+_PROSE = re.compile(r"(?!(?:basic|bearer|digest|token|key|apikey|negotiate|ntlm|hawk)\b)[a-z]+(?: [a-z]+)+[.!]?")
+_NETRC = r"(?P<before>\b(?:machine\s+\S{1,200}|default)\s+(?:(?:login|account)\s+\S{1,200}\s+){0,2}password\s+)\S+"
+_ELEMENT = (
+    r"(?P<before><(?P<name>[A-Za-z_][\w:.-]{0,80}+)(?:\s[^<>]{0,200})?>\s{0,20}(?:<!\[CDATA\[)?)(?P<value>[^<]+?)"
+    r"(?=(?:\]\]>)?</)"
+)
+_NAMED = (  # name: value, "name": value, ["name"] = value, name and value as fields, ("name", "value"), and what a tab parts
+    rf"(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{{0,80}}+)(?:{_QUOTE})?\]?(?:\s{{0,20}}(?P<sign>[:?]?={{1,3}}>?|::?|->"
+    rf"|,?\s{{0,20}}(?:{_QUOTE})?value(?:{_QUOTE})?\s{{0,20}}[:=]|(?<=['\"]),(?=\s{{0,20}}{_KIND}{_QUOTE}))"
+    rf"| {{0,20}}\t(?=[ \t]{{0,20}}\S))\s{{0,20}}(?:[|>][+-]?\n\s{{0,20}})?{_KIND}"
+)
+_OPTION = r"(?<![\w-])--?(?P<name>[A-Za-z][\w-]{0,80}+)(?:=| +(?!-))"
+_BRACKETS = "[](){},'\" "  # what may stand around the only value of a list
+_LOOKED_AT = 200  # characters of a value, to tell whether it is a secret
+_VALUE = (  # quoted, several in brackets, or as far as it goes: a comma that another name follows ends it
+    rf"{_QUOTED}|[\[({{]\s{{0,20}}{_KIND}{_QUOTE}[^\n\])}}]*[\])}}]?"
+    r"|(?:[^\s'\",;&)}\]]|[,;&)}\]](?![\s'\"]|\Z|[A-Za-z_][\w.-]{0,80}+['\"]?\s*[=:]))++"
+)
+
+
+def remove_fields(text: str) -> str:
+    """Return a text without the values that follow names of secrets."""
+    text = _compiled(_HEADER).sub(_without_header, text)
+    text = _compiled(_ELEMENT).sub(_without_content, text)
+    text = _compiled(_NETRC).sub(rf"\g<before>{GONE}", text)
+    return _remove_named(
+        _remove_named(text, _NAMED, _hides_here), _OPTION, lambda found, value: hides_option(found["name"], value)
+    )
+
+
+def is_harmless(name: str, value: str) -> bool:
+    """Say whether a value is a switch, or a number that no secret of this name is: a log is full of counted tokens."""
+    if value.casefold() in _DULL:
+        return True
+    number = _NUMBER.fullmatch(value)
+    most = _FEW_DIGITS if names.is_typed(name) else _COUNT_DIGITS
+    return number is not None and sum(map(str.isdigit, number["whole"])) <= most
+
+
+def hides(name: str, value: str) -> bool:
+    """Say whether a text that gives a name this value tells a secret."""
+    if not names.is_secret(name) or is_harmless(name, value):
+        return False
+    return names.is_certain(name) or names.is_variable(name) or is_opaque(value)
+
+
+def hides_option(name: str, value: str) -> bool:
+    """Say whether an option with this name was given a secret: whoever types `--token` means one that opens a door."""
+    is_password = names.is_certain(name) and names.is_typed(name)
+    return names.is_secret(name) and (is_password or not is_harmless(name, value))
+
+
+def _without_header(found: re.Match[str]) -> str:
+    quote = found["quote"] or ""
+    value = found["value"].strip(f"{quote} ")
+    is_told = "=" in value or not (is_harmless("cookie", value) or _PROSE.fullmatch(value))
+    return found["name"] + quote + GONE + quote if is_told else found[0]
+
+
+def _without_content(found: re.Match[str]) -> str:
+    return found["before"] + GONE if hides(found["name"], found["value"].strip()) else found[0]
+
+
+def _remove_named(text: str, pattern: str, is_hidden: Callable[[re.Match[str], str], bool]) -> str:
+    """Remove the values that follow names of secrets."""
+    kept: list[str] = []
+    at = 0
+    for found in _compiled(pattern).finditer(text):
+        if found.start() < at or not names.is_secret(found["name"]):
+            continue
+        first = _value(text, found.end(), _LOOKED_AT)
+        if first is None or first[0].lstrip("'\"\\").startswith(GONE[:-1]):
+            continue
+        quote = first["quote"] or ""
+        if is_hidden(found, first[0].strip(quote or _BRACKETS)):
+            whole = _value(text, found.end(), len(text)) or first
+            kept += [text[at : found.end()], quote, GONE, quote]
+            at = whole.end()
+    return "".join([*kept, text[at:]])
+
+
+def _hides_here(found: re.Match[str], value: str) -> bool:
+    """Say whether a value is a secret where its name stands; a weak sign between them takes a telling name."""
+    name, sign = found["name"], found["sign"]
+    if sign == ":" and _IS_HEADER.search(name):
+        return False  # a header, which may have blanks: it was looked at as one
+    is_sure = sign not in (None, ",") or names.is_certain(name) or names.is_variable(name)
+    return is_sure and hides(name, value)
+
+
+def _value(text: str, at: int, limit: int) -> re.Match[str] | None:
+    return _compiled(_VALUE).match(text, at, at + limit)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
