@@ -212,7 +212,7 @@ def _signal(name: str, supervisor: Identity, number: int) -> None:
 
 
 def _end_orphans(run: str) -> str:
-    found = [processes.name_of(pid) for pid, _ in processes.marked(run)]
+    found = processes.names_of(lambda: [pid for pid, _ in processes.marked(run)])
     if not found:
         return f"{store.short_id(run)} is lost; none of its processes is left"
     stubborn = processes.end_marked(run)
