@@ -164,13 +164,13 @@ def take_place():
 def live():
     while True:
         fd = take_place()
-        until = time.monotonic() + 0.1
+        until = time.monotonic() + 0.03
         while time.monotonic() < min(until, deadline):
             if os.fork() == 0:
                 os.setsid()
                 os.close(fd)
                 break
-            time.sleep(0.01)
+            time.sleep(0.003)
         else:
             if time.monotonic() > deadline: open(os.environ["GO"], "w")
             os._exit(0)
