@@ -33,7 +33,6 @@ SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run:
 Presence = Literal["alive", "dead", "elsewhere", "unknown"]
 
 _GONE = (FileNotFoundError, ProcessLookupError)  # how /proc answers about a process that has ended, before and while it is read
-_GONE_BY_NOW = "gone"
 _PATIENCE_S = 5.0  # with what is killed and does not go
 _LOOKS = 20  # at processes that are gone before they are looked at, until they are taken for somebody else's
 _PR_SET_PDEATHSIG = 1
@@ -228,9 +227,17 @@ def names_of(find: Callable[[], list[int]]) -> list[str]:
     for _ in range(5):
         if not (pids := find()):
             return []
-        if names := [name for pid in pids if (name := name_of(pid)) not in (f"{pid}", f"{pid} {_GONE_BY_NOW}")]:
+        if names := [name for pid in pids if (name := name_of(pid)) and _is_there(pid)]:
             return names
     return [f"{plural(len(pids), 'process', 'processes')} that started others and ended, on and on"]
+
+
+def _is_there(pid: int) -> bool:
+    """Say whether a process still lives, as far as can be told."""
+    try:
+        return start_time(pid) is not None
+    except OSError:
+        return True
 
 
 def marked(run: str) -> list[tuple[int, int]]:
@@ -332,7 +339,7 @@ def name_of(pid: int) -> str:
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except _GONE:
-        words = [_GONE_BY_NOW]
+        words = ["gone"]
     except OSError as problem:
         words = [f"(its name: {problem.strerror})"]
     return f"{pid} {' '.join(words_for_record(words)).strip()[:80]}"

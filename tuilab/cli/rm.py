@@ -25,7 +25,7 @@ from tuilab.words import size
         click.Argument(["runs"], nargs=-1, shell_complete=options.complete_run),
         click.Option(["--older-than"], type=options.Age(), metavar="AGE", help="Runs that started longer ago: 12h, 30d, 2w."),
         click.Option(["--keep"], type=click.IntRange(0), metavar="N", help="Keep the newest N, whatever their age."),
-        click.Option(["--yes"], is_flag=True, help="Do delete them: those of that age, or a run of elsewhere without an end."),
+        click.Option(["--yes"], is_flag=True, help="Do delete them: those of that age, or one of another box."),
         options.ROOTS,
     ],
 )
