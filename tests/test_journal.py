@@ -356,6 +356,55 @@ def test_the_child_of_a_fork_cannot_write_into_its_parents_stream(path: Path, wr
     assert path.read_bytes() == b""
 
 
+def close_stream(path: Path) -> int:
+    """Close the descriptor of an open file, as a scenario does that closes all of them, and return its number."""
+    (number,) = [fd for fd in map(int, os.listdir("/proc/self/fd")) if is_open_as(fd, path)]
+    os.close(number)
+    return number
+
+
+def is_open_as(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("other", ["mine", os.devnull, ""], ids=["a file", "a device", "nothing"])
+def test_a_stream_whose_number_is_that_of_another_file_is_opened_again(path: Path, writer: Writer, other: str) -> None:
+    """As after `os.closerange(3, 256)` and an `open` of the scenario's own."""
+    writer.append(StageEntered(name="before"))
+    number = close_stream(path)
+    mine = os.open(other, os.O_RDWR | os.O_CREAT) if other else -1
+    assert mine == (number if other else -1)
+
+    is_written = [writer.append(StageEntered(name=name)) for name in ("after", "and on")]
+
+    assert is_written == [True, True] and writer.sync() and writer.lost == 0
+    assert names(read(path)) == ["before", "after", "and on"]
+    if other:
+        assert os.read(mine, 1) == b""
+        os.close(mine)
+
+
+@pytest.mark.parametrize("what", ["removed", "replaced"])
+def test_a_stream_that_is_not_there_to_be_opened_again_loses_what_it_is_given_and_says_so(
+    path: Path, writer: Writer, what: str
+) -> None:
+    writer.append(StageEntered(name="before"))
+    close_stream(path)
+    path.unlink()
+    if what == "replaced":
+        path.write_bytes(b"somebody's\n")
+
+    assert not writer.append(StageEntered(name="after"))
+    assert not writer.sync()
+
+    assert writer.lost == 1
+    assert writer.trouble == ("No such file or directory" if what == "removed" else "the file of the stream was replaced")
+    assert what == "removed" or path.read_bytes() == b"somebody's\n"
+
+
 LOG_FOREVER = """
 import sys
 from pathlib import Path

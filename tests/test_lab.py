@@ -37,7 +37,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     ours, theirs = orders.pair()
     order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), quick=True)
     with ours, theirs, closing(Writer(tmp_path / "worker-0.jsonl")) as writer:
-        yield Lab(writer, tmp_path, ours, order)
+        yield Lab(writer, tmp_path, orders.WorkerLine(ours), order)
 
 
 @pytest.fixture
@@ -323,7 +323,7 @@ from tuilab.journal import Writer
 from tuilab.lab import Lab
 folder = Path(sys.argv[1])
 order = orders.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder))
-lab = Lab(Writer(folder / "worker-0.jsonl"), folder, orders.pair()[0], order)
+lab = Lab(Writer(folder / "worker-0.jsonl"), folder, orders.WorkerLine(orders.pair()[0]), order)
 step = 0
 while True:
     lab.log(step, loss=0.5)

@@ -90,7 +90,7 @@ def new_lab() -> Iterator[tuple[Lab, Writer, Path]]:
         order = WorkerOrder(run_dir=name, writer="worker-0", source_dir=name, quick=True)
         writer = Writer(folder / "worker-0.jsonl")
         with ours, theirs:
-            yield Lab(writer, folder, ours, order), writer, folder
+            yield Lab(writer, folder, orders.WorkerLine(ours), order), writer, folder
         writer.close()
 
 

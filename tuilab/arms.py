@@ -1,13 +1,12 @@
 """An arm in a process of its own: asked of the supervisor, and waited for."""
 
-import socket
 from collections.abc import Sequence
 from typing import Any
 
-from tuilab import events, orders
+from tuilab import events
 from tuilab.given import told, words
 from tuilab.journal import Writer
-from tuilab.orders import ArmOrder, ArmReply
+from tuilab.orders import ArmOrder, ArmReply, WorkerLine
 
 
 class ArmFailed(Exception):
@@ -17,15 +16,15 @@ class ArmFailed(Exception):
 class Arm:
     """A function of the scenario that runs in a process of its own each time it is called."""
 
-    def __init__(self, order: ArmOrder, line: socket.socket, journal: Writer) -> None:
+    def __init__(self, order: ArmOrder, line: WorkerLine, journal: Writer) -> None:
         self._order = order
         self._line = line
         self._journal = journal
 
     def __call__(self) -> Any:
         """Have the supervisor run the arm, and wait for it."""
-        orders.send(self._line, self._order)
-        reply = orders.receive(self._line)
+        self._line.send(self._order)
+        reply = self._line.receive()
         if not isinstance(reply, ArmReply):
             raise ArmFailed(f"{self._order.arm}: the supervisor is gone")
         self._journal.append(

@@ -2,17 +2,20 @@
 
 from pathlib import Path
 
-from tuilab import ledger, processes, store
+from tuilab import elsewhere, ledger, processes, store, watch
 from tuilab.errors import UsageError
 from tuilab.ledger import Entry
 from tuilab.text import show
 
 
-def why_not(run_dir: Path, entry: Entry) -> str:
-    """Return why a run must not be deleted; nothing when it may."""
+def why_not(run_dir: Path, entry: Entry, *, is_given_up: bool = False) -> str:
+    """Return why a run must not be deleted; nothing when it may.
+
+    One that cannot be seen from here may be given up by who knows that it is over; while it is written to, it is not.
+    """
     name = show(store.short_id(entry.run))
     if entry.is_running:
-        return f"{name} is {entry.state}; stop it first: tuilab stop {name}"
+        return _why_not_yet(run_dir, entry, is_given_up)
     if entry.state == "unreadable":
         return f"{name} stays, because whether it goes on is not known: {show(entry.reason)}"
     if entry.state == "lost" and not store.is_imported(run_dir) and processes.marked(entry.run):
@@ -20,8 +23,22 @@ def why_not(run_dir: Path, entry: Entry) -> str:
     return ""
 
 
-def delete(run_dir: Path) -> None:
+def delete(run_dir: Path, *, is_given_up: bool = False) -> None:
     """Delete a run, unless it must not be, as it is now."""
-    if why := why_not(run_dir, ledger.read(run_dir)):
+    if why := why_not(run_dir, ledger.read(run_dir), is_given_up=is_given_up):
         raise UsageError(why)
     store.remove(run_dir)
+
+
+def _why_not_yet(run_dir: Path, entry: Entry, is_given_up: bool) -> str:
+    """Return why a run that has no end must not be deleted."""
+    name = show(store.short_id(entry.run))
+    try:
+        summary, _ = ledger.look(run_dir)
+        if summary.run is None or watch.presence(run_dir, summary) != "elsewhere":
+            return f"{name} is {entry.state}; stop it first: tuilab stop {name}"
+        if is_given_up and elsewhere.is_silent(run_dir):
+            return ""
+        return elsewhere.told(run_dir, summary.run.supervisor)
+    except OSError as problem:
+        return f"{name} stays, because whether it goes on is not known: {problem.strerror}"

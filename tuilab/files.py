@@ -1,8 +1,12 @@
-"""Opens files that somebody else may have put there: regular ones only, read in bounded amounts."""
+"""Opens files that somebody else may have put there: regular ones only, read in bounded amounts; keeps ours apart."""
 
 import errno
+import fcntl
 import os
+import resource
 import stat
+
+_HIGH = 960  # most code that closes "every" descriptor stops at 256; what is opened gets the lowest free number
 
 
 def open_regular(path: str | os.PathLike[str], *, may_be_link: bool = False) -> int:
@@ -21,3 +25,19 @@ def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool 
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"it is larger than {limit // 1024} KiB")
     return data
+
+
+def identity(seen: os.stat_result) -> tuple[int, int]:
+    """Return what tells a file from every other that is open."""
+    return seen.st_dev, seen.st_ino
+
+
+def set_apart(fd: int) -> int:
+    """Move a descriptor to a high number, which code that closes or opens others does not meet; where that fails it stays."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        apart = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, min(_HIGH, soft // 2))
+    except OSError:  # few may be open
+        return fd
+    os.close(fd)
+    return apart

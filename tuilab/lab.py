@@ -13,7 +13,6 @@ lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
 
 import hashlib
 import os
-import socket
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -34,7 +33,7 @@ from tuilab.given import LEAST, checked, number, number_in, told, whole, words
 from tuilab.images import image_shown
 from tuilab.journal import Writer
 from tuilab.meters import Memory
-from tuilab.orders import ArmOrder, WorkerOrder, pack_message
+from tuilab.orders import ArmOrder, WorkerLine, WorkerOrder, pack_message
 from tuilab.pending import Pending
 from tuilab.probes.env import cuda_facts, torch_facts
 from tuilab.race import Race, check_race, run_process_race, run_race
@@ -55,7 +54,7 @@ class Lab:
     An argument that would not be read back as it was given is refused at once, with TypeError or ValueError.
     """
 
-    def __init__(self, journal: Writer, run_dir: Path, line: socket.socket, order: WorkerOrder) -> None:
+    def __init__(self, journal: Writer, run_dir: Path, line: WorkerLine, order: WorkerOrder) -> None:
         self.repeat = order.repeat
         self.repeats = order.repeats
         self.is_quick = order.quick

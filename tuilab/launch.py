@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tuilab import orders, processes, store
+from tuilab import elsewhere, ledger, orders, processes, store
 from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
 from tuilab.events import CLAIM_LIMIT, Identity, Scalar
 from tuilab.interrupts import OneByOne
@@ -189,11 +189,13 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
         return f"{name} is over already: {state}"
     if store.is_imported(run_dir):
         return f"{name} came out of an archive: nothing of it runs here that could be stopped; delete it: tuilab rm {name}"
+    if not watch.summary.records and ledger.is_newborn(run_dir.name):
+        raise UsageError(f"{name} has just been made and has not begun; say it again in some seconds")
     if watch.summary.run is None or state == "lost":
         return _end_orphans(run_dir.name)
     supervisor = watch.summary.run.supervisor
     if watch.supervisor_presence == "elsewhere":
-        raise UsageError(f"{name} runs on {show(supervisor.host)}; stop it there")
+        raise UsageError(elsewhere.told(run_dir, supervisor))
     _signal(name, supervisor, signal.SIGINT if at_once else signal.SIGTERM)
     return f"asked {name} to stop{' at once' if at_once else ''}"
 
@@ -212,7 +214,7 @@ def _signal(name: str, supervisor: Identity, number: int) -> None:
 
 
 def _end_orphans(run: str) -> str:
-    found = [processes.name_of(pid) for pid, _ in processes.marked(run)]
+    found = processes.names_of(lambda: [pid for pid, _ in processes.marked(run)])
     if not found:
         return f"{store.short_id(run)} is lost; none of its processes is left"
     stubborn = processes.end_marked(run)

@@ -203,8 +203,13 @@ def _is_abandoned(summary: RunSummary, run_dir: Path) -> bool:
     """Say whether nobody is left who could end a run."""
     if summary.run is not None:
         return presence(run_dir, summary) == "dead"
-    started = started_s(run_dir.name)
-    return started is None or abs(time.time() - started) > NEWBORN_S
+    return not is_newborn(run_dir.name)
+
+
+def is_newborn(run: str) -> bool:
+    """Say whether a run was made so lately that it may lack its first record."""
+    started = started_s(run)
+    return started is not None and abs(time.time() - started) <= NEWBORN_S
 
 
 def _entry(run_dir: Path, summary: RunSummary, state: str) -> Entry:

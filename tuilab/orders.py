@@ -5,13 +5,16 @@ pair that keeps message boundaries, so nothing needs framing. Both are Python's 
 for file names that are not UTF-8.
 """
 
+import errno
 import json
+import os
 import socket
 from typing import Any
 
 import msgspec
 
 from tuilab.events import Scalar
+from tuilab.files import identity, set_apart
 
 UNDECIDED = 10  # exit code of a judge that looked and wants more repeats
 _LIMIT = 200_000  # bytes; under the default send buffer of a unix socket
@@ -98,8 +101,39 @@ Message = WarmUp | WorkerOrder | ArmOrder | Farewell | ArmReply
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Return the two ends of a new line between supervisor and worker."""
-    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    """Return the two ends of a new line between supervisor and worker; the worker's has a high number."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return ours, socket.socket(fileno=set_apart(theirs.detach()))
+
+
+class WorkerLine:
+    """A worker's end of its line: the scenario may close it, and what it opens then may get its number."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._file = identity(os.fstat(end.fileno()))
+        self._pid = os.getpid()
+
+    def send(self, message: Message) -> None:
+        """Send one message; ValueError when it is too large or no plain data."""
+        self.check()
+        send(self._end, message)
+
+    def receive(self) -> Message | None:
+        """Return the next message; None at the end of the line, ValueError when it is none."""
+        self.check()
+        return receive(self._end)
+
+    def check(self) -> None:
+        """Raise OSError when the line was closed, RuntimeError in the child of a fork."""
+        if os.getpid() != self._pid:
+            raise RuntimeError("the lab can only be used by the process that runs the scenario")
+        try:
+            is_open = identity(os.fstat(self._end.fileno())) == self._file
+        except OSError:
+            is_open = False
+        if not is_open:
+            raise OSError(errno.EBADF, "the scenario closed the line to its supervisor: close only what the scenario opened")
 
 
 def pack(value: Any) -> bytes:

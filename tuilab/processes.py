@@ -7,6 +7,9 @@ taken for gone: a system that does not answer (no descriptor left, a sandbox) ra
 Below a supervisor more is certain. It is a subreaper, so every orphan of the run becomes its child, and nobody else can reap a
 child of its own: until it does, the pid stays with that child, alive or not, and a plain kill hits no other process. So it can
 end all of a run without asking /proc anything: what it kills hands its children up to it, until none is left.
+
+Processes that start others and end, on and on, are gone before a list of them is read to its end. So what is to be killed is
+suspended first, each on sight, until no more of them come: what is suspended starts no other.
 """
 
 import contextlib
@@ -17,11 +20,12 @@ import signal
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
 from tuilab.events import Identity
+from tuilab.text import plural
 
 MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
 SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run: there is room for the name of any
@@ -29,6 +33,8 @@ SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run:
 Presence = Literal["alive", "dead", "elsewhere", "unknown"]
 
 _GONE = (FileNotFoundError, ProcessLookupError)  # how /proc answers about a process that has ended, before and while it is read
+_PATIENCE_S = 5.0  # with what is killed and does not go
+_LOOKS = 20  # at processes that are gone before they are looked at, until they are taken for somebody else's
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -50,7 +56,11 @@ def start_time(pid: int) -> int | None:
     A process whose first thread has ended looks like a zombie, but has other threads.
     """
     fields = _stat_fields(pid)
-    if fields is None or fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
+    return None if fields is None else _start_of(fields)
+
+
+def _start_of(fields: list[str]) -> int | None:
+    if fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
         return None
     return int(fields[19])
 
@@ -141,41 +151,123 @@ def living(spare: Iterable[int] = ()) -> list[int]:
         return [child for child in _own_children() if child not in spared and not _has_ended(child)]
 
 
-def end_descendants(grace_s: float, spare: Iterable[int] = (), tend: Callable[[], bool] = lambda: False) -> list[str]:
+def reap() -> bool:
+    """Reap the dead children of this process; there is no hurry."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    return False
+
+
+def end_descendants(grace_s: float, spare: Iterable[int] = (), tend: Callable[[], bool] = reap) -> list[str]:
     """End everything below this process (a subreaper): SIGTERM, a grace, SIGKILL until none is left; not `spare` and below.
 
     `tend` is called while waiting, must reap the dead, and says whether to skip what is left of the grace. Returns the
     names of those that could not be ended.
     """
     spared = set(spare)
-    for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
-        deadline = time.monotonic() + patience_s
-        signalled: set[int] = set()
-        while time.monotonic() < deadline:
-            left = living(spared)
-            if not left:
-                return []
-            for pid in left:
-                if number == signal.SIGKILL or pid not in signalled:
-                    _signal_now(pid, number)
-                    signalled.add(pid)
-            if tend() and number == signal.SIGTERM:
-                break
-            time.sleep(0.02)
-    return [name_of(pid) for pid in living(spared)]
+    deadline = time.monotonic() + grace_s
+    asked: set[int] = set()
+    while time.monotonic() < deadline:
+        if not _is_any_left(spared):
+            return []
+        for pid in living(spared):
+            if pid not in asked:
+                _signal_now(pid, signal.SIGTERM)
+                asked.add(pid)
+        if tend():
+            break
+        time.sleep(0.02)
+    deadline = time.monotonic() + _PATIENCE_S
+    while _is_any_left(spared) and time.monotonic() < deadline:
+        for pid in _suspend_descendants(spared, deadline):
+            _signal_now(pid, signal.SIGKILL)
+        tend()
+        time.sleep(0.02)
+    return names_of(lambda: living(spared))
+
+
+def _is_any_left(spared: set[int]) -> bool:
+    """Say whether anything is left below this process but `spared`: a walk may miss what comes and goes, a wait does not."""
+    if living(spared):
+        return True
+    if spared:
+        return False
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True  # if only the dead, which are to be reaped: the living may hide behind them
+
+
+def _suspend_descendants(spared: set[int], deadline: float) -> list[int]:
+    """Suspend everything below this process but `spared`, until nothing new comes; return it, near ones first."""
+    held: dict[int, None] = {}
+    while time.monotonic() < deadline:
+        count = len(held)
+        for pid in _in_sight(spared):
+            if pid not in held:
+                _signal_now(pid, signal.SIGSTOP)
+                held[pid] = None
+        if len(held) == count:
+            break
+    return list(held)
+
+
+def _in_sight(spared: set[int]) -> Iterator[int]:
+    """Yield what is below this process as it is found, its own children first; where /proc does not tell, only those."""
+    with contextlib.suppress(OSError):
+        yield from [child for child in _own_children() if child not in spared]
+    with contextlib.suppress(OSError):
+        yield from descendants(os.getpid(), spared)
+
+
+def names_of(find: Callable[[], list[int]]) -> list[str]:
+    """Return the names of the processes that are found, but not of those that are gone before they can be named."""
+    for _ in range(5):
+        if not (pids := find()):
+            return []
+        if names := [name for pid in pids if (name := name_of(pid)) and _is_there(pid)]:
+            return names
+    return [f"{plural(len(pids), 'process', 'processes')} that started others and ended, on and on"]
+
+
+def _is_there(pid: int) -> bool:
+    """Say whether a process still lives, as far as can be told."""
+    try:
+        return start_time(pid) is not None
+    except OSError:
+        return True
 
 
 def marked(run: str) -> list[tuple[int, int]]:
     """Return (pid, start time) of this user's processes that carry the mark of `run`."""
+    passed: set[int] = set()
+    for _ in range(_LOOKS):
+        seen = list(_search(run, passed))
+        if found := [(pid, start) for pid, start in seen if start is not None]:
+            return found
+        if not seen:
+            break
+    return []
+
+
+def _search(run: str, passed: set[int]) -> Iterator[tuple[int, int | None]]:
+    """Yield (pid, start time) of what carries the mark of `run` as it is found, new ones first, but for what was `passed`.
+
+    Without a start time: of what was gone before it was looked at. Processes of others are added to `passed`.
+    """
     mark = f"{MARK}={run}".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with contextlib.suppress(PermissionError):  # /proc may hide what belongs to others
-                start = start_time(int(entry.name))
-                if start is not None and mark in _environment(entry):
-                    found.append((int(entry.name), start))
-    return found
+    for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
+        if pid in passed or pid == os.getpid():
+            continue
+        with contextlib.suppress(PermissionError):  # /proc may hide what belongs to others
+            fields = _stat_fields(pid)
+            start = None if fields is None else _start_of(fields)
+            if fields is None or (start is not None and mark in _environment(Path(f"/proc/{pid}"))):
+                yield pid, start
+            else:
+                passed.add(pid)
 
 
 def open_mark() -> Callable[[str], None]:
@@ -201,22 +293,43 @@ def open_mark() -> Callable[[str], None]:
 
 def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
     """End the processes that a dead supervisor left behind; return the names of those that would not go."""
-    for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
-        deadline = time.monotonic() + patience_s
-        first = True
-        while left := marked(run):
-            if time.monotonic() > deadline:
-                break
-            if first or number == signal.SIGKILL:
-                for pid, start in left:
-                    with contextlib.suppress(PermissionError):  # it has become another user; its name is returned
-                        send(pid, start, number)
-                        send(pid, start, signal.SIGCONT)
-            first = False
-            time.sleep(0.02)
-        else:
-            return []
-    return [name_of(pid) for pid, _ in marked(run)]
+    for pid, start in marked(run):
+        _send_if_allowed(pid, start, signal.SIGTERM, signal.SIGCONT)
+    deadline = time.monotonic() + grace_s
+    while marked(run) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    deadline = time.monotonic() + _PATIENCE_S
+    while marked(run) and time.monotonic() < deadline:
+        for pid, start in _suspend_marked(run, deadline):
+            _send_if_allowed(pid, start, signal.SIGKILL)
+        time.sleep(0.02)
+    return names_of(lambda: [pid for pid, _ in marked(run)])
+
+
+def _suspend_marked(run: str, deadline: float) -> list[tuple[int, int]]:
+    """Suspend everything that carries the mark of `run`, until nothing new comes; return it."""
+    held: list[tuple[int, int]] = []
+    passed: set[int] = set()
+    looks = 0
+    while looks < _LOOKS and time.monotonic() < deadline:
+        is_empty = True
+        looks += 1
+        for pid, start in _search(run, passed):
+            is_empty = False
+            if start is not None:
+                _send_if_allowed(pid, start, signal.SIGSTOP)
+                held.append((pid, start))
+                passed.add(pid)
+                looks = 0
+        if is_empty:
+            break
+    return held
+
+
+def _send_if_allowed(pid: int, start: int, *numbers: int) -> None:
+    with contextlib.suppress(PermissionError):  # it has become another user; its name is told in the end
+        for number in numbers:
+            send(pid, start, number)
 
 
 def name_of(pid: int) -> str:

@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from tuilab import orders, processes
-from tuilab.orders import Farewell, WorkerOrder
+from tuilab.files import set_apart
+from tuilab.orders import Farewell, WorkerLine, WorkerOrder
 
 _LAUNCHER = (sys.executable, "-P", "-m", "tuilab.ranks")
 _RANK = "rank"  # the word that tells a rank from the launcher
@@ -83,7 +84,7 @@ def _run_rank() -> None:
     """Do the work of a worker."""
     from tuilab.worker import serve
 
-    line = socket.socket(fileno=os.dup(0))
+    line = socket.socket(fileno=set_apart(os.dup(0)))
     with open(os.devnull) as null:
         os.dup2(null.fileno(), 0)
     order = orders.receive(line, socket.MSG_PEEK)
@@ -91,7 +92,7 @@ def _run_rank() -> None:
         return  # the launcher died
     if (rank := int(os.environ["RANK"])) > 0:
         order.writer, order.rank = f"{order.writer}-rank-{rank}", rank
-    serve(order, line)
+    serve(order, WorkerLine(line))
 
 
 if __name__ == "__main__":

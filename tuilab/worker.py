@@ -18,8 +18,9 @@ from types import ModuleType
 from typing import Any
 
 from tuilab import events, orders, preload, processes
+from tuilab.files import set_apart
 from tuilab.journal import Writer
-from tuilab.orders import Farewell, WarmUp, WorkerOrder
+from tuilab.orders import Farewell, WarmUp, WorkerLine, WorkerOrder
 from tuilab.warmup import warm_up
 
 # Characters; one may take six bytes in a record, and a record has a limit.
@@ -35,14 +36,13 @@ def main() -> None:
     order = _receive_order(line)
     if not isinstance(order, WorkerOrder):
         return  # the supervisor died or has no work: leave without a trace
-    serve(order, line)
+    serve(order, WorkerLine(line))
 
 
-def serve(order: WorkerOrder, line: socket.socket) -> None:
+def serve(order: WorkerOrder, line: WorkerLine) -> None:
     """Run what is ordered, say farewell on the line and end this process."""
     run_dir = Path(order.run_dir)
-    fault_log = (run_dir / f"fault-{order.writer}.log").open("wb")
-    faulthandler.enable(fault_log)
+    faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
     os.register_at_fork(after_in_child=_follow_to_death(os.getpid(), threading.get_ident()))
     journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl")
     farewell, code = _run(order, run_dir, journal, line)
@@ -57,6 +57,11 @@ def serve(order: WorkerOrder, line: socket.socket) -> None:
     _leave(line, farewell, code)
 
 
+def _open_fault_log(path: Path) -> int:
+    """Open what a crash is told to: its handler writes to a bare number, whatever file of the scenario has got it."""
+    return set_apart(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+
+
 def _receive_order(line: socket.socket) -> orders.Message | None:
     """Wait for the order; a worker that was started ahead of it gets ready first."""
     message = orders.receive(line)
@@ -69,7 +74,7 @@ def _receive_order(line: socket.socket) -> orders.Message | None:
     return message
 
 
-def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: socket.socket) -> tuple[Farewell, int]:
+def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -> tuple[Farewell, int]:
     from tuilab.errors import BoxLacks
 
     try:
@@ -79,6 +84,7 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: socket.socket
         module = load_scenario(run_dir / "scenario.py", order.source_dir)
         value = _call(module, lab, order)
         lab.close()
+        line.check()
     except BoxLacks as lack:
         needs = str(lack)[:_MESSAGE_LIMIT]
         journal.append(events.BoxLacked(needs=needs))
@@ -194,12 +200,14 @@ def _unbuffer_lines() -> None:
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
 
 
-def _leave(line: socket.socket, farewell: Farewell, code: int) -> None:
+def _leave(line: WorkerLine, farewell: Farewell, code: int) -> None:
     """Say farewell and end at once: an orderly exit of torch takes a quarter of a second."""
     try:
-        orders.send(line, farewell)
+        line.send(farewell)
+    except OSError:
+        code = 1  # the journal tells that the line is closed
     except ValueError as problem:
-        orders.send(line, Farewell(error=f"the arm's return value cannot be passed on: {problem}"))
+        line.send(Farewell(error=f"the arm's return value cannot be passed on: {problem}"))
         code = 1
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -489,6 +489,57 @@ def test_a_worker_without_its_standard_streams_runs_to_its_end(site: Site) -> No
     check(site, latest(site), "succeeded")
 
 
+@pytest.mark.parametrize(("beyond", "state"), [(256, "succeeded"), (4096, "failed")])
+def test_nothing_of_ours_is_written_into_the_files_of_a_worker_that_closed_every_descriptor(
+    site: Site, beyond: int, state: str
+) -> None:
+    """Its own files get the numbers that ours had; without a line to its supervisor it fails and says why."""
+    mine = site.folder / "mine"
+    mine.mkdir()
+    body = f"""
+lab.log(0, half=0.0)
+os.closerange(3, {beyond})
+files = [open(f"{mine}/{{number}}", "w") for number in range(40)]
+for step in range(1, 100): lab.log(step, half=step / 2)
+"""
+    done = site.run("run", str(write_scenario(site.folder, body)), "--headless", "--quiet")
+
+    summary = check(site, latest(site), state, is_whole=True).summary
+    assert summary.series["half", "", "worker-0"].count == 100
+    assert [file.read_bytes() for file in mine.iterdir()] == [b""] * 40
+    assert ("the scenario closed the line to its supervisor" in done.stdout) == (state == "failed")
+
+
+def test_what_a_crashed_worker_says_last_is_not_written_into_its_own_files(site: Site) -> None:
+    mine = site.folder / "mine"
+    mine.mkdir()
+    body = f"""
+os.closerange(3, 4096)
+files = [open(f"{mine}/{{number}}", "w") for number in range(40)]
+os.kill(os.getpid(), signal.SIGSEGV)
+"""
+    site.run("run", str(write_scenario(site.folder, body)), "--headless", "--quiet")
+
+    assert check(site, latest(site), "killed").summary.reason == "ended by SIGSEGV"
+    assert [file.read_bytes() for file in mine.iterdir()] == [b""] * 40
+
+
+def test_the_child_of_a_fork_starts_no_arm(site: Site) -> None:
+    """It shares the line of the worker, which would get the answer, or lose its own."""
+    body = """
+child = os.fork()
+if child == 0:
+    try: lab.arm("a", quick)()
+    except RuntimeError: os._exit(7)
+    os._exit(0)
+lab.claim("the child is refused", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), equals=7)
+"""
+    done = site.run("run", str(write_scenario(site.folder, body, "def quick(lab): pass")), "--headless", "--quiet")
+
+    assert done.returncode == 0, done.stdout
+    assert check(site, latest(site), "succeeded").summary.arms == []
+
+
 LINE = """
 import json, socket
 line = socket.socket(fileno=os.dup(int(sys.argv[1])))

@@ -1,5 +1,7 @@
 """`tuilab rm RUN...`: delete runs that are over; one that goes on is never deleted.
 
+Whether a run without an end goes on on another box cannot be seen from here: if you know that it does not, add --yes.
+
 With --older-than or --keep instead of names: all runs of that age, but for the newest ones. Then nothing is deleted without
 --yes: it only says what would be.
 """
@@ -23,7 +25,7 @@ from tuilab.words import size
         click.Argument(["runs"], nargs=-1, shell_complete=options.complete_run),
         click.Option(["--older-than"], type=options.Age(), metavar="AGE", help="Runs that started longer ago: 12h, 30d, 2w."),
         click.Option(["--keep"], type=click.IntRange(0), metavar="N", help="Keep the newest N, whatever their age."),
-        click.Option(["--yes"], is_flag=True, help="With --older-than or --keep: do delete them."),
+        click.Option(["--yes"], is_flag=True, help="Do delete them: those of that age, or one of another box."),
         options.ROOTS,
     ],
 )
@@ -36,7 +38,7 @@ def command(runs: Sequence[str], older_than: float | None, keep: int | None, yes
             _sweep(root, older_than, keep or 0, is_meant=yes)
         return
     for run_dir in dict.fromkeys(store.find_surely(run, options.roots(roots)) for run in runs):
-        deleting.delete(run_dir)
+        deleting.delete(run_dir, is_given_up=yes)
         click.echo(f"deleted {run_dir.name}")
 
 
