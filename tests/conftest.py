@@ -27,6 +27,11 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """A worker more than cores: many tests wait for what they started."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.fixture(scope="session", autouse=True)
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What tests start shares a cache, which is not the user's, and loads no real torch, which takes a second of a core.

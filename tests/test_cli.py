@@ -337,7 +337,13 @@ def takes_a_value(param: click.Parameter) -> bool:
 
 
 NEEDED = {"run": "stability", "show": "stability", "new": "mine"}
-ARGUMENTS = {"run": "the name of a run", "runs": "the name of a run", "name": "name", "what": "print"}
+ARGUMENTS = {
+    "names": "the name of a scenario",
+    "run": "the name of a run",
+    "runs": "the name of a run",
+    "name": "name",
+    "what": "print",
+}
 EMPTY = words_with_an_empty_one()
 
 

@@ -70,6 +70,7 @@ def test_every_question_is_answered_and_its_id_is_its_groups_affair(tuilab: Tuil
     assert next(check for check in told["checks"] if check["id"] == "torch.load")["status"] in ("pass", "warn")
 
 
+@pytest.mark.slow
 def test_a_torch_that_does_not_load_costs_its_own_answers_and_each_is_given_in_time(tuilab: Tuilab, tmp_path: Path) -> None:
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("import time; time.sleep(600)")
@@ -83,6 +84,7 @@ def test_a_torch_that_does_not_load_costs_its_own_answers_and_each_is_given_in_t
     assert not any(check["found"].startswith("no answer within") for check in told["checks"])
 
 
+@pytest.mark.library
 def test_a_bare_environment_makes_it_say_less_and_not_fail(tmp_path: Path) -> None:
     """No HOME, no PATH, no locale, and descriptors that are no terminal."""
     done = subprocess.run([TUILAB, "doctor"], capture_output=True, env={"LC_ALL": "C"}, cwd=tmp_path, timeout=100)
@@ -200,6 +202,7 @@ def test_a_folder_of_runs_that_others_may_write_is_told(tmp_path: Path, monkeypa
     assert answer(storage.permissions, Box()).next_step == f"chmod 700 {tmp_path}"
 
 
+@pytest.mark.library
 @pytest.mark.real_torch
 def test_variables_that_nobody_reads_are_told(tmp_path: Path) -> None:
     code = "import torch; from tuilab.checks import Box, torch_worker as worker; print(worker.variables(Box()).found)"

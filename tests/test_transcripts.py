@@ -7,6 +7,9 @@ import pytest
 from tests.transcripts import golden, names, play
 
 
-@pytest.mark.parametrize("name", names())
+REAL_TORCH = {"run": pytest.mark.library}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=REAL_TORCH.get(name, ())) for name in names()])
 def test_a_session_comes_out_as_it_was_kept(name: str, tmp_path: Path) -> None:
     assert play(name, tmp_path) == golden(name)
