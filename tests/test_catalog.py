@@ -10,7 +10,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tuilab import catalog
@@ -187,7 +187,6 @@ def test_a_name_that_would_not_do_as_an_id_is_refused(mine: Path, name: str) -> 
     assert errors == ["its name is not usable; rename it to at most 60 letters, digits, - and _ (and not all)"]
 
 
-@settings(max_examples=200)
 @given(st.binary(max_size=200) | st.binary(max_size=80).map(lambda junk: GOOD[:300].encode() + junk + GOOD[300:].encode()))
 def test_no_content_of_a_file_raises(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:

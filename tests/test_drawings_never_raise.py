@@ -45,7 +45,7 @@ def has_size(picture: Picture, width: int, height: int) -> bool:
     return len(picture.rows) == height and all(cell_len("".join(text for text, _ in row)) == width for row in picture.rows)
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(
     found=many_series(), width=widths, height=heights, signs=symbols, unit=units, title=texts, is_timed=st.booleans(),
     is_log=st.booleans(), is_over=st.booleans(), is_smooth=st.booleans(), end=st.none() | numbers, guide=numbers,
@@ -68,7 +68,7 @@ def test_a_line_chart_takes_anything(
     values_at(lines, place), next_bad(lines, place), next_point(lines, place, place + 1), next_point(lines, None, place)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(found=many_series(), width=widths, height=heights, signs=symbols)
 def test_a_line_chart_has_the_size_that_was_asked_for(found, width, height, signs):  # type: ignore[no-untyped-def]
     plain = [Series("x", "模型 é"[:number_]) for number_ in range(len(found))]
@@ -79,7 +79,7 @@ def test_a_line_chart_has_the_size_that_was_asked_for(found, width, height, sign
     assert has_size(draw(LineChart(lines_of(plain)), width, height, signs), width, height)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     values=st.lists(numbers, max_size=12), names=st.lists(texts, min_size=12, max_size=12), width=widths, height=heights,
     signs=symbols, unit=units, noise=st.none() | numbers, scale=st.sampled_from(["linear", "log", "symlog"]),
@@ -102,7 +102,6 @@ def test_the_other_drawings_take_anything(values, names, width, height, signs, u
     labels([value for value in values if math.isfinite(value)], 0.1, unit), [number(value, unit) for value in values]
 
 
-@settings(max_examples=100)
 @given(cells=st.text(), rows=st.integers(0, 9), cols=st.integers(0, 9), ends=st.tuples(numbers, numbers), width=widths)
 def test_a_picture_that_makes_no_sense_is_called_damaged(cells, rows, cols, ends, width):  # type: ignore[no-untyped-def]
     image = ImageShown(title="t", rows=rows, cols=cols, cells=cells, low=ends[0], high=ends[1])

@@ -11,6 +11,7 @@ from itertools import chain
 
 import pytest
 
+from tests.seldom import seldom
 from tuilab import stats
 from tuilab.events import ClaimDeclared
 from tuilab.evidence import Evidence
@@ -97,7 +98,7 @@ def test_on_the_bound_itself_a_decision_is_as_rare_as_the_confidence_says(box: s
     assert rates(found, "SUPPORTED", "REFUTED") <= at_most(0.05)
 
 
-@pytest.mark.parametrize("box", ["quiet", "drift in the second half", "second slot slower"])
+@pytest.mark.parametrize("box", ["second slot slower", *seldom("quiet", "drift in the second half")])
 def test_on_a_quiet_box_an_arm_against_itself_is_no_meaningful_difference(box: str) -> None:
     """Nothing else but inconclusive, not even REFUTED, which would be true of a claim of 5 %."""
     found = Counter(judge_ratio(claim("at_least", 1.05), run).verdict for run in runs(3, 8, **BOXES[box]))
@@ -220,6 +221,7 @@ def said(
     return planned / count, naive / count
 
 
+@pytest.mark.slow
 def test_looking_five_times_keeps_the_confidence_that_stopping_when_significant_does_not() -> None:
     """In 200 000 runs of bare t tests the rates are 5.1 % and 14.5 %."""
     planned, naive = said(15, bound=1.0, center=0.0, spread=0.3, wanted=DECISIONS.__contains__)

@@ -108,6 +108,7 @@ def test_holm_multiplies_the_smallest_by_all_and_the_next_by_one_less() -> None:
 
 
 # Jennison and Turnbull, Group Sequential Methods with Applications to Clinical Trials, table 2.3, K = 1 to 8
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("alpha", "published"),
     [

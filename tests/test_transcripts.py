@@ -6,7 +6,6 @@ import pytest
 
 from tests.transcripts import golden, names, play
 
-
 REAL_TORCH = {"run": pytest.mark.library}
 
 

@@ -33,7 +33,12 @@ def test_q_leaves_and_gives_the_terminal_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "number, code",
-    [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGQUIT, 130), (signal.SIGHUP, 0)],
+    [
+        (signal.SIGTERM, 130),
+        (signal.SIGHUP, 0),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param(signal.SIGQUIT, 130, marks=pytest.mark.slow),
+    ],
 )
 def test_a_signal_leaves_in_order(tmp_path: Path, number: int, code: int) -> None:
     with terminal(tmp_path) as term:
