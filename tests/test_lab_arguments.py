@@ -278,8 +278,9 @@ def test_every_argument_of_every_call_is_tried() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # of numpy and torch, about values that nobody would hand in
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(value=values)
 def test_an_argument_is_refused_by_its_name_or_read_back(name: str, value: Any) -> None:
     try_one(name, value)
