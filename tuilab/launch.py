@@ -189,7 +189,7 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
         return f"{name} is over already: {state}"
     if store.is_imported(run_dir):
         return f"{name} came out of an archive: nothing of it runs here that could be stopped; delete it: tuilab rm {name}"
-    if not watch.summary.records and ledger.is_newborn(run_dir.name):
+    if not (watch.summary.records or watch.unreadable) and ledger.is_newborn(run_dir.name):
         raise UsageError(f"{name} has just been made and has not begun; say it again in some seconds")
     if watch.summary.run is None or state == "lost":
         return _end_orphans(run_dir.name)
