@@ -16,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from tuilab.events import Logged, Record
-from tuilab.journal import Writer
-from tuilab.watch import Watch
+from tuilab.record.events import Logged, Record
+from tuilab.record.journal import Writer
+from tuilab.record.live_run import Watch
 
 decode = msgspec.json.Decoder(Record, strict=False).decode
 

@@ -18,9 +18,9 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.tui.terminals import Terminal
-from tuilab import processes
-from tuilab.events import Logged, RunStarted, StateChanged
-from tuilab.journal import Writer
+from tuilab.engine import processes
+from tuilab.record.events import Logged, RunStarted, StateChanged
+from tuilab.record.journal import Writer
 
 BIN = Path(sys.executable).parent
 BARE = """

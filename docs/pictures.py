@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.tui.screens import opened, press, settle
-from tuilab import ledger, store
+from tuilab.runs import ledger, store
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tuilab.drawings.picture import Picture
-from tuilab.series import Series
+from tuilab.record.series import Series
 
 SECOND = 1_000_000_000
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from tests.conftest import TUILAB
-from tuilab import processes, store
-from tuilab.summary import RunSummary
-from tuilab.watch import Watch
+from tuilab.engine import processes
+from tuilab.record.live_run import Watch
+from tuilab.record.summary import RunSummary
+from tuilab.runs import store
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.record_journals import JOURNALS
 from tests.tui.made_up import make_run, started
-from tuilab import events
+from tuilab.record import events
 from tuilab.reports.subject import Subject, read_subject
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -9,10 +9,10 @@ import pytest
 
 from tests.report_aids import hostile_run
 from tests.tui.made_up import make_run, started
-from tuilab import events
-from tuilab.advice import advise, env_file
+from tuilab.probes.settings import Setting, read_setting
+from tuilab.record import events
+from tuilab.reports.advice import advise, env_file
 from tuilab.reports.subject import Subject, read_subject
-from tuilab.setting import Setting, read_setting
 
 HOST = socket.gethostname()
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]

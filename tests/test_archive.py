@@ -18,13 +18,14 @@ from zlib import crc32
 import pytest
 
 from tests.engine import look, newest, write_scenario
-from tuilab import archive, checks, ledger, processes
-from tuilab.archive import Refused, left_out, pack, unpack
-from tuilab.checks import lab as lab_checks
+from tuilab import doctor
+from tuilab.doctor import lab as lab_checks
+from tuilab.engine import processes
 from tuilab.errors import TuilabError
-from tuilab.integrity import examine
-from tuilab.tui import past
-from tuilab.tui.going_on import GoingOn
+from tuilab.judging.integrity import examine
+from tuilab.runs import archive, ledger, past_runs
+from tuilab.runs.archive import Refused, left_out, pack, unpack
+from tuilab.runs.running import GoingOn
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 JOURNAL = Path(__file__).parent / "journals" / "tour"
@@ -199,7 +200,7 @@ def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(tuilab: Tuila
     assert (attached.returncode, json.loads(attached.stdout)["runs"][0]["state"]) == (4, "lost")
     assert "The run is lost" in reported.stdout
     assert (exported.returncode, exported.stderr) == (0, "")
-    assert watch.state == ledger.read(unfinished).state == past.look(unfinished).state == "lost"
+    assert watch.state == ledger.read(unfinished).state == past_runs.look(unfinished).state == "lost"
     assert GoingOn(unfinished.parent).look() == []
     assert "there is no record of its end: it is lost" in examine(unfinished).wrong
 
@@ -231,7 +232,7 @@ def test_a_run_from_an_archive_left_no_process_behind(
 ) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(unfinished.parent))
 
-    assert checks.answer(lab_checks.orphans, checks.Box()).found == "no run was lost"
+    assert doctor.answer(lab_checks.orphans, doctor.Box()).found == "no run was lost"
 
 
 def test_a_run_of_this_boot_without_an_end_is_refused_under_whatever_name_it_ran(tmp_path: Path) -> None:

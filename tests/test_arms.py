@@ -11,8 +11,8 @@ import pytest
 
 from tests.engine import look, newest, processes_of, write_scenario
 from tuilab.errors import BoxLacks
-from tuilab.preload import check, mapped_files
-from tuilab.ranks import complete
+from tuilab.lab.ranks import complete
+from tuilab.probes.preload import check, mapped_files
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -196,6 +196,6 @@ def test_ranks_that_hang_end_with_the_time_of_their_arm(tuilab: Tuilab, root: Pa
 
 def test_only_torchrun_is_completed() -> None:
     assert complete(["numactl", "-N", "0"]) == ["numactl", "-N", "0"]
-    assert complete(["/opt/bin/torchrun", "--standalone"])[1:] == ["-P", "-m", "tuilab.ranks", "--standalone", "--"]
+    assert complete(["/opt/bin/torchrun", "--standalone"])[1:] == ["-P", "-m", "tuilab.lab.ranks", "--standalone", "--"]
     assert complete(["torchrun"])[0] == sys.executable
     assert complete([]) == []

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tuilab import calibration, events
-from tuilab.journal import Item
-from tuilab.summary import RunSummary, fold
+from tuilab.judging import calibration
+from tuilab.record import events
+from tuilab.record.journal import Item
+from tuilab.record.summary import RunSummary, fold
 
 
 def trials(ratio: float, processes: int = 12, races: int = 3, rounds: int = 8) -> RunSummary:

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab import catalog
-from tuilab.cli.list import document, render
+from tuilab.catalogue import catalog
+from tuilab.catalogue.params import Param
+from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.source import read as read_scenario
+from tuilab.cli.verbs.list import document, render
 from tuilab.errors import UsageError
-from tuilab.params import Param
-from tuilab.scenario import Scenario
-from tuilab.source import read as read_scenario
 
 GOOD = '''\
 """One operator, not five hundred slices.
@@ -390,7 +390,7 @@ def test_the_list_as_json_is_one_document(mine: Path) -> None:
 def test_listing_imports_nothing_heavy(mine: Path) -> None:
     code = "\n".join([
         "import sys",
-        "from tuilab.cli.list import command",
+        "from tuilab.cli.verbs.list import command",
         f"command.main(['--scenarios', {str(mine)!r}], standalone_mode=False)",
         "heavy = {'torch', 'textual', 'numpy', 'msgspec', 'rich', 'platformdirs', 'psutil', 'plotext', 'scipy'}",
         "print('imported:', *sorted(heavy & set(sys.modules)))",

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tuilab import catalog
-from tuilab.check import check
-from tuilab.check_claims import TAKES
-from tuilab.cli import check as check_verb
-from tuilab.cli import new as new_verb
-from tuilab.cli import show as show_verb
+from tuilab.catalogue import catalog
+from tuilab.catalogue.check import check
+from tuilab.catalogue.check_claims import TAKES
+from tuilab.catalogue.findings import Finding
+from tuilab.catalogue.lesson import notes_apart
+from tuilab.catalogue.source import read as read_scenario
+from tuilab.cli.verbs import check as check_verb
+from tuilab.cli.verbs import new as new_verb
+from tuilab.cli.verbs import show as show_verb
 from tuilab.errors import UsageError
-from tuilab.findings import Finding
-from tuilab.lesson import notes_apart
-from tuilab.source import read as read_scenario
 
 RULE = "a-z, 0-9 and -, a letter first, 40 at most"
 GOOD = '''\

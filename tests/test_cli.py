@@ -17,10 +17,10 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import newest, start, until, write_scenario
 from tuilab import cli
+from tuilab.catalogue.params import parse
+from tuilab.catalogue.scenario import Param
 from tuilab.cli import VERBS
 from tuilab.errors import ExitCode, TuilabError
-from tuilab.params import parse
-from tuilab.scenario import Param
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -505,27 +505,27 @@ def test_the_front_never_loads_what_is_slow(tmp_path: Path, argv: list[str], unw
 
 IMPORTS = [
     ("tuilab", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.events", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.journal", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.summary", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.stats", {"torch", "textual", "click"}),
-    ("tuilab.verdict", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.catalog", {"torch", "textual", "numpy", "click", "msgspec"}),
-    ("tuilab.params", {"torch", "textual", "numpy", "click", "msgspec"}),
-    ("tuilab.supervisor", {"torch", "textual", "numpy", "click", "psutil", "pynvml", "scipy"}),
-    ("tuilab.sampler", {"torch", "textual", "numpy", "click", "scipy"}),
-    ("tuilab.judge", {"torch", "textual", "click"}),
-    ("tuilab.worker", {"textual", "click", "scipy"}),
-    ("tuilab.lab", {"textual", "click", "scipy"}),
-    ("tuilab.headless", {"torch", "textual", "numpy"}),
-    ("tuilab.cli.run", {"torch", "textual", "numpy"}),
-    ("tuilab.cli.compare", {"torch", "textual", "numpy", "plotext"}),
-    ("tuilab.archive", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.checks.asking", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.record.events", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.record.journal", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.record.summary", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.judging.stats", {"torch", "textual", "click"}),
+    ("tuilab.judging.judge_run", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.catalogue.catalog", {"torch", "textual", "numpy", "click", "msgspec"}),
+    ("tuilab.catalogue.params", {"torch", "textual", "numpy", "click", "msgspec"}),
+    ("tuilab.engine.supervisor", {"torch", "textual", "numpy", "click", "psutil", "pynvml", "scipy"}),
+    ("tuilab.engine.sampler", {"torch", "textual", "numpy", "click", "scipy"}),
+    ("tuilab.engine.judge", {"torch", "textual", "click"}),
+    ("tuilab.lab.worker", {"textual", "click", "scipy"}),
+    ("tuilab.lab.lab", {"textual", "click", "scipy"}),
+    ("tuilab.cli.headless", {"torch", "textual", "numpy"}),
+    ("tuilab.cli.verbs.run", {"torch", "textual", "numpy"}),
+    ("tuilab.cli.verbs.compare", {"torch", "textual", "numpy", "plotext"}),
+    ("tuilab.runs.archive", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.doctor.asking", {"torch", "textual", "numpy", "click"}),
     ("tuilab.reports.plain", {"torch", "textual", "click"}),
     ("tuilab.reports.files", {"torch", "textual", "click", "jinja2"}),
-    ("tuilab.reports.html", {"torch", "textual", "click", "scipy"}),
-    ("tuilab.advice", {"torch", "textual", "click", "scipy"}),
+    ("tuilab.reports.formats.html", {"torch", "textual", "click", "scipy"}),
+    ("tuilab.reports.advice", {"torch", "textual", "click", "scipy"}),
 ]
 
 

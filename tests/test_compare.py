@@ -9,7 +9,7 @@ from zlib import crc32
 
 import pytest
 
-from tuilab.comparison import ClaimPair, Comparison, Shift, Side, regressions
+from tuilab.runs.comparison import ClaimPair, Comparison, Shift, Side, regressions
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 JOURNALS = Path(__file__).parent / "journals"

@@ -7,9 +7,10 @@ import pytest
 
 from tests.record_journals import JOURNALS
 from tests.tui.made_up import hostile, started
-from tuilab import comparison, events
-from tuilab.summary import RunSummary, fold
-from tuilab.watch import read_run
+from tuilab.record import events
+from tuilab.record.live_run import read_run
+from tuilab.record.summary import RunSummary, fold
+from tuilab.runs import comparison
 
 
 def summary(*records: events.Event, **fields: Any) -> RunSummary:

@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine import look, newest, write_scenario
-from tuilab import events, launch
-from tuilab.description import first_records
-from tuilab.encoding import LINE_LIMIT, encode_anything
+from tuilab.catalogue.scenario import Param, Scenario
+from tuilab.catalogue.stated import Stated
+from tuilab.engine import launch
+from tuilab.engine.description import first_records
 from tuilab.errors import UsageError
-from tuilab.journal import Reader, Writer
-from tuilab.scenario import Param, Scenario
-from tuilab.stated import Stated
-from tuilab.summary import fold
+from tuilab.record import events
+from tuilab.record.encoding import LINE_LIMIT, encode_anything
+from tuilab.record.journal import Reader, Writer
+from tuilab.record.summary import fold
 
 LONG = ("params", "changed", "claims", "claim_keys", "argv")
 

@@ -14,10 +14,10 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import write_scenario
-from tuilab.checks import Box, answer, gpus, lab, libraries, memory, processor, session, stopping, storage, torch_worker
-from tuilab.checks.asking import GROUPS, ask_group, checks_of
-from tuilab.cli.doctor import exit_code, render
-from tuilab.glyphs import Style
+from tuilab.cli.verbs.doctor import exit_code, render
+from tuilab.doctor import Box, answer, gpus, lab, libraries, memory, processor, session, stopping, storage, torch_worker
+from tuilab.doctor.asking import GROUPS, ask_group, checks_of
+from tuilab.drawings.glyphs import Style
 from tuilab.scrub import GONE, scrub
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def test_a_box_on_which_a_run_can_be_stopped_with_care_passes() -> None:
 
 
 def test_a_box_without_pidfds_is_told() -> None:
-    asked = [sys.executable, "-m", "tuilab.checks.asking", "stopping"]
+    asked = [sys.executable, "-m", "tuilab.doctor.asking", "stopping"]
 
     told = subprocess.run([sys.executable, NO_PIDFD, *asked], capture_output=True, text=True).stdout
 
@@ -176,7 +176,7 @@ def test_a_kernel_that_lists_no_children_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_few_descriptors_are_told_with_what_raises_the_limit(soft: int, hard: int, told: str) -> None:
-    ask = "from tuilab.checks import Box, memory; found = memory.files(Box()); print(f'{found.status}: {found.next_step}')"
+    ask = "from tuilab.doctor import Box, memory; found = memory.files(Box()); print(f'{found.status}: {found.next_step}')"
     limit = f'ulimit -S -n {soft} && ulimit -H -n {hard} && exec "$@"'
 
     done = subprocess.run(["bash", "-c", limit, "-", sys.executable, "-c", ask], capture_output=True, text=True)
@@ -205,7 +205,7 @@ def test_a_folder_of_runs_that_others_may_write_is_told(tmp_path: Path, monkeypa
 @pytest.mark.library
 @pytest.mark.real_torch
 def test_variables_that_nobody_reads_are_told(tmp_path: Path) -> None:
-    code = "import torch; from tuilab.checks import Box, torch_worker as worker; print(worker.variables(Box()).found)"
+    code = "import torch; from tuilab.doctor import Box, torch_worker as worker; print(worker.variables(Box()).found)"
     environment = {**os.environ, "KMP_AFFINITY": "compact", "MALLOC_CONF": "narenas:1"}
 
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment).stdout
@@ -279,7 +279,7 @@ def test_the_exit_code_is_that_of_the_worst_answer() -> None:
 
 
 def _finding(status: str) -> Any:
-    from tuilab.checks import Finding
+    from tuilab.doctor import Finding
 
     return Finding(status, "found")  # type: ignore[arg-type]
 

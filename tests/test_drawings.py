@@ -15,8 +15,8 @@ from tuilab.drawings.picture import Canvas, fit
 from tuilab.drawings.sparkline import sparkline, sparkline_of
 from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import ASCII, BRAILLE
-from tuilab.events import ImageShown
-from tuilab.series import Series
+from tuilab.record.events import ImageShown
+from tuilab.record.series import Series
 from tuilab.words import clock, number, unit_of
 
 CHECKS = [[0, 254, 0, 254], [254, 0, 254, 255]]

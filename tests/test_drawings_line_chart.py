@@ -10,7 +10,7 @@ from tuilab.drawings.axis import grown, x_axis, y_axis
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import lines_of, next_bad, next_point, smooth, values_at
 from tuilab.drawings.symbols import ALL, ASCII, BLOCK, BRAILLE, Symbols
-from tuilab.series import Series
+from tuilab.record.series import Series
 
 DECAY = [2 * math.exp(-step / 8) for step in range(40)]
 BROKEN = [math.inf if step == 3 else math.nan if step in (20, 21) else 1.2 - step / 40 for step in range(40)]

@@ -17,8 +17,8 @@ from tuilab.drawings.sparkline import sparkline, sparkline_of
 from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import ALL
 from tuilab.drawings.units import labels
-from tuilab.events import ImageShown
-from tuilab.series import Series
+from tuilab.record.events import ImageShown
+from tuilab.record.series import Series
 from tuilab.words import number
 
 ODD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 1.7976931348623157e308, 5e-324, -5e-324, 0.0, -0.0, 1.0, 65504.0]

@@ -12,7 +12,9 @@ import pytest
 from tests.test_archive import make_run
 from tests.tui.made_up import make_run as records_of
 from tests.tui.made_up import started
-from tuilab import events, processes, store
+from tuilab.engine import processes
+from tuilab.record import events
+from tuilab.runs import store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 DAY_S = 86400

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
-from tuilab import processes, store
-from tuilab.integrity import examine
-from tuilab.worker import describe
+from tuilab.engine import processes
+from tuilab.judging.integrity import examine
+from tuilab.lab.worker import describe
+from tuilab.runs import store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 SLEEP = 'lab.log(1, x=1.0)\nlab.stage("asleep")\ntime.sleep(600)'

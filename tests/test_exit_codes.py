@@ -6,11 +6,11 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.tui.made_up import make_run, started
-from tuilab import events
+from tuilab.cli.headless import exit_code
 from tuilab.errors import ExitCode
-from tuilab.headless import exit_code
-from tuilab.reports import junit
+from tuilab.record import events
 from tuilab.reports.box import opening_of
+from tuilab.reports.formats import junit
 from tuilab.reports.subject import Subject, read_subject
 
 TABLE = [  # verdict, claimed bound; exit code, with --strict; JUnit; heading in the report of a box

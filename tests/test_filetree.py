@@ -11,7 +11,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.test_archive import make_run
-from tuilab import filetree, store
+from tuilab import filetree
+from tuilab.runs import store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 RUN = "20270115T080000000Z-tour-abc123"
@@ -122,7 +123,7 @@ def test_a_folder_moved_away_meanwhile_ends_the_walk(run_dir: Path, tmp_path: Pa
 
 AS_NOBODY = """
 import os, sys
-from tuilab import ledger, store
+from tuilab.runs import ledger, store
 from tuilab.errors import TuilabError
 from pathlib import Path
 mode, root = int(sys.argv[1]), Path(".")

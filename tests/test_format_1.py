@@ -11,13 +11,13 @@ import pytest
 
 from tests.transcripts import FORMAT_1
 from tests.tui.screens import opened, press, text
-from tuilab import archive, ledger
-from tuilab.comparison import compare
-from tuilab.integrity import examine
+from tuilab.judging.integrity import examine
+from tuilab.record.live_run import read_run
+from tuilab.record.summary import RunSummary
 from tuilab.reports.files import ENDINGS, write
-from tuilab.summary import RunSummary
-from tuilab.tui.playback import Playback
-from tuilab.watch import read_run
+from tuilab.runs import archive, ledger
+from tuilab.runs.comparison import compare
+from tuilab.tui.state.playback import Playback
 
 VERDICTS = {
     "20261121T223331195Z-softmax-5e129d": ["SUPPORTED"] * 9,

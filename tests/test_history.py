@@ -13,8 +13,8 @@ from tests.engine import newest, until, write_scenario
 from tests.test_archive import make_run
 from tests.tui.made_up import make_run as records_of
 from tests.tui.made_up import started
-from tuilab import ledger, notes
-from tuilab.events import RunDescribed, StateChanged, VerdictReached
+from tuilab.record.events import RunDescribed, StateChanged, VerdictReached
+from tuilab.runs import ledger, notes
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab import events
-from tuilab.events import Logged, StageEntered, Unknown
-from tuilab.journal import LINE_LIMIT, Corrupt, Follower, Gap, Item, Reader, Writer
+from tuilab.record import events
+from tuilab.record.events import Logged, StageEntered, Unknown
+from tuilab.record.journal import LINE_LIMIT, Corrupt, Follower, Gap, Item, Reader, Writer
 
 
 @pytest.fixture
@@ -408,9 +408,9 @@ def test_a_stream_that_is_not_there_to_be_opened_again_loses_what_it_is_given_an
 LOG_FOREVER = """
 import sys
 from pathlib import Path
-from tuilab.events import Logged
-from tuilab.journal import Writer
-from tuilab.encoding import encode_finite
+from tuilab.record.events import Logged
+from tuilab.record.journal import Writer
+from tuilab.record.encoding import encode_finite
 writer = Writer(Path(sys.argv[1]))
 step = 0
 while True:

@@ -11,11 +11,11 @@ from zlib import crc32
 import pytest
 
 from tests.record_journals import JOURNALS, RECIPES
-from tuilab.integrity import examine
-from tuilab.judgement import RULE
-from tuilab.standing import standings
-from tuilab.verdict import judge
-from tuilab.watch import read_run
+from tuilab.judging.integrity import examine
+from tuilab.judging.judge_run import judge
+from tuilab.judging.standing import standings
+from tuilab.record.live_run import read_run
+from tuilab.record.verdicts import RULE
 
 VERDICTS = {
     "tour": [

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 import torch
 
-from tuilab import events, orders
-from tuilab.journal import Corrupt, Gap, Item, Reader, Writer
+from tuilab.engine import messages
+from tuilab.engine.messages import WorkerOrder
 from tuilab.lab import Lab
-from tuilab.orders import WorkerOrder
+from tuilab.record import events
+from tuilab.record.journal import Corrupt, Gap, Item, Reader, Writer
 
 LESSON = '''"""A lesson.
 
@@ -34,10 +35,10 @@ def run(lab): pass
 def lab(tmp_path: Path) -> Iterator[Lab]:
     (tmp_path / "artifacts").mkdir()
     (tmp_path / "scenario.py").write_text(LESSON)
-    ours, theirs = orders.pair()
+    ours, theirs = messages.pair()
     order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), quick=True)
     with ours, theirs, closing(Writer(tmp_path / "worker-0.jsonl")) as writer:
-        yield Lab(writer, tmp_path, orders.WorkerLine(ours), order)
+        yield Lab(writer, tmp_path, messages.WorkerLine(ours), order)
 
 
 @pytest.fixture
@@ -318,12 +319,12 @@ def test_functions_and_processes_do_not_race_each_other(lab: Lab) -> None:
 HOT_LOOP = """
 import sys
 from pathlib import Path
-from tuilab import orders
-from tuilab.journal import Writer
+from tuilab.engine import messages
+from tuilab.record.journal import Writer
 from tuilab.lab import Lab
 folder = Path(sys.argv[1])
-order = orders.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder))
-lab = Lab(Writer(folder / "worker-0.jsonl"), folder, orders.WorkerLine(orders.pair()[0]), order)
+order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder))
+lab = Lab(Writer(folder / "worker-0.jsonl"), folder, messages.WorkerLine(messages.pair()[0]), order)
 step = 0
 while True:
     lab.log(step, loss=0.5)

@@ -19,14 +19,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.test_docs import PLUMBING
-from tuilab import events, orders
+from tuilab.engine import messages
+from tuilab.engine.messages import WorkerOrder
 from tuilab.errors import BoxLacks
-from tuilab.events import Unknown
-from tuilab.journal import Corrupt, Gap, Item, Reader, Writer
 from tuilab.lab import Lab
-from tuilab.meters import Memory
-from tuilab.orders import WorkerOrder
-from tuilab.race import Race
+from tuilab.lab.memory import Memory
+from tuilab.lab.race import Race
+from tuilab.record import events
+from tuilab.record.events import Unknown
+from tuilab.record.journal import Corrupt, Gap, Item, Reader, Writer
 
 
 class Word(str):
@@ -86,11 +87,11 @@ def new_lab() -> Iterator[tuple[Lab, Writer, Path]]:
         folder = Path(name)
         (folder / "artifacts").mkdir()
         (folder / "scenario.py").write_text('"""T.\n\n## Look for\n- [c] it is so\n"""\ndef run(lab): pass\n')
-        ours, theirs = orders.pair()
+        ours, theirs = messages.pair()
         order = WorkerOrder(run_dir=name, writer="worker-0", source_dir=name, quick=True)
         writer = Writer(folder / "worker-0.jsonl")
         with ours, theirs:
-            yield Lab(writer, folder, orders.WorkerLine(ours), order), writer, folder
+            yield Lab(writer, folder, messages.WorkerLine(ours), order), writer, folder
         writer.close()
 
 

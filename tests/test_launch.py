@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.engine import look, until, wait_for_stage, write_scenario
-from tuilab import catalog, launch, processes
-from tuilab.launch import Spare
-from tuilab.summary import RunSummary
+from tuilab.catalogue import catalog
+from tuilab.engine import launch, processes
+from tuilab.engine.launch import Spare
+from tuilab.record.summary import RunSummary
 
 # What a scenario could find out about the process it runs in.
 SURROUNDINGS = """
@@ -41,7 +42,7 @@ lab.claim("the loss is what it is", loss, equals=0)
 
 EARLY = """
 import sys
-if "tuilab.worker" in sys.orig_argv:
+if "tuilab.lab.worker" in sys.orig_argv:
     print("before the order")
 """
 
@@ -61,7 +62,7 @@ lab.stage("asleep")
 time.sleep(600)
 """
 
-FRONT = "import time; from tuilab import launch; print(launch.prepare().supervisor.pid, flush=True); time.sleep(600)"
+FRONT = "import time; from tuilab.engine import launch; print(launch.prepare().supervisor.pid, flush=True); time.sleep(600)"
 
 
 @pytest.fixture
@@ -207,7 +208,7 @@ def test_orphans_of_a_warm_run_are_found_by_its_name(root: Path, tmp_path: Path,
     worker = look(run_dir).summary.workers["worker-0"].started
     processes.send(supervisor.pid, supervisor.start, signal.SIGSTOP)
     for pid in processes.descendants(supervisor.pid):
-        if "tuilab.sampler" in processes.name_of(pid):
+        if "tuilab.engine.sampler" in processes.name_of(pid):
             os.kill(pid, signal.SIGKILL)
     spare.supervisor.kill()
     spare.supervisor.wait()

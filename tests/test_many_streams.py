@@ -14,10 +14,10 @@ from tests.tui.made_up import finished, started
 from tests.tui.made_up import make_run as make_up
 from tests.tui.screens import opened
 from tuilab.errors import UsageError
-from tuilab.events import StageEntered
-from tuilab.journal import Corrupt, Follower, Item, Writer
+from tuilab.record.events import StageEntered
+from tuilab.record.journal import Corrupt, Follower, Item, Writer
+from tuilab.record.live_run import Watch, read_run
 from tuilab.tui.screens.compare import ComparePage
-from tuilab.watch import Watch, read_run
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 MANY = 300

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from tuilab.meters import Memory
+from tuilab.lab.memory import Memory
 
 
 class Recorder:

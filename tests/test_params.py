@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuilab.catalogue.params import Param, check_values, describe, parse, quick_values, spell, with_comment
 from tuilab.errors import UsageError
-from tuilab.params import Param, check_values, describe, parse, quick_values, spell, with_comment
 
 ROWS = Param("rows", "int", 500, low=1, high=10000, quick=100)
 RATE = Param("lr", "float", 0.001, low=1e-6, high=1)

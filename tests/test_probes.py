@@ -248,7 +248,8 @@ def test_the_warning_of_the_deprecated_pynvml_beside_nvidias_is_no_error(nvml: "
 
 
 def test_nothing_heavy_is_loaded_before_the_gpus_are_asked() -> None:
-    code = "import sys, tuilab.sampler, tuilab.probes.env; print({'torch', 'textual', 'pynvml', 'psutil'} & sys.modules.keys())"
+    code = "import sys, tuilab.engine.sampler, tuilab.probes.env; print("
+    code += "{'torch', 'textual', 'pynvml', 'psutil'} & sys.modules.keys())"
 
     assert python(code) == "set()\n"
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.record_journals import JOURNALS
 from tests.tui.made_up import make_run, started
-from tuilab.events import StateChanged
+from tuilab.record.events import StateChanged
 from tuilab.reports.files import ENDINGS, format_of
 
 Tuilab = Callable[..., subprocess.CompletedProcess[str]]
@@ -168,7 +168,8 @@ def test_a_report_that_cannot_be_written_stops_the_run_before_it_starts(
 
 
 def test_the_front_never_loads_torch_or_the_screens_for_a_report(runs: Path) -> None:
-    code = "from tuilab.reports import html, files; from tuilab.reports.subject import read_subject; import sys; "
+    code = "from tuilab.reports.formats import html; from tuilab.reports import files; import sys; "
+    code += "from tuilab.reports.subject import read_subject; "
     code += f"from pathlib import Path; html.render([read_subject(Path({str(JOURNALS / 'tour')!r}))]); print(*sys.modules)"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,20 +13,20 @@ from click.testing import CliRunner
 
 from tests.report_aids import ALL, hostile_run, misfits, recorded
 from tests.tui.made_up import make_run, started
-from tuilab import events
-from tuilab.cli import runs
+from tuilab.cli.verbs import runs
 from tuilab.drawings.lines import lines_of, thinned
 from tuilab.errors import UsageError
-from tuilab.reports import csv as table
-from tuilab.reports import html, junit, markdown
-from tuilab.reports.full import full, schema
+from tuilab.record import events
+from tuilab.record.series import Series
+from tuilab.reports.formats import csv as table
+from tuilab.reports.formats import html, junit, markdown
+from tuilab.reports.formats.full import full, schema
+from tuilab.reports.formats.pyperf import pyperf
+from tuilab.reports.formats.trace import trace
 from tuilab.reports.geometry import draw
 from tuilab.reports.panels import Panel
 from tuilab.reports.png import png
-from tuilab.reports.pyperf import pyperf
 from tuilab.reports.subject import read_subject
-from tuilab.reports.trace import trace
-from tuilab.series import Series
 
 
 def rows_of(*names: str) -> list[dict[str, str]]:

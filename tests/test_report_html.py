@@ -11,9 +11,10 @@ import pytest
 
 from tests.report_aids import ALL, Elements, browse, hostile_run, in_chromium, recorded
 from tests.tui.made_up import make_run, started
-from tuilab import events, notes
-from tuilab.reports import html
+from tuilab.record import events
+from tuilab.reports.formats import html
 from tuilab.reports.subject import read_subject
+from tuilab.runs import notes
 
 _ONE = events.Measured(numbers=[1.0])
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.engine import until
-from tuilab.events import EnvironmentRecorded, GpuFound, Sampled, Unavailable
-from tuilab.journal import Gap, Reader
-from tuilab.sampler import ticks
+from tuilab.engine.sampler import ticks
+from tuilab.record.events import EnvironmentRecorded, GpuFound, Sampled, Unavailable
+from tuilab.record.journal import Gap, Reader
 
 if TYPE_CHECKING:
     from tests.fakes.nvml import FakeNvml
@@ -69,7 +69,7 @@ class Sampler:
 
 
 def command(run_dir: Path, top: int | str, stream: str = "sampler") -> list[str]:
-    return [sys.executable, "-P", "-m", "tuilab.sampler", str(run_dir), str(top), stream]
+    return [sys.executable, "-P", "-m", "tuilab.engine.sampler", str(run_dir), str(top), stream]
 
 
 def of(kind: type, records: list[Any]) -> list[Any]:
@@ -329,7 +329,7 @@ def test_nvml_that_hangs_costs_the_readings_and_neither_samples_nor_the_lifeline
 
 @pytest.mark.faults
 def test_the_lifeline_holds_while_the_main_thread_hangs_too(sampler: Sampler, idle: int, nvml: "FakeNvml") -> None:
-    hang = "import tuilab.sampler as s; s.Tree.read = lambda self: s.open_gpus().read(None); s.main()"
+    hang = "import tuilab.engine.sampler as s; s.Tree.read = lambda self: s.open_gpus().read(None); s.main()"
     nvml.set("mode=hang")
     process = sampler.spawn(sys.executable, "-P", "-c", hang, str(sampler.run_dir), str(idle), "sampler", env=nvml.environment)
     until(lambda: "libnvidia-ml" in Path(f"/proc/{process.pid}/maps").read_text())

@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine import look, newest, write_scenario
-from tuilab import archive, bundle, store
+from tuilab.doctor import bundle
 from tuilab.errors import CannotRecord
+from tuilab.runs import archive, store
 from tuilab.scrub import GONE, environment_for_record, scrub, words_for_record
 from tuilab.scrub.names import is_certain, is_secret, is_variable
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.curves import SeriesByKey, add_logged
-from tuilab.events import Logged
-from tuilab.series import LIMIT, Series
+from tuilab.record.curves import SeriesByKey, add_logged
+from tuilab.record.events import Logged
+from tuilab.record.series import LIMIT, Series
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([0.0, -0.0, 1e308, -1e308])
 RECORDS = st.lists(

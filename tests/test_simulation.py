@@ -12,11 +12,11 @@ from itertools import chain
 import pytest
 
 from tests.seldom import seldom
-from tuilab import stats
-from tuilab.events import ClaimDeclared
-from tuilab.evidence import Evidence
-from tuilab.judgement import DECISIONS
-from tuilab.ratio import judge_ratio, judge_ratios
+from tuilab.judging import stats
+from tuilab.judging.evidence import Evidence
+from tuilab.judging.ratio import judge_ratio, judge_ratios
+from tuilab.record.events import ClaimDeclared
+from tuilab.record.verdicts import DECISIONS
 
 RUNS = 500
 SEEN = [[math.log(1.05)]] * 6

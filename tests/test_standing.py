@@ -11,12 +11,12 @@ import pytest
 
 from tests.engine import write_scenario
 from tests.test_verdict import race, recorded
-from tuilab import events
-from tuilab.glyphs import Style
-from tuilab.headless import standing_lines
-from tuilab.standing import Standings, in_words, standings
-from tuilab.summary import RunSummary, fold
-from tuilab.verdict import judge
+from tuilab.cli.headless import standing_lines
+from tuilab.drawings.glyphs import Style
+from tuilab.judging.judge_run import judge
+from tuilab.judging.standing import Standings, in_words, standings
+from tuilab.record import events
+from tuilab.record.summary import RunSummary, fold
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -91,7 +91,7 @@ def test_a_control_that_fails_is_said_at_once() -> None:
 
 def test_standings_are_reckoned_once_a_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
     reckoned = []
-    monkeypatch.setattr("tuilab.standing.standings", lambda summary: reckoned.append(summary) or [])
+    monkeypatch.setattr("tuilab.judging.standing.standings", lambda summary: reckoned.append(summary) or [])
     known, summary = Standings(), recorded(3, ratio=3.0)
 
     for _ in range(50):
@@ -108,7 +108,7 @@ def test_scipy_is_loaded_with_the_first_interval_and_not_before() -> None:
     code = """
 import sys
 from tests.test_verdict import recorded
-from tuilab.standing import Standings
+from tuilab.judging.standing import Standings
 known, found = Standings(), []
 for repeats in (0, 1, 2):
     summary = recorded(repeats, ratio=3.0)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tuilab.events import VerdictReached
-from tuilab.stated import Change, Stated, changes_of, claims_of, fits, match, named, sections_of
-from tuilab.summary import Claim
-from tuilab.tui.past import PastRun, verdict_on
+from tuilab.catalogue.stated import Change, Stated, changes_of, claims_of, fits, match, named, sections_of
+from tuilab.record.events import VerdictReached
+from tuilab.record.summary import Claim
+from tuilab.runs.past_runs import PastRun, verdict_on
 
 LESSON = """
 Why.

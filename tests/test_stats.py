@@ -6,7 +6,7 @@ import random
 import pytest
 import scipy  # its `stats` are loaded when they are asked for
 
-from tuilab import stats
+from tuilab.judging import stats
 
 # Hollander and Wolfe, Nonparametric Statistical Methods, table 3.1: the change of a depression score in nine patients
 DEPRESSION = [-0.952, 0.147, -1.022, -0.430, -0.620, -0.590, -0.490, 0.080, -0.010]

@@ -8,11 +8,11 @@ from typing import get_args
 import msgspec
 import pytest
 
-from tuilab import events
-from tuilab.evidence import gather
-from tuilab.journal import Corrupt, Gap, Item
-from tuilab.series import BAD_LIMIT, LIMIT, Series
-from tuilab.summary import fold
+from tuilab.judging.evidence import gather
+from tuilab.record import events
+from tuilab.record.journal import Corrupt, Gap, Item
+from tuilab.record.series import BAD_LIMIT, LIMIT, Series
+from tuilab.record.summary import fold
 
 ITEMS: list[tuple[str, Item]] = [
     ("supervisor", events.StateChanged(n=1, t=1, state="running")),

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.test_verdict import recorded
-from tuilab import events
-from tuilab.evidence import gather
-from tuilab.summary import RunSummary, fold
-from tuilab.throttling import held_back
-from tuilab.verdict import judge
+from tuilab.judging.evidence import gather
+from tuilab.judging.held_back import held_back
+from tuilab.judging.judge_run import judge
+from tuilab.record import events
+from tuilab.record.summary import RunSummary, fold
 
 if TYPE_CHECKING:
     from tests.fakes.nvml import FakeNvml

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from tuilab import timing
-from tuilab.timing import Pace, Timed, calibrate
+from tuilab.lab import timing
+from tuilab.lab.timing import Pace, Timed, calibrate
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, *blocks: Timed) -> None:

@@ -7,14 +7,14 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from tuilab import events
-from tuilab.events import BlockTimed, ClaimDeclared, ClaimMeasured, Measured
-from tuilab.evidence import Evidence
-from tuilab.exact import holds, judge_exact
-from tuilab.measured import measured
-from tuilab.ratio import flaw, judge_ratio, judge_ratios
-from tuilab.summary import RunSummary, fold
-from tuilab.verdict import judge, present_look
+from tuilab.judging.evidence import Evidence
+from tuilab.judging.exact import holds, judge_exact
+from tuilab.judging.judge_run import judge, present_look
+from tuilab.judging.ratio import flaw, judge_ratio, judge_ratios
+from tuilab.lab.measured import measured
+from tuilab.record import events
+from tuilab.record.events import BlockTimed, ClaimDeclared, ClaimMeasured, Measured
+from tuilab.record.summary import RunSummary, fold
 
 
 def exact(got: object, op: str, want: object, tolerance: float = 0.0) -> ClaimMeasured:

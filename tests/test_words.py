@@ -9,12 +9,13 @@ import pytest
 from tests.report_aids import recorded
 from tests.tui import pictures
 from tests.tui.made_up import make_run, started
-from tuilab import events
+from tuilab.drawings.glyphs import Style
 from tuilab.drawings.spreads import Spread, draw_spreads, spread_axis
 from tuilab.drawings.units import labels
-from tuilab.glyphs import Style
-from tuilab.journal import Writer
-from tuilab.reports import html, markdown, plain
+from tuilab.record import events
+from tuilab.record.journal import Writer
+from tuilab.reports import plain
+from tuilab.reports.formats import html, markdown
 from tuilab.reports.geometry import draw_spreads as draw_in_html
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.words import frames, last_values, seconds, size, spell_of

@@ -129,7 +129,7 @@ def _value(where: str, key: str, value: Any, text: str) -> Value:
     line = _line(key, text)
     setting = SETTINGS.get(key)
     if setting is None:
-        from tuilab.params import did_you_mean
+        from tuilab.catalogue.params import did_you_mean
 
         raise UsageError(f"{show(where)}, line {line}: there is no setting {show(key, 60)}{did_you_mean(key, SETTINGS)}")
     spelled = setting.spell(value)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from tuilab.text import brief, percent, show
 
 if TYPE_CHECKING:
-    from tuilab.events import ScenarioFailed
-    from tuilab.summary import Claim, RunSummary
+    from tuilab.record.events import ScenarioFailed
+    from tuilab.record.summary import Claim, RunSummary
 
 _BYTES = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB")
 _SECONDS = ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns"))

@@ -27,12 +27,15 @@ import msgspec
 
 from tests.conftest import TUILAB
 from tests.engine import Seen, look, newest, until
-from tuilab import catalog, events, launch, orders, processes, store
+from tuilab.catalogue import catalog
 from tuilab.cli import tuilab
-from tuilab.encoding import spell_out
+from tuilab.engine import launch, messages, processes
 from tuilab.errors import ExitCode
-from tuilab.journal import Corrupt, Gap, Item, Reader
-from tuilab.summary import FINAL_STATES
+from tuilab.record import events
+from tuilab.record.encoding import spell_out
+from tuilab.record.journal import Corrupt, Gap, Item, Reader
+from tuilab.record.summary import FINAL_STATES
+from tuilab.runs import store
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 
@@ -302,12 +305,12 @@ def latest(site: Site) -> Path:
 def order_for(site: Site, path: Path) -> bytes:
     """Return what a front writes to a supervisor's stdin to run a scenario file."""
     (scenario,) = catalog.find(catalog.load([]), str(path))
-    return orders.pack(launch.order(scenario, {}, root=site.root))
+    return messages.pack(launch.order(scenario, {}, root=site.root))
 
 
 def supervise(site: Site, order: bytes, *before: str) -> None:
     """Run a supervisor without a front, with `before` ahead of its command line."""
-    command = [*before, sys.executable, "-P", "-m", "tuilab.supervisor"]
+    command = [*before, sys.executable, "-P", "-m", "tuilab.engine.supervisor"]
     subprocess.run(command, input=order, env=site.environment, capture_output=True, timeout=60, check=False)
 
 

@@ -35,7 +35,8 @@ from tests.faults.oracle import (
     supervise,
     supervisor_of,
 )
-from tuilab import events, processes
+from tuilab.engine import processes
+from tuilab.record import events
 
 pytestmark = pytest.mark.faults
 
@@ -63,7 +64,7 @@ def kill_at_random(site: Site, path: Path, victim: str, is_hot: bool, delay_s: f
     if is_hot:
         until(lambda: any(notes.iterdir()))
     time.sleep(delay_s)  # the random moment
-    words = {"worker": "tuilab.worker", "supervisor": "tuilab.supervisor"}
+    words = {"worker": "tuilab.lab.worker", "supervisor": "tuilab.engine.supervisor"}
     found = [(front.pid, processes.start_time(front.pid))]
     while victim != "front" and not (found := list(child_of(front.pid, words[victim]))) and front.poll() is None:
         time.sleep(0.001)
@@ -155,7 +156,7 @@ def test_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_an
     front = site.start("run", str(path), "--headless")
     run_dir = reach_stage(site, "on")
     supervisor = supervisor_of(run_dir)
-    (sampler,) = child_of(supervisor[0], "tuilab.sampler")
+    (sampler,) = child_of(supervisor[0], "tuilab.engine.sampler")
     kill(supervisor, number=signal.SIGSTOP)  # or it starts another sampler in between
     until(lambda: is_suspended(supervisor[0]))
     kill(sampler, supervisor)
@@ -180,7 +181,7 @@ def test_a_stopped_sampler_whose_supervisor_died_is_found_and_ended(site: Site) 
     run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
     reach_stage(site, "on")
     supervisor = supervisor_of(run_dir)
-    (sampler,) = child_of(supervisor[0], "tuilab.sampler")
+    (sampler,) = child_of(supervisor[0], "tuilab.engine.sampler")
     kill(sampler, number=signal.SIGSTOP)
     until(lambda: is_suspended(sampler[0]))
     kill(supervisor)
@@ -188,7 +189,7 @@ def test_a_stopped_sampler_whose_supervisor_died_is_found_and_ended(site: Site) 
 
     done = site.run("stop", "last")
 
-    assert "ended what was left of it: " in done.stdout and "tuilab.sampler" in done.stdout
+    assert "ended what was left of it: " in done.stdout and "tuilab.engine.sampler" in done.stdout
     check(site, run_dir, "lost")
 
 
@@ -300,7 +301,7 @@ FREEZER = Path("/sys/fs/cgroup/freezer")
 def test_a_worker_that_cannot_be_killed_is_named(site: Site) -> None:
     run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
     reach_stage(site, "on")
-    (worker,) = child_of(supervisor_of(run_dir)[0], "tuilab.worker")
+    (worker,) = child_of(supervisor_of(run_dir)[0], "tuilab.lab.worker")
     ice = FREEZER / f"tuilab-{os.getpid()}"
     ice.mkdir()
     try:
@@ -311,7 +312,7 @@ def test_a_worker_that_cannot_be_killed_is_named(site: Site) -> None:
         (ice / "freezer.state").write_text("THAWED")
 
         summary = check(site, run_dir, "unkillable").summary
-        assert summary.reason.startswith(f"could not be ended: {worker[0]} ") and "tuilab.worker" in summary.reason
+        assert summary.reason.startswith(f"could not be ended: {worker[0]} ") and "tuilab.lab.worker" in summary.reason
     finally:
         (ice / "freezer.state").write_text("THAWED")
         until(lambda: not (ice / "cgroup.procs").read_text())
@@ -819,7 +820,7 @@ def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_i
     supervisor, _ = supervisor_of(run_dir)
 
     def sampler() -> tuple[int, int] | None:
-        return next(child_of(supervisor, "tuilab.sampler"), None)
+        return next(child_of(supervisor, "tuilab.engine.sampler"), None)
 
     for number in (signal.SIGSTOP, signal.SIGKILL, signal.SIGSEGV, signal.SIGKILL):
         victim = until(sampler)
@@ -847,7 +848,7 @@ def test_a_judge_that_dies_costs_the_verdicts_and_nothing_else(site: Site) -> No
 lab.record(events.ClaimDeclared(text="a is slower", over="a", under="b", op="at_least", bound=1.0))
 for number in range(20): lab.record(events.BlockTimed(arm="ab"[number % 2], round=number // 2, slot=0, loops=1, wall_ns=1000, cpu_ns=1000))
 """
-    path = write_scenario(site.folder, body, "from tuilab import events")
+    path = write_scenario(site.folder, body, "from tuilab.record import events")
     deadly = f"{site.folder / 'deadly'}:{site.environment['PYTHONPATH']}"
 
     done = site.run("run", str(path), "--headless", "--quiet", env={"PYTHONPATH": deadly})
@@ -865,8 +866,8 @@ def test_what_the_sampler_started_is_not_taken_for_a_leftover(site: Site) -> Non
     slow.chmod(0o755)
     body = 'lab.arm("quick", quick)()\nuntil = time.monotonic() + 20\nwhile time.monotonic() < until and "sleep" not in " ".join(map(name, below())): time.sleep(0.01)'
     more = """
-from tuilab.processes import descendants
-from tuilab.processes import name_of as name
+from tuilab.engine.processes import descendants
+from tuilab.engine.processes import name_of as name
 def below(): return descendants(os.getppid())
 def quick(lab): pass
 """

@@ -26,7 +26,7 @@ from tests.faults.oracle import Site, carrying, check, fabricate, look, reach_st
 from tests.tui.pictures import recorded
 from tests.tui.terminals import Terminal
 from tests.tui.tmux import Tmux
-from tuilab import events
+from tuilab.record import events
 
 pytestmark = pytest.mark.faults
 
@@ -508,7 +508,7 @@ def test_killed_in_the_middle_of_a_sequence_it_leaves_a_terminal_that_works(site
     path = site.folder / "cut.py"
     path.write_text(f"""
 import os, signal, termios
-from tuilab.tui.guardian import Guardian
+from tuilab.tui.terminal.guardian import Guardian
 Guardian(1).note(True)
 modes = termios.tcgetattr(0)
 modes[3] &= ~(termios.ISIG | termios.ECHO | termios.ICANON)
@@ -739,7 +739,7 @@ raise ValueError(EVIL)
 
 def hostile_scenario(folder: Path) -> Path:
     """Write a scenario whose lesson, parameter and all that it records try to steer a terminal."""
-    path = write_scenario(folder, HOSTILE, "from tuilab import events")
+    path = write_scenario(folder, HOSTILE, "from tuilab.record import events")
     text = path.read_text()
     path.write_text(
         text.replace("A scenario for a test.", "A [red]lesson\x1b[2J [/foo].\n\n## Try next\n\x1b[2J [/foo]").replace(

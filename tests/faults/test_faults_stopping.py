@@ -23,7 +23,8 @@ from tests.faults.oracle import (
     run_started,
     supervisor_of,
 )
-from tuilab import events, processes
+from tuilab.engine import processes
+from tuilab.record import events
 
 pytestmark = pytest.mark.faults
 pytest_plugins = ["tests.fakes.no_children"]
@@ -39,7 +40,7 @@ lab.claim("one is one", True)
 lab.stage("on")
 while True: time.sleep(600)
 """
-MORE = "from tuilab.processes import descendants"
+MORE = "from tuilab.engine.processes import descendants"
 NO_PIDFD = [sys.executable, str(Path(__file__).parents[1] / "fakes" / "no_pidfd.py")]
 NOT_WAITED_FOR = "the judge: not waited for, because the run was stopped"
 
@@ -97,7 +98,7 @@ def test_what_a_dead_supervisor_left_behind_is_ended_on_a_poor_system(site: Site
     run_dir = site.detach(write_scenario(site.folder, TREE, MORE), command=[*poor, TUILAB])
     reach_stage(site, "on")
     supervisor = supervisor_of(run_dir)
-    (sampler,) = child_of(supervisor[0], "tuilab.sampler")
+    (sampler,) = child_of(supervisor[0], "tuilab.engine.sampler")
     for (pid, start), number in ((supervisor, signal.SIGSTOP), (sampler, signal.SIGKILL), (supervisor, signal.SIGKILL)):
         assert processes.send(pid, start, number)
     until(lambda: len(site.living()) == 2)
@@ -113,7 +114,7 @@ def test_a_pid_that_is_not_the_supervisor_any_more_is_not_signalled_without_pidf
     assert innocent is not None
     identity = msgspec.structs.replace(innocent, start=innocent.start - 1)
     fabricate(site, run_started(supervisor=identity), events.StateChanged(state="running"))
-    send = f"from tuilab.processes import send; print([send(pid, 1, 9) for pid in ({innocent.pid}, 0, -1, 2**40)])"
+    send = f"from tuilab.engine.processes import send; print([send(pid, 1, 9) for pid in ({innocent.pid}, 0, -1, 2**40)])"
 
     stop = site.run("stop", "last", "--now", command=[*NO_PIDFD, TUILAB])
     sent = subprocess.run([*NO_PIDFD, sys.executable, "-c", send], capture_output=True, text=True)
@@ -130,7 +131,7 @@ def test_a_supervisor_that_cannot_be_looked_at_is_not_taken_for_dead(site: Site)
     look_around = f"""
 import resource
 from pathlib import Path
-from tuilab.watch import Watch
+from tuilab.record.live_run import Watch
 watch = Watch(Path({str(run_dir)!r}))
 while watch.refresh(): pass
 resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
@@ -203,7 +204,7 @@ def test_a_storm_that_a_dead_supervisor_left_behind_is_found_and_ended(site: Sit
     run_dir = site.detach(write_scenario(site.folder, STORM))
     reach_stage(site, "on")
     supervisor = supervisor_of(run_dir)
-    (sampler,) = child_of(supervisor[0], "tuilab.sampler")
+    (sampler,) = child_of(supervisor[0], "tuilab.engine.sampler")
     for (pid, start), number in ((supervisor, signal.SIGSTOP), (sampler, signal.SIGKILL), (supervisor, signal.SIGKILL)):
         assert processes.send(pid, start, number)
 
@@ -273,13 +274,16 @@ lab.record(events.ClaimDeclared(text="a is slower", over="a", under="b", op="at_
 for number in range(20):
     lab.record(events.BlockTimed(arm="ab"[number % 2], round=number // 2, slot=0, loops=1, wall_ns=1000, cpu_ns=1000))
 """
-EVENTS = "from tuilab import events"
+EVENTS = "from tuilab.record import events"
 
 
 def reach_judge(run_dir: Path, *but: tuple[int, int]) -> tuple[int, int]:
     """Wait for a judge, but for those that were there before, and return its pid and start time."""
     supervisor, _ = supervisor_of(run_dir)
-    return until(lambda: next((found for found in child_of(supervisor, "tuilab.judge") if found not in but), None)) or (0, 0)
+    return until(lambda: next((found for found in child_of(supervisor, "tuilab.engine.judge") if found not in but), None)) or (
+        0,
+        0,
+    )
 
 
 @pytest.mark.usefixtures("hanging_judge")

@@ -37,13 +37,14 @@ from tests.faults.oracle import (
     supervisor_of,
     view,
 )
-from tuilab import events, store
+from tuilab.drawings.glyphs import Style
 from tuilab.errors import CannotRecord, ExitCode
-from tuilab.glyphs import Style
-from tuilab.journal import Corrupt, Gap, Reader, Writer
+from tuilab.judging.judge_run import judge
+from tuilab.record import events
+from tuilab.record.journal import Corrupt, Gap, Reader, Writer
+from tuilab.record.live_run import read_run
 from tuilab.reports.plain import render
-from tuilab.verdict import judge
-from tuilab.watch import read_run
+from tuilab.runs import store
 
 pytestmark = pytest.mark.faults
 
@@ -239,7 +240,7 @@ lab.record(events.ClaimDeclared(text="a is slower", over="a", under="b", op="at_
 for n in range(16): lab.record(events.BlockTimed(arm="ab"[n % 2], round=n // 2, slot=0, loops=1, wall_ns=1000 + n, cpu_ns=9))
 raise ValueError("the end")
 """
-    site.run("run", str(write_scenario(site.folder, body, "from tuilab import events")), "--headless", "--quiet")
+    site.run("run", str(write_scenario(site.folder, body, "from tuilab.record import events")), "--headless", "--quiet")
     yield latest(site)
     site.end()
 
@@ -339,7 +340,7 @@ def test_a_huge_file_in_place_of_a_stream_is_read_in_bounded_memory(recorded: Pa
 
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (600 << 20,) * 2);"
-        "from pathlib import Path; from tuilab.watch import read_run; print(read_run(Path(sys.argv[1])).state)"
+        "from pathlib import Path; from tuilab.record.live_run import read_run; print(read_run(Path(sys.argv[1])).state)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(copy)], capture_output=True, text=True, timeout=100)
 
@@ -900,7 +901,7 @@ print(EVIL)
 
 @pytest.mark.parametrize("body", EVIL_BODIES.values(), ids=EVIL_BODIES.keys())
 def test_nothing_that_a_scenario_says_steers_the_terminal(site: Site, body: str) -> None:
-    path = write_scenario(site.folder, body, f"from tuilab import events\nEVIL = {EVIL!r}\n")
+    path = write_scenario(site.folder, body, f"from tuilab.record import events\nEVIL = {EVIL!r}\n")
 
     fronts = [site.run("run", str(path), "--headless", "--plot"), site.run("attach", "--json"), site.run("attach", "--jsonl")]
     fronts += [site.run(*words) for words in (("runs",), ("verify",), ("attach", "--plot"), ("runs", "--json"), ("list",))]

@@ -20,7 +20,7 @@ from tests.conftest import TUILAB
 from tests.engine import until, write_scenario
 from tests.faults.conftest import Ssh
 from tests.faults.oracle import Site, check, latest, look, reach_stage
-from tuilab.summary import FINAL_STATES
+from tuilab.record.summary import FINAL_STATES
 
 pytestmark = pytest.mark.faults
 
@@ -163,7 +163,7 @@ EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\x85\x08\r\x7f\u202e\u2028\u2066\ufeff [/b
 
 def test_nothing_of_a_run_steers_a_real_terminal(site: Site, terminals: "list[Terminal]") -> None:
     """The same channels as in a pipe, where colours are on and a live line is drawn."""
-    more = f"from tuilab import events\nEVIL = {EVIL!r}\n"
+    more = f"from tuilab.record import events\nEVIL = {EVIL!r}\n"
     body = """
 lab.stage(EVIL)
 lab.progress(1, 2, unit=EVIL)

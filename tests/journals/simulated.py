@@ -7,7 +7,8 @@ long, `modes` moves the ratio of a whole process to 1.3 or 1.9.
 import random
 from typing import Literal
 
-from tuilab import Lab, events
+from tuilab import Lab
+from tuilab.record import events
 
 ARMS = (("slow", "", 1.6), ("fast", "", 1.0), ("fast", "same", 1.0), ("fast", "delayed", 1.05))
 

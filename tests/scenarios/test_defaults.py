@@ -6,7 +6,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tuilab import catalog
+from tuilab.catalogue import catalog
 
 pytestmark = [pytest.mark.library, pytest.mark.timeout(420)]
 NAMES = [scenario.id for scenario in catalog.load()]

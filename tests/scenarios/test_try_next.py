@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tuilab import catalog
-from tuilab.stated import Change, changes_of
+from tuilab.catalogue import catalog
+from tuilab.catalogue.stated import Change, changes_of
 
 Result = Callable[..., dict[str, Any]]
 BY_CHANCE = {"one-core"}  # on which cores an unbound process runs is the scheduler's affair

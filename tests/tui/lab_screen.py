@@ -7,11 +7,11 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from tuilab.orders import RunOrder
+from tuilab.engine.messages import RunOrder
 from tuilab.tui.app import TuilabApp
-from tuilab.tui.desk import Desk
 from tuilab.tui.screens.lab import LabPage
-from tuilab.tui.settings import Settings
+from tuilab.tui.state.session import Desk
+from tuilab.tui.state.settings import Settings
 
 FAST = '''"""A fast sum.
 

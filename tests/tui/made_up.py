@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from tuilab import events, processes
-from tuilab.journal import Writer
+from tuilab.engine import processes
+from tuilab.record import events
+from tuilab.record.journal import Writer
 
 HOSTILE = "[/b][red]x[/]\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\ud800 $(reboot) [@click=app.leave]y[/]"
 

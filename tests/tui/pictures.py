@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 
 from tests.record_journals import JOURNALS
 from tuilab.tui.app import TuilabApp
-from tuilab.tui.desk import Desk
-from tuilab.tui.frames import Frames
 from tuilab.tui.screens.run import RunPage
-from tuilab.tui.settings import Settings
+from tuilab.tui.state.session import Desk
+from tuilab.tui.state.settings import Settings
+from tuilab.tui.terminal.frames import Frames
 
 GOLDENS = Path(__file__).parent / "goldens"
 COLOURS = {"truecolour": ColorSystem.TRUECOLOR, "256": ColorSystem.EIGHT_BIT, "16": ColorSystem.STANDARD, "none": None}

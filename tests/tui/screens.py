@@ -9,8 +9,8 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from tuilab.tui.app import TuilabApp
-from tuilab.tui.desk import Desk
-from tuilab.tui.settings import Settings
+from tuilab.tui.state.session import Desk
+from tuilab.tui.state.settings import Settings
 
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]")
 _PATIENT = ("question", "live")  # workers that wait for the user, or for as long as a screen is open

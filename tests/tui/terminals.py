@@ -21,7 +21,7 @@ from pathlib import Path
 import pyte
 
 from tests.conftest import TUILAB
-from tuilab.tui.guardian import RESTORE
+from tuilab.tui.terminal.guardian import RESTORE
 
 PATIENCE_S = 30.0
 _QUESTION = b"\x1b[5n"

@@ -10,11 +10,11 @@ import pytest
 from tests.tui.made_up import HOSTILE
 from tests.tui.screens import UNSAFE, opened, press, settle, text
 from tests.tui.screens import shown as shown_by
-from tuilab import box
-from tuilab.box import Fact
-from tuilab.probes import apart
+from tuilab.doctor import facts
+from tuilab.doctor.facts import Fact
+from tuilab.probes import gpu_process
 from tuilab.tui.screens.box import BoxPage
-from tuilab.tui.widgets.gauges import Gauges, Moment
+from tuilab.tui.widgets.box.gauges import Gauges, Moment
 
 if TYPE_CHECKING:
     from tests.fakes.nvml import FakeNvml
@@ -32,7 +32,7 @@ async def test_the_machine_is_described(root: Path) -> None:
 
 async def test_without_a_driver_it_says_why_there_are_no_gpus(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
-    if not isinstance(apart.ask(), str) and "refusal" not in (apart.ask() or {}):
+    if not isinstance(gpu_process.ask(), str) and "refusal" not in (gpu_process.ask() or {}):
         pytest.skip("this box has GPUs")
     async with opened(root, "b", size=(140, 60)) as pilot:
         shown = await shown_by(pilot, "NVIDIA driver")
@@ -60,7 +60,7 @@ def test_a_driver_that_breaks_costs_nothing_but_its_answers(
     nvml.set("gpus=1", f"mode={mode}")
     for name, value in nvml.environment.items():
         monkeypatch.setenv(name, value)
-    asked = apart.Apart()
+    asked = gpu_process.Apart()
     while not isinstance(said := asked.next(1.5), str):
         pass
     asked.close()
@@ -145,7 +145,7 @@ def test_facts_of_a_made_up_machine(tmp_path: Path) -> None:
     for name, text_ in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text_)
-    found = {(fact.section, fact.name): fact for fact in box.facts(tmp_path)}
+    found = {(fact.section, fact.name): fact for fact in facts.facts(tmp_path)}
 
     assert found["Machine", "system"].value == "Made Up Linux"
     assert found["Processor", "vector units"].value == "avx2, amx_tile"
@@ -160,14 +160,14 @@ def test_facts_of_a_made_up_machine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("numbers", "words"), [([], ""), ([3], "3"), ([0, 1, 2, 5, 7, 8], "0-2,5,7-8")])
 def test_numbers_are_spelled_as_the_kernel_does(numbers: list[int], words: str) -> None:
-    assert box.spans(numbers) == words
+    assert facts.spans(numbers) == words
 
 
 def test_what_the_gpus_say_becomes_facts() -> None:
     said = {"facts": {"driver": "580.1", "missing": {"nvml": "why"}}, "gpus": [{"uuid": "u", "index": 3, "name": "H200",
             "bytes_total": 150e9}], "unusable": {"4": "reset required"}}  # fmt: skip
 
-    assert box.gpu_facts(json.loads(json.dumps(said))) == [
+    assert facts.gpu_facts(json.loads(json.dumps(said))) == [
         Fact("GPUs", "driver", "580.1"),
         Fact("GPUs", "NVML", "", "why"),
         Fact("GPUs", "newest CUDA", "", "not asked"),

@@ -15,8 +15,8 @@ from tests.drawing_aids import SECOND, series
 from tuilab.drawings.linechart import Guide
 from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import ALL, BRAILLE, Symbols
-from tuilab.tui import themes
-from tuilab.tui.frames import Frames
+from tuilab.tui.looks import themes
+from tuilab.tui.terminal.frames import Frames
 from tuilab.tui.widgets.chart import Chart, View
 from tuilab.tui.widgets.drawing import Drawing
 

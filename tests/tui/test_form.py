@@ -7,14 +7,15 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.tui.lab_screen import FAST, NotingApp, drive, settle, write
-from tuilab import catalog, launch, source
-from tuilab.scenario import Scenario
-from tuilab.tui import commands, presets
-from tuilab.tui.desk import Desk
-from tuilab.tui.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
-from tuilab.tui.settings import Settings
-from tuilab.tui.widgets.field import Field
-from tuilab.tui.widgets.form import Form
+from tuilab.catalogue import catalog, source
+from tuilab.catalogue.scenario import Scenario
+from tuilab.engine import launch
+from tuilab.tui.state import command_line, presets
+from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
+from tuilab.tui.state.session import Desk
+from tuilab.tui.state.settings import Settings
+from tuilab.tui.widgets.lab.field import Field
+from tuilab.tui.widgets.lab.form import Form
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def field(app: NotingApp, key: str) -> Field:
 
 
 def words(draft: Draft, root: Path) -> list[str]:
-    return commands.run_words(draft, root)
+    return command_line.run_words(draft, root)
 
 
 # ---- what a draft means
@@ -66,7 +67,7 @@ def test_the_command_line_names_what_differs_and_nothing_else(fast: Scenario, ro
 def test_a_value_that_looks_like_an_option_or_has_spaces_is_spelt_safely(fast: Scenario, root: Path) -> None:
     draft = Draft(fast, typed={"scale": "-2", "word": "a b'; rm"})
 
-    assert commands.line(words(draft, root)) == """tuilab run fast --scale=-2 --word 'a b'"'"'; rm'"""
+    assert command_line.line(words(draft, root)) == """tuilab run fast --scale=-2 --word 'a b'"'"'; rm'"""
 
 
 def test_quick_changes_what_untouched_fields_say(fast: Scenario, root: Path) -> None:

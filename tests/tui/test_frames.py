@@ -10,7 +10,7 @@ from rich.color import ColorSystem
 from rich.segment import Segment
 from rich.style import Style
 
-from tuilab.tui.frames import Frames
+from tuilab.tui.terminal.frames import Frames
 
 STYLES = [None, *map(Style.parse, ("red", "bold #123456 on #654321", "reverse", "on blue", "default on default", "underline"))]
 TEXTS = st.text(alphabet="ab ─█⣿漢字é", min_size=0, max_size=12)

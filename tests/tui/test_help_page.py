@@ -10,7 +10,7 @@ from tests.seldom import seldom
 from tests.tui.made_up import HOSTILE, finished
 from tests.tui.screens import UNSAFE, opened, press, settle, text
 from tests.tui.screens import shown as shown_by
-from tuilab.scenario import Scenario
+from tuilab.catalogue.scenario import Scenario
 from tuilab.tui.app import TuilabApp
 from tuilab.tui.keys import KEYS, shown
 from tuilab.tui.palette import Commands

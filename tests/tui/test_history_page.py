@@ -13,12 +13,14 @@ import pytest
 from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, opened, press, said, text
-from tuilab import events, ledger, notes, processes
+from tuilab.engine import processes
+from tuilab.record import events
+from tuilab.runs import ledger, notes
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
+from tuilab.tui.widgets.history.runlist import RunList
 from tuilab.tui.widgets.question import Question
-from tuilab.tui.widgets.runlist import RunList
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 HOUR = 3600.0

@@ -11,18 +11,18 @@ from textual.pilot import Pilot
 from tests.seldom import seldom
 from tests.tui.lab_screen import FAST, PLAIN, NotingApp, drive, settle, write
 from tests.tui.made_up import make_run, started
-from tuilab import events
-from tuilab.journal import Writer
-from tuilab.source import read as read_scenario
-from tuilab.stated import Stated, match
-from tuilab.tui.box_line import box_line
-from tuilab.tui.going_on import GoingOn
-from tuilab.tui.highlight import highlight
-from tuilab.tui.past import look
-from tuilab.tui.reading import lay_out
-from tuilab.tui.settings import Settings
-from tuilab.tui.themes import NAMES
-from tuilab.tui.widgets.source import Source
+from tuilab.catalogue.source import read as read_scenario
+from tuilab.catalogue.stated import Stated, match
+from tuilab.record import events
+from tuilab.record.journal import Writer
+from tuilab.runs.past_runs import look
+from tuilab.runs.running import GoingOn
+from tuilab.tui.looks.highlight import highlight
+from tuilab.tui.looks.reading import lay_out
+from tuilab.tui.looks.themes import NAMES
+from tuilab.tui.state.box_line import box_line
+from tuilab.tui.state.settings import Settings
+from tuilab.tui.widgets.lab.source import Source
 
 HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x9b31m[/foo][bold]\u202egnirts\u2028\ud800".encode("utf-8", "replace").decode()
 DANGEROUS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")

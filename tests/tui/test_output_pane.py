@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.pilot import Pilot
 
 from tests.engine import T
-from tuilab.tui.widgets.output import OutputPane
+from tuilab.tui.widgets.run.output import OutputPane
 
 
 class Shown(App[None]):

@@ -10,8 +10,9 @@ from tests.tui.lab_screen import FAST, PLAIN, write
 from tests.tui.made_up import HOSTILE, make_run, started
 from tests.tui.pictures import compare, picture, recorded, text_of
 from tests.tui.screens import UNSAFE, opened, press
-from tuilab import catalog, events
+from tuilab.catalogue import catalog
 from tuilab.cli import VERBS
+from tuilab.record import events
 from tuilab.tui.screens.page import Page
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]

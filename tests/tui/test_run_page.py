@@ -9,14 +9,15 @@ import pytest
 
 from tests.tui.made_up import finished, make_run, started
 from tests.tui.pictures import COLOURS, compare, opened, picture, recorded, screens, text_of
-from tuilab import processes, store
-from tuilab.events import RunStarted, StateChanged
-from tuilab.journal import Writer
+from tuilab.engine import processes
+from tuilab.record.events import RunStarted, StateChanged
+from tuilab.record.journal import Writer
+from tuilab.runs import store
 from tuilab.tui.app import TuilabApp
-from tuilab.tui.desk import Desk
 from tuilab.tui.screens.lab import LabPage
-from tuilab.tui.widgets.output import OutputPane
-from tuilab.tui.widgets.series import ChartPane
+from tuilab.tui.state.session import Desk
+from tuilab.tui.widgets.run.output import OutputPane
+from tuilab.tui.widgets.run.series import ChartPane
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
 

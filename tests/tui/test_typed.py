@@ -6,7 +6,7 @@ import pytest
 from textual.events import Key, Paste
 from textual.message import Message
 
-from tuilab.tui.typed import Typed
+from tuilab.tui.terminal.keyboard import Typed
 
 
 def keys_of(*parts: str, silence_s: float = 0.0) -> list[str]:

@@ -1,4 +1,7 @@
-"""The command line: one file per verb, loaded when it is asked for, and the one place where errors are caught."""
+"""The command line: one file per verb, loaded when it is asked for, and the one place where errors are caught.
+
+It is the last room and may import all others, late: `tuilab --help` loads next to nothing.
+"""
 
 import contextlib
 import os
@@ -47,7 +50,7 @@ class _Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         module = {"import": "import_"}.get(cmd_name, cmd_name)  # a word that no module may be called
-        command: click.Command = import_module(f"tuilab.cli.{module}").command
+        command: click.Command = import_module(f"tuilab.cli.verbs.{module}").command
         options.take_no_empty_words(command)
         return command
 

@@ -9,17 +9,20 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuilab import calibration, headless, launch, store
+from tuilab.cli import headless
+from tuilab.drawings.glyphs import Style, style_of
+from tuilab.engine import launch
+from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
-from tuilab.glyphs import Style, style_of
 from tuilab.interrupts import OneByOne
-from tuilab.journal import Portion
-from tuilab.orders import RunOrder
+from tuilab.judging import calibration
+from tuilab.record.journal import Portion
+from tuilab.record.live_run import Watch
+from tuilab.record.summary import RunSummary
 from tuilab.reports.document import document
 from tuilab.reports.plain import render
-from tuilab.summary import RunSummary
+from tuilab.runs import store
 from tuilab.text import plural, show
-from tuilab.watch import Watch
 
 
 @dataclass

@@ -82,7 +82,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from tuilab.params import parse_duration  # `tuilab list` needs these options, but no parameters
+        from tuilab.catalogue.params import parse_duration  # `tuilab list` needs these options, but no parameters
 
         try:
             return parse_duration(str(value))
@@ -134,7 +134,7 @@ def complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: st
     """Offer topics and scenarios to the shell."""
     from click.shell_completion import CompletionItem
 
-    from tuilab import catalog
+    from tuilab.catalogue import catalog
 
     listed = catalog.load([])
     names = {"all": "every scenario", **{s.topic: "a topic" for s in listed}, **{s.id: s.title for s in listed}}
@@ -145,7 +145,7 @@ def complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     """Offer the newest runs to the shell."""
     from click.shell_completion import CompletionItem
 
-    from tuilab import store
+    from tuilab.runs import store
 
     given = ctx.params.get("roots") or [one for one in [ctx.params.get("root")] if one]
     runs = store.newest(roots(given))[:50]

@@ -1,1 +1,4 @@
-"""Charts and pictures for the screen, drawn by pure functions: data in, rows of characters with the names of styles out."""
+"""Charts and pictures for the screen, drawn by pure functions: data in, rows of characters with the names of styles out.
+
+Imports the ground and `record` alone, and no library of screens.
+"""

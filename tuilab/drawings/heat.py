@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tuilab.drawings.picture import TONES, Canvas, Picture, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
-from tuilab.events import ImageShown
+from tuilab.record.events import ImageShown
 from tuilab.text import show
 from tuilab.words import number
 

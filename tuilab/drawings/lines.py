@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuilab.series import Series
+from tuilab.record.series import Series
 from tuilab.text import show
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tuilab.drawings.symbols import BRAILLE, Symbols
-from tuilab.series import Series
+from tuilab.record.series import Series
 
 
 def sparkline_of(series: Series, width: int, symbols: Symbols = BRAILLE) -> str:

@@ -9,7 +9,7 @@ from tuilab.drawings.bars import put_names
 from tuilab.drawings.legend import letter
 from tuilab.drawings.picture import ARMS, Canvas, Picture
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
-from tuilab.series import wants_log
+from tuilab.record.series import wants_log
 from tuilab.words import number
 
 _FROM_ZERO = 0.7  # values that differ by more than this share one axis from 0, so that lengths compare

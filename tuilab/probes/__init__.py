@@ -1,4 +1,7 @@
-"""What this box is, one file per part of it. A fact that cannot be learnt is left out, and `missing` says why."""
+"""What this box is, one file per part of it. A fact that cannot be learnt is left out, and `missing` says why.
+
+Imports the ground and `record`.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any

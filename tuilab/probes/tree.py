@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tuilab import processes
+from tuilab.engine import processes
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

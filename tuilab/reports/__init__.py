@@ -1,1 +1,4 @@
-"""The formats that a run's summary is rendered in, one file each."""
+"""What reports say about runs: their pages, charts and advice; the formats stand in `formats`, one file each.
+
+Imports the ground and the rooms before it, but neither `lab` nor `engine`.
+"""

@@ -4,13 +4,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuilab.advice import Advised, advise, env_file, host_of
-from tuilab.commands import changes
-from tuilab.params import spell
+from tuilab.catalogue.params import spell
+from tuilab.catalogue.scenario import Scenario
+from tuilab.reports.advice import Advised, advise, env_file, host_of
 from tuilab.reports.geometry import Interval
 from tuilab.reports.pages import ClaimRow, claim_row
 from tuilab.reports.subject import Subject
-from tuilab.scenario import Scenario
+from tuilab.runs.command_line import changes
 from tuilab.text import plural, show
 from tuilab.words import evidence
 

@@ -3,14 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuilab import comparison
-from tuilab.comparison import ClaimPair, Comparison, Difference, Side, key_words, verdict_words
 from tuilab.drawings.lines import lines_of
-from tuilab.reports.geometry import Chart, draw
-from tuilab.reports.pages import Room, look_of, when_of
-from tuilab.reports.panels import panel_of
-from tuilab.reports.subject import Subject
-from tuilab.sidebyside import (
+from tuilab.reports.compare_text import (
     differing,
     in_order,
     measured_cells,
@@ -20,6 +14,12 @@ from tuilab.sidebyside import (
     side_found,
     source_changes,
 )
+from tuilab.reports.geometry import Chart, draw
+from tuilab.reports.pages import Room, look_of, when_of
+from tuilab.reports.panels import panel_of
+from tuilab.reports.subject import Subject
+from tuilab.runs import comparison
+from tuilab.runs.comparison import ClaimPair, Comparison, Difference, Side, key_words, verdict_words
 from tuilab.text import show
 from tuilab.words import seconds, spell_of
 

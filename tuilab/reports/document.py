@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from tuilab.blocks import counted
-from tuilab.encoding import spell_out
-from tuilab.events import ClaimMeasured
-from tuilab.series import Series
-from tuilab.summary import Claim, RunSummary
+from tuilab.record.blocks import counted
+from tuilab.record.encoding import spell_out
+from tuilab.record.events import ClaimMeasured
+from tuilab.record.series import Series
+from tuilab.record.summary import Claim, RunSummary
 
 SCHEMA = "tuilab.result/1"
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import CannotRecord, TuilabError, UsageError
 from tuilab.reports.subject import Subject, read_subject
-from tuilab.scenario import Scenario
 from tuilab.text import show
 
 # How a file's name ends -> the format; the longest ending that fits is taken.
@@ -40,7 +40,7 @@ def write(
     """Write the report on some runs to a file, or to stdout for `-`."""
     subjects = read_subjects(runs)
     if kind == "tensorboard":
-        from tuilab.reports.tensorboard import export
+        from tuilab.reports.formats.tensorboard import export
 
         export(subjects, target)
         return
@@ -51,11 +51,11 @@ def write_compared(groups: Sequence[Sequence[Subject]], target: str, kind: str) 
     """Write a report on runs side by side, a page or Markdown, with each of the runs below."""
     subjects = list({id(one): one for group in groups for one in group}.values())
     if kind == "md":
-        from tuilab.reports import markdown
+        from tuilab.reports.formats import markdown
 
         _put(target, [markdown.render(subjects, groups=groups)])
     else:
-        from tuilab.reports import html
+        from tuilab.reports.formats import html
 
         _put(target, [html.render(subjects, groups=groups)])
 
@@ -106,19 +106,19 @@ def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> No
 def _pieces(kind: str, subjects: list[Subject], known: Sequence[Scenario], limit: int) -> Iterable[str]:
     """Return the report in pieces; a format is loaded when it is wanted."""
     if kind == "html":
-        from tuilab.reports import html
+        from tuilab.reports.formats import html
 
         return [html.render(subjects, known)]
     if kind == "md":
-        from tuilab.reports import markdown
+        from tuilab.reports.formats import markdown
 
         return [markdown.render(subjects, known, limit)]
     if kind == "csv":
-        from tuilab.reports import csv
+        from tuilab.reports.formats import csv
 
         return csv.render(subjects)
     if kind == "junit":
-        from tuilab.reports import junit
+        from tuilab.reports.formats import junit
 
         return [junit.render(subjects)]
     return [json.dumps(_plain_data(kind)(subjects), indent=1, allow_nan=False), "\n"]
@@ -126,14 +126,14 @@ def _pieces(kind: str, subjects: list[Subject], known: Sequence[Scenario], limit
 
 def _plain_data(kind: str) -> Callable[[Sequence[Subject]], object]:
     if kind == "trace":
-        from tuilab.reports.trace import trace
+        from tuilab.reports.formats.trace import trace
 
         return trace
     if kind == "pyperf":
-        from tuilab.reports.pyperf import pyperf
+        from tuilab.reports.formats.pyperf import pyperf
 
         return pyperf
-    from tuilab.reports.full import full
+    from tuilab.reports.formats.full import full
 
     return full
 

@@ -1,7 +1,7 @@
 """What a report cannot show: what went wrong, what was lost, what was not measured. Nobody should have to guess."""
 
+from tuilab.record.summary import RunSummary
 from tuilab.reports.subject import Subject
-from tuilab.summary import RunSummary
 from tuilab.text import plural, show
 
 

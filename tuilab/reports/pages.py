@@ -4,20 +4,20 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from tuilab import commands
-from tuilab.blocks import noise_floor
-from tuilab.events import ImageShown
-from tuilab.glyphs import Style
-from tuilab.lesson import Block, blocks
-from tuilab.notes import day
-from tuilab.params import spell
+from tuilab.catalogue.lesson import Block, blocks
+from tuilab.catalogue.params import spell
+from tuilab.drawings.glyphs import Style
+from tuilab.record.blocks import noise_floor
+from tuilab.record.events import ImageShown
+from tuilab.record.summary import Claim
 from tuilab.reports import plain
 from tuilab.reports.gaps import gaps
 from tuilab.reports.geometry import Chart, Interval, Timings, draw, draw_interval, draw_spreads
 from tuilab.reports.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads
 from tuilab.reports.png import data_address
 from tuilab.reports.subject import Subject
-from tuilab.summary import Claim
+from tuilab.runs import command_line
+from tuilab.runs.notes import day
 from tuilab.text import brief, percent, plural, show
 from tuilab.words import evidence, frames
 
@@ -126,7 +126,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         when=when_of(subject),
         elapsed=f"{summary.elapsed_s:.1f} s",
         repeats=_repeats(subject),
-        command=commands.line(commands.rerun_words(run)) if run else "",
+        command=command_line.line(command_line.rerun_words(run)) if run else "",
         counts=_counts(rows),
         claims=rows[: room.claims],
         charts=tuple(draw(panel, share) for panel in panels),

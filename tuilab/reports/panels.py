@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
-from tuilab.blocks import times_of
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
-from tuilab.series import Series, ends_of, wants_log
-from tuilab.summary import RunSummary
+from tuilab.record.blocks import times_of
+from tuilab.record.series import Series, ends_of, wants_log
+from tuilab.record.summary import RunSummary
 from tuilab.text import show
 from tuilab.words import unit_of
 

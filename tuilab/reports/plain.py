@@ -4,14 +4,14 @@ import textwrap
 from pathlib import Path
 from statistics import median
 
-from tuilab import store
-from tuilab.blocks import times_of
-from tuilab.charts import line_chart
-from tuilab.glyphs import Style
-from tuilab.pictures import shade
-from tuilab.series import Series
-from tuilab.stated import OLD_FORM, new_form
-from tuilab.summary import Claim, RunSummary
+from tuilab.catalogue.stated import OLD_FORM, new_form
+from tuilab.drawings.glyphs import Style
+from tuilab.drawings.shade import shade
+from tuilab.drawings.text_chart import line_chart
+from tuilab.record.blocks import times_of
+from tuilab.record.series import Series
+from tuilab.record.summary import Claim, RunSummary
+from tuilab.runs import store
 from tuilab.text import plural, show, show_lines
 from tuilab.words import evidence, frames, seconds, size, spell_of
 

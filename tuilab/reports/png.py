@@ -5,7 +5,7 @@ import binascii
 import struct
 import zlib
 
-from tuilab.events import ImageShown
+from tuilab.record.events import ImageShown
 
 _ANCHORS = ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37))  # dark to light, for every kind of eye
 _NOT_FINITE = (230, 40, 60)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tuilab import events
-from tuilab.journal import Item
-from tuilab.watch import Watch
+from tuilab.record import events
+from tuilab.record.journal import Item
+from tuilab.record.live_run import Watch
 
 
 class Sample(NamedTuple):

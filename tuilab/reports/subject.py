@@ -4,13 +4,13 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuilab import notes, store
-from tuilab.notes import Notes
-from tuilab.scenario import Scenario
-from tuilab.source import read_recorded
-from tuilab.summary import RunSummary
+from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.source import read_recorded
+from tuilab.record.live_run import Watch
+from tuilab.record.summary import RunSummary
+from tuilab.runs import notes, store
+from tuilab.runs.notes import Notes
 from tuilab.text import plural, show
-from tuilab.watch import Watch
 
 
 @dataclass(frozen=True, eq=False)

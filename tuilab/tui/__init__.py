@@ -1,4 +1,7 @@
-"""The screens: `start` opens them in this terminal and returns when the user leaves."""
+"""The screens: `start` opens them in this terminal and returns when the user leaves.
+
+The only room that imports textual; it may import all before it but `lab`.
+"""
 
 import os
 import signal
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING
 from tuilab.errors import ExitCode, ScenarioError
 
 if TYPE_CHECKING:
-    from tuilab.orders import RunOrder
+    from tuilab.engine.messages import RunOrder
 
 
 def why_not() -> str:
@@ -36,12 +39,12 @@ def start(
     The guardian is forked before anything else, while this process is small and has one thread.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the screens can leave in order
-    from tuilab.tui.guardian import Guardian
+    from tuilab.tui.terminal.guardian import Guardian
 
     guardian = Guardian(sys.stdout.fileno())
-    from tuilab.tui import settings
     from tuilab.tui.app import TuilabApp
-    from tuilab.tui.desk import Desk
+    from tuilab.tui.state import settings
+    from tuilab.tui.state.session import Desk
 
     desk = Desk(root, folders, settings.load(), fps)
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
@@ -53,7 +56,7 @@ def start(
     if app.return_code and code is None:
         raise ScenarioError("the screens failed (above); that is a mistake of tuilab. Runs go on: tuilab runs")
     if app.is_terminal_given_back and desk.started:
-        from tuilab.tui.farewell import say_goodbye
+        from tuilab.tui.goodbye import say_goodbye
 
         say_goodbye(desk)
     return ExitCode.DONE if code is None else code

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from tuilab.errors import TuilabError
 from tuilab.text import show
-from tuilab.tui import clipboard, settings, themes
-from tuilab.tui.desk import Desk
 from tuilab.tui.keys import bindings
-from tuilab.tui.paced import PacedApp
+from tuilab.tui.looks import themes
 from tuilab.tui.palette import Commands
 from tuilab.tui.screens.lab import LabPage
+from tuilab.tui.state import settings
+from tuilab.tui.state.session import Desk
+from tuilab.tui.terminal import clipboard
+from tuilab.tui.terminal.frame_app import PacedApp
 
 if TYPE_CHECKING:
+    from tuilab.catalogue.scenario import Value
     from tuilab.drawings.symbols import Symbols
-    from tuilab.orders import RunOrder
-    from tuilab.scenario import Value
+    from tuilab.engine.messages import RunOrder
 
 
 class TuilabApp(PacedApp[int]):

@@ -8,8 +8,8 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.types import IgnoreReturnCallbackType
 
+from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
-from tuilab.scenario import Scenario
 from tuilab.text import show
 from tuilab.tui.keys import KEYS, Key, shown
 
@@ -66,7 +66,7 @@ class Commands(Provider):
         return cast("TuilabApp", self.app)
 
     def _run(self, scenario: Scenario) -> None:
-        from tuilab import launch  # what only runs need
+        from tuilab.engine import launch  # what only runs need
 
         try:
             order = launch.order(scenario, {}, root=self._lab.desk.root)

@@ -13,13 +13,13 @@ from textual.content import Content
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from tuilab import box
-from tuilab.box import Fact
-from tuilab.probes.apart import Apart
+from tuilab.doctor import facts as box
+from tuilab.doctor.facts import Fact
+from tuilab.probes.gpu_process import Apart
 from tuilab.tui.keys import bindings
-from tuilab.tui.marks import plain
+from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
-from tuilab.tui.widgets.gauges import Gauges, GpuGauge, Moment, gauges_of
+from tuilab.tui.widgets.box.gauges import Gauges, GpuGauge, Moment, gauges_of
 from tuilab.tui.widgets.sheet import Section, Sheet
 
 _PERIOD_S = 1.0

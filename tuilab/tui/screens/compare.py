@@ -11,20 +11,20 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 
-from tuilab import comparison, ledger, store
-from tuilab.comparison import Comparison
 from tuilab.errors import TuilabError
 from tuilab.files import read_regular
-from tuilab.ledger import Entry
-from tuilab.series import Series
-from tuilab.tui.commands import root_option
+from tuilab.record.live_run import Watch
+from tuilab.record.series import Series
+from tuilab.runs import comparison, ledger, store
+from tuilab.runs.comparison import Comparison
+from tuilab.runs.ledger import Entry
 from tuilab.tui.keys import bindings
-from tuilab.tui.marks import plain
+from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
-from tuilab.tui.widgets import compared
+from tuilab.tui.state.command_line import root_option
 from tuilab.tui.widgets.chart import Chart
+from tuilab.tui.widgets.compare import compared
 from tuilab.tui.widgets.sheetpane import SheetPane
-from tuilab.watch import Watch
 
 _POLL_S = 1.5  # while one of the runs goes on
 _SOURCE_LIMIT = 1024 * 1024

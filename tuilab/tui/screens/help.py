@@ -7,7 +7,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 
 from tuilab.tui.keys import KEYS, Key, bindings, shown
-from tuilab.tui.marks import mark, plain, state_words, verdict_words
+from tuilab.tui.looks.marks import mark, plain, state_words, verdict_words
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets.sheet import Section, Sheet
 

@@ -11,21 +11,22 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from tuilab import deleting, launch, ledger, notes, store
+from tuilab.engine import launch
 from tuilab.errors import TuilabError
-from tuilab.ledger import Entry
-from tuilab.notes import Notes
+from tuilab.runs import deleting, ledger, notes, store
+from tuilab.runs.ledger import Entry
+from tuilab.runs.notes import Notes
 from tuilab.text import plural
-from tuilab.tui.commands import root_option
 from tuilab.tui.keys import bindings
-from tuilab.tui.known_runs import KnownRuns
-from tuilab.tui.marks import plain
-from tuilab.tui.moments import exactly
+from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.moments import exactly
 from tuilab.tui.screens.page import Page
+from tuilab.tui.state.command_line import root_option
+from tuilab.tui.state.run_index import KnownRuns
 from tuilab.tui.widgets.filterline import FilterLine
+from tuilab.tui.widgets.history.rundetails import details
+from tuilab.tui.widgets.history.runlist import RunList
 from tuilab.tui.widgets.question import Question
-from tuilab.tui.widgets.rundetails import details
-from tuilab.tui.widgets.runlist import RunList
 from tuilab.words import size
 
 _POLL_S = 1.5  # while a run goes on

@@ -11,24 +11,24 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from tuilab.catalogue.scenario import Scenario, Value
 from tuilab.errors import TuilabError
-from tuilab.scenario import Scenario, Value
+from tuilab.runs.past_runs import PastRun
 from tuilab.text import plural, show
-from tuilab.tui import commands
-from tuilab.tui.draft import GUESS, Draft, spelt
 from tuilab.tui.keys import bindings
-from tuilab.tui.lookout import Lookout
-from tuilab.tui.marks import plain
-from tuilab.tui.past import PastRun
+from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
-from tuilab.tui.widgets.catalogue import Catalogue
-from tuilab.tui.widgets.catalogue_pane import CataloguePane
-from tuilab.tui.widgets.going_line import GoingLine
+from tuilab.tui.state import command_line
+from tuilab.tui.state.background_reader import Lookout
+from tuilab.tui.state.draft import GUESS, Draft, spelt
+from tuilab.tui.widgets.lab.catalogue import Catalogue
+from tuilab.tui.widgets.lab.catalogue_pane import CataloguePane
+from tuilab.tui.widgets.lab.running_line import GoingLine
+from tuilab.tui.widgets.lab.workbench import Workbench
 from tuilab.tui.widgets.lines import PickList
-from tuilab.tui.widgets.workbench import Workbench
 
 if TYPE_CHECKING:
-    from tuilab.orders import RunOrder
+    from tuilab.engine.messages import RunOrder
 
 _LOOK_AGAIN_S = 2.0
 _READING_S = 0.5  # a user who stays longer is reading
@@ -134,7 +134,7 @@ class LabPage(Page):
         if row is None:
             return "tuilab list"
         first = self._catalogue.of_topic(row.topic)[0]
-        return commands.chosen_line(self.draft, first, self.desk.root, self.desk.folders)
+        return command_line.chosen_line(self.draft, first, self.desk.root, self.desk.folders)
 
     def places(self) -> list[str]:
         found = super().places()
@@ -146,7 +146,7 @@ class LabPage(Page):
 
     def action_run(self) -> None:
         """Run what is chosen; among past runs, open one."""
-        from tuilab.tui.widgets.past_runs import PastRuns
+        from tuilab.tui.widgets.lab.past_runs import PastRuns
 
         row = self._catalogue.row
         if isinstance(self.focused, PastRuns):
@@ -170,7 +170,7 @@ class LabPage(Page):
         return not draft.text(GUESS).strip() and self._lookout.past(draft.scenario) == []
 
     def _ask(self, draft: Draft) -> None:
-        from tuilab.tui.widgets.prediction import Prediction
+        from tuilab.tui.widgets.lab.prediction import Prediction
 
         def heed(wants_to_run: bool | None) -> None:
             if wants_to_run:
@@ -191,7 +191,7 @@ class LabPage(Page):
 
     def action_compare(self) -> None:
         """Compare the newest run of the scenario, or the chosen one, with the one before it."""
-        from tuilab.tui.widgets.past_runs import PastRuns
+        from tuilab.tui.widgets.lab.past_runs import PastRuns
 
         runs = [run.run_dir for run in self._past]
         chosen = self.focused.run_dir if isinstance(self.focused, PastRuns) else None
@@ -205,7 +205,7 @@ class LabPage(Page):
         """Return what is to be run; none while the form holds something that cannot be used."""
         draft, row = self.draft, self._catalogue.row
         if draft is None:
-            from tuilab import launch
+            from tuilab.engine import launch
 
             usable = [s for s in self._catalogue.of_topic(row.topic) if not s.error] if row else []
             argv = shlex.split(self.command())[1:]
@@ -213,7 +213,7 @@ class LabPage(Page):
         if problems := draft.problems:
             self.action_show_part("form", next(iter(problems)))
             return []
-        words = commands.run_words(draft, self.desk.root, self.desk.folders)
+        words = command_line.run_words(draft, self.desk.root, self.desk.folders)
         self.desk.guesses[draft.scenario.id] = draft.text(GUESS).strip() if GUESS in draft.fields else ""
         return [draft.order(self.desk.root, words[1:])]
 
@@ -243,7 +243,7 @@ class LabPage(Page):
 
     def action_next_claim(self) -> None:
         """Show the code, and in it the next claim."""
-        from tuilab.tui.widgets.source import Source
+        from tuilab.tui.widgets.lab.source import Source
 
         if isinstance(self.focused, Source):
             self.focused.go_to_next_claim()

@@ -18,7 +18,7 @@ from tuilab.tui.widgets.keybar import KeyBar
 
 if TYPE_CHECKING:
     from tuilab.tui.app import TuilabApp
-    from tuilab.tui.desk import Desk
+    from tuilab.tui.state.session import Desk
 
 
 class Page(Screen[None]):
@@ -93,7 +93,7 @@ class Page(Screen[None]):
     @work(thread=True, group="export")
     def export(self, run_dirs: Sequence[Path]) -> None:
         """Write a page about runs, beside the main path, and say where it is."""
-        from tuilab.tui.export import export
+        from tuilab.tui.state.export import export
 
         try:
             said, is_problem = export(run_dirs, self.desk.scenarios), False

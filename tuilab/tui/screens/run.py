@@ -11,25 +11,26 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import Resize
 
-from tuilab import launch, store
+from tuilab.catalogue.params import parse
+from tuilab.catalogue.scenario import Scenario
+from tuilab.engine import launch
 from tuilab.errors import TuilabError
-from tuilab.params import parse
-from tuilab.scenario import Scenario
+from tuilab.runs import store
 from tuilab.text import show
-from tuilab.tui import presets
-from tuilab.tui.commands import root_option
-from tuilab.tui.cost import Cost
-from tuilab.tui.following import Following
 from tuilab.tui.keys import Key, bindings
-from tuilab.tui.marks import plain, state_words
-from tuilab.tui.playback import Playback
-from tuilab.tui.presets import Preset
+from tuilab.tui.looks.marks import plain, state_words
 from tuilab.tui.screens.page import Page
+from tuilab.tui.state import presets
+from tuilab.tui.state.command_line import root_option
+from tuilab.tui.state.cost import Cost
+from tuilab.tui.state.following import Following
+from tuilab.tui.state.playback import Playback
+from tuilab.tui.state.presets import Preset
 from tuilab.tui.widgets.chart import Chart
-from tuilab.tui.widgets.notes import TryNext
 from tuilab.tui.widgets.pane import Pane, View
-from tuilab.tui.widgets.panes import Panes
-from tuilab.tui.widgets.series import ChartPane
+from tuilab.tui.widgets.run.notes import TryNext
+from tuilab.tui.widgets.run.panes import Panes
+from tuilab.tui.widgets.run.series import ChartPane
 from tuilab.words import clock, progress_words
 
 _MOST_OPTIONS = 3  # of the things to try that have a key

@@ -12,7 +12,7 @@ from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import Line, Reading, lines_of, next_bad, next_point, smooth, values_at
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
-from tuilab.series import Series, ends_of, wants_log
+from tuilab.record.series import Series, ends_of, wants_log
 from tuilab.tui.widgets.drawing import Drawing
 from tuilab.words import unit_of
 

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.text import is_utf8_terminal
-from tuilab.tui.looks import looks_on, own_looks
+from tuilab.tui.looks.styles import looks_on, own_looks
 
 Paint = Callable[[int, int, Symbols, bool], Picture]
 """Draws into a width and a height, in some symbols; whether there are colours to shade with."""

@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 if TYPE_CHECKING:
-    from tuilab.tui.following import Shown
+    from tuilab.tui.state.following import Shown
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tuilab.tui.keys import bindings
-from tuilab.tui.marks import plain
+from tuilab.tui.looks.marks import plain
 from tuilab.tui.widgets.keybar import answers
 
 _NAMED = 8

@@ -1,0 +1,151 @@
+"""The mechanical check of a scenario: tells its author what is missing, one sentence a finding."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tuilab.catalogue.check_claims import check_bullets, check_calls, check_refuted
+from tuilab.catalogue.findings import File, Finding
+from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.source import Broken, lab_name, parse_source, race_arms, read_text, text_of
+from tuilab.catalogue.stated import SECTION
+from tuilab.probes.settings import read_setting
+
+SECTIONS = ("Predict", SECTION, "Try next", "Source")
+RESERVED = {
+    "as_json", "as_jsonl", "detach", "headless", "help", "json", "jsonl", "name", "no_color", "plot", "quick", "quiet",
+    "repeat", "report", "root", "scenarios", "strict", "timeout",
+}  # fmt: skip  # what `tuilab run` calls its own options and arguments
+LINES = (20, 120)  # at least and at most
+
+_ERROR_LINE = re.compile(r"line (\d+): (.*)", re.DOTALL)
+_QUESTION = re.compile(r"\b(?:how (?!do|does|did|is|are|can|will|would|to)\w+|what|which|[0-9]+)\b[^?]{0,300}\?", re.IGNORECASE)
+_STRAY = re.compile(r"[0-9]\.\.[0-9]|\(quick")  # what should have been read as a range or a quick value
+
+
+def check(scenario: Scenario) -> list[Finding]:
+    """Return what is missing in a scenario, from top to bottom."""
+    try:
+        if scenario.error:
+            raise Broken(scenario.error)
+        text = read_text(scenario.path)
+        file = File(scenario, text, *parse_source(text))
+    except Broken as problem:
+        found = _ERROR_LINE.fullmatch(str(problem))
+        return [Finding(int(found[1]), found[2]) if found else Finding(1, str(problem))]
+    return sorted({finding for check in _CHECKS for finding in check(file)})
+
+
+def _check_sections(file: File) -> Iterator[Finding]:
+    sections = file.scenario.sections
+    for name in SECTIONS:
+        if not sections.get(name):
+            yield Finding(1, f"there is no section ## {name}, or it is empty")
+    if sections.get("Predict") and not _QUESTION.search(sections["Predict"]):
+        yield Finding(file.line_of("## Predict"), 'Predict asks nothing that a number answers; ask "How many times ...?"')
+    names = [param.name for param in file.scenario.params]
+    if sections.get("Try next") and not any(_mentions(sections["Try next"], name) for name in names):
+        given = f"; write --{_spell(names[0])} or another" if names else ", and run has none"
+        yield Finding(file.line_of("## Try next"), f"Try next names no parameter of run{given}")
+
+
+def _check_settings(file: File) -> Iterator[Finding]:
+    """What a claim advises is a setting; where an f-string puts a value, any will do."""
+    for call in file.calls("claim", "claim_ratio"):
+        for node in (keyword.value for keyword in call.keywords if keyword.arg == "advises"):
+            text = text_of(node)
+            if text is None:
+                continue
+            try:
+                read_setting(re.sub(r"\{[^{}]*\}", "1", text))
+            except ValueError as problem:
+                yield Finding(node.lineno, str(problem))
+
+
+def _check_params(file: File) -> Iterator[Finding]:
+    arguments = file.run.args
+    lines = {argument.arg: argument.lineno for argument in arguments.posonlyargs + arguments.args + arguments.kwonlyargs}
+    for param in file.scenario.params:
+        if not param.label:
+            yield Finding(lines[param.name], f"{param.name} has no label; say what it is in a comment after it")
+        if _STRAY.search(param.label):
+            yield Finding(lines[param.name], f"the comment of {param.name} does not end like this: 1..100 (quick 5)")
+        if param.name in RESERVED:
+            yield Finding(lines[param.name], f"{param.name} is an option of tuilab run itself; choose another name")
+
+
+def _check_signature(file: File) -> Iterator[Finding]:
+    if not (file.run.args.posonlyargs + file.run.args.args)[0].annotation:
+        yield Finding(file.run.lineno, f"{lab_name(file.run)} has no type; write {lab_name(file.run)}: Lab")
+    if not file.run.returns:
+        yield Finding(file.run.lineno, "run has no return type; write -> None")
+
+
+def _check_shown(file: File) -> Iterator[Finding]:
+    if not file.calls("claim", "claim_ratio"):
+        yield Finding(file.run.lineno, "there is no claim (lab.claim, lab.claim_ratio)")
+    timelines = [word for call in file.calls("memory") for word in call.keywords if word.arg == "timeline"]
+    if not file.calls("log", "image") and not timelines:
+        yield Finding(file.run.lineno, "there is no live series and no picture (lab.log, lab.image, lab.memory(timeline=True))")
+
+
+def _check_cuda(file: File) -> Iterator[Finding]:
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.expr | ast.stmt) and _is_cuda(node):
+            yield Finding(node.lineno, "torch.cuda is used directly; lab.device says what to run on")
+
+
+def _is_cuda(node: ast.AST) -> bool:
+    names: list[str] = []
+    match node:
+        case ast.Attribute(value=ast.Name(id="torch"), attr="cuda"):
+            return True
+        case ast.Import():
+            names = [alias.name for alias in node.names]
+        case ast.ImportFrom():
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+    return any(f"{name}.".startswith("torch.cuda.") for name in names)
+
+
+def _check_arms(file: File) -> Iterator[Finding]:
+    """Arms are functions of the same shape; how many parameters they take is what can be seen."""
+    functions = {node.name: node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef)}
+    for call in file.calls("race"):
+        called = {arm: functions[name] for arm, node in race_arms(call).items() if (name := _called(node)) in functions}
+        counts = {arm: _count_params(function) for arm, function in called.items()}
+        if len(set(counts.values())) > 1:
+            shape = ", ".join(f"{arm} {count}" for arm, count in counts.items())
+            yield Finding(call.lineno, f"the arms take different numbers of parameters ({shape}); give them the same shape")
+
+
+def _check_length(file: File) -> Iterator[Finding]:
+    count = len(file.text.rstrip("\n").split("\n"))
+    if not LINES[0] <= count <= LINES[1]:
+        yield Finding(count, f"the file has {count} lines; {LINES[0]} to {LINES[1]} can be read at once and say enough")
+
+
+def _mentions(text: str, name: str) -> bool:
+    return any(re.search(rf"(?:--|`){re.escape(word)}\b", text) for word in (name, _spell(name)))
+
+
+def _spell(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _called(arm: ast.expr) -> str:
+    """Return the function that an arm is, or that its lambda calls."""
+    match arm:
+        case ast.Name(id=name) | ast.Lambda(body=ast.Call(func=ast.Name(id=name))):
+            return name
+    return ""
+
+
+def _count_params(function: ast.FunctionDef) -> int:
+    arguments = function.args
+    return len(arguments.posonlyargs + arguments.args + arguments.kwonlyargs)
+
+
+_CHECKS = (
+    _check_sections, check_bullets, check_calls, check_refuted, _check_settings, _check_params, _check_signature,
+    _check_shown, _check_cuda, _check_arms, _check_length,
+)  # fmt: skip

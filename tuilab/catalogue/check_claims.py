@@ -1,0 +1,172 @@
+"""The claims of a scenario as its author wrote them: each bullet is claimed once, by its key, before it is measured."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tuilab.catalogue.findings import File, Finding
+from tuilab.catalogue.source import CLAIMING, called_method, is_about_ratio, literal_text, race_arms, text_of
+from tuilab.catalogue.stated import KEY_RULE, SECTION, Stated, bullets, changes_of, fits, is_key, match, stated
+from tuilab.text import show
+
+TAKES = {  # the arguments of a call that claims
+    "claim": {"key", "got", "equals", "at_most", "at_least", "between", "tolerance", "unit", "lacks", "advises"},
+    "claim_ratio": {"key", "ratio", "at_most", "at_least", "margin", "cores", "lacks", "advises"},
+    "not_testable": {"key", "needs"},
+}
+
+_MEANT = re.compile(r"\[([^\]\n]*)\]\s*(\S?)")
+_GAPS = re.compile(r"\{[^{}]*\}")
+_BY_RATIO = "a claim about two arms is lab.claim_ratio(key, ratio, ...)"
+
+
+def check_bullets(file: File) -> Iterator[Finding]:
+    """Every bullet under Look for has a key and a sentence of its own, and the code claims it by that key."""
+    written = bullets(file.scenario.sections.get(SECTION, ""))
+    every = [stated(bullet) for bullet in written]
+    words = [word for call in file.calls(*CLAIMING) if (word := literal_text(call))]
+    others = _other_keys(file)
+    for at, (bullet, claim) in enumerate(zip(written, every, strict=True)):
+        line = file.line_of(bullet.split("\n")[0].rstrip())
+        if not claim.key:
+            yield Finding(line, _why_no_key(bullet, claim.text))
+        elif not any(match(word, [claim]) for word in words) and not any(fits(claim.key, key) for key in others):
+            yield Finding(line, f"no claim has the key [{claim.key}]")
+        if claim.text in [earlier.text for earlier in every[:at]]:
+            yield Finding(line, "another bullet has this sentence, too; each claim has a sentence of its own")
+    for key, count in Counter(claim.key for claim in every if claim.key).items():
+        if count > 1:
+            yield Finding(file.line_of(f"[{key}]"), f"the key [{key}] stands {count} times; each bullet has one of its own")
+
+
+def check_calls(file: File) -> Iterator[Finding]:
+    """A claim names a key of the lesson that no claim before it named, before its arms race, with arguments that it takes."""
+    every = [stated(bullet) for bullet in bullets(file.scenario.sections.get(SECTION, ""))]
+    places = _places(file.tree.body)
+    calls, others = file.calls(*CLAIMING), _other_keys(file)
+    for at, call in enumerate(calls):
+        word = literal_text(call)
+        yield from _check_arguments(call)
+        if word is None:
+            if not any(claim.key and fits(claim.key, key) for claim in every for key in others):
+                yield Finding(call.lineno, "the key of this claim is not a literal, so nobody can tell which bullet it is")
+            continue
+        yield from _check_key(call, word, every)
+        if _is_plain_key(word) and any(literal_text(one) == word and _is_later(places, one, call) for one in calls[:at]):
+            yield Finding(call.lineno, f"the key [{show(word, 60)}] was claimed before; a claim is made once in a run")
+        early = [arm for race in file.calls("race") if _is_later(places, race, call) for arm in race_arms(race)]
+        if arms := sorted({*early} & {*_arms(call)}):
+            yield Finding(call.lineno, f"{' and '.join(arms)} raced before this was claimed; claim first, then measure")
+
+
+def check_refuted(file: File) -> Iterator[Finding]:
+    """What Try next says it refutes are keys of claims that a change refutes on every box."""
+    text = file.scenario.sections.get("Try next", "")
+    if "refutes:" in text.partition("`--")[0]:
+        yield Finding(file.line_of("refutes:"), "refutes: stands before any change; write it after a `--option`")
+    for change in changes_of(text):
+        line = file.line_of("refutes:", after=file.line_of(f"`{change.options}`") - 1)
+        for word in change.refutes:
+            if why := _why_not_refuted(file, word):
+                yield Finding(line, why)
+
+
+def _why_no_key(bullet: str, text: str) -> str:
+    """Return why a bullet has no key, and what to write."""
+    meant = _MEANT.match(bullet)
+    if meant is None:
+        return f'this bullet has no key; write "- [a-key] {show(text, 60)}", and claim it by that key'
+    if not _is_plain_key(meant[1]):
+        return f"[{show(meant[1], 60)}] is no key ({KEY_RULE}); write one in its place, and claim it by that key"
+    if not meant[2]:
+        return f"no sentence stands after the key [{meant[1]}]"
+    return f"a blank is missing after [{meant[1]}], so it is no key yet"
+
+
+def _why_not_refuted(file: File, word: str) -> str:
+    """Return why a word after `refutes:` cannot stand there, or nothing."""
+    if not _is_plain_key(word):
+        return f'"{show(word, 60)}" after refutes: is no key ({KEY_RULE}); write keys with commas between them'
+    claim = next((claim for claim in file.scenario.claims if claim.key == word), None)
+    if claim is None:
+        return f"Try next refutes [{word}], which no bullet under Look for has"
+    calls = [call for call in file.calls("claim", "claim_ratio") if match(literal_text(call) or "", [claim])]
+    if calls and all(map(is_about_ratio, calls)):
+        return f"Try next refutes [{word}], which is about time: what becomes of it depends on the box, so say it in words"
+    return ""
+
+
+def _check_key(call: ast.Call, word: str, every: Sequence[Stated]) -> Iterator[Finding]:
+    if not is_key(word):
+        claim = match(word, every)
+        advice = f'"{claim.key}"' if claim and claim.key else "the key of its bullet under Look for"
+        yield Finding(call.lineno, f'"{show(word, 60)}" is no key ({KEY_RULE}); write {advice}')
+    elif not match(word, every):
+        yield Finding(call.lineno, f"no bullet under Look for has the key [{show(word, 60)}]")
+
+
+def _check_arguments(call: ast.Call) -> Iterator[Finding]:
+    method = called_method(call)
+    others = [keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in TAKES[method]]
+    if method == "claim" and "ratio" in others:
+        yield Finding(call.lineno, _BY_RATIO)
+    elif others:
+        hint = f"; {_BY_RATIO}" if method == "claim" and set(others) <= TAKES["claim_ratio"] else ""
+        yield Finding(call.lineno, f"lab.{method} takes no {' and no '.join(others)}{hint}")
+
+
+def _other_keys(file: File) -> set[str]:
+    """Return what may be the key of a claim that has no literal one, as in a loop: texts that stand elsewhere in the code."""
+    calls = file.calls(*CLAIMING)
+    if all(literal_text(call) for call in calls):
+        return set()
+    named = {id(node) for call in calls for first in call.args[:1] for node in ast.walk(first)}
+    texts = (text_of(node) for node in ast.walk(file.tree) if isinstance(node, ast.expr) and id(node) not in named)
+    return {text for text in texts if text and is_key(text) and _GAPS.sub("", text)}
+
+
+def _arms(call: ast.Call) -> list[str]:
+    """Return the arms of the ratio that a call claims, if it is a literal."""
+    nodes = [keyword.value for keyword in call.keywords if keyword.arg == "ratio"]
+    nodes += call.args[1:2] if called_method(call) == "claim_ratio" else []
+    return [arm for node in nodes for arm in (text_of(node) or "").split("/")]
+
+
+def _is_plain_key(word: str) -> bool:
+    return is_key(word) and "{" not in word
+
+
+Place = list[tuple[int, int]]  # from the outside in: a block of statements, and which of them it is
+
+
+def _is_later(places: dict[int, Place], first: ast.Call, other: ast.Call) -> bool:
+    """Say whether a call surely comes after another: in a statement that stands behind it in the same block."""
+    before, after = places.get(id(first), []), dict(places.get(id(other), []))
+    if not before:
+        return False
+    block, at = before[-1]
+    return after.get(block, -1) > at
+
+
+def _places(body: Sequence[ast.stmt], around: Sequence[tuple[int, int]] = ()) -> dict[int, Place]:
+    """Return, by call, where it stands; the body of a `with` belongs to the block that it stands in."""
+    found: dict[int, Place] = {}
+    for at, statement in enumerate(_flat(body)):
+        place = [*around, (id(body), at)]
+        found |= {id(node): place for node in ast.walk(statement) if isinstance(node, ast.Call)}
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(statement, name, [])
+            for block in [inner] if inner and isinstance(inner[0], ast.stmt) else [part.body for part in inner]:
+                found |= _places(block, place)
+    return found
+
+
+def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a block, those in a `with` after it in its place."""
+    for statement in body:
+        if isinstance(statement, ast.With):
+            yield from (ast.Expr(item.context_expr) for item in statement.items)
+            yield from _flat(statement.body)
+        else:
+            yield statement

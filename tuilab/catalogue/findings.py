@@ -1,0 +1,30 @@
+"""What the check for authors finds, and the file that it looks through."""
+
+import ast
+from typing import NamedTuple
+
+from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.source import lab_calls, lab_name
+
+
+class Finding(NamedTuple):
+    """Something that a scenario lacks, and where."""
+
+    line: int
+    sentence: str
+
+
+class File(NamedTuple):
+    """A scenario with its source."""
+
+    scenario: Scenario
+    text: str
+    tree: ast.Module
+    run: ast.FunctionDef
+
+    def line_of(self, words: str, after: int = 0) -> int:
+        """Return the first line after some line that has these words, or 1."""
+        return next((number for number, line in enumerate(self.text.split("\n"), 1) if number > after and words in line), 1)
+
+    def calls(self, *methods: str) -> list[ast.Call]:
+        return lab_calls(self.tree, lab_name(self.run), *methods)

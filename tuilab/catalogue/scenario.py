@@ -1,0 +1,42 @@
+"""A scenario as its file describes it: what the catalogue lists and the forms are made from."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tuilab.catalogue.stated import Stated
+
+REPEATS = 6  # processes where times are claimed: the fewest that give an interval
+
+Value = bool | int | float | str
+Type = Literal["int", "float", "bool", "str", "choice"]
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of a scenario: a field of its form and an option of its command."""
+
+    name: str
+    type: Type
+    default: Value
+    choices: tuple[Value, ...] = ()
+    label: str = ""
+    low: float | None = None
+    high: float | None = None
+    quick: Value | None = None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One scenario file; `error` is why it cannot be used."""
+
+    id: str
+    topic: str
+    path: str
+    title: str = ""
+    lesson: str = ""  # the docstring below the title, sections included
+    sections: dict[str, str] = field(default_factory=dict)
+    params: tuple[Param, ...] = ()
+    arms: tuple[str, ...] = ()
+    claims: tuple[Stated, ...] = ()
+    error: str = ""
+    is_timed: bool = False  # has claims about the ratio of two arms, which want repeats

@@ -1,0 +1,250 @@
+"""Reads what one scenario file says about itself, from its source text and never by importing it."""
+
+import ast
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from tuilab.catalogue import params
+from tuilab.catalogue.scenario import Param, Scenario, Type, Value
+from tuilab.catalogue.stated import Stated, claims_of, is_key, plain, sections_of
+from tuilab.errors import UsageError
+from tuilab.files import read_regular
+from tuilab.text import show
+
+_ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"
+CLAIMING = ("claim", "claim_ratio", "not_testable")  # calls of the lab that name a claim first
+_RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device"}
+_FILE_LIMIT = 1024 * 1024
+
+
+class Broken(Exception):
+    """A scenario file that cannot be used."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(f"line {line}: {reason}" if line else reason)
+
+
+def read(file: str | os.PathLike[str]) -> Scenario:
+    """Return the scenario in a file."""
+    path = os.path.abspath(file)
+    folder, name = os.path.split(path)
+    scenario = Scenario(id=name.removesuffix(".py"), topic=os.path.basename(folder) or "mine", path=path)
+    try:
+        if not re.fullmatch(_ID, scenario.id):
+            raise Broken("its name is not usable; rename it to at most 60 letters, digits, - and _ (and not all)")
+        return _describe(scenario, read_text(path))
+    except Broken as problem:
+        return replace(scenario, error=str(problem))
+    except (RecursionError, MemoryError):
+        return replace(scenario, error="too deeply nested to be understood")
+    except ValueError as problem:  # such as a number of 5000 digits
+        return replace(scenario, error=f"cannot be understood: {problem}")
+
+
+def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Scenario, bytes]:
+    """Return the scenario that a run kept, with its bytes; no link is followed."""
+    path = os.path.abspath(file)
+    scenario = Scenario(id=id, topic=topic, path=path)
+    try:
+        data = read_regular(path, _FILE_LIMIT)
+    except OSError as problem:
+        return replace(scenario, error=f"cannot be read: {problem.strerror}"), b""
+    try:
+        return _describe(scenario, _decode(data)), data
+    except (Broken, ValueError) as problem:
+        return replace(scenario, error=str(problem)), data
+    except (RecursionError, MemoryError):
+        return replace(scenario, error="too deeply nested to be understood"), data
+
+
+def read_stated(file: str | os.PathLike[str]) -> list[Stated]:
+    """Return the claims that the lesson in a file states."""
+    tree, _ = parse_source(read_text(os.path.abspath(file)))
+    return claims_of(ast.get_docstring(tree) or "")
+
+
+def read_text(path: str) -> str:
+    """Return the source in a file, or raise Broken."""
+    try:
+        data = read_regular(path, _FILE_LIMIT, may_be_link=True)  # people link their scenarios into a folder
+    except OSError as problem:
+        raise Broken(f"cannot be read: {problem.strerror}") from problem
+    return _decode(data)
+
+
+def _decode(data: bytes) -> str:
+    if b"\0" in data:
+        raise Broken("a null byte", data[: data.index(b"\0")].count(b"\n") + 1)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise Broken("not UTF-8", data[: problem.start].count(b"\n") + 1) from problem
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def parse_source(text: str) -> tuple[ast.Module, ast.FunctionDef]:
+    """Return the syntax tree of a scenario and its function `run`, or raise Broken."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except SyntaxError as problem:
+        raise Broken(problem.msg, problem.lineno) from problem
+    runs = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "run"]
+    if not runs:
+        raise Broken("there is no function run(lab, ...)")
+    if not (arguments := runs[-1].args).posonlyargs + arguments.args:
+        raise Broken("run takes no lab", runs[-1].lineno)
+    return tree, runs[-1]
+
+
+def lab_name(run: ast.FunctionDef) -> str:
+    """Return what the scenario calls its lab."""
+    return (run.args.posonlyargs + run.args.args)[0].arg
+
+
+def lab_calls(tree: ast.AST, lab: str, *methods: str) -> list[ast.Call]:
+    """Return the calls of some methods of the lab, in the order of the text."""
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods
+        if isinstance(node.func.value, ast.Name) and node.func.value.id == lab
+    ]
+    return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
+
+
+def literal_text(call: ast.Call) -> str | None:
+    """Return the text that a call has as its first argument, with `{...}` where an f-string puts a value."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg in ("key", "name")]
+    return text_of(next(iter([*call.args, *named]), None))
+
+
+def text_of(node: ast.expr | None) -> str | None:
+    """Return the text that an expression is, with `{...}` where an f-string puts a value."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    texts = []
+    for part in parts:
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            texts.append(part.value)
+        elif isinstance(part, ast.FormattedValue):
+            texts.append("{" + ast.unparse(part.value) + "}")
+        else:
+            return None
+    return "".join(texts)
+
+
+def race_arms(call: ast.Call) -> dict[str, ast.expr]:
+    """Return the arms of a call of `lab.race`."""
+    return {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg and keyword.arg not in _RACE_OPTIONS}
+
+
+def _describe(scenario: Scenario, text: str) -> Scenario:
+    tree, run = parse_source(text)
+    title, _, lesson = (ast.get_docstring(tree) or "").partition("\n")
+    if not title:
+        raise Broken("there is no docstring; its first line is the title", 1)
+    arms = list(_read_arms(tree, lab_name(run)))
+    calls = lab_calls(tree, lab_name(run), *CLAIMING)
+    claims = _read_claims(lesson, calls)
+    "".join([title, lesson, *arms, *(claim.text for claim in claims)]).encode()
+    return replace(
+        scenario,
+        title=title.strip().removesuffix("."),
+        lesson=lesson.strip(),
+        sections=sections_of(lesson),
+        params=_read_params(run, text),
+        arms=tuple(dict.fromkeys(arms)),
+        claims=claims,
+        is_timed=any(map(is_about_ratio, calls)),
+    )
+
+
+def is_about_ratio(call: ast.Call) -> bool:
+    """Say whether a claim is about two arms of a race: `claim_ratio`, or in the old form `claim(ratio=)`."""
+    return called_method(call) == "claim_ratio" or any(keyword.arg == "ratio" for keyword in call.keywords)
+
+
+def called_method(call: ast.Call) -> str:
+    """Return the method of the lab that a call calls."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def _read_claims(lesson: str, calls: list[ast.Call]) -> tuple[Stated, ...]:
+    """Return the claims of a scenario: those of the lesson that have a key, then those whose words stand in the code."""
+    keyed = [claim for claim in claims_of(lesson) if claim.key]
+    known = {word for claim in keyed for word in claim}
+    texts = [text for call in calls if (text := literal_text(call)) and not (keyed and is_key(text))]
+    old = [Stated("", text) for text in dict.fromkeys(texts) if plain(text) not in known]
+    return tuple({claim.key or claim.text: claim for claim in [*keyed, *old]}.values())
+
+
+def _read_arms(tree: ast.Module, lab: str) -> Iterator[str]:
+    for call in lab_calls(tree, lab, "race", "arm"):
+        if called_method(call) == "race":
+            yield from race_arms(call)
+        elif name := literal_text(call):
+            yield name
+
+
+def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
+    arguments = run.args
+    if arguments.vararg or arguments.kwarg or len(arguments.posonlyargs) > 1:
+        raise Broken("run has *args, **kwargs or /; give it plain parameters", run.lineno)
+    positional = arguments.posonlyargs + arguments.args
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    defaults += arguments.defaults
+    pairs = [*zip(positional, defaults, strict=True)][1:]
+    pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    comments = _read_comments(text, run)  # of several parameters on a line, the last one takes the comment
+    found = [_read_param(name, value, comments.pop((value or name).end_lineno, "")) for name, value in reversed(pairs)]
+    return tuple(reversed(found))
+
+
+def _read_param(argument: ast.arg, default: ast.expr | None, comment: str) -> Param:
+    try:
+        kind, choices = _read_type(argument.annotation)
+        if default is None:
+            raise ValueError("there is no default")
+        return params.with_comment(Param(argument.arg, kind, _read_literal(default), choices), comment)
+    except UsageError as problem:
+        raise Broken(str(problem), argument.lineno) from problem
+    except ValueError as problem:
+        raise Broken(f"{argument.arg}: {problem}", argument.lineno) from problem
+
+
+def _read_literal(node: ast.expr) -> Value:
+    with suppress(ValueError, TypeError):
+        value = ast.literal_eval(node)
+        if isinstance(value, bool | int | float | str):
+            return value
+    raise ValueError(f"{show(ast.unparse(node), 60)} is not a literal number, truth value or text")
+
+
+def _read_type(annotation: ast.expr | None) -> tuple[Type, tuple[Value, ...]]:
+    match annotation:
+        case ast.Name(id="int" | "float" | "bool" | "str" as kind):
+            return kind, ()
+        case ast.Subscript(value=ast.Name(id="Literal") | ast.Attribute(attr="Literal"), slice=inner):
+            nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            return "choice", tuple(_read_literal(node) for node in nodes)
+    given = show(ast.unparse(annotation), 60) if annotation else "missing"
+    raise ValueError(f"the type {given} is not supported; use int, float, bool, str or Literal[...]")
+
+
+def _read_comments(text: str, run: ast.FunctionDef) -> dict[int | None, str]:
+    """Return the comments in the signature of `run` by line."""
+    import io
+    import tokenize
+
+    comments: dict[int | None, str] = {}
+    for token in tokenize.generate_tokens(io.StringIO(text, newline="\n").readline):
+        if token.start[0] > run.body[0].lineno:
+            break
+        if token.type == tokenize.COMMENT and token.start[0] >= run.lineno:
+            comments[token.start[0]] = token.string
+    return comments

@@ -1,0 +1,212 @@
+"""Follows a run without a screen: talk on stderr while it goes on, and the code that it ends in."""
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from tuilab.drawings.glyphs import Style
+from tuilab.engine import launch
+from tuilab.errors import ExitCode
+from tuilab.interrupts import OneByOne
+from tuilab.judging.judge_run import judge_plainly
+from tuilab.judging.standing import Standing, Standings, in_words
+from tuilab.record.encoding import spell_out
+from tuilab.record.journal import Item, Portion
+from tuilab.record.live_run import Watch
+from tuilab.record.summary import RunSummary
+from tuilab.text import show
+from tuilab.words import last_values, progress_words
+
+_POLL_S = 0.1
+_PLAIN_PERIOD_S = 10.0
+
+
+class Talk(Protocol):
+    """Somebody who says what goes on."""
+
+    def update(self, watch: Watch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], *, is_ours: bool) -> str:
+    """Follow a run to its end and return its state.
+
+    Ctrl-C stops a run of ours in order, a second one at once; of another's run it only ends the following.
+    """
+    gc.enable()  # off while modules load; a long run wants it
+    with OneByOne() as turns:
+        return _follow(watch, talk, on_items, turns, is_ours=is_ours)
+
+
+def _follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], turns: OneByOne, *, is_ours: bool) -> str:
+    stops = 0
+    is_news = False  # of a run that is over already there is nothing to tell but its result
+    while True:
+        try:
+            turns.be_ready()
+            while items := watch.refresh():
+                on_items(items)
+            state = watch.state()
+            is_over = watch.summary.is_over or state == "lost"
+            if is_news or not is_over:
+                talk.update(watch)
+            if is_over:
+                talk.close()
+                return state
+            is_news = True
+            time.sleep(_POLL_S)
+        except KeyboardInterrupt:
+            watch.was_interrupted = True
+            if not is_ours:
+                talk.close()
+                return watch.summary.state
+            stops += 1
+            launch.stop(watch.run_dir, at_once=stops > 1)
+            print("\nstopping; Ctrl-C again stops at once" if stops == 1 else "\nstopping at once", file=sys.stderr)
+
+
+def exit_code(summary: RunSummary, state: str, *, is_strict: bool = False) -> ExitCode:
+    """Return the exit code that a run amounts to."""
+    if state != "succeeded":
+        return ExitCode.FAILED
+    claims = summary.claims.values()
+    verdicts = {claim.verdict.verdict if claim.verdict else "" for claim in claims}
+    if any(claim.is_contradicted for claim in claims) or (is_strict and verdicts & {"INCONCLUSIVE", ""}):
+        return ExitCode.REFUTED
+    if summary.box_lacks and verdicts <= {"NOT TESTABLE HERE", ""}:
+        return ExitCode.BOX_LACKS
+    return ExitCode.DONE
+
+
+def worst(codes: list[ExitCode]) -> ExitCode:
+    """Return the one code for several runs: lacking something counts only when every run lacks it."""
+    for code in (ExitCode.INTERRUPTED, ExitCode.CANNOT_RECORD, ExitCode.FAILED, ExitCode.REFUTED, ExitCode.USAGE):
+        if code in codes:
+            return code
+    return ExitCode.BOX_LACKS if codes and set(codes) == {ExitCode.BOX_LACKS} else ExitCode.DONE
+
+
+def json_line(run_dir: Path, stream: str, item: Item) -> str:
+    """Return a record as one line of JSON for `--jsonl`."""
+    fields: dict[str, Any] = (
+        {"k": type(item).__name__.lower(), **item._asdict()} if isinstance(item, tuple) else msgspec.to_builtins(item)
+    )
+    return json.dumps(spell_out({"run": run_dir.name, **fields, "stream": stream}))
+
+
+class Quiet:
+    """Says nothing."""
+
+    def update(self, watch: Watch) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Plain:
+    """One line for each stage, claim and change of state, and now and then how far it is: for pipes and logs.
+
+    After each repeat, one for each claim about a ratio: how it stands.
+    """
+
+    def __init__(self, style: Style) -> None:
+        self._style = style
+        self._standings = Standings()
+        self._said: set[tuple[str, str]] = set()
+        self._last = time.monotonic()
+
+    def update(self, watch: Watch) -> None:
+        name = show(watch.summary.run.scenario) if watch.summary.run else watch.run_dir.name
+        standing = [("standing", line) for line in standing_lines(watch.summary, self._standings, self._style)]
+        for kind, line in news(watch.summary, self._style) + standing:
+            if (kind, line) not in self._said:
+                self._said.add((kind, line))
+                self._say(f"{name}: {line}")
+        if time.monotonic() - self._last > _PLAIN_PERIOD_S and watch.summary.progress:
+            self._say(f"{name}: {progress_words(watch.summary)}")
+
+    def close(self) -> None:
+        pass
+
+    def _say(self, line: str) -> None:
+        self._last = time.monotonic()
+        print(self._style.fit(line), file=sys.stderr, flush=True)
+
+
+class Live:
+    """A live line with stage, step, rate, time left and last values, and above it how the claims about ratios stand.
+
+    Other claims scroll by as they come.
+    """
+
+    def __init__(self, style: Style) -> None:
+        from rich.console import Console, Group
+        from rich.live import Live as RichLive
+        from rich.text import Text
+
+        self._text = Text
+        self._group = Group
+        self._style = style
+        self._standings = Standings()
+        self._said: set[tuple[str, str]] = set()
+        self._console = Console(stderr=True, highlight=False)
+        self._live = RichLive(console=self._console, refresh_per_second=4, transient=True)
+        self._live.start()
+
+    def update(self, watch: Watch) -> None:
+        for kind, line in news(watch.summary, self._style):
+            if (kind, line) not in self._said:
+                self._said.add((kind, line))
+                if kind != "state":
+                    self._live.console.print(self._text.from_ansi(self._style.fit(line)))
+        standing = standing_lines(watch.summary, self._standings, self._style)
+        shown = [self._text.from_ansi(self._style.fit(line)) for line in standing]
+        last = self._text(self._style.fit(live_line(watch)), overflow="ellipsis", no_wrap=True)
+        self._live.update(self._group(*shown, last))
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
+    """Return everything worth a line so far, as (kind, line)."""
+    lines = [("state", show(f"{event.state} {event.reason}".strip())) for event in summary.states]
+    lines += [("stage", f"{style.dot} {show(stage.name)}") for stage in summary.stages]
+    for claim in summary.claims.values():
+        if claim.measured or claim.needs:
+            found = judge_plainly(claim, summary)
+            if found is not None:
+                lines.append(("claim", f"{style.mark(found.verdict)} {show(claim.text)}  {style.dim(show(found.why))}"))
+    return lines
+
+
+def standing_lines(summary: RunSummary, known: Standings, style: Style) -> list[str]:
+    """Return a line for each claim about a ratio that is still open; none once only the verdict is left to come."""
+    found = known.of(summary)
+    return [_standing_line(one, style) for one in found if one.repeats < one.planned and not summary.is_over]
+
+
+def _standing_line(one: Standing, style: Style) -> str:
+    return f"{style.mark(one.judgement.verdict)} {show(one.claim.text)}: {style.dim(show(in_words(one)))}"
+
+
+def live_line(watch: Watch) -> str:
+    """Return the one line that says where a run is."""
+    summary = watch.summary
+    run = summary.run
+    parts = [f"{show(run.topic)}/{show(run.scenario)}" if run else watch.run_dir.name, watch.summary.state]
+    if summary.stages:
+        parts.append(show(summary.stages[-1].name, 40))
+    if summary.progress:
+        parts.append(progress_words(summary))
+    parts += last_values(summary)
+    parts.append(f"{max(time.monotonic_ns() - summary.first_t, 0) / 1e9:.0f} s" if summary.first_t else "")
+    return "  ".join(part for part in parts if part)

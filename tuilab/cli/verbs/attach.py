@@ -1,0 +1,50 @@
+"""`tuilab attach [RUN]`: show a run on the screens, live or from its record.
+
+Without a terminal, or with --headless: follow it to its end and print its result; Ctrl-C leaves the run running.
+"""
+
+import sys
+
+import click
+
+from tuilab.cli import options
+from tuilab.cli.follow import Outcome, follow_one
+from tuilab.runs import store
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Argument(["run"], default="last", shell_complete=options.complete_run),
+        click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
+        click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
+        click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, from the first."),
+        click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
+        click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
+        click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+        options.FPS,
+        options.ROOT,
+    ],
+)
+def command(
+    run: str,
+    headless: bool,
+    as_json: bool,
+    as_jsonl: bool,
+    strict: bool,
+    plot: bool,
+    quiet: bool,
+    fps: float,
+    root: str | None,
+) -> int:
+    folder = options.root(root)
+    run_dir = store.find(run, folder)
+    if not (headless or as_json or as_jsonl or quiet or plot):
+        from tuilab import tui
+
+        if not tui.why_not():
+            return tui.start(folder, show=run_dir, fps=fps)
+    has_chart = (plot or sys.stdout.isatty()) and not quiet
+    outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
+    follow_one(run_dir, outcome, is_ours=False)
+    return outcome.finish()

@@ -1,0 +1,37 @@
+"""`tuilab check [NAME...]`: tell a scenario's author what is missing; without NAME all scenarios are checked.
+
+Prints PATH:LINE: SENTENCE for each finding, and exits 1 when there is one.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tuilab.catalogue import catalog
+from tuilab.catalogue.check import check
+from tuilab.catalogue.findings import Finding
+from tuilab.cli import options
+from tuilab.text import plural, show
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Argument(["names"], nargs=-1, metavar="[NAME|FILE|all]...", shell_complete=options.complete_scenario),
+        options.SCENARIOS,
+    ],
+)
+def command(names: Sequence[str], scenarios: Sequence[str]) -> int:
+    known = catalog.load(scenarios)
+    chosen = {scenario.path: scenario for name in names or ["all"] for scenario in catalog.find(known, name)}.values()
+    findings = [(scenario.path, finding) for scenario in chosen for finding in check(scenario)]
+    for path, finding in findings:
+        click.echo(_line(path, finding))
+    click.echo(f"{plural(len(findings), 'finding')} in {plural(len(chosen), 'scenario')}", err=True)
+    return 1 if findings else 0
+
+
+def _line(path: str, finding: Finding) -> str:
+    shown = Path(path).relative_to(Path.cwd()) if Path(path).is_relative_to(Path.cwd()) else path
+    return f"{show(shown)}:{finding.line}: {show(finding.sentence)}"

@@ -1,0 +1,153 @@
+"""`tuilab compare A B...`: runs side by side: claims with intervals, curves, and what differs in parameters, source and box.
+
+A and B are runs, or folders of runs, such as those of two boxes: then the runs of every scenario that each of them has are
+compared: the newest that succeeded, with the defaults where there is one. The first one is what the others are compared with.
+Exits 0, or 1 where --fail-on finds something: a regression is a claim that came out worse than in the first run, or a run that
+failed where the first did not; a difference is a claim with another verdict, another value, or an estimate beyond what the
+intervals allow.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tuilab.cli import options
+from tuilab.drawings.glyphs import style_of
+from tuilab.errors import ExitCode, TuilabError, UsageError
+from tuilab.reports.compare_text import fields, render, width_here
+from tuilab.reports.subject import Subject, read_subject
+from tuilab.runs import comparison, ledger, store
+from tuilab.text import plural, show
+
+Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that speaks for each scenario
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Argument(["runs"], nargs=-1, required=True, metavar="A B...", shell_complete=options.complete_run),
+        click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
+        click.Option(
+            ["-o", "--output", "target"], metavar="FILE", help="Write it as a report, which ends in .html, .md or .json."
+        ),
+        click.Option(["--fail-on"], type=click.Choice(["regression", "difference"]), help="Exit 1 when there is one."),
+        click.Option(["--plot"], is_flag=True, help="Print the curves although stdout is no terminal."),
+        options.ROOTS,
+    ],
+)
+def command(
+    runs: Sequence[str], as_json: bool, target: str | None, fail_on: str | None, plot: bool, roots: Sequence[str]
+) -> int:
+    kind = _format(target) if target else ""
+    if len(runs) < 2:
+        raise UsageError("name two runs or more, or two folders of runs; tuilab runs shows what there is")
+    groups, only = _groups([_choose(reference, options.roots(roots)) for reference in runs])
+    if not groups:
+        raise UsageError("no scenario was run in all of these folders, and so there is nothing to compare")
+    compared = []
+    for group in groups:
+        looks = [_look(run_dir) for run_dir in group]
+        compared.append((looks, comparison.compare([look.summary for look in looks])))
+    found = [sentence for looks, result in compared for sentence in _found(looks, result, fail_on)]
+    code = ExitCode.REFUTED if found else ExitCode.DONE
+    document = json.dumps(_document(compared, code, only, found), indent=2) if as_json or kind == "json" else ""
+    if target:
+        from tuilab.reports import files
+
+        if kind == "json":
+            files.write_text(target, document + "\n")
+        else:
+            files.write_compared([looks for looks, _ in compared], target, kind)
+        click.echo(f"{plural(len(compared), 'comparison')}: {show(target, 500)}", err=True)
+    elif as_json:
+        click.echo(document)
+        return code
+    else:
+        _print(compared, only, has_chart=plot or sys.stdout.isatty())
+    for sentence in found:
+        click.echo(show(f"{fail_on}: {sentence}", 2000), err=bool(target))
+    return code
+
+
+def _format(target: str) -> str:
+    from tuilab.reports.files import format_of
+
+    kind = format_of(target)
+    if kind not in ("html", "md", "json"):
+        raise UsageError(f"a comparison is a .html, .md or .json, not {show(target, 200)}; tuilab report has more formats")
+    return kind
+
+
+Compared = Sequence[tuple[Sequence[Subject], comparison.Comparison]]
+
+
+def _document(compared: Compared, code: ExitCode, only: Sequence[str], found: Sequence[str]) -> dict[str, object]:
+    told = [fields(looks, result) for looks, result in compared]
+    return {"schema": "tuilab.compare/1", "exit_code": int(code), "comparisons": told, "not_in_all": only, "found": found}
+
+
+def _print(compared: Compared, only: Sequence[str], *, has_chart: bool) -> None:
+    style = style_of(sys.stdout)
+    shown = [render(looks, result, style, width_here(), has_chart=has_chart) for looks, result in compared]
+    if only:
+        shown.append(f"not in all folders: {', '.join(map(show, only))}")
+    click.echo(style.fit("\n\n".join(shown)), color=True)
+
+
+def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
+    """Return the run, or the runs of the folder, that a word on the line means; a name is looked for among the runs first."""
+    path = Path(reference)
+    if os.sep not in reference and reference not in (".", ".."):
+        try:
+            return store.find_among(reference, roots)
+        except UsageError:
+            if not reference.strip() or not path.is_dir():
+                raise
+    if not path.is_dir():
+        raise UsageError(f"{show(reference)} is not a folder; name a run, its folder, or a folder of runs")
+    path = path.absolute()
+    if (path / "journal").is_dir():
+        return path
+    found = ledger.spokesmen(path)
+    if not found:
+        raise UsageError(f"there are no runs in {show(path)}")
+    return found
+
+
+def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:
+    """Return the runs that are compared with each other, and the scenarios that not every folder has."""
+    boxes = [one if isinstance(one, dict) else {ledger.from_name(one.name).scenario: one} for one in chosen]
+    if not any(isinstance(one, dict) for one in chosen):
+        return [[one for one in chosen if isinstance(one, Path)]], []
+    names = dict.fromkeys(name for box in boxes for name in box)
+    shared = [name for name in names if all(name in box for box in boxes)]
+    return [[box[name] for box in boxes] for name in shared], [name for name in names if name not in shared]
+
+
+def _look(run_dir: Path) -> Subject:
+    found = read_subject(run_dir)
+    if found.summary.run is None:
+        raise TuilabError(f"{show(found.id)} has no record of its start: there is nothing to compare")
+    return found
+
+
+def _found(looks: Sequence[Subject], result: comparison.Comparison, fail_on: str | None) -> list[str]:
+    """Return a sentence for each thing that --fail-on asks for."""
+    if fail_on is None:
+        return []
+    first, *others = looks
+    ended = [
+        f"run {at} {look.state}, and the first {first.state}"
+        for at, look in enumerate(others, 2)
+        if look.state != first.state and (fail_on == "difference" or first.state == "succeeded")
+    ]
+    worse = comparison.regressions(result)
+    if fail_on == "difference":
+        pairs = [pair for pair in result.claims if comparison.verdict_words(pair) or None in pair.sides]
+        worse = [f"{pair.text}: {comparison.verdict_words(pair) or 'not claimed in every run'}" for pair in pairs]
+    names = f"{plural(len(looks), 'run')} of {' and '.join(dict.fromkeys(result.names))}"
+    return [f"{names}: {sentence}" for sentence in [*ended, *worse]]

@@ -1,0 +1,33 @@
+"""`tuilab import FILE...`: unpack runs that `tuilab export` packed, here or on another box.
+
+Nothing in an archive is believed: names, links, sizes and modes are checked, and nothing of it is ever executed.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tuilab.cli import options
+from tuilab.runs import archive, store
+from tuilab.text import plural, show
+
+
+@click.command(
+    name="import",
+    help=__doc__,
+    params=[
+        click.Argument(["files"], nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)),
+        options.ROOT,
+    ],
+)
+def command(files: Sequence[Path], root: str | None) -> None:
+    for path in files:
+        found = archive.unpack(path, options.root(root))
+        name = store.short_id(found.run_dir.name)
+        click.echo(f"{name}  {found.run_dir}  see it: tuilab attach {name}")
+        if found.damage:
+            click.echo(f"{name}: {found.damage}", err=True)
+        if found.left_out:
+            names = ", ".join(show(one, 60) for one in found.left_out[:5])
+            click.echo(f"{name}: left out {plural(len(found.left_out), 'file')} that no run has: {names}", err=True)

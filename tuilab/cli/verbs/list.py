@@ -1,0 +1,58 @@
+"""`tuilab list`: the scenarios by topic, with the last verdict on this box."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from tuilab import places
+from tuilab.catalogue import catalog
+from tuilab.catalogue.scenario import Scenario
+from tuilab.cli import options
+from tuilab.drawings.glyphs import style_of
+from tuilab.runs import last_verdicts
+from tuilab.text import show
+
+
+@click.command(
+    help=__doc__, params=[click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."), *options.FOLDERS]
+)
+def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
+    found = catalog.load(scenarios)
+    verdicts = last_verdicts.last_verdicts(root or places.runs_folder())
+    if as_json:
+        print(json.dumps(document(found, verdicts), indent=2))
+        return
+    style = style_of(sys.stdout)
+    print(style.fit(render(found, {scenario: style.mark(verdict) for scenario, verdict in verdicts.items()})))
+
+
+def render(scenarios: Sequence[Scenario], marks: Mapping[str, str]) -> str:
+    """Return the catalogue as text; `marks` has the last verdict of a scenario by its id."""
+    name_width = max((len(scenario.id) for scenario in scenarios), default=0)
+    lines = []
+    topic = ""
+    for scenario in scenarios:
+        if scenario.topic != topic:
+            topic = scenario.topic
+            lines += ["", show(topic)]
+        mark = "!" if scenario.error else marks.get(scenario.id, " ")
+        title = f"cannot be used: {scenario.error}" if scenario.error else scenario.title
+        lines.append(f"  {mark} {show(scenario.id):{name_width}}  {show(title, 200)}".rstrip())
+    return "\n".join(lines[1:]) or "no scenarios found; write one: tuilab new NAME"
+
+
+def document(scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> dict[str, object]:
+    """Return the catalogue for `--json`."""
+    return {"schema": "tuilab.list/1", "scenarios": [_fields(scenario, verdicts) for scenario in scenarios]}
+
+
+def _fields(scenario: Scenario, verdicts: Mapping[str, str]) -> dict[str, object]:
+    fields = {name: value for name, value in vars(scenario).items() if name not in ("lesson", "sections")}
+    params = [vars(param) for param in scenario.params]
+    claims = {
+        "claims": [claim.text for claim in scenario.claims],
+        "claim_keys": [claim.key or None for claim in scenario.claims],
+    }
+    return {**fields, **claims, "path": str(scenario.path), "params": params, "last_verdict": verdicts.get(scenario.id)}

@@ -1,0 +1,34 @@
+"""`tuilab note RUN [TEXT]`: write a note about a run, or tag it; without either, print what was written.
+
+What was measured is not touched: notes lie beside the journal, and go with the run when it is exported or deleted.
+"""
+
+from collections.abc import Sequence
+
+import click
+
+from tuilab.cli import options
+from tuilab.runs import notes, store
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Argument(["run"], shell_complete=options.complete_run),
+        click.Argument(["text"], nargs=-1),
+        click.Option(["--tag", "tags"], multiple=True, metavar="WORD", help="Put a tag on it; may be repeated."),
+        click.Option(["--untag", "untags"], multiple=True, metavar="WORD", help="Take a tag off; may be repeated."),
+        options.ROOTS,
+    ],
+)
+def command(run: str, text: Sequence[str], tags: Sequence[str], untags: Sequence[str], roots: Sequence[str]) -> None:
+    if text:
+        options.refuse_empty("TEXT", " ".join(text))
+    run_dir = store.find_among(run, options.roots(roots))
+    if text or tags or untags:
+        notes.add(run_dir, " ".join(text), tags, untags)
+    found = notes.read(run_dir)
+    tagged = f"  {' '.join('#' + tag for tag in found.tags)}" if found.tags else ""
+    click.echo(f"{store.short_id(run_dir.name)}{tagged}")
+    for when, words in found.texts:
+        click.echo(f"  {notes.day(when)}  {words}")

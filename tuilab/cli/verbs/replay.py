@@ -1,0 +1,25 @@
+"""`tuilab replay [RUN]`: play a run that is over again, as the screens would have shown it.
+
+Keys: space plays and pauses, `,` and `.` seek, `[` and `]` change the speed.
+"""
+
+import click
+
+from tuilab.cli import options
+from tuilab.errors import UsageError
+from tuilab.runs import store
+
+
+@click.command(
+    help=__doc__,
+    params=[click.Argument(["run"], default="last", shell_complete=options.complete_run), options.FPS, options.ROOT],
+)
+def command(run: str, fps: float, root: str | None) -> int:
+    from tuilab import tui
+
+    folder = options.root(root)
+    run_dir = store.find(run, folder)
+    if why := tui.why_not():
+        name = store.short_id(run_dir.name)
+        raise UsageError(f"{why}, so nothing can be played here; tuilab attach {name} prints the result")
+    return tui.start(folder, show=run_dir, is_replay=True, fps=fps)

@@ -1,0 +1,98 @@
+"""`tuilab report RUN... -o FILE`: what runs found, as a file to hand on.
+
+The ending of FILE says the format: .html (one page), .md, .json (everything, with raw samples), .csv (every number), .xml
+(JUnit), .trace.json (Chrome, Perfetto), .pyperf.json, .tfevents (a folder for TensorBoard). `-` is stdout. Several runs, or
+`all` (of every scenario the newest run that succeeded, with its defaults where there is one), make one report about the box;
+runs of one scenario are shown side by side.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tuilab.catalogue.scenario import Scenario
+from tuilab.cli import options
+from tuilab.errors import UsageError
+from tuilab.runs import store
+from tuilab.text import plural, show
+
+_SUMMARY = "GITHUB_STEP_SUMMARY"
+_FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboard")
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Argument(["runs"], nargs=-1, shell_complete=options.complete_run),
+        click.Option(["-o", "--output", "target"], metavar="FILE", help="Where to; its ending says the format; - is stdout."),
+        click.Option(["--as", "kind"], type=click.Choice(_FORMATS), help="The format, whatever the ending says."),
+        click.Option(
+            ["--github"],
+            is_flag=True,
+            help=f"Markdown of at most 65,000 characters; without -o appended to ${_SUMMARY}.",
+        ),
+        click.Option(["--schema"], is_flag=True, help="Print the JSON Schema of the .json, and write nothing."),
+        *options.FOLDERS,
+    ],
+)
+def command(
+    runs: Sequence[str],
+    target: str | None,
+    kind: str | None,
+    github: bool,
+    schema: bool,
+    scenarios: Sequence[str],
+    root: str | None,
+) -> None:
+    if schema:
+        from tuilab.reports.formats.full import schema as schema_of
+
+        click.echo(schema_of(), nl=False)
+        return
+    from tuilab.reports import files
+    from tuilab.reports.formats.markdown import GITHUB_LIMIT
+
+    is_appended = github and not target
+    target = target or (os.environ.get(_SUMMARY, "") if github else "")
+    if not target:
+        why = f"{_SUMMARY} is not set, so " if github else ""
+        raise UsageError(f"{why}say where the report goes: -o report.html (or {', '.join(files.ENDINGS)}, or - for stdout)")
+    found = files.format_of(target, kind or ("md" if is_appended else ""))
+    if github and found != "md":
+        raise UsageError(
+            f"--github is Markdown, and {show(target, 200)} would be {found}; name a file that ends in .md, or none"
+        )
+    folders = chosen(runs or ["last"], options.root(root))
+    known = _known(scenarios) if "all" in runs else []
+    files.write(folders, target, found, known=known, limit=GITHUB_LIMIT if github else 0, is_appended=is_appended)
+    if target != files.STDOUT:
+        print(f"{plural(len(folders), 'run')}: {show(target, 500)}", file=sys.stderr)
+
+
+def chosen(references: Sequence[str], root: Path) -> list[Path]:
+    """Return the runs that are meant, each once; `all` means the one that speaks for every scenario."""
+    found: dict[Path, None] = {}
+    for reference in references:
+        found |= dict.fromkeys(_of_each(root) if reference == "all" else [store.find(reference, root)])
+    return list(found)
+
+
+def _of_each(root: Path) -> list[Path]:
+    """Return the run that speaks for every scenario, in the order of the catalogue; others come last."""
+    from tuilab.catalogue import catalog
+    from tuilab.runs import ledger
+
+    runs = ledger.spokesmen(root)
+    if not runs:
+        store.find("last", root)  # which says that there are none
+    places = {scenario.id: at for at, scenario in enumerate(catalog.load())}
+    return [runs[name] for name in sorted(runs, key=lambda name: (places.get(name, len(places)), name))]
+
+
+def _known(scenarios: Sequence[str]) -> list[Scenario]:
+    from tuilab.catalogue import catalog
+
+    return catalog.load(scenarios)

@@ -1,0 +1,184 @@
+"""`tuilab run NAME`: run a scenario, a topic or all, follow it, print the result."""
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tuilab.catalogue import catalog
+from tuilab.catalogue.params import describe, parse
+from tuilab.catalogue.scenario import Param, Scenario
+from tuilab.cli import options
+from tuilab.engine import launch
+from tuilab.errors import ExitCode, UsageError
+from tuilab.record.events import Scalar
+from tuilab.runs import store
+from tuilab.text import show
+
+_BASE: list[click.Parameter] = [
+    click.Argument(["name"], shell_complete=options.complete_scenario),
+    click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
+    click.Option(["--detach"], is_flag=True, help="Start it, print the run's id and return at once."),
+    click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
+    click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, as it comes."),
+    click.Option(["--quick"], is_flag=True, help="Smaller sizes: an answer in seconds."),
+    click.Option(
+        ["--repeat"], type=click.IntRange(1, 1000), help="Fresh processes to run it in (else 6 where time is claimed, or 1)."
+    ),
+    click.Option(["--budget"], type=options.Duration(), help="Repeat until the claims are decided, or this time is spent."),
+    click.Option(["--timeout"], type=click.FloatRange(0, min_open=True), help="Stop it after so many seconds."),
+    click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
+    click.Option(
+        ["--report"],
+        metavar="FILE",
+        help="Write a report at the end, also when it failed; its ending says the format. No screens.",
+    ),
+    click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
+    click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+    options.FPS,
+    *options.FOLDERS,
+]
+
+
+class _ScenarioOption(click.Option):
+    """A scenario's parameter as an option, checked by the same rules as everywhere: an empty text is a text."""
+
+    def __init__(self, param: Param) -> None:
+        self.param = param
+        flag = f"--{param.name.replace('_', '-')}"
+        names = [f"{flag}/--no-{flag[2:]}" if param.type == "bool" else flag, param.name]
+        kind = click.Choice([str(c) for c in param.choices]) if param.choices else None
+        words = f"[{'|'.join(show(choice) for choice in param.choices)}]" if param.choices else param.type.upper()
+        super().__init__(
+            names,
+            default=None,
+            type=kind or (bool if param.type == "bool" else str),
+            metavar=None if param.type == "bool" else words,
+            help=f"{show(param.label or param.name)}; {show(describe(param))}.",
+        )
+
+    def value(self, given: Any) -> Scalar:
+        return bool(given) if self.param.type == "bool" else parse(self.param, str(given))
+
+
+class _RunCommand(click.Command):
+    """Options of the named scenario stand beside those of every run, whatever their order on the line."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        extra: list[click.Parameter] = ctx.meta.get("tuilab.options", [])
+        return super().get_params(ctx) + extra
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        chosen = _find_scenarios(ctx, args)
+        ctx.meta["tuilab.chosen"] = chosen
+        ctx.meta["tuilab.options"] = [_ScenarioOption(param) for param in shared_params(chosen)]
+        return super().parse_args(ctx, args)
+
+
+def shared_params(scenarios: list[Scenario]) -> list[Param]:
+    """Return the parameters that every scenario of a topic takes, described as the first one has them."""
+    whole = [scenario for scenario in scenarios if not scenario.error]
+    if not whole:
+        return []
+    known = [{(param.name, param.type, param.choices) for param in scenario.params} for scenario in whole]
+    return [param for param in whole[0].params if all((param.name, param.type, param.choices) in names for names in known)]
+
+
+def _find_scenarios(ctx: click.Context, args: list[str]) -> list[Scenario]:
+    """Return what the name on the line means; the name is the first word that no option takes."""
+    words, folders = _words(args)
+    for folder in folders:
+        options.refuse_empty("--scenarios", folder)  # it is read before the options are
+    listed = catalog.load([Path(folder) for folder in folders])
+    for word in words:
+        with contextlib.suppress(UsageError):
+            return catalog.find(listed, word)
+    return [] if not words or ctx.resilient_parsing else catalog.find(listed, words[0])  # which says what is wrong
+
+
+def _words(args: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words that may be a scenario's name, likely ones first, and the folders given with --scenarios."""
+    takes_value = {o for option in _BASE if isinstance(option, click.Option) and not option.is_flag for o in option.opts}
+    sure: list[str] = []
+    doubtful: list[str] = []
+    folders: list[str] = []
+    before = ""
+    if "--" in args:
+        at = args.index("--")
+        args, sure = args[:at], args[at + 1 :]
+    for arg in args:
+        if before == "--scenarios":
+            folders.append(arg)
+        elif arg.startswith("--scenarios="):
+            folders.append(arg.partition("=")[2])
+        elif not arg.startswith("-") and before not in takes_value:
+            is_after_unknown = before.startswith("--") and "=" not in before and before not in _flags()
+            (doubtful if is_after_unknown else sure).append(arg)
+        before = arg
+    return sure[:1] + doubtful, folders
+
+
+def _flags() -> set[str]:
+    return {o for option in _BASE if isinstance(option, click.Option) and option.is_flag for o in option.opts}
+
+
+@click.command(cls=_RunCommand, params=_BASE, help=__doc__)
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> int:
+    chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
+    extra = {o.name: o for o in ctx.meta["tuilab.options"]}
+    values = {name: extra[name].value(given[name]) for name in extra if given[name] is not None}
+    runnable = [scenario for scenario in chosen if not scenario.error] if len(chosen) > 1 else chosen
+    orders = [
+        launch.order(
+            scenario,
+            values,
+            root=options.root(given["root"]),
+            repeats=given["repeat"],
+            budget_s=given["budget"],
+            is_quick=given["quick"],
+            timeout_s=given["timeout"],
+            argv=sys.argv[1:],
+        )
+        for scenario in runnable
+    ]
+    for scenario in chosen:
+        if scenario not in runnable:
+            print(f"left out {scenario.id}: {scenario.error}", file=sys.stderr)
+    if given["detach"]:
+        if given["report"]:
+            raise UsageError("--detach does not wait for the end; when it is there: tuilab report last -o FILE")
+        return _detach(orders)
+    if given["report"]:
+        from tuilab.reports.files import check_target
+
+        check_target(given["report"])
+    from tuilab.cli.follow import Outcome, run_all
+
+    outcome = Outcome(
+        as_json=given["as_json"],
+        as_jsonl=given["as_jsonl"],
+        is_strict=given["strict"],
+        is_quiet=given["quiet"],
+        has_chart=(given["plot"] or sys.stdout.isatty()) and not given["quiet"],
+        report=given["report"] or "",
+    )
+    if not any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report")):
+        from tuilab import tui
+
+        why = tui.why_not()
+        if not why:
+            return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
+        print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
+    return run_all(orders, outcome)
+
+
+def _detach(orders: list[Any]) -> int:
+    """Start the runs and print their ids; several are started by a process that outlives us."""
+    if len(orders) > 1:
+        raise UsageError("--detach starts one scenario; for a topic use: nohup tuilab run TOPIC --headless &")
+    run_dir, _ = launch.start(orders[0])
+    print(store.short_id(run_dir.name))
+    return ExitCode.DONE

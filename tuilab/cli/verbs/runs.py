@@ -1,0 +1,187 @@
+"""`tuilab runs`: the runs on this box, or on several, newest first; options choose among them."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tuilab.cli import options
+from tuilab.drawings.glyphs import Style, style_of
+from tuilab.record.encoding import spell_out
+from tuilab.record.summary import FINAL_STATES
+from tuilab.runs import ledger, notes, store
+from tuilab.runs.ledger import Entry
+from tuilab.runs.notes import Notes
+from tuilab.text import plural, show
+from tuilab.words import size
+
+_STATES = ("starting", "running", "stopping", *sorted(FINAL_STATES), "lost", "unreadable")
+_LOOK_AROUND_S = 0.05
+_VERDICTS = {
+    "supported": "SUPPORTED",
+    "weaker": "WEAKER THAN CLAIMED",
+    "no-difference": "NO MEANINGFUL DIFFERENCE",
+    "refuted": "REFUTED",
+    "inconclusive": "INCONCLUSIVE",
+    "invalid": "INVALID",
+    "not-testable": "NOT TESTABLE HERE",
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which runs are wanted; what is empty or None asks for nothing."""
+
+    scenario: str | None = None
+    states: Sequence[str] = ()
+    since_s: float | None = None
+    verdicts: Sequence[str] = ()
+    tags: Sequence[str] = ()
+
+    def may_match(self, run: str) -> bool:
+        """Say whether a run may be wanted, by the name of its folder alone."""
+        started = ledger.started_s(run) if self.since_s is not None else None
+        return self.since_s is None or (started is not None and started >= self.since_s)
+
+    def matches(self, entry: Entry) -> bool:
+        """Say whether a run is wanted, but for its tags."""
+        if self.scenario and self.scenario not in (entry.scenario, entry.topic, entry.name):
+            return False
+        if self.states and entry.state not in self.states:
+            return False
+        return not self.verdicts or bool({verdict for _, verdict in entry.claims} & {_VERDICTS[word] for word in self.verdicts})
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run that is shown."""
+
+    folder: Path
+    entry: Entry
+    notes: Notes
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Option(["--limit"], type=click.IntRange(1), default=20, show_default=True, help="How many to show."),
+        click.Option(
+            ["--scenario"], metavar="NAME", help="Of this scenario or topic.", shell_complete=options.complete_scenario
+        ),
+        click.Option(["--state", "states"], type=click.Choice(_STATES), multiple=True, help="In this state; may be repeated."),
+        click.Option(["--since"], type=options.Since(), help="Started since: 2h, 3d, or a day such as 2026-11-21 (UTC)."),
+        click.Option(
+            ["--verdict", "verdicts"], type=click.Choice(list(_VERDICTS)), multiple=True, help="With a claim that came out so."
+        ),
+        click.Option(["--tag", "tags"], multiple=True, metavar="WORD", help="With this tag; may be repeated."),
+        click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
+        options.ROOTS,
+    ],
+)
+def command(
+    limit: int,
+    scenario: str | None,
+    states: Sequence[str],
+    since: float | None,
+    verdicts: Sequence[str],
+    tags: Sequence[str],
+    as_json: bool,
+    roots: Sequence[str],
+) -> None:
+    folders = options.roots(roots)
+    wanted = Wanted(scenario, states, since, verdicts, tags)
+    runs = store.newest(folders)
+    memories = {root: ledger.Memory(root) for root in folders}
+    rows: list[Row] = []
+    is_more = False
+    for row in _chosen(runs, memories, wanted):
+        if len(rows) == limit:
+            is_more = True
+            break
+        rows.append(row)
+    sizes = [_size(memory, [run for run in runs if run.parent == root]) for root, memory in memories.items()]
+    used, is_all = sum(found for found, _ in sizes), all(is_whole for _, is_whole in sizes)
+    if as_json:
+        document = {"total": len(runs), "bytes": used if is_all else None, "runs": [_fields(row) for row in rows]}
+        click.echo(json.dumps(spell_out({"schema": "tuilab.runs/1", **document}), indent=2))
+        return
+    style = style_of(sys.stdout)
+    lines = [_line(row, style, has_box=len(folders) > 1) for row in rows]
+    disk = f"{'' if is_all else 'more than '}{size(used)} on disk"
+    lines += _footer(len(rows), len(runs), disk, wanted, is_more=is_more)
+    click.echo(style.fit("\n".join(lines)), color=True)
+
+
+def _chosen(runs: Sequence[Path], memories: dict[Path, ledger.Memory], wanted: Wanted) -> Iterator[Row]:
+    """Yield the runs that are wanted, reading no more of them than somebody asks for."""
+    for run_dir in runs:
+        if not wanted.may_match(run_dir.name):
+            continue
+        entry = memories[run_dir.parent].entry(run_dir)
+        if wanted.matches(entry):
+            written = notes.read(run_dir)
+            if set(wanted.tags) <= set(written.tags):
+                yield Row(run_dir, entry, written)
+
+
+def _line(row: Row, style: Style, *, has_box: bool) -> str:
+    name, entry = row.folder.name, row.entry
+    when = f"{name[:4]}-{name[4:6]}-{name[6:8]} {name[9:11]}:{name[11:13]}Z"
+    marks = "".join(style.mark(verdict) for _, verdict in entry.claims)
+    told = show(entry.reason, 200) if entry.state == "unreadable" else marks
+    tags = " ".join(f"#{tag}" for tag in row.notes.tags)
+    last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
+    box = style.dim(show(row.folder.parent)) if has_box else ""
+    more = "  ".join(part for part in (told, tags, last, box) if part)
+    return f"{store.short_id(name)}  {when}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
+
+
+def _lasting(entry: Entry) -> str:
+    if entry.elapsed_s is not None:
+        return f"{entry.elapsed_s:.1f} s"
+    if entry.is_running and entry.started_s is not None:
+        return f"{max(time.time() - entry.started_s, 0):.0f} s +"
+    return "n/a"
+
+
+def _size(memory: ledger.Memory, runs: Sequence[Path]) -> tuple[int, bool]:
+    """Return the bytes of runs on disk, and whether that is all of them; what was learnt meanwhile is kept."""
+    memory.look_around(runs, _LOOK_AROUND_S)
+    names = [run.name for run in runs]
+    memory.keep(names)
+    return memory.size(names)
+
+
+def _footer(shown: int, total: int, disk: str, wanted: Wanted, *, is_more: bool) -> list[str]:
+    if not total:
+        return ["no runs yet; make one: tuilab run stability --headless"]
+    if not shown:
+        return [f"none of {plural(total, 'run')} is like that"]
+    if wanted == Wanted():
+        return [f"{f'… and {total - shown} more: --limit {total}' if total > shown else plural(total, 'run')}, {disk}"]
+    count = f"the newest {shown} that are like that" if is_more else f"{shown} of {plural(total, 'run')}"
+    return [f"{count}, all runs: {disk}"]
+
+
+def _fields(row: Row) -> dict[str, Any]:
+    entry = row.entry
+    return {
+        "run": row.folder.name,
+        "path": str(row.folder),
+        "scenario": entry.scenario,
+        "topic": entry.topic,
+        "changed": entry.changed,
+        "state": entry.state,
+        "reason": entry.reason,
+        "elapsed_s": entry.elapsed_s,
+        "bytes": entry.bytes_total,
+        "verdicts": {key or text: verdict or None for (text, verdict), key in zip_longest(entry.claims, entry.claim_keys)},
+        "tags": row.notes.tags,
+        "notes": [{"wall_s": when, "text": text} for when, text in row.notes.texts],
+    }

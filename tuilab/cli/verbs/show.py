@@ -1,0 +1,98 @@
+"""`tuilab show NAME`: a scenario's lesson, parameters, claims and source."""
+
+import re
+import shutil
+import textwrap
+from collections.abc import Sequence
+
+import click
+
+from tuilab.catalogue import catalog
+from tuilab.catalogue.lesson import notes_apart
+from tuilab.catalogue.params import describe, spell
+from tuilab.catalogue.scenario import Param, Scenario
+from tuilab.catalogue.source import Broken, read_text
+from tuilab.cli import options
+from tuilab.text import show, show_lines
+
+_ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Argument(["name"], shell_complete=options.complete_scenario),
+        click.Option(["--source"], is_flag=True, help="The source, too."),
+        options.SCENARIOS,
+    ],
+)
+def command(name: str, source: bool, scenarios: Sequence[str]) -> None:
+    found = catalog.find(catalog.load(scenarios), name)
+    width = min(shutil.get_terminal_size().columns, 100)
+    parts = [render(scenario, width) + (_source(scenario) if source else "") for scenario in found]
+    click.echo(f"\n{'─' * width}\n\n".join(parts), nl=False)
+
+
+def render(scenario: Scenario, width: int) -> str:
+    """Return a scenario as text for people."""
+    where = f"{show(scenario.topic)}/{show(scenario.id)}  {show(scenario.path)}"
+    if scenario.error:
+        return f"{where}\ncannot be used: {show(scenario.error)}\n"
+    old = [claim for claim in scenario.claims if not claim.key]  # those with a key stand in the lesson
+    blocks = [
+        "\n".join(textwrap.wrap(show(scenario.title), width)),
+        where,
+        wrap(show_lines(notes_apart(scenario.lesson)), width),
+        _block("Parameters", [line for param in scenario.params for line in _describe(param, width)]),
+        _block("Claims", [line for claim in old for line in _hang(f"- {show(claim.text)}", width)]),
+        _block("Arms", _hang(", ".join(map(show, scenario.arms)), width)),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def wrap(text: str, width: int) -> str:
+    """Return text with its paragraphs and list items wrapped; headings and indented lines stay as they are."""
+    paragraphs: list[list[str]] = []
+    for line in text.split("\n"):
+        if paragraphs and _goes_on(paragraphs[-1], line):
+            paragraphs[-1].append(line.strip())
+        else:
+            paragraphs.append([line])
+    return "\n".join(line for words in paragraphs for line in (_hang(" ".join(words), width) if _flows(words[0]) else words))
+
+
+def _goes_on(words: Sequence[str], line: str) -> bool:
+    """Say whether a line belongs to a paragraph or list item."""
+    first = words[0]
+    if first.startswith("refutes: ") and not words[-1].endswith(","):
+        return False
+    if not line or not _flows(first) or _ITEM.match(line.lstrip()):
+        return False
+    return _flows(line) or (line[0] != "#" and _ITEM.match(first) is not None)
+
+
+def _flows(line: str) -> bool:
+    return bool(line) and line[0] not in "# \t"
+
+
+def _hang(text: str, width: int) -> list[str]:
+    indent = "  " if text.startswith(("- ", "* ")) else ""
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _block(heading: str, lines: list[str]) -> str:
+    return "\n".join([f"## {heading}", *lines]) if lines else ""
+
+
+def _describe(param: Param, width: int) -> list[str]:
+    quick = "" if param.quick is None else f", with --quick {show(spell(param.quick))}"
+    takes = f"--{param.name.replace('_', '-')}  {describe(param)} (default {show(spell(param.default))}{quick})"
+    label = textwrap.wrap(show(param.label), width - 4, initial_indent="    ", subsequent_indent="    ")
+    return [*_hang(takes, width), *label]
+
+
+def _source(scenario: Scenario) -> str:
+    try:
+        return "\n## File\n" + show_lines(read_text(scenario.path))
+    except Broken as problem:
+        return f"\nthe source is not shown: {show(problem)}\n"

@@ -1,0 +1,73 @@
+"""What `tuilab doctor` looks at, one file a group: a question has an id that stays, and its answer says what to do next.
+
+Imports the ground and the rooms before it, but neither `lab` nor `reports`.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tuilab.probes import NotKnown
+from tuilab.text import show
+
+Status = Literal["pass", "warn", "fail", "n/a"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The answer to one question: what was found (or why it is not known), and the next step where there is one."""
+
+    status: Status
+    found: str
+    next_step: str = ""
+
+
+@dataclass(frozen=True)
+class Box:
+    """The box that is looked at: `root` is where /proc and /sys are, so that a test can make another one."""
+
+    root: Path = Path("/")
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def text(self, path: str) -> str:
+        """Return a small file of the kernel's or the system's."""
+        with open(self.root / path, errors="replace") as file:
+            return file.read(1024 * 1024).strip()
+
+
+Check = Callable[[Box], Finding]
+Group = Mapping[str, Check]  # by id
+
+
+def passed(found: str) -> Finding:
+    return Finding("pass", found)
+
+
+def warn(found: str, next_step: str) -> Finding:
+    return Finding("warn", found, next_step)
+
+
+def failed(found: str, next_step: str) -> Finding:
+    return Finding("fail", found, next_step)
+
+
+def unknown(reason: str, next_step: str = "") -> Finding:
+    """Return that a question does not apply here, or has no answer, and why."""
+    return Finding("n/a", reason, next_step)
+
+
+def answer(check: Check, box: Box) -> Finding:
+    """Return what a check finds; one that breaks costs its one answer."""
+    try:
+        found = check(box)
+    except Exception as problem:  # whatever a strange box does to a check
+        return unknown(_reason(problem))
+    return Finding(found.status, show(found.found, 400), show(found.next_step, 400))
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, OSError) and problem.strerror:
+        return show(f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror, 300)
+    return show(problem if isinstance(problem, NotKnown) else f"{type(problem).__name__}: {problem}", 300)

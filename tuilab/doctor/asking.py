@@ -1,0 +1,197 @@
+"""Asks all questions of the doctor: each group in a process of its own, which may hang or crash without harm to the others.
+
+python -P -m tuilab.doctor.asking GROUP [ROOT]    one line of JSON for each question of a group
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, astuple, dataclass
+from importlib import import_module
+from pathlib import Path
+
+from tuilab.doctor import Box, Finding, Group, answer, unknown
+from tuilab.doctor.facts import Fact
+from tuilab.text import show
+
+# In this order they are shown; torch, which may have to be waited for, comes last.
+GROUPS = (
+    "terminal",
+    "processor",
+    "memory",
+    "gpus",
+    "software",
+    "libraries",
+    "storage",
+    "session",
+    "stopping",
+    "lab",
+    "torch_worker",
+)
+HERE = "terminal"  # which only the process that has it can ask
+ALONE = "processor"  # it measures how many cores there are: nothing else of ours may run meanwhile
+PATIENCE_S = 3.0  # for each question
+_LIMIT = 256 * 1024
+_FACTS = "facts"
+_GPU_PATIENCE_S = 2.0  # less than PATIENCE_S: who is asked must be able to say that there was no answer
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked, and is answered sooner or later: facts, and each group's answers by id."""
+
+    facts: Future[list[Fact]]
+    groups: dict[str, Future[dict[str, Finding]]]
+
+    def found(self) -> dict[str, Finding]:
+        """Return every answer by its id, when all are there."""
+        return {name: finding for group in self.groups.values() for name, finding in group.result().items()}
+
+
+def ask_all(patience_s: float = PATIENCE_S, root: Path = Path("/")) -> Asked:
+    """Ask every question, all groups at once; they are listed in the order in which they are shown."""
+    here, alone = _ask_here(HERE, root), ask_group(ALONE, patience_s, root)
+    crowd = ThreadPoolExecutor(len(GROUPS))
+    facts = crowd.submit(_facts, patience_s, root)
+
+    def ask(group: str) -> dict[str, Finding]:
+        return {HERE: here, ALONE: alone}.get(group) or ask_group(group, patience_s, root)
+
+    slowest_first = {group: crowd.submit(ask, group) for group in reversed(GROUPS)}
+    return Asked(facts, {group: slowest_first[group] for group in GROUPS})
+
+
+def checks_of(group: str) -> Group:
+    """Return the questions of a group."""
+    checks: Group = import_module(f"tuilab.doctor.{group}").CHECKS
+    return checks
+
+
+def _ask_here(group: str, root: Path) -> dict[str, Finding]:
+    return {name: answer(check, Box(root)) for name, check in checks_of(group).items()}
+
+
+def ask_group(group: str, patience_s: float, root: Path = Path("/")) -> dict[str, Finding]:
+    """Ask a group in a process of its own; what it does not answer in time is n/a with the reason."""
+    said, why = _hear([group, str(root)], patience_s)
+    return _complete(list(checks_of(group)), _parse(said), why)
+
+
+def _facts(patience_s: float, root: Path) -> list[Fact]:
+    """Return the facts of the box as the Box screen has them, or the one that they are not known, and why."""
+    said, why = _hear([_FACTS, str(root)], patience_s)
+    with contextlib.suppress(ValueError, TypeError):
+        return [Fact(*fields) for fields in json.loads(said)]
+    return [Fact("Machine", "facts", "", why)]
+
+
+def _hear(words: list[str], patience_s: float) -> tuple[bytes, str]:
+    """Return what a process of its own says, and how it ended, in words."""
+    try:
+        asked = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tuilab.doctor.asking", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # all that it starts is ended with it
+        )
+    except OSError as problem:
+        return b"", f"no process could be started to ask: {problem.strerror}"
+    assert asked.stdout is not None
+    with asked.stdout:
+        said, late_s = _listen(asked.stdout.fileno(), patience_s)
+    return said, _end(asked, late_s)
+
+
+def _listen(fd: int, patience_s: float) -> tuple[bytes, float]:
+    """Return what is said until the end, or until no answer comes in time; then also how long was waited."""
+    said = b""
+    deadline = time.monotonic() + patience_s
+    while (left_s := deadline - time.monotonic()) > 0:
+        if not select.select([fd], [], [], left_s)[0]:
+            break
+        more = os.read(fd, 65536)
+        if not more or len(said) > _LIMIT:
+            return said, 0.0
+        said += more
+        if b"\n" in more:
+            deadline = time.monotonic() + patience_s
+    return said, patience_s
+
+
+def _end(asked: "subprocess.Popen[bytes]", late_s: float) -> str:
+    """End a process and all that it started, and say how it ended; one that hangs in the kernel is not waited for."""
+    code = None
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        code = asked.wait(0.5 if not late_s else 0.001)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(asked.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        asked.wait(0.5)
+    if late_s:
+        return f"no answer within {late_s:g} s"
+    if code is None:
+        return "the process that was asked says nothing more"
+    return f"it ended the process that was asked, by signal {-code}" if code < 0 else f"its process ended with exit code {code}"
+
+
+def _parse(said: bytes) -> dict[str, Finding]:
+    found: dict[str, Finding] = {}
+    for line in said.split(b"\n"):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            fields = json.loads(line)
+            found[fields["id"]] = Finding(fields["status"], fields["found"], fields["next_step"])
+    return found
+
+
+def _complete(names: list[str], found: dict[str, Finding], why: str) -> dict[str, Finding]:
+    """Return an answer to every question: the first that has none is the one that went wrong."""
+    missing = [name for name in names if name not in found]
+    for name in missing:
+        found[name] = unknown(why if name == missing[0] else f"not asked, because of {missing[0]}")
+    return {name: found[name] for name in names}
+
+
+def main(group: str, root: str = "/") -> None:
+    """Answer the questions of a group, one line each; or tell the facts, in one."""
+    if group == _FACTS:
+        from tuilab.doctor import facts as box
+        from tuilab.probes import gpu_process
+
+        found = [*box.facts(Path(root)), *box.gpu_facts(gpu_process.ask(_GPU_PATIENCE_S))]
+        told = [astuple(fact) for facts in box.in_order(found).values() for fact in facts]
+        os.write(1, json.dumps(told).encode() + b"\n")
+        return
+    os.write(1, b"\n")  # a process that starts slowly takes nothing from the time of its first question
+    for name, check in checks_of(group).items():
+        finding = answer(check, Box(Path(root)))
+        os.write(1, json.dumps({"id": name, **asdict(finding)}).encode() + b"\n")
+
+
+def document(asked: Asked, exit_code: int, version: str) -> dict[str, object]:
+    """Return the answers for `--json`."""
+    found = asked.found()
+    counts = {status: sum(finding.status == status for finding in found.values()) for status in ("pass", "warn", "fail", "n/a")}
+    checks = [{"id": name, **asdict(finding)} for name, finding in found.items()]
+    return {
+        "schema": "tuilab.doctor/1",
+        "tuilab": version,
+        "asked_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "host": show(os.uname().nodename, 200),
+        "exit_code": exit_code,
+        "counts": counts,
+        "checks": checks,
+        "facts": [asdict(fact) for fact in asked.facts.result()],
+    }
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
+    sys.stdout.flush()
+    os._exit(0)  # taking torch down in order takes a quarter of a second

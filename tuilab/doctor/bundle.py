@@ -1,0 +1,135 @@
+"""What `tuilab doctor --bundle` writes for an issue: what the doctor found, the software, the last failures; no secrets."""
+
+import contextlib
+import errno
+import gzip
+import io
+import json
+import os
+import re
+import stat
+import tarfile
+import tempfile
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tuilab import places
+from tuilab.errors import CannotRecord, TuilabError
+from tuilab.files import open_regular
+from tuilab.probes.env import environment_facts
+from tuilab.record.encoding import spell_out
+from tuilab.record.live_run import read_run
+from tuilab.runs import ledger, store
+from tuilab.scrub import scrub
+from tuilab.text import show, show_lines
+
+_FAILURES = 5
+_LOOKED_AT = 200  # runs, the newest
+_READ = 64 * 1024  # bytes of a log: more than is told, so that no secret is cut before it is found
+_TOLD = 8 * 1024  # characters
+_TRACEBACK = 4000  # characters
+_FAULTS = 4  # logs of workers that crashed
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\0")  # colours, and every other byte of UTF-16
+_BAD = ("failed", "killed", "lost", "unreadable", "unkillable")
+
+
+def write(path: Path, doctor: dict[str, object]) -> None:
+    """Write the bundle: one JSON document, or, where the name ends in .tar.gz or .tgz, its parts as files."""
+    parts = scrub({"doctor": doctor, "software": software(), "constraints": constraints(), "failures": failures()})
+    is_archive = path.name.endswith((".tar.gz", ".tgz"))
+    try:
+        _replace(path, _archive(parts) if is_archive else _json(parts))
+    except OSError as problem:
+        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}") from problem
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put a new file, which nobody else may read, in the place of whatever file has that name."""
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise OSError(errno.EINVAL, "it is there, and not a regular file")
+    fd, temporary = tempfile.mkstemp(prefix=".tuilab-", dir=path.parent)
+    try:
+        with open(fd, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def software() -> dict[str, Any]:
+    """Return versions and the variables that steer threads, allocators and CUDA."""
+    return environment_facts()
+
+
+def constraints() -> list[str]:
+    """Return every installed package with its version, as pip writes them."""
+    found = {f"{one.metadata['Name']}=={one.version}" for one in metadata.distributions() if one.metadata["Name"]}
+    return sorted(found, key=str.lower)
+
+
+def failures() -> list[dict[str, Any]]:
+    """Return the last runs that did not end well: why, where, and the end of what they printed."""
+    try:
+        root = Path(places.runs_folder())
+        folders = store.list_runs(root)[:_LOOKED_AT]
+    except TuilabError:
+        return []
+    known = ledger.load(root)
+    entries = ((folder, known.get(folder.name) or ledger.read(folder)) for folder in folders)
+    bad = ((folder, entry) for folder, entry in entries if entry.state in _BAD)
+    return [_failure(folder, entry) for (folder, entry), _ in zip(bad, range(_FAILURES), strict=False)]
+
+
+def _failure(folder: Path, entry: ledger.Entry) -> dict[str, Any]:
+    told: dict[str, Any] = {"run": entry.run, "scenario": entry.name, "state": entry.state, "reason": entry.reason}
+    told |= {"changed": spell_out(entry.changed), "stderr": _tail(folder / "stderr.log"), "fault": _faults(folder)}
+    try:
+        summary = read_run(folder)
+    except TuilabError:
+        return told
+    told["tuilab"] = summary.run.tuilab if summary.run else None
+    told["unavailable"] = summary.unavailable
+    if failure := summary.failure:
+        traceback = show_lines(scrub(failure.traceback))[-_TRACEBACK:]
+        told |= {"type": failure.type, "message": failure.message, "traceback": traceback}
+    return told
+
+
+def _faults(folder: Path) -> str:
+    """Return where the workers were that crashed."""
+    return "\n".join(filter(None, map(_tail, sorted(folder.glob("fault-*.log"))[:_FAULTS])))
+
+
+def _tail(path: Path) -> str:
+    """Return the last lines of a file that a run printed into, without secrets."""
+    try:
+        with open(open_regular(path), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(size - _READ, 0))
+            data = file.read(_READ)
+    except OSError:
+        return ""
+    if size > _READ:
+        data = data.partition(b"\n")[2] or data  # half a line may be half a secret
+    text = _CONTROL.sub("", data.decode(errors="surrogateescape"))
+    return show_lines(scrub(text))[-_TOLD:]
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, indent=1).encode() + b"\n"
+
+
+def _archive(parts: dict[str, Any]) -> bytes:
+    files = {f"tuilab-doctor/{name}.json": _json(value) for name, value in parts.items() if name != "constraints"}
+    files["tuilab-doctor/constraints.txt"] = "\n".join([*parts["constraints"], ""]).encode()
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as squeezed, tarfile.open(fileobj=squeezed, mode="w") as archive:
+        for name, data in files.items():
+            about = tarfile.TarInfo(name)
+            about.size, about.mode, about.mtime = len(data), 0o600, int(time.time())
+            archive.addfile(about, io.BytesIO(data))
+    return packed.getvalue()

@@ -1,0 +1,153 @@
+"""Checks of the GPUs through NVML: the driver and what torch was built for, MIG, who else is there, what holds them back."""
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.probes import NotKnown
+from tuilab.probes.gpu import GpuLost, Gpus, open_gpus, throttle_names
+from tuilab.text import plural
+from tuilab.words import size
+
+_NO_GPU = ("no NVIDIA driver", "sees no GPU", "not loaded")
+_HARMLESS = {"idle", "clocks set by the user"}
+
+
+@functools.cache
+def _gpus() -> Gpus | str:
+    return open_gpus()
+
+
+def driver(box: Box) -> Finding:
+    gpus = _gpus()
+    if isinstance(gpus, str):
+        is_absent = any(words in gpus for words in _NO_GPU) and not list((box.root / "dev").glob("nvidia[0-9]*"))
+        return (
+            unknown(gpus) if is_absent else failed(gpus, "nvidia-smi says the same; mend the driver, or ask who runs the box")
+        )
+    known = gpus.facts()
+    return passed(f"driver {known.get('driver', 'n/a')}, NVML {known.get('nvml', 'n/a')}")
+
+
+def cuda(box: Box) -> Finding:
+    """Whether the driver can run the CUDA that torch was built for; a newer minor version it can."""
+    from tuilab.doctor.facts import torch_build
+
+    newest = _open().facts().get("cuda")
+    build = torch_build()
+    if newest is None:
+        return unknown("the driver does not tell which CUDA it can run")
+    if not build.startswith("CUDA "):
+        return warn(f"torch is built for {build}, and this box has an NVIDIA GPU", "install a CUDA build of torch: pytorch.org")
+    wanted = build.removeprefix("CUDA ")
+    if int(wanted.split(".")[0]) > int(newest.split(".")[0]):
+        return failed(
+            f"torch wants CUDA {wanted}, the driver can run {newest} at most",
+            "update the driver, or install an older CUDA build",
+        )
+    return passed(f"torch is built for CUDA {wanted}, the driver can run {newest}")
+
+
+def devices(box: Box) -> Finding:
+    gpus = _open()
+    if gpus.unusable:
+        lost = "; ".join(f"GPU {index}: {why}" for index, why in gpus.unusable.items())
+        return failed(lost, "nvidia-smi -q; a lost GPU comes back after a reset or a reboot")
+    return passed("; ".join(f"GPU {gpu.index} {gpu.name}" for gpu in gpus.found))
+
+
+def mig(box: Box) -> Finding:
+    found = _each(lambda gpus, gpu: gpus.has_mig(gpu))
+    on = [index for index, is_on in found.items() if is_on]
+    if on:
+        return warn(f"MIG is on for {_named(on)}: a run gets a slice", "choose the slice with CUDA_VISIBLE_DEVICES=MIG-...")
+    return passed("off")
+
+
+def others(box: Box) -> Finding:
+    """Who else computes there: it takes memory, and time from every measurement."""
+    found = _each(lambda gpus, gpu: [one for one in gpus.processes(gpu) if one[0] != os.getpid()])
+    busy = {index: processes for index, processes in found.items() if processes}
+    if not busy:
+        return passed("nobody else computes there")
+    words = [f"GPU {index}: {plural(len(found), 'process', 'processes')}, {_bytes(found)}" for index, found in busy.items()]
+    return warn("; ".join(words), "measure when they are done, or on another GPU: CUDA_VISIBLE_DEVICES")
+
+
+def clocks(box: Box) -> Finding:
+    """What holds the clocks down at this moment."""
+    found = _each(lambda gpus, gpu: gpus.read(gpu).values.get("throttle_mask"))
+    held = {i: set(throttle_names(int(mask))) - _HARMLESS for i, mask in found.items() if mask is not None}
+    if not held:
+        return unknown("the driver does not tell")
+    slow = [f"GPU {index}: {', '.join(sorted(names))}" for index, names in held.items() if names]
+    if slow:
+        return warn("; ".join(slow), "times will be longer; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
+    return passed("nothing holds them down")
+
+
+def memory_errors(box: Box) -> Finding:
+    found = _each(lambda gpus, gpu: gpus.read(gpu).values.get("ecc_uncorrected"))
+    known = {index: count for index, count in found.items() if count is not None}
+    if not known:
+        return unknown("no memory of these GPUs counts its errors")
+    bad = [f"GPU {index}: {count:.0f}" for index, count in known.items() if count]
+    if bad:
+        return failed(f"uncorrected errors since the last reset: {'; '.join(bad)}", "do not train on it; ask who runs the box")
+    return passed("no uncorrected errors")
+
+
+def variables(box: Box) -> Finding:
+    found = []
+    if box.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
+        found.append("CUDA_LAUNCH_BLOCKING makes every kernel wait")
+    if box.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING", "0") not in ("", "0"):
+        found.append("PYTORCH_NO_CUDA_MEMORY_CACHING makes every allocation slow")
+    if found:
+        return warn("; ".join(found), "unset it, unless you are looking for a fault")
+    visible = box.environ.get("CUDA_VISIBLE_DEVICES")
+    return passed("nothing is hidden" if visible is None else f"CUDA_VISIBLE_DEVICES={visible or '(empty: no GPU)'}")
+
+
+def _open() -> Gpus:
+    gpus = _gpus()
+    if isinstance(gpus, str):
+        raise NotKnown(gpus)
+    return gpus
+
+
+def _each(ask: Callable[[Gpus, Any], Any]) -> dict[int, Any]:
+    """Return by index what each GPU answers; those that are lost meanwhile are left out."""
+    gpus = _open()
+    found = {}
+    for gpu in list(gpus.found):
+        try:
+            found[gpu.index] = ask(gpus, gpu)
+        except GpuLost:
+            continue
+    if not found:
+        raise NotKnown("no GPU answers")
+    return found
+
+
+def _named(indexes: list[int]) -> str:
+    return ", ".join(f"GPU {index}" for index in indexes)
+
+
+def _bytes(processes: list[tuple[int, int | None]]) -> str:
+    known = [used for _, used in processes if used is not None]
+    return size(sum(known)) if known else "memory n/a"
+
+
+CHECKS = {
+    "gpu.driver": driver,
+    "gpu.devices": devices,
+    "gpu.cuda": cuda,
+    "gpu.mig": mig,
+    "gpu.others": others,
+    "gpu.clocks": clocks,
+    "gpu.memory_errors": memory_errors,
+    "gpu.variables": variables,
+}

@@ -1,0 +1,70 @@
+"""Checks of the lab itself: whether it was calibrated here, what runs now, what lost runs left behind."""
+
+import os
+import time
+from pathlib import Path
+
+from tuilab import config, places
+from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.engine import processes
+from tuilab.errors import TuilabError
+from tuilab.judging import calibration
+from tuilab.runs import ledger, store
+from tuilab.text import plural
+
+_STALE_S = 90 * 86400
+_LOOKED_AT = 200  # runs, the newest
+
+
+def calibrated(box: Box) -> Finding:
+    known = calibration.load()
+    lines = calibration.in_words(known)
+    step = "tuilab calibrate takes two minutes"
+    if not lines:
+        return unknown("this box was never calibrated: how often verdicts about time are wrong here is not known", step)
+    when = known.get("wall_s")
+    if isinstance(when, int | float) and time.time() - when > _STALE_S:
+        return warn(f"calibrated {(time.time() - when) / 86400:.0f} days ago; {lines[-1]}", step)
+    return passed(lines[-1])
+
+
+def configured(box: Box) -> Finding:
+    if not os.path.lexists(places.config_file()):
+        return passed("no file: everything has its default")
+    try:
+        found = config.read()
+    except TuilabError as problem:
+        return failed(str(problem), "tuilab config validate; until then no other command works")
+    return passed(f"{places.config_file()}: {plural(len(found), 'setting')}")
+
+
+def going_on(box: Box) -> Finding:
+    entries = _entries()
+    running = [entry for entry in entries if entry.is_running]
+    if running:
+        names = ", ".join(store.short_id(entry.run) for entry in running[:5])
+        return warn(
+            f"{plural(len(running), 'run')} going on ({names}): what is measured now is disturbed", "wait, or: tuilab stop RUN"
+        )
+    return passed(f"no run going on, of {plural(len(store.list_runs(Path(places.runs_folder()))), 'run')} recorded")
+
+
+def orphans(box: Box) -> Finding:
+    """What runs whose supervisor died left behind."""
+    root = Path(places.runs_folder())
+    lost = [entry.run for entry in _entries() if entry.state == "lost" and not store.is_imported(root / entry.run)]
+    left = [run for run in lost[:20] if processes.marked(run)]
+    if left:
+        names = ", ".join(map(store.short_id, left))
+        return warn(f"processes of lost runs are still there: {names}", f"tuilab stop {store.short_id(left[0])}")
+    return passed("lost runs left no process behind" if lost else "no run was lost")
+
+
+def _entries() -> list[ledger.Entry]:
+    """Return the newest runs, those that are over from memory."""
+    root = Path(places.runs_folder())
+    known = ledger.load(root)
+    return [known.get(folder.name) or ledger.read(folder) for folder in store.list_runs(root)[:_LOOKED_AT]]
+
+
+CHECKS = {"lab.config": configured, "lab.calibration": calibrated, "lab.runs": going_on, "lab.orphans": orphans}

@@ -1,0 +1,70 @@
+"""Checks of the tools and libraries that some advice needs: numactl, OpenMP runtimes, allocators, a compiler."""
+
+import functools
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from tuilab.doctor import Box, Finding, passed, unknown, warn
+from tuilab.doctor.facts import libraries
+from tuilab.probes.numa import numa_facts
+
+
+def numactl(box: Box) -> Finding:
+    if found := shutil.which("numactl", path=box.environ.get("PATH")):
+        return passed(found)
+    nodes = numa_facts(box.root).get("nodes") or {}
+    if len(nodes) > 1:
+        return warn(f"not installed, and this box has {len(nodes)} memory nodes", "apt install numactl")
+    return unknown("not installed; of use on boxes with several memory nodes", "apt install numactl")
+
+
+def _library(name: str, package: str, box: Box) -> Finding:
+    """Return where a library is, in the folders of libraries or beside Python's packages."""
+    (fact,) = [fact for fact in libraries(box.root) if fact.name == name]
+    pattern = {"Intel OpenMP": "libiomp5.so*"}.get(name, f"lib{name}*.so*")
+    beside = sorted(str(path) for path in Path(sys.prefix, "lib").glob(pattern))
+    where = fact.value or next(iter(beside), "")
+    if where:
+        return passed(f"{where}{', preloaded' if fact.note else ''}")
+    return unknown("not in the usual folders of libraries", package)
+
+
+def compiler(box: Box) -> Finding:
+    """What torch.compile calls: a C++ compiler for the CPU, a C compiler for Triton, and Python's headers."""
+    wanted = {"C++": [box.environ.get("CXX", ""), "g++", "clang++"], "C": [box.environ.get("CC", ""), "gcc", "clang", "cc"]}
+    path = box.environ.get("PATH")
+    found = {
+        kind: next((at for name in names if name and (at := shutil.which(name, path=path))), "")
+        for kind, names in wanted.items()
+    }
+    has_headers = Path(sysconfig.get_path("include"), "Python.h").exists()
+    missing = [f"a {kind} compiler" for kind, at in found.items() if not at] + ([] if has_headers else ["Python's headers"])
+    if missing:
+        return warn(f"missing: {', '.join(missing)}: torch.compile fails or falls back", "apt install g++ python3-dev")
+    return passed(f"{found['C++']}, {found['C']}, Python.h")
+
+
+def compiled_code(box: Box) -> Finding:
+    """Whether code that torch.compile writes can be loaded: some boxes mount their temporary folder noexec."""
+    folder = Path(box.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir())
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if os.statvfs(nearest).f_flag & os.ST_NOEXEC:
+        return warn(
+            f"{nearest} is mounted noexec: torch.compile cannot load what it made",
+            "export TORCHINDUCTOR_CACHE_DIR=~/.cache/inductor",
+        )
+    return passed(f"may be kept under {nearest}")
+
+
+CHECKS = {
+    "tools.numactl": numactl,
+    "tools.iomp": functools.partial(_library, "Intel OpenMP", "pip install intel-openmp"),
+    "tools.jemalloc": functools.partial(_library, "jemalloc", "apt install libjemalloc2"),
+    "tools.tcmalloc": functools.partial(_library, "tcmalloc", "apt install libtcmalloc-minimal4"),
+    "tools.compiler": compiler,
+    "tools.compiled_code": compiled_code,
+}

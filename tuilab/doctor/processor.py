@@ -1,0 +1,122 @@
+"""Checks of the processor: how many cores there are, may be used and are really free, and what slows them."""
+
+import os
+import time
+
+from tuilab.doctor import Box, Finding, passed, unknown, warn
+from tuilab.probes.cores import measure_cores
+from tuilab.probes.cpu import cpu_facts, cpu_throttled_share, parse_cpu_list
+from tuilab.probes.numa import numa_facts
+from tuilab.text import plural
+
+_SPIN_S = 0.3
+_MOST_SPINNING = 64
+_BUSY_PERCENT = 10.0
+_SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
+
+
+def cores(box: Box) -> Finding:
+    usable = len(os.sched_getaffinity(0))
+    online = len(parse_cpu_list(box.text("sys/devices/system/cpu/online")))
+    found = f"{usable} of {plural(online, 'hardware thread')} may be used"
+    physical = cpu_facts(box.root).get("physical_cores")
+    return passed(found + (f", on {plural(physical, 'core')}" if physical else ""))
+
+
+def quota(box: Box) -> Finding:
+    facts = cpu_facts(box.root)
+    limit, usable = facts.get("quota_cores"), len(os.sched_getaffinity(0))
+    if limit is None:
+        why = facts["missing"]["quota_cores"]
+        return passed("no cgroup limits them") if why == "no limit is set" else unknown(why)
+    share = cpu_throttled_share(box.root)
+    found = f"{limit:.3g} cores" + (f"; it was used up in {100 * share:.2g} % of all periods" if share else "")
+    if limit < usable and box.environ.get("OMP_NUM_THREADS", "") != str(max(int(limit), 1)):
+        step = f"export OMP_NUM_THREADS={max(int(limit), 1)}: torch counts cores, not this limit"
+        return warn(f"{found}, of {usable} that are seen", step)
+    return passed(found)
+
+
+def effective(box: Box) -> Finding:
+    """How many cores busy processes get now: other users, quotas and the hypervisor take from what is promised."""
+    usable = len(os.sched_getaffinity(0))
+    promised = min(cpu_facts(box.root).get("quota_cores") or usable, usable, _MOST_SPINNING)
+    got = measure_cores(max(round(promised), 1), _SPIN_S)
+    found = f"{got:.3g} cores' worth of work from {plural(max(round(promised), 1), 'busy process', 'busy processes')}"
+    if got < 0.8 * promised:
+        return warn(f"{found}: others are using the rest", "see who with top; times measured now will vary")
+    return passed(found)
+
+
+def pressure(box: Box) -> Finding:
+    waited = _avg10(box, "cpu")
+    found = f"some process waited for a core {waited:g} % of the last 10 s"
+    return warn(found, "measure when the box is calmer") if waited > _BUSY_PERCENT else passed(found)
+
+
+def governor(box: Box) -> Finding:
+    facts = cpu_facts(box.root)
+    found = facts.get("governor")
+    if found is None:
+        return unknown(facts["missing"]["governor"])
+    if "powersave" in found or "ondemand" in found:
+        return warn(f"{found}: clocks rise late, short runs vary more", "as root: cpupower frequency-set -g performance")
+    return passed(found)
+
+
+def throttling(box: Box) -> Finding:
+    paths = list((box.root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count"))
+    if not paths:
+        return unknown("the kernel counts no thermal throttling here, as in most virtual machines")
+    count = sum(int(path.read_text()) for path in paths)
+    if count:
+        return warn(
+            f"cores were too hot {plural(count, 'time')} since boot", "watch sensors while a run goes on; mend the cooling"
+        )
+    return passed("no core was too hot since boot")
+
+
+def clock(box: Box) -> Finding:
+    """What it costs to read the clock that every block of a race is timed with."""
+    began = time.monotonic_ns()
+    for _ in range(1000):
+        last = time.monotonic_ns()
+    cost = f"{(last - began) / 1000:.0f} ns to read"
+    try:
+        source = box.text("sys/devices/system/clocksource/clocksource0/current_clocksource")
+    except OSError:
+        return passed(f"{cost}; the kernel does not name its source")
+    if source in _SLOW_CLOCKS:
+        return warn(f"{source}, {cost}", "the kernel did not trust the tsc; see dmesg | grep -i tsc")
+    return passed(f"{source}, {cost}")
+
+
+def numa(box: Box) -> Finding:
+    facts = numa_facts(box.root)
+    nodes, allowed = facts.get("nodes"), facts.get("allowed_nodes")
+    if not nodes:
+        return unknown(facts["missing"]["nodes"])
+    if len(nodes) == 1:
+        return passed("one node")
+    if allowed is not None and len(allowed) < len(nodes):
+        return passed(f"{len(nodes)} nodes; memory of {plural(len(allowed), 'node')} may be used")
+    return warn(
+        f"{len(nodes)} nodes: memory of another node is slower",
+        "bind each process: numactl -N 0 -m 0; tuilab run numa shows why",
+    )
+
+
+def _avg10(box: Box, what: str) -> float:
+    return float(box.text(f"proc/pressure/{what}").split()[1].removeprefix("avg10="))
+
+
+CHECKS = {
+    "cpu.effective": effective,
+    "cpu.cores": cores,
+    "cpu.quota": quota,
+    "cpu.pressure": pressure,
+    "cpu.governor": governor,
+    "cpu.throttling": throttling,
+    "cpu.clock": clock,
+    "cpu.numa": numa,
+}

@@ -1,0 +1,84 @@
+"""Checks of Python and its packages."""
+
+import platform
+import re
+import sys
+from importlib import metadata, util
+from pathlib import Path
+
+from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.probes import NotKnown
+from tuilab.text import plural
+
+
+def python(box: Box) -> Finding:
+    found = f"{platform.python_version()}, {sys.executable}"
+    if sys.prefix == sys.base_prefix and "CONDA_PREFIX" not in box.environ:
+        return warn(f"{found}: the system's own, where other packages interfere", "install tuilab into a venv of its own")
+    return passed(found)
+
+
+def packages(box: Box) -> Finding:
+    """Whether everything that tuilab needs is installed; versions are pip's affair: `pip check`."""
+    needed = [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in metadata.requires("tuilab") or [] if "extra ==" not in line]
+    missing = [name for name in needed if not _is_installed(name)]
+    if missing:
+        return failed(f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}")
+    return passed(f"all {plural(len(needed), 'package')} that tuilab needs")
+
+
+def nvml_module(box: Box) -> Finding:
+    if _is_installed("pynvml"):
+        return warn(
+            "the deprecated package pynvml hides NVIDIA's", "pip uninstall pynvml; pip install --force-reinstall nvidia-ml-py"
+        )
+    return passed(f"nvidia-ml-py {metadata.version('nvidia-ml-py')}")
+
+
+def compiled(box: Box) -> Finding:
+    """Without compiled files the screens take four times as long to load."""
+    cached = util.cache_from_source(__file__)
+    if box.environ.get("PYTHONDONTWRITEBYTECODE") and not Path(cached).exists():
+        return warn(
+            "PYTHONDONTWRITEBYTECODE is set and nothing is compiled: every start is slow",
+            "python -m compileall in site-packages",
+        )
+    return passed("compiled files are kept")
+
+
+def paths(box: Box) -> Finding:
+    if given := box.environ.get("PYTHONPATH"):
+        return warn(f"PYTHONPATH={given} comes before the packages of every run", "unset PYTHONPATH, unless it is meant")
+    return passed("no PYTHONPATH")
+
+
+def torch_build(box: Box) -> Finding:
+    """What torch is, told by its files: importing it is another question."""
+    from tuilab.doctor.facts import torch_build as read_build
+
+    try:
+        version = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return failed("not installed", "pip install torch")
+    try:
+        return passed(f"{version}, built for {read_build()}")
+    except NotKnown as problem:
+        return unknown(f"{version}; {problem}")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+CHECKS = {
+    "python.version": python,
+    "python.packages": packages,
+    "python.nvml_module": nvml_module,
+    "python.compiled": compiled,
+    "python.path": paths,
+    "torch.build": torch_build,
+}

@@ -1,0 +1,38 @@
+"""Checks of what the system gives to whoever stops a run: it can do without, but not as well."""
+
+import os
+import signal
+
+from tuilab.doctor import Box, Finding, passed, warn
+
+
+def pidfd(box: Box) -> Finding:
+    """Whether a process can be held while it is signalled, so that the signal hits no other one that was given its number."""
+    try:
+        handle = os.pidfd_open(os.getpid())
+        try:
+            signal.pidfd_send_signal(handle, 0)
+        finally:
+            os.close(handle)
+    except OSError as problem:
+        return warn(
+            f"processes cannot be held ({problem.strerror}): they are signalled by number, after a look at when they began",
+            "Linux 5.3, or a seccomp profile that allows pidfd_open and pidfd_send_signal",
+        )
+    return passed("a signal hits the process that is meant, and no other")
+
+
+def children(box: Box) -> Finding:
+    """Whether the kernel lists the children of a process, or all processes must be asked for their parents."""
+    (box.root / "proc/thread-self").stat()  # without it nothing is known
+    try:
+        box.text("proc/thread-self/children")
+    except OSError as problem:
+        return warn(
+            f"/proc lists no children ({problem.strerror}): twice a second each process here is looked at, which disturbs",
+            "a kernel with CONFIG_PROC_CHILDREN, or a sandbox that shows /proc/PID/task/TID/children",
+        )
+    return passed("/proc lists the children of a process")
+
+
+CHECKS = {"stopping.pidfd": pidfd, "stopping.children": children}

@@ -1,0 +1,107 @@
+"""Checks of the disk and of the folder of runs: room, kind of file system, permissions."""
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from tuilab import places
+from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.errors import TuilabError
+from tuilab.probes import NotKnown
+from tuilab.words import size
+
+_SMALL_BYTES = 1e9
+_TOO_SMALL_BYTES = 50e6
+_REMOTE = ("nfs", "cifs", "smb", "fuse.sshfs", "lustre", "gpfs", "ceph", "9p", "afs", "beegfs", "glusterfs")
+
+
+def permissions(box: Box) -> Finding:
+    """Whether runs can be written, and by nobody else."""
+    try:
+        folder = Path(places.runs_folder())
+    except TuilabError as problem:
+        return failed(str(problem), "export TUILAB_ROOT=/a/folder/of/yours")
+    nearest = _nearest(folder)
+    step = f"choose another with --root DIR or TUILAB_ROOT; this is {folder}"
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        return failed(f"{nearest} cannot be written", step)
+    seen = os.lstat(nearest)
+    if nearest == folder and stat.S_ISLNK(seen.st_mode):
+        seen = os.stat(nearest)
+    if nearest == folder and seen.st_uid != os.getuid():
+        return warn(f"{folder} belongs to user {seen.st_uid}, who can change what you recorded", step)
+    if nearest == folder and seen.st_mode & 0o022:
+        return warn(f"{folder} can be written by others (mode {stat.S_IMODE(seen.st_mode):o})", f"chmod 700 {folder}")
+    return passed(f"{folder}" if nearest == folder else f"{folder}, to be made with the first run")
+
+
+def room(box: Box) -> Finding:
+    return _room(_nearest(Path(places.runs_folder())), "tuilab rm --older-than 30d, or another folder with TUILAB_ROOT")
+
+
+def temporary(box: Box) -> Finding:
+    folder = Path(tempfile.gettempdir())
+    return _room(folder, "torch.compile and DataLoader workers write there: make room, or export TMPDIR")
+
+
+def _room(folder: Path, step: str) -> Finding:
+    disk = os.statvfs(folder)
+    free, has_inodes = disk.f_bavail * disk.f_frsize, disk.f_favail > 1000 or disk.f_files == 0
+    found = f"{size(free)} free at {folder}"
+    if disk.f_flag & os.ST_RDONLY:
+        return failed(f"{folder} is mounted read-only", step)
+    if not has_inodes:
+        return failed(f"{folder} has room for {disk.f_favail} more files", step)
+    if free < _TOO_SMALL_BYTES:
+        return failed(found, step)
+    return warn(found, step) if free < _SMALL_BYTES else passed(found)
+
+
+def runs_system(box: Box) -> Finding:
+    return _system(
+        box, Path(places.runs_folder()), "export TUILAB_ROOT=/a/local/disk: a record is one write, and each goes over the net"
+    )
+
+
+def home_system(box: Box) -> Finding:
+    home = Path(os.path.expanduser("~"))
+    if not home.is_absolute():
+        return unknown("this user has no home folder")
+    return _system(box, home, "keep the venv and the runs on a local disk: every import reads thousands of small files")
+
+
+def _system(box: Box, folder: Path, step: str) -> Finding:
+    point, kind = _mounted(box, _nearest(folder))
+    if kind.startswith(_REMOTE):
+        return warn(f"{folder} is on {kind} ({point}): slow, and gone with its server", step)
+    return passed(f"{kind} ({point})")
+
+
+def _mounted(box: Box, folder: Path) -> tuple[str, str]:
+    """Return where the file system of a folder is mounted, and its kind."""
+    best = ("", "")
+    for line in box.text("proc/self/mountinfo").splitlines():
+        mount, _, kind = line.partition(" - ")
+        point = mount.split()[4].replace("\\040", " ")
+        is_above = os.path.realpath(folder).startswith(point.rstrip("/") + "/") or os.path.realpath(folder) == point
+        if is_above and len(point) >= len(best[0]):  # of two at one place the later one is seen
+            best = (point, kind.split()[0])
+    if not best[0]:
+        raise NotKnown("/proc/self/mountinfo does not tell")
+    return best
+
+
+def _nearest(folder: Path) -> Path:
+    """Return a folder, or the first one above it that is there."""
+    absolute = Path(os.path.abspath(folder))
+    return next((part for part in (absolute, *absolute.parents) if part.is_dir()), Path("/"))
+
+
+CHECKS = {
+    "disk.permissions": permissions,
+    "disk.room": room,
+    "disk.temporary": temporary,
+    "disk.runs_system": runs_system,
+    "disk.home_system": home_system,
+}

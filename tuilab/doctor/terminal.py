@@ -1,0 +1,94 @@
+"""Checks of the terminal: its size, its colours and symbols, and where a copy goes."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+from tuilab.doctor import Box, Finding, passed, unknown, warn
+from tuilab.text import is_utf8_terminal
+
+_TMUX_PATIENCE_S = 1.0
+_NONE = "there is no terminal: stdout is a file or a pipe"
+
+
+def size(box: Box) -> Finding:
+    if not sys.stdout.isatty():
+        return unknown(_NONE)
+    columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    if columns < 60 or rows < 20:
+        return warn(f"{columns}x{rows}: the screens show numbers only", "make the window 80x24 or larger")
+    if columns < 80 or rows < 24:
+        return warn(f"{columns}x{rows}: usable; some panes are left out", "make the window 80x24 or larger")
+    return passed(f"{columns}x{rows}")
+
+
+def kind(box: Box) -> Finding:
+    if not sys.stdout.isatty():
+        return unknown(_NONE)
+    term = box.environ.get("TERM", "")
+    if term in ("", "dumb"):
+        return warn(
+            f"TERM={term or '(not set)'} cannot place text: no screens here", "export TERM=xterm-256color, or --headless"
+        )
+    return passed(f"TERM={term}")
+
+
+def colours(box: Box) -> Finding:
+    if not sys.stdout.isatty():
+        return unknown(_NONE)
+    if box.environ.get("NO_COLOR"):
+        return passed("none, as NO_COLOR asks")
+    term, wide = box.environ.get("TERM", ""), box.environ.get("COLORTERM", "")
+    if wide in ("truecolor", "24bit") or "direct" in term:
+        return passed("truecolour")
+    if "256" in term:
+        return passed("256; COLORTERM=truecolor tells of more, where the terminal has them")
+    if term in ("", "dumb"):
+        return unknown("the terminal does not say")
+    return warn(f"16 at most, as TERM={term} promises", "export TERM=xterm-256color, if the terminal has 256")
+
+
+def symbols(box: Box) -> Finding:
+    if is_utf8_terminal():
+        return passed("UTF-8: braille and blocks")
+    locale = box.environ.get("LC_ALL") or box.environ.get("LC_CTYPE") or box.environ.get("LANG") or "not set"
+    return warn(f"the locale ({locale}) does not promise UTF-8: charts are drawn in ASCII", "export LANG=C.UTF-8")
+
+
+def tmux(box: Box) -> Finding:
+    if not box.environ.get("TMUX"):
+        return unknown("not inside tmux")
+    told = _tmux("default-terminal")
+    if not told.startswith(("tmux", "screen")):
+        return warn(f"default-terminal is {told}: keys and colours may be wrong", "set -g default-terminal tmux-256color")
+    return passed(f"default-terminal is {told}")
+
+
+def clipboard(box: Box) -> Finding:
+    if box.environ.get("TMUX"):
+        told = _tmux("set-clipboard")
+        if told == "off":
+            return warn("tmux keeps copies in its own buffer", "tmux set -s set-clipboard on")
+        return passed(f"tmux passes copies on (set-clipboard {told})")
+    if box.environ.get("STY"):
+        return warn("screen does not pass copies on", "use tmux, or select with the mouse while shift is held")
+    return passed("copies are offered to the terminal (OSC 52), which may refuse")
+
+
+def _tmux(option: str) -> str:
+    if shutil.which("tmux") is None:
+        return "unknown: tmux is not on the PATH"
+    command = ["tmux", "show", "-svg" if option == "default-terminal" else "-sv", option]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TMUX_PATIENCE_S, check=False)
+    return done.stdout.decode(errors="replace").strip() or "not told"
+
+
+CHECKS = {
+    "terminal.size": size,
+    "terminal.kind": kind,
+    "terminal.colours": colours,
+    "terminal.symbols": symbols,
+    "terminal.tmux": tmux,
+    "terminal.clipboard": clipboard,
+}

@@ -1,0 +1,181 @@
+"""Checks of what a worker finds: torch itself, its threads, and whether the variables that steer it act.
+
+torch is loaded while the questions are asked: one that has waited long enough for it is n/a, the next may have its answer.
+"""
+
+import functools
+import os
+import re
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.probes import NotKnown
+from tuilab.probes.cpu import cpu_facts
+from tuilab.text import plural, show
+
+_RUNTIMES = {"GNU OpenMP": r"libgomp[\w.-]*\.so", "Intel OpenMP": r"libiomp5[\w.-]*\.so", "LLVM OpenMP": r"libomp[\w.-]*\.so"}
+_ALLOCATORS = {"jemalloc": r"libjemalloc", "tcmalloc": r"libtcmalloc", "mimalloc": r"libmimalloc"}
+_READERS = {  # prefix of a variable -> what must be loaded for it to act
+    "KMP_": ("Intel OpenMP", "LLVM OpenMP"),
+    "GOMP_": ("GNU OpenMP",),
+    "MALLOC_CONF": ("jemalloc",),
+    "TCMALLOC_": ("tcmalloc",),
+}
+_LOADING_S = 2.0  # that a question waits for torch: less than the patience of the doctor
+_GIVE_UP_S = 6.0  # after which no question waits any more
+_OWN_ALLOCATORS = frozenset(_ALLOCATORS)
+
+
+def load(box: Box) -> Finding:
+    began = _began()
+    try:
+        torch = _loading().result(_LOADING_S)
+    except TimeoutError:
+        step = "keep the venv on a local disk (see disk.home_system); on a box that is busy now, ask again later"
+        return warn(f"not loaded after {_LOADING_S:g} s, and in every process of a run again", step)
+    except Exception as problem:
+        return failed(f"import torch: {type(problem).__name__}: {problem}", "pip install --force-reinstall torch")
+    return passed(f"torch {show(torch.__version__, 60)} loaded in {time.monotonic() - began:.1f} s")
+
+
+def threads(box: Box) -> Finding:
+    torch = _torch()
+    count, usable = torch.get_num_threads(), len(os.sched_getaffinity(0))
+    quota = cpu_facts(box.root).get("quota_cores")
+    found = f"{plural(count, 'thread')} in one operator, {torch.get_num_interop_threads()} beside each other"
+    given = box.environ.get("OMP_NUM_THREADS")
+    found += f" (OMP_NUM_THREADS={given})" if given else ""
+    if count > usable:
+        return warn(f"{found}; only {plural(usable, 'core')} may be used", f"export OMP_NUM_THREADS={usable}")
+    if quota is not None and count > max(quota, 1):
+        return warn(f"{found}; the container may use {quota:.3g} cores", f"export OMP_NUM_THREADS={max(int(quota), 1)}")
+    if given and count < usable and count == 1:
+        return warn(f"{found}, of {usable} cores", "unset OMP_NUM_THREADS, unless one thread is meant")
+    return passed(f"{found}, of {plural(usable, 'usable core')}")
+
+
+def affinity(box: Box) -> Finding:
+    """Whether OpenMP binds the main thread to a core, which every DataLoader worker then inherits."""
+    before = len(os.sched_getaffinity(0))
+    torch = _torch()
+    torch.mm(torch.ones(256, 256), torch.ones(256, 256))  # the threads are made, and bound, by the first parallel operator
+    after = len(os.sched_getaffinity(0))
+    bound = ", ".join(
+        f"{n}={box.environ[n]}" for n in ("OMP_PROC_BIND", "KMP_AFFINITY", "GOMP_CPU_AFFINITY") if n in box.environ
+    )
+    if after < before or (bound and after < (os.cpu_count() or 1) and after == 1):
+        found = f"{bound or 'OpenMP'} binds the main thread to {plural(after, 'core')}: workers of a DataLoader inherit that"
+        return warn(found, "unset it for runs with a DataLoader, or free the workers in worker_init_fn")
+    return passed(f"the main thread may use {plural(after, 'core')}")
+
+
+def runtimes(box: Box) -> Finding:
+    loaded = [name for name, pattern in _RUNTIMES.items() if re.search(pattern, _maps())]
+    if len(loaded) > 1:
+        return warn(f"{' and '.join(loaded)} are both loaded: their threads compete", "preload one of them, or none")
+    return passed(loaded[0]) if loaded else unknown("no OpenMP library is loaded")
+
+
+def variables(box: Box) -> Finding:
+    """Which variables are set and read by nobody in a worker."""
+    maps = _maps()
+    loaded = {name for name, pattern in {**_RUNTIMES, **_ALLOCATORS}.items() if re.search(pattern, maps)}
+    idle = [_idle(name, loaded) for name in sorted(box.environ)]
+    found = [sentence for sentence in idle if sentence]
+    if found:
+        return warn("; ".join(found), "unset what is not meant, or preload the library that reads it")
+    prefixes = ("OMP_", "KMP_", "GOMP_", "MKL_", "MALLOC_", "TCMALLOC_", "GLIBC_")
+    count = sum(name.startswith(prefixes) for name in box.environ)
+    return passed(
+        f"{plural(count, 'variable')} of OpenMP, MKL and allocators set" + (", each read by somebody" if count else "")
+    )
+
+
+def _idle(name: str, loaded: set[str]) -> str:
+    """Return why a variable has no effect; nothing when it has one, or when that is not known."""
+    for prefix, readers in _READERS.items():
+        if name.startswith(prefix) and not loaded & set(readers):
+            return f"{name} is set, but {' or '.join(readers)} is not loaded"
+    if name.startswith("MALLOC_") and name.endswith("_") and loaded & _OWN_ALLOCATORS:
+        return f"{name} is set, but {' and '.join(sorted(loaded & _OWN_ALLOCATORS))} replaces glibc's allocator"
+    return ""
+
+
+def preload(box: Box) -> Finding:
+    given = box.environ.get("LD_PRELOAD", "")
+    if not given:
+        return unknown("LD_PRELOAD is not set")
+    maps = _maps()
+    missing = [path for path in re.split(r"[ :]+", given) if path and os.path.basename(path) not in maps]
+    if missing:
+        return failed(f"not loaded: {', '.join(missing)}", "correct the path in LD_PRELOAD; the linker only warns")
+    return passed(f"loaded: {given}")
+
+
+def instructions(box: Box) -> Finding:
+    torch = _torch()
+    found = torch.backends.cpu.get_cpu_capability()
+    given = box.environ.get("ATEN_CPU_CAPABILITY")
+    if given:
+        return warn(f"{found}, as ATEN_CPU_CAPABILITY={given} asks", "unset ATEN_CPU_CAPABILITY, unless it is meant")
+    return passed(f"operators use {found}")
+
+
+def cuda(box: Box) -> Finding:
+    torch = _torch()
+    if torch.version.cuda is None and torch.version.hip is None:
+        return unknown("this build of torch is for the CPU")
+    if torch.cuda.is_available():
+        return passed(f"torch sees {plural(torch.cuda.device_count(), 'GPU')}")
+    if not list((box.root / "dev").glob("nvidia[0-9]*")) and not (box.root / "dev/kfd").exists():
+        return unknown("torch sees no GPU, and there is none in /dev")
+    hidden = box.environ.get("CUDA_VISIBLE_DEVICES")
+    if hidden is not None:
+        return failed(
+            f"torch sees no GPU; CUDA_VISIBLE_DEVICES={hidden or '(empty)'} may hide them", "unset CUDA_VISIBLE_DEVICES"
+        )
+    return failed(
+        "torch sees no GPU although the box has one", "see gpu.cuda; python -c 'import torch; torch.cuda.init()' says why"
+    )
+
+
+@functools.cache
+def _loading() -> "Future[Any]":
+    """Load torch beside the questions: each of them waits for it a little, none of them for ever."""
+    return ThreadPoolExecutor(1).submit(import_module, "torch")
+
+
+@functools.cache
+def _began() -> float:
+    return time.monotonic()
+
+
+def _torch() -> Any:
+    left_s = min(_LOADING_S, max(_began() + _GIVE_UP_S - time.monotonic(), 0.0))
+    try:
+        return _loading().result(left_s)
+    except TimeoutError as problem:
+        raise NotKnown("torch is still being loaded") from problem
+    except Exception as problem:
+        raise NotKnown("torch does not load") from problem
+
+
+def _maps() -> str:
+    _torch()
+    return Path("/proc/self/maps").read_text(errors="replace")
+
+
+CHECKS = {
+    "torch.load": load,
+    "torch.threads": threads,
+    "torch.affinity": affinity,
+    "torch.openmp": runtimes,
+    "torch.variables": variables,
+    "torch.preload": preload,
+    "torch.instructions": instructions,
+    "torch.cuda": cuda,
+}

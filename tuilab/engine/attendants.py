@@ -1,0 +1,90 @@
+"""The attendants of a run: the sampler, which is started again when it dies, and the judge, which is asked when it is time."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tuilab.engine import messages
+from tuilab.engine.children import Crew
+from tuilab.engine.spawn import Child, spawn_judge, spawn_sampler
+from tuilab.record import events
+from tuilab.record.journal import Writer
+
+SAMPLER_SILENCE_S = 10.0
+SAMPLER_STARTS = 4  # the first and three more
+JUDGE_PATIENCE_S = 60.0
+_DISMISSED = "dismissed"
+_CALLED_OFF = "not waited for, because the run was stopped"
+
+
+class Attendants:
+    """A run goes on without them; what they could not do is recorded."""
+
+    def __init__(self, run_dir: Path, journal: Writer, crew: Crew) -> None:
+        self._run_dir = run_dir
+        self._journal = journal
+        self._crew = crew
+        self._sampler: Child | None = None
+        self._samplers_started = 0
+
+    @property
+    def pids(self) -> set[int]:
+        """The sampler, which stays when others are ended."""
+        return {self._sampler.pid} if self._sampler else set()
+
+    def start_sampler(self) -> None:
+        stream = f"sampler-{self._samplers_started}" if self._samplers_started else "sampler"
+        self._samplers_started += 1
+        try:
+            self._sampler = spawn_sampler(self._run_dir, stream)
+        except OSError as problem:
+            self._journal.append(events.SamplerEnded(reason=f"not started: {problem.strerror}", restarts=SAMPLER_STARTS))
+        else:
+            self._crew.add(self._sampler)
+
+    def note_death(self, child: Child, *, is_stopping: bool) -> bool:
+        """Take note of a death and say whether it was that of an attendant; a sampler is started again, but not for the end."""
+        if child is not self._sampler:
+            return child.writer == "judge"
+        self._sampler = None
+        if child.reason != _DISMISSED:
+            self._journal.append(events.SamplerEnded(reason=child.how_it_ended(), restarts=self._samplers_started - 1))
+            if self._samplers_started < SAMPLER_STARTS and not is_stopping:
+                self.start_sampler()
+        return True
+
+    def check_sampler(self) -> None:
+        """Kill a sampler that has not been heard for long."""
+        if self._sampler and time.monotonic() - self._sampler.last_heard > SAMPLER_SILENCE_S and not self._sampler.reason:
+            self._sampler.kill("stopped answering")
+
+    def end_sampler(self) -> None:
+        if self._sampler:
+            self._sampler.kill(_DISMISSED)
+            while self._sampler:
+                self._crew.turn(0.1)
+
+    def judge(self, *flags: str, is_called_off: Callable[[], bool]) -> int | None:
+        """Have the verdicts reached by a process of its own: statistics are slow to load. Returns its exit code.
+
+        Whoever is in a hurry does not wait for it: it is ended as soon as `is_called_off` says so. With flags it only takes a
+        look, and the verdicts are still to come.
+        """
+        if is_called_off():
+            if not flags:
+                self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {_CALLED_OFF}"))
+            return None
+        try:
+            child = spawn_judge(self._run_dir, *flags)
+        except OSError as problem:
+            self._journal.append(events.Unavailable(what="verdicts", reason=f"cannot start the judge: {problem.strerror}"))
+            return None
+        child.deadline = child.started + JUDGE_PATIENCE_S
+        self._crew.add(child)
+        while not child.is_over:
+            if is_called_off() and not child.reason:
+                child.kill(_CALLED_OFF)
+            self._crew.turn(0.1)
+        if child.code not in (0, messages.UNDECIDED) and not (flags and child.reason == _CALLED_OFF):
+            self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {child.how_it_ended()}"))
+        return child.code

@@ -1,0 +1,152 @@
+"""The living children of a supervisor: hears what they say, keeps what they print, buries the dead."""
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import IO
+
+from tuilab.engine import messages
+from tuilab.engine.capture import Capture
+from tuilab.engine.messages import ArmOrder, Farewell
+from tuilab.engine.spawn import Child
+
+_READ = 256 * 1024
+
+
+class Crew:
+    """Everything that can happen to a supervisor happens in `turn`."""
+
+    def __init__(
+        self,
+        outputs: dict[int, Capture],
+        on_signal: Callable[[int], None],
+        on_arm: Callable[[ArmOrder, Child], None],
+        on_death: Callable[[Child], None],
+    ) -> None:
+        self.children: dict[int, Child] = {}
+        self._outputs = outputs
+        self._on_signal = on_signal
+        self._on_arm = on_arm
+        self._on_death = on_death
+        self._selector = selectors.DefaultSelector()
+        self._flushed = time.monotonic()
+        self._listen_to_signals()
+
+    def add(self, child: Child) -> None:
+        """Look after a child from here on."""
+        self.children[child.pid] = child
+        for pipe in child.pipes:
+            read = self._hear_heartbeat if child.line is None else self._read
+            self._selector.register(pipe, selectors.EVENT_READ, (read, child, pipe))
+        if child.line is not None:
+            self._selector.register(child.line, selectors.EVENT_READ, (self._hear, child))
+
+    def turn(self, patience_s: float) -> None:
+        """Handle what has happened; wait at most `patience_s` for something to happen."""
+        for key, _ in self._selector.select(patience_s):
+            act, *rest = key.data
+            act(*rest)
+        self._reap()
+        self._check_deadlines()
+        self._flush_outputs()
+
+    def _listen_to_signals(self) -> None:
+        ear, self._mouth = socket.socketpair()
+        for end in (ear, self._mouth):
+            end.setblocking(False)
+        signal.set_wakeup_fd(self._mouth.fileno(), warn_on_full_buffer=False)
+        self._selector.register(ear, selectors.EVENT_READ, (self._hear_signals, ear))
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_IGN)  # a hangup is not a request: the run outlives the terminal
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])  # blocked signals are inherited through exec
+
+    def _hear_signals(self, ear: socket.socket) -> None:
+        for number in ear.recv(4096):
+            self._on_signal(number)
+
+    def _hear(self, child: Child) -> None:
+        """Take every message that waits on a worker's line."""
+        while child.line is not None:
+            try:
+                message = messages.receive(child.line)
+            except BlockingIOError:
+                return
+            except OSError:
+                message = None  # it died with our order unread
+            except ValueError as problem:
+                child.farewell = Farewell(error=f"the worker sent something that is no message: {problem}")
+                message = None
+            if isinstance(message, Farewell):
+                child.farewell = message
+            elif isinstance(message, ArmOrder):
+                self._on_arm(message, child)
+            else:
+                self._hang_up(child)
+
+    def _hang_up(self, child: Child) -> None:
+        if child.line is not None:
+            self._selector.unregister(child.line)
+            child.line.close()
+            child.line = None
+
+    def _read(self, child: Child, pipe: IO[bytes]) -> bool:
+        """Take what lies in a pipe; return whether there may be more."""
+        data = pipe.read(_READ)
+        if data is None:
+            return False
+        self._outputs[child.pipes[pipe]].take(data)
+        if not data:
+            self._close_pipe(child, pipe)
+        return bool(data)
+
+    def _hear_heartbeat(self, child: Child, pipe: IO[bytes]) -> None:
+        child.last_heard = time.monotonic()
+        if pipe.read(_READ) == b"":
+            self._close_pipe(child, pipe)
+
+    def _close_pipe(self, child: Child, pipe: IO[bytes]) -> None:
+        self._selector.unregister(pipe)
+        pipe.close()
+        del child.pipes[pipe]
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if child := self.children.pop(pid, None):
+                    child.take_status(status)
+                    self._bury(child)
+
+    def _bury(self, child: Child) -> None:
+        """Read to the end what a dead child said and printed; a pipe holds no more than a few reads."""
+        if child.line is not None:
+            for pipe in list(child.pipes):
+                for _ in range(16):
+                    if not self._read(child, pipe):
+                        break
+            self._hear(child)
+            self._hang_up(child)
+        for pipe in list(child.pipes):
+            self._close_pipe(child, pipe)
+        self._on_death(child)
+
+    def _check_deadlines(self) -> None:
+        now = time.monotonic()
+        for child in list(self.children.values()):
+            if child.deadline and now > child.deadline:
+                child.kill(f"timed out after {child.deadline - child.started:.3g} s")
+
+    def _flush_outputs(self) -> None:
+        now = time.monotonic()
+        if now - self._flushed > 1:
+            self._flushed = now
+            for capture in self._outputs.values():
+                capture.flush()

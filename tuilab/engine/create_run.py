@@ -1,0 +1,96 @@
+"""Opens a run: makes its folder, keeps the source as it will run, writes the first record and answers the front."""
+
+import hashlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuilab import __version__
+from tuilab.engine import messages, processes
+from tuilab.engine.capture import Capture
+from tuilab.engine.description import first_records
+from tuilab.engine.messages import Receipt, RunOrder
+from tuilab.errors import CannotRecord, UsageError
+from tuilab.record import events
+from tuilab.record.journal import Writer
+from tuilab.runs import store
+from tuilab.scrub import GONE, words_for_record
+from tuilab.text import show
+
+
+@dataclass
+class OpenRun:
+    """The folder of a run that has begun, and the files in it that its supervisor writes."""
+
+    run_dir: Path
+    journal: Writer
+    outputs: dict[int, Capture]  # by the number of the stream that a worker prints to
+
+
+def open_run(order: RunOrder) -> OpenRun:
+    """Make the folder of a run, keep the source as it will run, and write the first record."""
+    try:
+        source = Path(order.path).read_bytes()
+    except OSError as problem:
+        raise UsageError(f"cannot read {show(order.path)}: {problem.strerror}") from problem
+    run_dir = store.create(order.scenario, Path(order.root))
+    try:
+        (run_dir / "scenario.py").write_bytes(source)
+        journal = Writer(run_dir / "journal" / "supervisor.jsonl")
+        outputs = {1: Capture(run_dir / "stdout.log"), 2: Capture(run_dir / "stderr.log")}
+    except OSError as problem:
+        raise cannot_record(run_dir, problem.strerror or str(problem)) from problem
+    for record in first_records(_run_started(order, run_dir.name, source)):
+        if not journal.append(record):
+            raise cannot_record(run_dir, journal.trouble)
+    return OpenRun(run_dir, journal, outputs)
+
+
+def cannot_record(run_dir: Path, why: str) -> CannotRecord:
+    """Remove the folder of a run that cannot begin, and return the error that says why."""
+    store.remove(run_dir)
+    return CannotRecord(f"cannot write in {show(run_dir.parent)}: {why}; name another folder with --root DIR or TUILAB_ROOT")
+
+
+def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
+    me = processes.identify(os.getpid())
+    assert me is not None  # we are here
+    return events.RunStarted(
+        format=events.FORMAT,
+        run=run,
+        scenario=order.scenario,
+        topic=order.topic,
+        title=order.title,
+        source_sha256=hashlib.sha256(source).hexdigest(),
+        params={name: GONE if name in order.secrets else value for name, value in order.params.items()},
+        supervisor=me,
+        tuilab=__version__,
+        wall_ns=time.time_ns(),
+        changed=order.changed,
+        claims=order.claims,
+        claim_keys=order.claim_keys if any(order.claim_keys) else [],
+        repeats=order.repeats,
+        looks=order.looks,
+        budget_s=order.budget_s,
+        quick=order.quick,
+        timeout_s=order.timeout_s,
+        argv=words_for_record(order.argv, [str(order.params[name]) for name in order.secrets]),
+    )
+
+
+def answer_front(receipt: Receipt) -> bool:
+    """Tell the front what came of its order; return whether it is still there."""
+    try:
+        os.write(1, messages.pack(receipt))
+    except OSError:
+        return False
+    return True
+
+
+def let_go(run_dir: Path) -> None:
+    """Take the standard streams away from the front, so that an ssh session can end while the run goes on."""
+    null = os.open(os.devnull, os.O_RDWR)
+    log = os.open(run_dir / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    for fd, target in ((null, 0), (null, 1), (log, 2)):
+        os.dup2(fd, target)

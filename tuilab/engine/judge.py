@@ -1,0 +1,38 @@
+"""The judge: a short-lived process that reads a run's journal and reaches the verdicts.
+
+python -P -m tuilab.engine.judge RUN_DIR           write them in a stream of its own
+python -P -m tuilab.engine.judge RUN_DIR --look    write nothing; exit 10 while a claim about time is inconclusive
+"""
+
+import sys
+from pathlib import Path
+
+from tuilab.engine.messages import UNDECIDED
+from tuilab.judging.judge_run import judge
+from tuilab.record.events import VerdictReached
+from tuilab.record.journal import Writer
+from tuilab.record.live_run import read_run
+from tuilab.record.verdicts import Verdict
+
+
+def main() -> None:
+    """Judge the run whose folder is the first argument."""
+    run_dir = Path(sys.argv[1])
+    verdicts = judge(read_run(run_dir))
+    if "--look" in sys.argv[2:]:
+        raise SystemExit(UNDECIDED if any(verdict.verdict == Verdict.INCONCLUSIVE for verdict in verdicts) else 0)
+    if verdicts:
+        _write(run_dir, verdicts)
+
+
+def _write(run_dir: Path, verdicts: list[VerdictReached]) -> None:
+    journal = Writer(run_dir / "journal" / "judge.jsonl")
+    for verdict in verdicts:
+        journal.append(verdict)
+    journal.sync()
+    if journal.lost:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

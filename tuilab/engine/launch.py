@@ -1,0 +1,224 @@
+"""Starts runs and asks them to stop: what every front does, made the same way."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tuilab.catalogue.params import check_values, quick_values
+from tuilab.catalogue.scenario import REPEATS, Param, Scenario
+from tuilab.engine import messages, processes
+from tuilab.engine.messages import Receipt, RunOrder
+from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
+from tuilab.interrupts import OneByOne
+from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
+from tuilab.record.live_run import Watch
+from tuilab.runs import elsewhere, ledger, store
+from tuilab.scrub import is_secret_value
+from tuilab.text import show
+
+_CHUNK = 4096  # bytes of a receipt
+_VALUES_LIMIT = 100_000  # bytes of all parameters: half a message to a worker
+LOOKS = (8, 16, 24, 32, 40)  # repeats after which a run with a budget may be decided
+
+
+class Spare:
+    """A supervisor without an order, whose worker has loaded torch meanwhile: a run that gets it starts at once.
+
+    It costs 300 MB and no time. It ends when it is dismissed, and with this process, however that ends.
+    """
+
+    def __init__(self) -> None:
+        self._surroundings = _surroundings()
+        self.supervisor = _spawn_supervisor("--warm")
+
+    def is_fit(self) -> bool:
+        """Say whether a run would find here what it would find in a supervisor that is started now."""
+        return self.supervisor.poll() is None and self._surroundings == _surroundings()
+
+    def dismiss(self) -> None:
+        """End it; once is enough, and it may be over already."""
+        self.supervisor.kill()  # the kernel ends its worker with it
+        self.supervisor.wait()
+        for pipe in (self.supervisor.stdin, self.supervisor.stdout, self.supervisor.stderr):
+            if pipe:
+                pipe.close()
+
+
+def prepare() -> Spare | None:
+    """Start a spare for the next run; None where that cannot be done now.
+
+    Loading torch takes two seconds of a core: a front keeps one at most, and starts none while anything is being measured.
+    """
+    try:
+        return Spare()
+    except CannotRecord:
+        return None
+
+
+def _surroundings() -> tuple[dict[str, str], str]:
+    """Return what a process inherits from this one."""
+    try:
+        return dict(os.environ), os.getcwd()
+    except FileNotFoundError:
+        return dict(os.environ), ""
+
+
+def order(
+    scenario: Scenario,
+    given: dict[str, Scalar],
+    *,
+    root: Path,
+    repeats: int | None = None,
+    budget_s: float | None = None,
+    is_quick: bool = False,
+    timeout_s: float | None = None,
+    argv: list[str] | None = None,
+) -> RunOrder:
+    """Return the order for one run of a scenario with the params that were given; the others take their defaults.
+
+    Claims about time want repeats: without a number, a budget or `quick` there are a few, enough for an interval.
+    """
+    if scenario.error:
+        raise UsageError(f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see tuilab check {show(scenario.path)}")
+    values = check_values(scenario.params, {**(quick_values(scenario.params) if is_quick else {}), **given})
+    _check_size(scenario, values)
+    defaults = {param.name: param.default for param in scenario.params}
+    claims = [claim for claim in scenario.claims if claim.key or "{" not in claim.text]
+    return RunOrder(
+        root=str(root.absolute()),
+        scenario=scenario.id,
+        topic=scenario.topic,
+        title=scenario.title,
+        path=str(Path(scenario.path).absolute()),
+        params=values,
+        changed=[name for name, value in values.items() if value != defaults[name]],
+        secrets=[param.name for param in scenario.params if _is_secret(param, values[param.name])],
+        claims=[claim.text for claim in claims],
+        claim_keys=[claim.key for claim in claims],
+        repeats=repeats or (LOOKS[-1] if budget_s else REPEATS if scenario.is_timed and not is_quick else 1),
+        looks=list(LOOKS) if budget_s and not repeats else [],
+        budget_s=budget_s,
+        quick=is_quick,
+        timeout_s=timeout_s,
+        argv=argv or [],
+    )
+
+
+def _is_secret(param: Param, value: Scalar) -> bool:
+    """Say whether a value is not to be recorded; a default stands in the source anyway."""
+    return param.type == "str" and value not in ("", param.default) and is_secret_value(param.name, str(value))
+
+
+def _check_size(scenario: Scenario, values: dict[str, Scalar]) -> None:
+    """Refuse what no record and no message to a worker can hold, before there is a run."""
+    name = show(scenario.id)
+    if long := next((claim.text for claim in scenario.claims if len(claim.text) > CLAIM_LIMIT), ""):
+        raise UsageError(f"{name}: a claim takes up to {CLAIM_LIMIT} characters; {show(long, 60)} has {len(long)}")
+    sizes = {name: len(messages.pack({name: value})) for name, value in values.items()}
+    if (total := sum(sizes.values())) > _VALUES_LIMIT:
+        longest = show(max(sizes, key=lambda one: sizes[one]), 60)
+        raise UsageError(f"{name}: parameters may have {_VALUES_LIMIT} bytes together, not {total}; the longest is {longest}")
+
+
+def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subprocess.Popen[bytes]"]:
+    """Start a supervisor and return the folder of its run; it lives on when this process does not.
+
+    A spare from `prepare` is used up: it takes the order, or when it cannot, it is dismissed and the run starts without.
+    """
+    if spare and not spare.is_fit():
+        spare.dismiss()
+        spare = None
+    supervisor = spare.supervisor if spare else _spawn_supervisor()
+    try:
+        receipt = _hand_over(supervisor, run_order)
+    except ScenarioError:
+        if not spare:
+            raise
+        spare.dismiss()
+        return start(run_order)
+    if receipt.error:
+        failure = TuilabError(receipt.error)
+        failure.exit_code = type(failure.exit_code)(receipt.exit_code)
+        raise failure
+    return Path(receipt.run_dir), supervisor
+
+
+def _spawn_supervisor(*flags: str) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "tuilab.engine.supervisor", *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        raise CannotRecord(f"cannot start a supervisor process: {problem.strerror}") from problem
+
+
+def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Receipt:
+    """Give a supervisor its order and return what it says to it; ScenarioError when it says nothing."""
+    assert supervisor.stdin and supervisor.stdout and supervisor.stderr
+    with supervisor.stdin, supervisor.stdout, supervisor.stderr:
+        with contextlib.suppress(BrokenPipeError):  # it died; what it said tells why
+            supervisor.stdin.write(messages.pack(run_order))
+            supervisor.stdin.close()
+        said = supervisor.stdout.read(_CHUNK)
+        OneByOne.wait()  # the supervisor was heard and begins: from here on the run has to be stopped, by whoever follows it
+        said += supervisor.stdout.read()  # to its end: the supervisor lets go of it and lives on
+        try:
+            receipt: Receipt = messages.unpack(said, Receipt)
+        except ValueError as problem:
+            last = (supervisor.stderr.read().decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+            raise ScenarioError(f"the supervisor did not start: {show(last)}") from problem
+    return receipt
+
+
+def stop(run_dir: Path, *, at_once: bool = False) -> str:
+    """Ask the supervisor of a run to stop it, or end what a dead one left behind; return what was done, in words."""
+    watch = Watch(run_dir)
+    while watch.refresh():
+        pass
+    state = watch.state()
+    watch.close()
+    name = store.short_id(run_dir.name)
+    if watch.summary.is_over:
+        return f"{name} is over already: {state}"
+    if store.is_imported(run_dir):
+        return f"{name} came out of an archive: nothing of it runs here that could be stopped; delete it: tuilab rm {name}"
+    if not (watch.summary.records or watch.unreadable) and ledger.is_newborn(run_dir.name):
+        raise UsageError(f"{name} has just been made and has not begun; say it again in some seconds")
+    if watch.summary.run is None or state == "lost":
+        return _end_orphans(run_dir.name)
+    supervisor = watch.summary.run.supervisor
+    if watch.supervisor_presence == "elsewhere":
+        raise UsageError(elsewhere.told(run_dir, supervisor))
+    _signal(name, supervisor, signal.SIGINT if at_once else signal.SIGTERM)
+    return f"asked {name} to stop{' at once' if at_once else ''}"
+
+
+def _signal(name: str, supervisor: Identity, number: int) -> None:
+    try:
+        is_heard = processes.send(supervisor.pid, supervisor.start, number)
+        processes.send(supervisor.pid, supervisor.start, signal.SIGCONT)  # a suspended one could not hear it
+    except PermissionError as problem:
+        raise UsageError(f"{name} could not be asked to stop: it belongs to another user, who can stop it") from problem
+    except OSError as problem:
+        why = problem.strerror or str(problem)
+        raise UsageError(f"{name} could not be asked to stop: its supervisor cannot be looked at ({why})") from problem
+    if not is_heard:
+        raise UsageError(f"{name} could not be asked to stop: its supervisor has just ended; tuilab runs shows how")
+
+
+def _end_orphans(run: str) -> str:
+    found = processes.names_of(lambda: [pid for pid, _ in processes.marked(run)])
+    if not found:
+        return f"{store.short_id(run)} is lost; none of its processes is left"
+    stubborn = processes.end_marked(run)
+    if stubborn:
+        raise ScenarioError(f"could not end {', '.join(map(show, stubborn))}")
+    return f"{store.short_id(run)} is lost; ended what was left of it: {', '.join(map(show, found))}"

@@ -1,0 +1,174 @@
+"""What a front asks of a supervisor, and what supervisor and worker say to each other.
+
+An order travels as one JSON document over the supervisor's stdin. Supervisor and worker talk in messages over a socket
+pair that keeps message boundaries, so nothing needs framing. Both are Python's JSON, which has words for NaN and Inf and
+for file names that are not UTF-8.
+"""
+
+import errno
+import json
+import os
+import socket
+from typing import Any
+
+import msgspec
+
+from tuilab.files import identity, set_apart
+from tuilab.record.events import Scalar
+
+UNDECIDED = 10  # exit code of a judge that looked and wants more repeats
+_LIMIT = 200_000  # bytes; under the default send buffer of a unix socket
+_ENVELOPE = 1_000  # what a reply may have beside the value that an arm's farewell brought
+
+
+class RunOrder(msgspec.Struct, kw_only=True):
+    """One run, as a front orders it."""
+
+    root: str
+    scenario: str
+    topic: str
+    title: str
+    path: str
+    params: dict[str, Scalar]
+    changed: list[str] = []
+    secrets: list[str] = []  # the params whose values are not recorded
+    claims: list[str] = []
+    claim_keys: list[str] = []
+    repeats: int = 1
+    looks: list[int] = []
+    budget_s: float | None = None
+    quick: bool = False
+    timeout_s: float | None = None
+    argv: list[str] = []
+
+
+class Receipt(msgspec.Struct):
+    """The supervisor's answer to an order: the folder of the run, or why there is none."""
+
+    run_dir: str = ""
+    error: str = ""
+    exit_code: int = 0
+
+
+class ArmOrder(msgspec.Struct, kw_only=True, tag=True):
+    """A function of the scenario to be called in a process of its own."""
+
+    arm: str
+    function: str
+    args: list[Any] = []
+    env: dict[str, str] = {}
+    prefix: list[str] = []
+    timeout_s: float = 60.0
+
+
+class WarmUp(msgspec.Struct, tag=True):
+    """To a worker that is started ahead: get ready, the order will follow."""
+
+
+class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
+    """What a worker is to run: the whole scenario, or one arm of it."""
+
+    run_dir: str
+    writer: str
+    source_dir: str  # where the scenario file came from: its neighbours can be imported
+    params: dict[str, Scalar] = {}
+    repeat: int = 0
+    repeats: int = 1
+    quick: bool = False
+    arm: ArmOrder | None = None
+    rank: int = 0  # under torchrun
+
+
+class Farewell(msgspec.Struct, tag=True):
+    """A worker's last message: how its part ended. None at all means that it died."""
+
+    error: str = ""
+    value: Any = None
+    lost: int = 0  # records that could not be written
+    rank: int = 0  # whose it is, under torchrun
+
+
+class ArmReply(msgspec.Struct, tag=True):
+    """What came of an arm, for the worker that asked."""
+
+    writer: str
+    elapsed_s: float
+    value: Any = None
+    error: str = ""
+
+
+Message = WarmUp | WorkerOrder | ArmOrder | Farewell | ArmReply
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Return the two ends of a new line between supervisor and worker; the worker's has a high number."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return ours, socket.socket(fileno=set_apart(theirs.detach()))
+
+
+class WorkerLine:
+    """A worker's end of its line: the scenario may close it, and what it opens then may get its number."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._file = identity(os.fstat(end.fileno()))
+        self._pid = os.getpid()
+
+    def send(self, message: Message) -> None:
+        """Send one message; ValueError when it is too large or no plain data."""
+        self.check()
+        send(self._end, message)
+
+    def receive(self) -> Message | None:
+        """Return the next message; None at the end of the line, ValueError when it is none."""
+        self.check()
+        return receive(self._end)
+
+    def check(self) -> None:
+        """Raise OSError when the line was closed, RuntimeError in the child of a fork."""
+        if os.getpid() != self._pid:
+            raise RuntimeError("the lab can only be used by the process that runs the scenario")
+        try:
+            is_open = identity(os.fstat(self._end.fileno())) == self._file
+        except OSError:
+            is_open = False
+        if not is_open:
+            raise OSError(errno.EBADF, "the scenario closed the line to its supervisor: close only what the scenario opened")
+
+
+def pack(value: Any) -> bytes:
+    """Return an order, a receipt or a message as bytes; ValueError when it holds something that is no plain data."""
+    try:
+        return json.dumps(msgspec.to_builtins(value)).encode()
+    except (TypeError, RecursionError) as problem:
+        raise ValueError(str(problem)) from problem
+
+
+def unpack(data: bytes, kind: Any) -> Any:
+    """Return what `pack` was given; ValueError when it is not of that kind."""
+    try:
+        return msgspec.convert(json.loads(data), kind)
+    except (msgspec.MsgspecError, RecursionError) as problem:
+        raise ValueError(str(problem)) from problem
+
+
+def pack_message(message: Message) -> bytes:
+    """Return a message as bytes; ValueError when it is too large or no plain data."""
+    data = pack(message)
+    if len(data) > (_LIMIT if isinstance(message, ArmReply) else _LIMIT - _ENVELOPE):
+        raise ValueError(f"{len(data)} bytes are too much for a message; save it as an artifact")
+    return data
+
+
+def send(line: socket.socket, message: Message) -> None:
+    """Send one message; ValueError when it is too large or no plain data."""
+    line.sendall(pack_message(message))
+
+
+def receive(line: socket.socket, flags: int = 0) -> Message | None:
+    """Return the next message; None at the end of the line, ValueError when it is none."""
+    data = line.recv(_LIMIT + 1, flags)
+    if not data:
+        return None
+    message: Message = unpack(data, Message)
+    return message

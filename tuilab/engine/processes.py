@@ -1,0 +1,472 @@
+"""Which processes belong to a run, whether they live, and how they are ended without hurting an innocent one.
+
+A pid alone is never trusted: it is used again. A process is known by boot, pid namespace, pid and start time, and a signal goes
+through a pidfd that was opened before the start time was compared, where the system has that. Only what is known to be gone is
+taken for gone: a system that does not answer (no descriptor left, a sandbox) raises OSError.
+
+Below a supervisor more is certain. It is a subreaper, so every orphan of the run becomes its child, and nobody else can reap a
+child of its own: until it does, the pid stays with that child, alive or not, and a plain kill hits no other process. So it can
+end all of a run without asking /proc anything: what it kills hands its children up to it, until none is left.
+
+Processes that start others and end, on and on, are gone before a list of them is read to its end. So what is to be killed is
+suspended first, each on sight, until no more of them come: what is suspended starts no other.
+"""
+
+import contextlib
+import ctypes
+import functools
+import os
+import signal
+import socket
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from tuilab.record.events import Identity
+from tuilab.text import plural
+
+MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
+SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run: there is room for the name of any
+
+Presence = Literal["alive", "dead", "elsewhere", "unknown"]
+
+_GONE = (FileNotFoundError, ProcessLookupError)  # how /proc answers about a process that has ended, before and while it is read
+_PATIENCE_S = 5.0  # with what is killed and does not go
+_LOOKS = 20  # at processes that are gone before they are looked at, until they are taken for somebody else's
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def identify(pid: int) -> Identity | None:
+    """Return who `pid` is now; None when there is no such process."""
+    start = start_time(pid)
+    return None if start is None else Identity(host_name(), _boot_id(), pid, start, _pid_namespace())
+
+
+def host_name() -> str:
+    """Return the name of this box as a record can hold it; it may be any bytes, and may be another one tomorrow."""
+    return os.fsencode(socket.gethostname()).decode(errors="replace")
+
+
+def start_time(pid: int) -> int | None:
+    """Return when `pid` started, in clock ticks after boot; None when it is gone or a zombie; OSError when /proc does not tell.
+
+    A process whose first thread has ended looks like a zombie, but has other threads.
+    """
+    fields = _stat_fields(pid)
+    return None if fields is None else _start_of(fields)
+
+
+def _start_of(fields: list[str]) -> int | None:
+    if fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
+        return None
+    return int(fields[19])
+
+
+def presence(identity: Identity) -> Presence:
+    """Say whether a recorded process lives; one of another host or pid namespace cannot be seen from here.
+
+    The name of the host is asked last: it changes while a run goes on, and the boot does not.
+    """
+    try:
+        if identity.boot != _boot_id():
+            return "dead" if identity.host == host_name() else "elsewhere"
+        if identity.pid_namespace != _pid_namespace():
+            return "elsewhere"
+        return "alive" if start_time(identity.pid) == identity.start else "dead"
+    except OSError:
+        return "unknown"
+
+
+def is_of_this_box(identity: Identity) -> bool:
+    """Say whether a recorded process ran here, under whatever name this box had then."""
+    return identity.boot == _boot_id() or identity.host == host_name()
+
+
+def send(pid: int, start: int, number: int) -> bool:
+    """Signal the process that had `pid` and started at `start`; return False when it is gone, OSError when it cannot be done.
+
+    Where there is no pidfd (an old kernel, a sandbox, no descriptor left) the pid is signalled right after the start time was
+    compared: for it to be another process by then, every other pid must have been used in that moment.
+    """
+    handle = None
+    with contextlib.suppress(OSError, OverflowError):
+        handle = os.pidfd_open(pid)
+    try:
+        if start_time(pid) != start:
+            return False
+        if handle is None or not _send_through(handle, number):
+            os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        if handle is not None:
+            os.close(handle)
+    return True
+
+
+def _send_through(handle: int, number: int) -> bool:
+    """Signal through a pidfd; return False where that is not allowed here, for a plain kill to find out why."""
+    try:
+        signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        raise
+    except OSError:
+        return False
+    return True
+
+
+def descendants(pid: int, spare: Iterable[int] = ()) -> list[int]:
+    """Return every process below `pid`, near ones first, but those in `spare` and below them.
+
+    It is cheap, includes zombies, and may miss one that is just being born. OSError when /proc does not tell.
+    """
+    try:
+        return _below(pid, spare, _children)
+    except OSError:  # a kernel or a sandbox without the files that list children: every process is asked for its parent
+        return _below(pid, spare, _every_parent().__getitem__)
+
+
+def _below(pid: int, spare: Iterable[int], children_of: Callable[[int], list[int]]) -> list[int]:
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        children = [child for child in children_of(queue.pop()) if child not in spare]
+        found += children
+        queue += children
+    return found
+
+
+def living(spare: Iterable[int] = ()) -> list[int]:
+    """Return what lives below this process (a subreaper), but for `spare` and below; nothing means that there is nothing.
+
+    Where /proc does not tell, it is this process's own children: when they end, theirs become its own.
+    """
+    spared = set(spare)
+    try:
+        return _living(spared) or _living(spared)  # one walk may miss a child whose parent ends meanwhile
+    except OSError:
+        return [child for child in _own_children() if child not in spared and not _has_ended(child)]
+
+
+def reap() -> bool:
+    """Reap the dead children of this process; there is no hurry."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    return False
+
+
+def end_descendants(grace_s: float, spare: Iterable[int] = (), tend: Callable[[], bool] = reap) -> list[str]:
+    """End everything below this process (a subreaper): SIGTERM, a grace, SIGKILL until none is left; not `spare` and below.
+
+    `tend` is called while waiting, must reap the dead, and says whether to skip what is left of the grace. Returns the
+    names of those that could not be ended.
+    """
+    spared = set(spare)
+    deadline = time.monotonic() + grace_s
+    asked: set[int] = set()
+    while time.monotonic() < deadline:
+        if not _is_any_left(spared):
+            return []
+        for pid in living(spared):
+            if pid not in asked:
+                _signal_now(pid, signal.SIGTERM)
+                asked.add(pid)
+        if tend():
+            break
+        time.sleep(0.02)
+    deadline = time.monotonic() + _PATIENCE_S
+    while _is_any_left(spared) and time.monotonic() < deadline:
+        for pid in _suspend_descendants(spared, deadline):
+            _signal_now(pid, signal.SIGKILL)
+        tend()
+        time.sleep(0.02)
+    return names_of(lambda: living(spared))
+
+
+def _is_any_left(spared: set[int]) -> bool:
+    """Say whether anything is left below this process but `spared`: a walk may miss what comes and goes, a wait does not."""
+    if living(spared):
+        return True
+    if spared:
+        return False
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True  # if only the dead, which are to be reaped: the living may hide behind them
+
+
+def _suspend_descendants(spared: set[int], deadline: float) -> list[int]:
+    """Suspend everything below this process but `spared`, until nothing new comes; return it, near ones first."""
+    held: dict[int, None] = {}
+    while time.monotonic() < deadline:
+        count = len(held)
+        for pid in _in_sight(spared):
+            if pid not in held:
+                _signal_now(pid, signal.SIGSTOP)
+                held[pid] = None
+        if len(held) == count:
+            break
+    return list(held)
+
+
+def _in_sight(spared: set[int]) -> Iterator[int]:
+    """Yield what is below this process as it is found, its own children first; where /proc does not tell, only those."""
+    with contextlib.suppress(OSError):
+        yield from [child for child in _own_children() if child not in spared]
+    with contextlib.suppress(OSError):
+        yield from descendants(os.getpid(), spared)
+
+
+def names_of(find: Callable[[], list[int]]) -> list[str]:
+    """Return the names of the processes that are found, but not of those that are gone before they can be named."""
+    for _ in range(5):
+        if not (pids := find()):
+            return []
+        if names := [name for pid in pids if (name := name_of(pid)) and _is_there(pid)]:
+            return names
+    return [f"{plural(len(pids), 'process', 'processes')} that started others and ended, on and on"]
+
+
+def _is_there(pid: int) -> bool:
+    """Say whether a process still lives, as far as can be told."""
+    try:
+        return start_time(pid) is not None
+    except OSError:
+        return True
+
+
+def marked(run: str) -> list[tuple[int, int]]:
+    """Return (pid, start time) of this user's processes that carry the mark of `run`."""
+    passed: set[int] = set()
+    for _ in range(_LOOKS):
+        seen = list(_search(run, passed))
+        if found := [(pid, start) for pid, start in seen if start is not None]:
+            return found
+        if not seen:
+            break
+    return []
+
+
+def _search(run: str, passed: set[int]) -> Iterator[tuple[int, int | None]]:
+    """Yield (pid, start time) of what carries the mark of `run` as it is found, new ones first, but for what was `passed`.
+
+    Without a start time: of what was gone before it was looked at. Processes of others are added to `passed`.
+    """
+    mark = f"{MARK}={run}".encode()
+    for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
+        if pid in passed or pid == os.getpid():
+            continue
+        with contextlib.suppress(PermissionError):  # /proc may hide what belongs to others
+            fields = _stat_fields(pid)
+            start = None if fields is None else _start_of(fields)
+            if fields is None or (start is not None and mark in _environment(Path(f"/proc/{pid}"))):
+                yield pid, start
+            else:
+                passed.add(pid)
+
+
+def open_mark() -> Callable[[str], None]:
+    """Return a function that marks this process, started with SPARE, with the name of a run; OSError where it would not show.
+
+    Others see the environment in the memory where exec put it, whatever `os.environ` says later. So the mark is overwritten
+    in place, and processes that are forked from here show it too.
+    """
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_void_p
+    place = getenv(MARK.encode())
+    stat = _stat_fields(os.getpid()) or []
+    begin, end = map(int, stat[47:49] or (0, 0))
+    if os.environ.get(MARK) != SPARE or not begin <= place < end - len(SPARE):
+        raise OSError("the mark of this process cannot be changed")
+
+    def take(run: str) -> None:
+        ctypes.memmove(place, run.encode().ljust(len(SPARE), b"\0"), len(SPARE))
+        os.environ[MARK] = run
+
+    return take
+
+
+def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
+    """End the processes that a dead supervisor left behind; return the names of those that would not go."""
+    for pid, start in marked(run):
+        _send_if_allowed(pid, start, signal.SIGTERM, signal.SIGCONT)
+    deadline = time.monotonic() + grace_s
+    while marked(run) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    deadline = time.monotonic() + _PATIENCE_S
+    while marked(run) and time.monotonic() < deadline:
+        for pid, start in _suspend_marked(run, deadline):
+            _send_if_allowed(pid, start, signal.SIGKILL)
+        time.sleep(0.02)
+    return names_of(lambda: [pid for pid, _ in marked(run)])
+
+
+def _suspend_marked(run: str, deadline: float) -> list[tuple[int, int]]:
+    """Suspend everything that carries the mark of `run`, until nothing new comes; return it."""
+    held: list[tuple[int, int]] = []
+    passed: set[int] = set()
+    looks = 0
+    while looks < _LOOKS and time.monotonic() < deadline:
+        is_empty = True
+        looks += 1
+        for pid, start in _search(run, passed):
+            is_empty = False
+            if start is not None:
+                _send_if_allowed(pid, start, signal.SIGSTOP)
+                held.append((pid, start))
+                passed.add(pid)
+                looks = 0
+        if is_empty:
+            break
+    return held
+
+
+def _send_if_allowed(pid: int, start: int, *numbers: int) -> None:
+    with contextlib.suppress(PermissionError):  # it has become another user; its name is told in the end
+        for number in numbers:
+            send(pid, start, number)
+
+
+def name_of(pid: int) -> str:
+    """Return `1234 python train.py` for a message or a record, without secrets."""
+    from tuilab.scrub import words_for_record  # `tuilab list` does without it
+
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except _GONE:
+        words = ["gone"]
+    except OSError as problem:
+        words = [f"(its name: {problem.strerror})"]
+    return f"{pid} {' '.join(words_for_record(words)).strip()[:80]}"
+
+
+def signal_name(number: int) -> str:
+    """Return `SIGTERM`; most of the real-time signals have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def become_subreaper() -> None:
+    """Become the parent of every orphan below: a daemon cannot leave the run."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    with contextlib.suppress(OSError):
+        _list_of_children()
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when the thread that started it ends (or has ended by now)."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _living(spared: set[int]) -> list[int]:
+    return [pid for pid in descendants(os.getpid(), spared) if start_time(pid) is not None]
+
+
+def _has_ended(child: int) -> bool:
+    """Say whether a child of this process is a zombie, or was reaped."""
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def _signal_now(pid: int, number: int) -> None:
+    """Signal a process below this one; what cannot be signalled stays, and is named in the end."""
+    numbers = (number, signal.SIGCONT) if number == signal.SIGTERM else (number,)  # a stopped process could not act on it
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
+            start = start_time(pid)
+        except OSError:
+            if _has_ended(pid):
+                return  # or no child of this process: only such a pid is known not to be used again
+            for each in numbers:
+                os.kill(pid, each)
+        else:
+            for each in numbers:
+                if start is not None:
+                    send(pid, start, each)
+
+
+@functools.cache
+def _list_of_children() -> int:
+    """Open the kernel's list of the first thread's children for good: it can be read when nothing can be opened any more."""
+    return os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _own_children() -> list[int]:
+    """Return the children of this process, which has one thread; zombies, too."""
+    fd = _list_of_children()
+    os.lseek(fd, 0, os.SEEK_SET)
+    found = b""
+    while more := os.read(fd, 65536):
+        found += more
+    return [int(pid) for pid in found.split()]
+
+
+def _children(pid: int) -> list[int]:
+    """Return the children of all threads of a process; plain descriptors, because the sampler asks twice a second."""
+    found: list[int] = []
+    for task in _tasks(pid):
+        name = f"/proc/{pid}/task/{task}"
+        try:
+            fd = os.open(f"{name}/children", os.O_RDONLY | os.O_CLOEXEC)
+            with contextlib.closing(os.fdopen(fd, "rb", buffering=0)) as file:
+                found += map(int, file.readall().split())
+        except OSError:
+            if os.path.exists(name):  # then it is not because the thread has ended
+                raise
+    return found
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except _GONE:
+        return []
+
+
+def _every_parent() -> dict[int, list[int]]:
+    """Return the children of every process, as far as /proc shows them."""
+    found = defaultdict(list)
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(PermissionError):
+                if fields := _stat_fields(int(name)):
+                    found[int(fields[1])].append(int(name))
+    return found
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    """Return /proc/PID/stat from the state on; the name before it may hold anything, brackets too. None when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
+    except _GONE:
+        return None
+
+
+def _environment(entry: Path) -> list[bytes]:
+    try:
+        return (entry / "environ").read_bytes().split(b"\0")
+    except (*_GONE, PermissionError):
+        return []
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _pid_namespace() -> int:
+    return os.stat("/proc/self/ns/pid").st_ino

@@ -1,0 +1,151 @@
+"""Starts the child processes of a supervisor: workers, the sampler, the judge."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tuilab.engine import messages, processes
+from tuilab.engine.messages import ArmOrder, Farewell, WarmUp
+
+REASON_LIMIT = 1000  # characters
+
+# What a worker's environment gets unless the user has set it: silence for a C++ library that prints on its own.
+_WORKER_DEFAULTS = {"KINETO_LOG_LEVEL": "99"}
+
+
+class Child:
+    """A child process, the pipes it prints into (each with its number, 1 or 2) and the line it talks on."""
+
+    def __init__(self, writer: str, process: "subprocess.Popen[bytes]", line: socket.socket | None = None) -> None:
+        self.writer = writer
+        self.pid = process.pid
+        self.line = line
+        self.pipes = {pipe: number for pipe, number in ((process.stdout, 1), (process.stderr, 2)) if pipe}
+        self.started = self.last_heard = time.monotonic()
+        self.deadline: float | None = None
+        self.asker: Child | None = None  # the worker that waits for this arm
+        self.repeat = 0
+        self.farewell: Farewell | None = None
+        self.reason = ""  # why the supervisor ended it
+        self.code: int | None = None
+        self.signal: int | None = None
+        self._process = process
+        for pipe in self.pipes:
+            os.set_blocking(pipe.fileno(), False)
+
+    @property
+    def is_over(self) -> bool:
+        return self.code is not None or self.signal is not None
+
+    def take_status(self, status: int) -> None:
+        """Note the status that waitpid gave."""
+        if os.WIFSIGNALED(status):
+            self.signal = os.WTERMSIG(status)
+        else:
+            self.code = os.WEXITSTATUS(status)
+        self._process.returncode = os.waitstatus_to_exitcode(status)  # so that Popen does not wait for it again
+
+    def how_it_ended(self) -> str:
+        """Return how the process ended in words."""
+        if self.reason:
+            return self.reason
+        if self.signal is None:
+            return f"exit code {self.code}"
+        hint = "; nobody asked for that: out of memory?" if self.signal == signal.SIGKILL else ""
+        return f"ended by {processes.signal_name(self.signal)}{hint}"
+
+    def outcome(self) -> tuple[str, str]:
+        """Return the state and reason that a worker's end amounts to; success needs an observed exit code 0."""
+        if self.signal:
+            return "failed" if self.reason else "killed", self.how_it_ended()
+        if self.farewell is None:
+            return "failed", f"the worker ended with exit code {self.code} before run() returned"
+        if self.farewell.error:
+            return "failed", self.farewell.error[:REASON_LIMIT]
+        if self.code:
+            return "failed", f"the worker ended with exit code {self.code} after run() returned"
+        return "succeeded", ""
+
+    def kill(self, reason: str) -> None:
+        """Kill the process itself; it has not been reaped, so the pid is still its own."""
+        self.reason = reason
+        self.deadline = None
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def spawn_worker(writer: str, run: str, arm: ArmOrder | None) -> Child:
+    """Start a fresh interpreter in its own session that waits for its order on a line of its own."""
+    ours, theirs = messages.pair()
+    command = [*(arm.prefix if arm else []), sys.executable, "-P", "-m", "tuilab.lab.worker", str(theirs.fileno())]
+    environment = {**worker_environment(run), **(arm.env if arm else {})}
+    with theirs:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                env=environment,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                preexec_fn=_before_exec(os.getpid()),
+            )
+        except OSError:
+            ours.close()
+            raise
+    ours.setblocking(False)
+    return Child(writer, process, ours)
+
+
+def worker_environment(run: str) -> dict[str, str]:
+    """Return the environment of a worker whose arm adds nothing to it."""
+    return {**_WORKER_DEFAULTS, **os.environ, processes.MARK: run}
+
+
+def spawn_spare() -> Child | None:
+    """Start a worker that gets ready before there is a run for it; None when there can be none: the run starts its own."""
+    try:
+        spare = spawn_worker("spare", processes.SPARE, None)
+        assert spare.line is not None
+        messages.send(spare.line, WarmUp())
+    except OSError:
+        return None
+    return spare
+
+
+def spawn_sampler(run_dir: Path, stream: str) -> Child:
+    """Start the sampler; its stdin is its lifeline, its stdout its heartbeat."""
+    command = [sys.executable, "-P", "-m", "tuilab.engine.sampler", str(run_dir), str(os.getpid()), stream]
+    process = subprocess.Popen(
+        command,
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, processes.MARK: run_dir.name},
+        start_new_session=True,
+    )
+    return Child(stream, process)
+
+
+def spawn_judge(run_dir: Path, *flags: str) -> Child:
+    """Start the process that reaches the verdicts."""
+    command = [sys.executable, "-P", "-m", "tuilab.engine.judge", str(run_dir), *flags]
+    environment = {**os.environ, processes.MARK: run_dir.name}
+    return Child("judge", subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment))
+
+
+def _before_exec(parent: int):  # type: ignore[no-untyped-def]
+    """Return what the child does between fork and exec; the supervisor has one thread, so this is safe."""
+
+    def prepare() -> None:
+        processes.die_with_parent(parent)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)  # ignored signals are inherited through exec
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+    return prepare

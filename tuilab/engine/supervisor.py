@@ -1,0 +1,263 @@
+"""The supervisor: one detached process per run that owns its life, from the first record to the last.
+
+It starts the workers, passes arms between them, keeps what they print, stops them when asked or when time is up, ends
+whatever they leave behind, and writes down what it saw. It does no slow work, so that it is always there to stop a run.
+
+    SIGTERM   stop in order: SIGTERM to every process of the run, a grace, SIGKILL
+    SIGINT    stop at once: SIGKILL
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from tuilab.engine import messages, processes, worker_records
+from tuilab.engine.attendants import Attendants
+from tuilab.engine.children import Crew
+from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_go, open_run
+from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
+from tuilab.engine.spawn import Child, spawn_spare, spawn_worker
+from tuilab.errors import TuilabError
+from tuilab.record import events
+from tuilab.scrub import words_for_record
+
+GRACE_S = 3.0
+
+
+class Supervisor:
+    """Runs one order to its end."""
+
+    def __init__(self, order: RunOrder, run: OpenRun, spare: Child | None) -> None:
+        self.order = order
+        self.run_dir = run.run_dir
+        self.journal = run.journal
+        self._outputs = run.outputs
+        self._crew = Crew(self._outputs, self._heed_signal, self._start_arm, self._note_death)
+        self._attendants = Attendants(self.run_dir, self.journal, self._crew)
+        self._began = time.monotonic()
+        self._workers_started = 0
+        self._spare = spare
+        self._deadline = time.monotonic() + order.timeout_s if order.timeout_s else None
+        self._stop: tuple[str, str] | None = None  # the state and reason that the run will end in
+        self._is_hurried = False
+
+    def run(self) -> None:
+        """Run the order and write down how it ended."""
+        self._enter("starting")
+        self._attendants.start_sampler()
+        state, reason = self._run_repeats()
+        if self.journal.is_in_place():
+            self._attendants.judge(is_called_off=lambda: self._is_hurried)
+        self._attendants.end_sampler()
+        leftovers = self._end(spare=set())
+        for capture in self._outputs.values():
+            self.journal.append(capture.report())
+        if leftovers:
+            state, reason = "unkillable", "could not be ended: " + ", ".join(leftovers)
+        if not self.journal.sync_all():  # so that a record with an end has lost nothing
+            self._doubt_storage()
+        self._enter(state, reason)
+
+    # ---- workers and arms
+
+    def _run_repeats(self) -> tuple[str, str]:
+        longest_s = 0.0
+        for repeat in range(self.order.repeats):
+            began = time.monotonic()
+            state, reason = self._run_repeat(repeat)
+            if state != "succeeded":
+                return state, reason
+            longest_s = max(longest_s, time.monotonic() - began)
+            if reason := self._is_enough(repeat + 1, longest_s):
+                return "succeeded", reason
+        return "succeeded", ""
+
+    def _run_repeat(self, repeat: int) -> tuple[str, str]:
+        try:
+            worker = self._start_worker(repeat)
+        except OSError as problem:
+            return "failed", f"cannot start a worker process: {problem.strerror}"
+        if repeat == 0:
+            self._enter("running")
+        while not worker.is_over:
+            self._turn(0.5)
+            if self._stop and self._end_others(self._attendants.pids):
+                return self._stop  # something cannot be ended; `run` names it
+        self._end_others(self._attendants.pids)
+        return self._stop or worker.outcome()
+
+    def _is_enough(self, repeats: int, longest_s: float) -> str:
+        """Return why no further repeat is run, or nothing: the claims are decided at a planned look, or the budget is spent."""
+        if repeats >= self.order.repeats:
+            return ""
+        if repeats in self.order.looks and self._attendants.judge("--look", is_called_off=lambda: self._stop is not None) == 0:
+            return f"decided after {repeats} repeats"
+        spent_s = time.monotonic() - self._began
+        if self.order.budget_s and spent_s + longest_s > self.order.budget_s:
+            self.journal.append(events.BudgetSpent(repeats=repeats))
+            return f"the budget of {self.order.budget_s:g} s is spent after {repeats} repeats"
+        return ""
+
+    def _start_worker(self, repeat: int, arm: ArmOrder | None = None, asker: Child | None = None) -> Child:
+        writer = f"worker-{self._workers_started}"
+        order = messages.pack_message(self._worker_order(writer, repeat, arm))
+        spare = None if arm else self._take_spare()
+        child = spare or spawn_worker(writer, self.run_dir.name, arm)
+        child.writer = writer
+        self._workers_started += 1
+        child.repeat, child.asker = repeat, asker
+        child.deadline = time.monotonic() + arm.timeout_s if arm else None
+        self._crew.add(child)
+        self.journal.append(worker_records.started(child, arm, self.run_dir.name, was_warm=child is spare))
+        assert child.line is not None
+        with contextlib.suppress(OSError):  # it may have died already; its exit tells
+            child.line.sendall(order)
+        return child
+
+    def _take_spare(self) -> Child | None:
+        """Return the worker that was started ahead, once, if it still lives."""
+        spare, self._spare = self._spare, None
+        return spare if spare and processes.start_time(spare.pid) is not None else None
+
+    def _worker_order(self, writer: str, repeat: int, arm: ArmOrder | None) -> WorkerOrder:
+        return WorkerOrder(
+            run_dir=str(self.run_dir),
+            writer=writer,
+            source_dir=str(Path(self.order.path).parent),
+            params=self.order.params,
+            repeat=repeat,
+            repeats=self.order.repeats,
+            quick=self.order.quick,
+            arm=arm,
+        )
+
+    def _start_arm(self, arm: ArmOrder, asker: Child) -> None:
+        try:
+            self._start_worker(asker.repeat, arm, asker)
+        except (OSError, ValueError) as problem:
+            command = words_for_record(arm.prefix or [sys.executable])[0]
+            why = getattr(problem, "strerror", None) or str(problem)
+            self._answer(asker, ArmReply(writer="", elapsed_s=0.0, error=f"cannot start {command[:200]}: {why}"))
+
+    def _note_death(self, child: Child) -> None:
+        if self._attendants.note_death(child, is_stopping=self._stop is not None):
+            return
+        self.journal.append(worker_records.exited(child, self.run_dir))
+        if child.asker is not None:
+            self._finish_arm(child, child.asker)
+
+    def _finish_arm(self, arm: Child, asker: Child) -> None:
+        """Clear away what an arm left behind, so that it does not disturb the next, and tell the worker that waits."""
+        self._end_others(set(self._crew.children))
+        reply = ArmReply(writer=arm.writer, elapsed_s=time.monotonic() - arm.started)
+        state, reason = arm.outcome()
+        if state == "succeeded" and arm.farewell is not None:
+            reply.value = arm.farewell.value
+        else:
+            reply.error = reason
+        self._answer(asker, reply)
+
+    def _answer(self, asker: Child, reply: ArmReply) -> None:
+        if asker.line is not None:
+            with contextlib.suppress(OSError):
+                messages.send(asker.line, reply)
+
+    # ---- time and stopping
+
+    def _turn(self, patience_s: float) -> None:
+        self._crew.turn(patience_s)
+        if self._deadline and time.monotonic() > self._deadline:
+            self._stop_run("failed", f"timed out after {self.order.timeout_s:g} s")
+        if not self.journal.is_in_place():
+            self._stop_run("failed", "the folder of the run was removed or replaced")
+        self._attendants.check_sampler()
+
+    def _heed_signal(self, number: int) -> None:
+        if number == signal.SIGTERM:
+            self._stop_run("stopped", "stop requested")
+        elif number == signal.SIGINT:
+            self._is_hurried = True
+            self._stop_run("stopped", "stop at once requested")
+
+    def _stop_run(self, state: str, reason: str) -> None:
+        if self._stop is None:
+            self._stop = state, reason
+            self.journal.append(events.StopRequested(how=reason))
+            self._enter("stopping", reason)
+
+    def _end_others(self, spare: set[int]) -> list[str]:
+        """Write down what a worker left behind and end it, but not `spare`; return the names of those that would not go."""
+        left = processes.living({*spare, *self._crew.children})
+        if left and not self._stop:
+            names = [processes.name_of(pid) for pid in left[:20]]
+            self.journal.append(events.LeftoversEnded(processes=names, count=len(left)))
+        return self._end(spare)
+
+    def _end(self, spare: set[int]) -> list[str]:
+        def tend() -> bool:
+            self._crew.turn(0)
+            return self._is_hurried
+
+        return processes.end_descendants(GRACE_S, spare, tend)
+
+    def _enter(self, state: str, reason: str = "") -> None:
+        """Write a state; keep trying while the disk is full, because a run without an end is a lie."""
+        for _ in range(20):
+            if self.journal.append(events.StateChanged(state=state, reason=reason)):
+                break
+            time.sleep(0.25)
+        if not self.journal.sync():
+            self._doubt_storage()
+
+    def _doubt_storage(self) -> None:
+        self.journal.append(events.Unavailable(what="safe storage", reason=self.journal.trouble))
+
+
+def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
+    run = open_run(order)
+    try:
+        return Supervisor(order, run, spare)
+    except OSError as problem:
+        raise cannot_record(run.run_dir, problem.strerror or str(problem)) from problem
+
+
+def main() -> None:
+    """Read an order from stdin, answer with a receipt on stdout, let go of both, and run.
+
+    With --warm the order may be long in coming, and a worker gets ready meanwhile.
+    """
+    os.umask(0o077)
+    processes.become_subreaper()
+    spare = spawn_spare() if "--warm" in sys.argv else None
+    said = sys.stdin.buffer.read()
+    if not said:
+        return  # nobody wants a run any more; the spare ends with this process
+    order: RunOrder = messages.unpack(said, RunOrder)
+    try:
+        supervisor = _begin(order, spare)
+        receipt = Receipt(run_dir=str(supervisor.run_dir))
+    except TuilabError as problem:
+        receipt = Receipt(error=str(problem), exit_code=problem.exit_code)
+    is_heard = answer_front(receipt)
+    if receipt.error:
+        return
+    if not is_heard:
+        supervisor.journal.append(events.StateChanged(state="stopped", reason="whoever asked for it was gone before it began"))
+        return
+    let_go(supervisor.run_dir)
+    try:
+        supervisor.run()
+    except Exception as problem:
+        traceback.print_exc()  # to supervisor.log
+        with contextlib.suppress(OSError):  # then they end with this process: the kernel and the sampler see to that
+            processes.end_descendants(0)
+        supervisor.journal.append(events.StateChanged(state="failed", reason=f"tuilab's supervisor failed: {problem!r}"))
+        raise SystemExit(1) from problem
+
+
+if __name__ == "__main__":
+    main()

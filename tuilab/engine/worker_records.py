@@ -1,0 +1,55 @@
+"""The records that a supervisor writes of a worker: how it started and how it ended."""
+
+import contextlib
+from pathlib import Path
+
+from tuilab.engine import processes
+from tuilab.engine.messages import ArmOrder
+from tuilab.engine.spawn import Child, worker_environment
+from tuilab.files import open_regular
+from tuilab.record import events
+from tuilab.scrub import environment_for_record, words_for_record
+
+FAULT_LIMIT = 4096  # bytes
+
+
+def started(child: Child, arm: ArmOrder | None, run: str, *, was_warm: bool) -> events.WorkerStarted:
+    """Return the record of a worker that started; of an arm's environment what differs from that of other workers."""
+    record = events.WorkerStarted(
+        writer=child.writer,
+        pid=child.pid,
+        start=_start_time(child.pid),
+        repeat=child.repeat,
+        was_warm=was_warm,
+    )
+    if arm:
+        record.arm, record.prefix = arm.arm, words_for_record(arm.prefix)
+        record.env = environment_for_record(arm.env, worker_environment(run))
+    return record
+
+
+def _start_time(pid: int) -> int:
+    """Return when a worker started; 0, which no process has, where that is not known: it may have ended already."""
+    with contextlib.suppress(OSError):
+        return processes.start_time(pid) or 0
+    return 0
+
+
+def exited(child: Child, run_dir: Path) -> events.WorkerExited:
+    return events.WorkerExited(
+        writer=child.writer,
+        code=child.code,
+        signal=child.signal,
+        reason=child.how_it_ended(),
+        fault=_take_fault(run_dir / f"fault-{child.writer}.log"),
+        lost=max(child.farewell.lost, 0) if child.farewell else 0,
+    )
+
+
+def _take_fault(log: Path) -> str:
+    """Return what the fault handler wrote when the worker crashed; remove the file when it wrote nothing."""
+    with contextlib.suppress(OSError), open(open_regular(log), "rb") as file:
+        if text := file.read(FAULT_LIMIT).decode(errors="replace"):
+            return text
+        log.unlink()
+    return ""

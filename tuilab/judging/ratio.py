@@ -1,0 +1,163 @@
+"""Claims about the ratio of two arms: judged on the *size* of the effect, the interval of the ratio against the claimed bound.
+
+Everything about a ratio is reckoned in logs, and only what is reported is a ratio.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from tuilab.judging import stats
+from tuilab.judging.controls import doubt, failed_control
+from tuilab.judging.evidence import MIN_UNITS, Evidence, is_finite, units_of
+from tuilab.judging.question import Question, ask, counted, more_repeats, too_few
+from tuilab.record import events
+from tuilab.record.verdicts import DECISIONS, Judgement, Verdict
+from tuilab.text import plural
+
+_LARGEST_LOG = 700  # beyond it a ratio is no float
+
+
+def flaw(claim: events.ClaimDeclared) -> str:
+    """Return why a claim about a ratio cannot be judged whatever is measured, or nothing."""
+    if claim.op not in ("at_least", "at_most"):
+        return f"a ratio is claimed with at_least= or at_most=, not {claim.op}=: no measured ratio is exact"
+    if not 0 < claim.bound < math.inf:
+        return f"a ratio is above zero and finite; the claimed bound is {claim.bound:g}"
+    if not 0 <= claim.margin < math.inf:
+        return f"a margin is zero or more; the claimed one is {claim.margin:g}"
+    return "" if 0.5 < claim.confidence < 1 else f"a confidence is between 0.5 and 1; the claimed one is {claim.confidence:g}"
+
+
+def judge_ratios(claims: Sequence[tuple[events.ClaimDeclared, Evidence]], look: tuple[int, int] = (1, 1)) -> list[Judgement]:
+    """Judge the claims of one run about ratios together, by Holm's steps.
+
+    The surest claim comes first, at the level of one among all; each decision leaves one claim fewer for the next to be
+    one among.
+    """
+    found: dict[int, Judgement] = {}
+    among = len(claims)
+    for i in sorted(range(len(claims)), key=lambda i: _p_value(*claims[i])):
+        found[i] = judge_ratio(*claims[i], look, among)
+        among -= found[i].verdict in DECISIONS
+    return [found[i] for i in range(len(claims))]
+
+
+def judge_ratio(claim: events.ClaimDeclared, evidence: Evidence, look: tuple[int, int] = (1, 1), among: int = 1) -> Judgement:
+    """Judge a claim about the ratio of two arms at one of several looks, as one among several claims; the first that holds:
+
+    1. INVALID: a control failed: the arms compute different things, a time is not a number, recording took more than 1 % of a
+       step, or an arm against itself differs by more than the margin, with its whole interval.
+    2. INCONCLUSIVE: the measurement cannot carry a verdict: the box lacked something, more than a third of the repeats failed,
+       there are fewer than six units, more than 30 % of the blocks were disturbed.
+    3. What `_decide` says.
+
+    Raises ValueError for a claim that has a flaw. Estimate and interval are given whatever the verdict.
+    """
+    if problem := flaw(claim):
+        raise ValueError(problem)
+    if not is_finite(evidence):
+        return Judgement(Verdict.INVALID, evidence.difference or "a time is not a number: a block took no time, or for ever")
+    question = ask(claim, evidence, look, among)
+    if not question.units:
+        return Judgement(Verdict.INCONCLUSIVE, "no round was measured")
+    verdict, reason = Verdict.INVALID, failed_control(claim, evidence)
+    if not reason:
+        verdict, reason = Verdict.INCONCLUSIVE, doubt(evidence) or too_few(question)
+    if not reason:
+        verdict, reason = _decide(question)
+    found = replace(_measure(claim, evidence, question), verdict=verdict)
+    if verdict == Verdict.INCONCLUSIVE:
+        found = replace(found, more_repeats=more_repeats(question, reason))
+    return replace(found, why="; ".join(_why(claim, evidence, found, reason)))
+
+
+def _decide(question: Question) -> tuple[Verdict, str]:
+    """Lay the interval against the bound. The first that holds, and why where it is not the numbers alone:
+
+    1. INCONCLUSIVE: the Hodges-Lehmann estimate, which outliers move little, lies outside the interval.
+    2. SUPPORTED: the interval lies on the claimed side of the bound. Where the claim is "not much worse" (at least 0.9, at
+       most 1.1) and the ratio is not better than 1 either, the known delay must have been seen: the claim is then that
+       nothing much was seen.
+    3. NO MEANINGFUL DIFFERENCE, for a claim of a difference (a bound of 1 or beyond): the 90 % interval lies inside the
+       margin. It comes before REFUTED because it says more. INCONCLUSIVE if the known delay was not seen.
+    4. WEAKER THAN CLAIMED, for a claim of a difference: the interval lies beyond the margin and short of the bound.
+    5. REFUTED: the interval lies wholly on the other side of the bound.
+    6. INCONCLUSIVE.
+    """
+    bound, margin = question.bound, question.margin
+    _, low, high = stats.t_interval(question.units, question.confidence)
+    middle = stats.hodges_lehmann(question.units)
+    if not low <= middle <= high:
+        return Verdict.INCONCLUSIVE, "the mean and the Hodges-Lehmann estimate disagree"
+    if low >= bound:
+        needs_trust = bound < 0 and low <= 0
+        return (Verdict.INCONCLUSIVE, question.trust) if needs_trust and question.trust else (Verdict.SUPPORTED, "")
+    if bound >= 0 and abs(middle) <= margin and _is_inside(question):
+        return (Verdict.INCONCLUSIVE, question.trust) if question.trust else (Verdict.NO_DIFFERENCE, "")
+    if high < bound:
+        return Verdict.WEAKER if bound > 0 and low > margin else Verdict.REFUTED, ""
+    return Verdict.INCONCLUSIVE, ""
+
+
+def _is_inside(question: Question) -> bool:
+    _, low, high = stats.t_interval(question.units, question.equivalence)
+    return -question.margin <= low and high <= question.margin
+
+
+def _p_value(claim: events.ClaimDeclared, evidence: Evidence) -> float:
+    """Return how sure a decision is, to put claims in order: against the bound, or that there is no difference."""
+    if not is_finite(evidence):
+        return 1.0
+    question = ask(claim, evidence, (1, 1), 1)
+    if len(question.units) < MIN_UNITS:
+        return 1.0
+    equal = stats.tost_p(question.units, question.margin) if question.bound >= 0 else 1.0
+    return min(stats.p_value(question.units, question.bound), equal)
+
+
+def _measure(claim: events.ClaimDeclared, evidence: Evidence, question: Question) -> Judgement:
+    """Return the numbers of a judgement, its verdict still open."""
+    units, unit = units_of(evidence.rounds)
+    center, low, high = stats.t_interval(units, question.confidence)
+    same, _ = units_of(evidence.same)
+    floor = (stats.t_interval(same, claim.confidence)[2] - fmean(same)) if same else None
+    effect = stats.smallest_effect(len(units), stats.spread(units), question.confidence) if len(units) >= MIN_UNITS else None
+    return Judgement(
+        verdict=Verdict.INCONCLUSIVE,
+        estimate=_rounded(center, math.exp),
+        low=_rounded(low, math.exp),
+        high=_rounded(high, math.exp),
+        noise_floor=_rounded(floor, math.expm1),
+        smallest_effect=_rounded(effect, math.expm1),
+        units=len(units),
+        unit=unit,
+        confidence=_rounded(question.confidence),
+    )
+
+
+def _rounded(value: float | None, function: Callable[[float], float] = float) -> float | None:
+    """Return a number with nine digits, on which every version of scipy agrees; None for what no ratio can be."""
+    return float(f"{function(value):.9g}") if value is not None and abs(value) < _LARGEST_LOG else None
+
+
+def _why(claim: events.ClaimDeclared, evidence: Evidence, found: Judgement, reason: str) -> list[str]:
+    """Return why a verdict was reached, in parts: what stands against another one, and what it rests on."""
+    parts = [reason] if reason else []
+    if found.units >= MIN_UNITS:
+        parts.append(counted(found.units, found.unit))
+    if evidence.failed_repeats:
+        parts.append(f"{plural(evidence.failed_repeats, 'repeat')} failed")
+    if found.confidence != claim.confidence:
+        parts.append(f"interval of {100 * (found.confidence or 0):.7g} %")
+    if found.verdict == Verdict.INCONCLUSIVE:
+        needed = "n/a from one process" if found.unit == "rounds" else found.more_repeats or "n/a"
+        parts += [f"smallest effect it could have seen: {_percent(found.smallest_effect)}", f"repeats still needed: {needed}"]
+    return parts
+
+
+def _percent(share: float | None) -> str:
+    if share is None:
+        return "n/a"
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"

@@ -1,0 +1,64 @@
+"""An arm in a process of its own: asked of the supervisor, and waited for."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tuilab.engine.messages import ArmOrder, ArmReply, WorkerLine
+from tuilab.lab.given import told, words
+from tuilab.record import events
+from tuilab.record.journal import Writer
+
+
+class ArmFailed(Exception):
+    """An arm in a process of its own failed, timed out or could not be started."""
+
+
+class Arm:
+    """A function of the scenario that runs in a process of its own each time it is called."""
+
+    def __init__(self, order: ArmOrder, line: WorkerLine, journal: Writer) -> None:
+        self._order = order
+        self._line = line
+        self._journal = journal
+
+    def __call__(self) -> Any:
+        """Have the supervisor run the arm, and wait for it."""
+        self._line.send(self._order)
+        reply = self._line.receive()
+        if not isinstance(reply, ArmReply):
+            raise ArmFailed(f"{self._order.arm}: the supervisor is gone")
+        self._journal.append(
+            events.ArmFinished(arm=self._order.arm, writer=reply.writer, elapsed_s=reply.elapsed_s, error=reply.error)
+        )
+        if reply.error:
+            raise ArmFailed(reply.error)
+        return reply.value
+
+
+def function_name(body: Any) -> str:
+    """Return the name that a fresh process finds the body of an arm by."""
+    name = getattr(body, "__qualname__", "")
+    if not (callable(body) and isinstance(name, str) and name.isidentifier()):
+        raise TypeError(f"body takes a function of the scenario file, not {told(body)}")
+    return name
+
+
+def environment(given: Any) -> dict[str, str]:
+    """Return the variables that are added to the environment of an arm."""
+    if given is not None and not isinstance(given, dict):
+        raise TypeError(f"env takes a dict of texts, not {told(given)}")
+    found = {words("env", name): words(f"env, {told(name)},", value) for name, value in (given or {}).items()}
+    for name, value in found.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(f"env takes names without = and texts without NUL, not {told(name)}: {told(value)}")
+    return found
+
+
+def command_words(prefix: Any) -> Sequence[str]:
+    """Return the words that stand before the command line of an arm."""
+    if not isinstance(prefix, list | tuple):
+        raise TypeError(f"prefix takes a list of words, not {told(prefix)}")
+    found = [words("prefix", word) for word in prefix]
+    if any("\0" in word for word in found):
+        raise ValueError(f"prefix takes words without NUL, not {told(prefix)}")
+    return found

@@ -1,0 +1,90 @@
+"""What a scenario hands to a claim, as the numbers or words that are recorded and compared."""
+
+import math
+from typing import Any
+
+import msgspec
+import torch
+
+from tuilab.lab.given import is_array, number, number_in, told, words
+from tuilab.record import events
+from tuilab.record.events import Measured
+
+_SIZE_LIMIT = 30_000  # bytes: a record holds two, and the text of the claim
+_EXACT = 2**53  # whole numbers beyond it need not be floats
+
+
+def measured(value: Any, argument: str = "got") -> Measured:
+    """Return a value as the numbers or words that an exact claim compares."""
+    try:
+        found = _measured(value, argument)
+    except RecursionError as problem:
+        raise ValueError(f"{argument} takes lists that are not nested so deeply") from problem
+    if (size := len(msgspec.json.encode(found))) > _SIZE_LIMIT:
+        raise ValueError(f"{argument} takes what {_SIZE_LIMIT} bytes of a record hold, not {size}; claim what it amounts to")
+    return found
+
+
+def _measured(value: Any, argument: str) -> Measured:
+    if is_array(value):
+        value = _listed(value, argument)
+    if isinstance(value, str):
+        return Measured(words=words(argument, value))
+    if isinstance(value, list | tuple):
+        parts = [_measured(part, argument) for part in value]
+        if any(part.words for part in parts):
+            return Measured(words=" ".join(part.words or str(part.numbers) for part in parts))
+        return Measured(numbers=[number for part in parts for number in part.numbers])
+    if isinstance(value, bool):
+        return Measured(words=str(value))
+    found = number(argument, value)
+    if isinstance(value, int) and abs(value) > _EXACT and int(found) != value:
+        raise ValueError(f"{argument} takes whole numbers that a float holds exactly, not {told(value)}; claim their texts")
+    return Measured(numbers=[found])
+
+
+def _listed(value: Any, argument: str) -> Any:
+    """Return an array or a tensor as lists, or the one number that it is."""
+    try:
+        return (value.detach() if isinstance(value, torch.Tensor) else value).tolist()
+    except Exception as problem:
+        raise TypeError(f"{argument} takes numbers or words, not {told(value)}") from problem
+
+
+def claimed_bound(
+    got: Any,
+    equals: Any,
+    at_most: float | None,
+    at_least: float | None,
+    between: tuple[float, float] | None,
+    tolerance: float = 0.0,
+) -> tuple[events.Operator, Measured]:
+    """Return what a claim holds a value against; TypeError or ValueError for what no value could be held against."""
+    given = [(op, want) for op, want in (("equals", equals), ("at_most", at_most), ("at_least", at_least), ("between", between))
+             if want is not None]  # fmt: skip
+    if not given and isinstance(got, bool):
+        given = [("equals", True)]
+    if len(given) != 1:
+        raise TypeError("a claim takes one of equals=, at_most=, at_least=, between=, or a value that is True")
+    ((op, want),) = given
+    bound = measured(want, op)
+    if number_in("tolerance", tolerance, 0) == math.inf or (tolerance and op != "equals"):
+        raise ValueError(f"tolerance takes a finite number, and stands beside equals=, not {told(tolerance)} beside {op}=")
+    if op != "equals":
+        _check_order(op, bound.numbers, 2 if op == "between" else 1)
+    return op, bound  # type: ignore[return-value]
+
+
+def _check_order(op: str, bounds: list[float], count: int) -> None:
+    """Refuse bounds that no value could lie within."""
+    if len(bounds) != count or any(map(math.isnan, bounds)) or bounds != sorted(bounds):
+        takes = "two numbers, the smaller one first" if count == 2 else "one number"
+        raise ValueError(f"{op}= takes {takes}, not {bounds}")
+
+
+def two_arms(ratio: str) -> tuple[str, str]:
+    """Return the arms of a ratio such as `loop/sum`."""
+    over, slash, under = words("ratio", ratio).partition("/")
+    if not (over and slash and under) or over == under:
+        raise ValueError(f"a ratio names two arms, as in slow/fast, not {told(ratio)}")
+    return over, under

@@ -1,0 +1,171 @@
+"""Meters of memory and operators that give the same exact numbers on every machine, and the GPU's own where there is one.
+
+`Memory` watches a `with` block at the level of the dispatcher: every tensor storage that is born and dies (rounded to 512
+bytes, as the CUDA allocator does), every storage that is saved for backward, every operator called. A storage that first
+shows up as an argument was there before the block: a view of it, such as the transpose of a weight, is no new memory.
+"""
+
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from tuilab.lab.given import checked, told
+from tuilab.record import events
+
+if TYPE_CHECKING:
+    from tuilab.lab.lab import Lab
+
+_GRAIN = 512
+
+
+class Memory:
+    """A `with` block whose memory and operators are counted; see `Lab.memory`.
+
+    live_bytes       of storages born in the block that live now
+    peak_bytes       the most that lived at once
+    saved_bytes      of distinct storages that autograd kept for backward, parameters not counted
+    operators        dispatcher calls
+    cuda_peak_bytes  what the CUDA allocator saw at most; None without CUDA
+    """
+
+    def __init__(self, lab: "Lab", name: str, arm: str, model: torch.nn.Module | None, timeline: bool) -> None:
+        self._lab = lab
+        self._arm = arm
+        self._timeline = timeline
+        self._known: set[int] = set()
+        self._weights: set[int] = set()
+        self._saved: set[int] = set()
+        self._mode = _MeterBesideDynamo(self) if "torch._dynamo" in sys.modules else _DispatchMeter(self)
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
+        self._changes = 0
+        self.live_bytes = self.peak_bytes = self.saved_bytes = self.operators = 0
+        self.cuda_peak_bytes: int | None = None
+        if not isinstance(model, torch.nn.Module | None):
+            raise TypeError(f"model takes a torch.nn.Module, not {told(model)}")
+        if not isinstance(timeline, bool):
+            raise TypeError(f"timeline takes True or False, not {told(timeline)}")
+        self._event = checked(events.MemoryMeasured(name=name, values=self.values(), arm=arm))
+        if model is not None:
+            self.greet([*model.parameters(), *model.buffers()])
+
+    def __enter__(self) -> "Memory":
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+        self._hooks.__enter__()
+        self._mode.__enter__()
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._mode.__exit__(*problem)
+        self._hooks.__exit__(*problem)
+        self._timeline = False
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+            self.cuda_peak_bytes = torch.cuda.max_memory_allocated()
+        if problem[0] is None:
+            self._event.values = self.values()
+            self._lab.record(self._event)
+
+    def values(self) -> dict[str, float]:
+        """Return the counts so far."""
+        found = {
+            name: getattr(self, name) for name in ("peak_bytes", "live_bytes", "saved_bytes", "operators", "cuda_peak_bytes")
+        }
+        return {name: float(value) for name, value in found.items() if value is not None}
+
+    def reset_peak(self) -> None:
+        """Begin the peak anew from what lives now."""
+        self.peak_bytes = self.live_bytes
+
+    def greet(self, values: Any) -> None:
+        """Know the storages of tensors that were there before the block, and which of them are weights."""
+        for tensor, storage in _storages(values):
+            self._meet(storage, 0)
+            if isinstance(tensor, torch.nn.Parameter):
+                self._weights.add(storage._cdata)
+
+    def watch(self, values: Any) -> None:
+        """Count the storages of tensors from their birth to their death."""
+        for _, storage in _storages(values):
+            self._meet(storage, -(-storage.nbytes() // _GRAIN) * _GRAIN)
+
+    def _meet(self, storage: torch.UntypedStorage, size: int) -> None:
+        key = storage._cdata
+        if key not in self._known:
+            self._known.add(key)
+            self._change(size)
+            weakref.finalize(storage, self._forget, key, size)
+
+    def _forget(self, key: int, size: int) -> None:
+        """Forget a storage that died: its key is an address, which the next storage may get."""
+        for keys in (self._known, self._weights, self._saved):
+            keys.discard(key)
+        self._change(-size)
+
+    def _change(self, size: int) -> None:
+        self.live_bytes += size
+        self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+        if self._timeline and size:
+            self._changes += 1
+            self._lab.log(self._changes, arm=self._arm, live_bytes=self.live_bytes)
+
+    def _save(self, tensor: torch.Tensor) -> torch.Tensor:
+        for _, storage in _storages(tensor):
+            self._meet(storage, 0)
+            key = storage._cdata
+            if not (isinstance(tensor, torch.nn.Parameter) or key in self._weights or key in self._saved):
+                self._saved.add(key)
+                self.saved_bytes += storage.nbytes()
+        # An alias, because the tensor itself would keep its own graph alive until the garbage collector finds the cycle.
+        self._mode.is_counting = False
+        alias = tensor.detach()
+        self._mode.is_counting = True
+        return alias
+
+
+class _DispatchMeter(TorchDispatchMode):
+    """Sees every operator below autograd."""
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__()
+        self._memory = memory
+        self.is_counting = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Without this, torch wraps the method below in torch._dynamo.disable, and the first operator imports Dynamo: 2 s."""
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not self.is_counting:
+            return func(*args, **(kwargs or {}))
+        if func is not torch.ops.aten.lift_fresh.default:  # its argument is the tensor that torch.tensor just made
+            self._memory.greet((args, kwargs))
+        result = func(*args, **(kwargs or {}))
+        self._memory.operators += 1
+        self._memory.watch(result)
+        return result
+
+
+class _MeterBesideDynamo(_DispatchMeter):
+    """The same for a process that has Dynamo loaded, which must not compile the meter itself."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def _storages(values: Any) -> Iterator[tuple[torch.Tensor, torch.UntypedStorage]]:
+    """Yield the tensors in nested values that have a storage with memory behind it."""
+    for leaf in tree_leaves(values):
+        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.device.type != "meta":
+            yield leaf, leaf.untyped_storage()

@@ -1,0 +1,93 @@
+"""Times one block: calls of a function on the wall clock, on the CPU and on the GPU, which is waited for once, at the end."""
+
+import math
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import NamedTuple
+
+import torch
+
+from tuilab.lab import device as devices
+
+_BLOCK_S = {"cpu": 0.010, "cuda": 0.050}
+_LEAST_LOOPS = {"cpu": 1, "cuda": 20}  # on a GPU waiting on the host would not be seen: the delay must be calls
+_CALM_BLOCKS = 3
+_MANY = 20
+_MOST_SPANS = 1000  # steps of a block that are timed one by one on the GPU
+
+
+class Timed(NamedTuple):
+    """The times of a block in nanoseconds; `device_ns` is the median step times the number of steps."""
+
+    wall_ns: int
+    cpu_ns: int
+    device_ns: int | None
+
+
+class Pace(NamedTuple):
+    """What is known of a function before it is raced."""
+
+    loops: int  # calls that fill a block
+    step_s: float
+    calm_share: float  # CPU time of wall time when nothing interferes
+
+
+def calibrate(call: Callable[[], object], device: torch.device) -> Pace:
+    """Find the pace of a function from a few blocks; on a busy box the calmest of them tells what it does undisturbed."""
+    goal_ns = _BLOCK_S[device.type] * 1e9
+    loops = 1
+    tried = []
+    while (timed := time_block(call, loops, device)).wall_ns < goal_ns / 2:
+        tried.append(timed)
+        loops *= 4 if timed.wall_ns < goal_ns / 8 else 2
+    loops = max(_LEAST_LOOPS[device.type], math.ceil(loops * goal_ns / timed.wall_ns))
+    blocks = [time_block(call, loops, device) for _ in range(_CALM_BLOCKS)]
+    long = [block for block in tried if block.wall_ns > goal_ns / 10]  # of shorter ones the clocks themselves are a part
+    calm_share = max(block.cpu_ns / block.wall_ns for block in blocks + long)
+    return Pace(loops, min(block.wall_ns for block in blocks) / loops / 1e9, calm_share)
+
+
+def time_block(call: Callable[[], object], loops: int, device: torch.device, delay: float = 0.0) -> Timed:
+    """Time `loops` calls; a `delay` adds a known share: more calls where there are many, waiting where there are few."""
+    extra = round(loops * delay) if loops >= _MANY else 0
+    spans = _Spans(min(loops + extra, _MOST_SPANS)) if device.type == "cuda" else None
+    devices.synchronize(device)
+    cpu_ns = time.process_time_ns()
+    wall_ns = time.perf_counter_ns()
+    if spans is None:
+        for _ in range(loops + extra):
+            call()
+    else:
+        spans.run(call, loops + extra)
+    devices.synchronize(device)
+    if delay and not extra:
+        _wait(int((time.perf_counter_ns() - wall_ns) * delay))
+    wall_ns = time.perf_counter_ns() - wall_ns
+    cpu_ns = time.process_time_ns() - cpu_ns
+    return Timed(wall_ns, cpu_ns, None if spans is None else spans.elapsed_ns(loops + extra))
+
+
+def _wait(nanoseconds: int) -> None:
+    """Spin: sleeping would give the core away."""
+    until = time.perf_counter_ns() + nanoseconds
+    while time.perf_counter_ns() < until:
+        pass
+
+
+class _Spans:
+    """A pair of CUDA events around each step."""
+
+    def __init__(self, count: int) -> None:
+        self._pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
+
+    def run(self, call: Callable[[], object], loops: int) -> None:
+        for begin, end in self._pairs:
+            begin.record()
+            call()
+            end.record()
+        for _ in range(loops - len(self._pairs)):
+            call()
+
+    def elapsed_ns(self, loops: int) -> int:
+        return int(median(begin.elapsed_time(end) for begin, end in self._pairs) * 1e6 * loops)

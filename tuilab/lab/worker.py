@@ -1,0 +1,223 @@
+"""The worker: a fresh interpreter that runs one scenario, or one arm of it, and ends.
+
+It waits on its line for an order (it may be told to get ready meanwhile), records everything in a stream of its own, says
+farewell and leaves. When its supervisor dies, the kernel ends it.
+"""
+
+import faulthandler
+import importlib.util
+import io
+import os
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tuilab.engine import messages, processes
+from tuilab.engine.messages import Farewell, WarmUp, WorkerLine, WorkerOrder
+from tuilab.files import set_apart
+from tuilab.lab.warmup import warm_up
+from tuilab.probes import preload
+from tuilab.record import events
+from tuilab.record.journal import Writer
+
+# Characters; one may take six bytes in a record, and a record has a limit.
+_TRACEBACK_LIMIT = 8_000
+_MESSAGE_LIMIT = 2_000
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+
+
+def main() -> None:
+    """Take the order, run it, say farewell."""
+    line = socket.socket(fileno=int(sys.argv[1]))
+    _unbuffer_lines()
+    order = _receive_order(line)
+    if not isinstance(order, WorkerOrder):
+        return  # the supervisor died or has no work: leave without a trace
+    serve(order, WorkerLine(line))
+
+
+def serve(order: WorkerOrder, line: WorkerLine) -> None:
+    """Run what is ordered, say farewell on the line and end this process."""
+    run_dir = Path(order.run_dir)
+    faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
+    os.register_at_fork(after_in_child=_follow_to_death(os.getpid(), threading.get_ident()))
+    journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl")
+    farewell, code = _run(order, run_dir, journal, line)
+    journal.sync()
+    journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))
+    journal.sync()
+    if journal.lost:
+        farewell, code = Farewell(error=f"{journal.lost} records could not be written: {journal.trouble}"), 5
+        farewell.lost = journal.lost
+    if order.rank:  # what an arm returns is what rank 0 returns
+        farewell = Farewell(error=farewell.error and f"rank {order.rank}: {farewell.error}", rank=order.rank)
+    _leave(line, farewell, code)
+
+
+def _open_fault_log(path: Path) -> int:
+    """Open what a crash is told to: its handler writes to a bare number, whatever file of the scenario has got it."""
+    return set_apart(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+
+
+def _receive_order(line: socket.socket) -> messages.Message | None:
+    """Wait for the order; a worker that was started ahead of it gets ready first."""
+    message = messages.receive(line)
+    if isinstance(message, WarmUp):
+        take_mark = processes.open_mark()
+        warm_up()
+        message = messages.receive(line)
+        if isinstance(message, WorkerOrder):
+            take_mark(Path(message.run_dir).name)
+    return message
+
+
+def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -> tuple[Farewell, int]:
+    from tuilab.errors import BoxLacks
+
+    try:
+        from tuilab.lab.lab import Lab
+
+        lab = Lab(journal, run_dir, line, order)
+        module = load_scenario(run_dir / "scenario.py", order.source_dir)
+        value = _call(module, lab, order)
+        lab.close()
+        line.check()
+    except BoxLacks as lack:
+        needs = str(lack)[:_MESSAGE_LIMIT]
+        journal.append(events.BoxLacked(needs=needs))
+        return Farewell(error=needs if order.arm else ""), 0
+    except SystemExit as leaving:
+        return _farewell_of_exit(leaving, journal)
+    except BaseException as problem:
+        journal.append(describe(problem, run_dir / "scenario.py"))
+        return Farewell(error=f"{type(problem).__name__}: {_first_line(problem)}"), 1
+    return Farewell(value=value), 0
+
+
+def _call(module: ModuleType, lab: Any, order: WorkerOrder) -> Any:
+    if order.arm is None:
+        module.run(lab, **order.params)
+        return None
+    preload.check(order.arm.env.get("LD_PRELOAD", ""))
+    body: Callable[..., Any] = getattr(module, order.arm.function)
+    return body(lab, *order.arm.args)
+
+
+def load_scenario(path: Path, source_dir: str) -> ModuleType:
+    """Load a scenario file as the module `scenario`; its old neighbours can be imported, but shadow nothing."""
+    sys.path += [source_dir, str(path.parent)]
+    spec = importlib.util.spec_from_file_location("scenario", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["scenario"] = module
+    sys.dont_write_bytecode = True  # nothing but records belongs into a run folder
+    spec.loader.exec_module(module)
+    return module
+
+
+def describe(problem: BaseException, source: Path) -> events.ScenarioFailed:
+    """Return the record of an exception."""
+    shown = traceback.StackSummary.from_list(_frames(problem, str(source)))
+    lines = ["Traceback (most recent call last):\n", *shown.format(), *traceback.format_exception_only(problem)]
+    text = "".join(lines).replace(str(source), "scenario.py")
+    if len(text) > _TRACEBACK_LIMIT:
+        text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
+    message, name = text_of(problem)[:_MESSAGE_LIMIT], type(problem).__name__[:200]
+    return events.ScenarioFailed(type=name, message=message, traceback=text, hint=_hint(problem))
+
+
+def _frames(problem: BaseException, source: str) -> list[traceback.FrameSummary]:
+    """Return the frames of a traceback from the scenario on: without ours, unless the fault is ours.
+
+    What we raise ourselves is the refusal of what the scenario handed in.
+    """
+    frames = list(traceback.extract_tb(problem.__traceback__))
+    first = next((at for at, frame in enumerate(frames) if frame.filename == source), 0)
+    is_refusal = bool(frames) and (not _is_ours(frames[-1]) or (frames[-1].line or "").startswith("raise"))
+    return [frame for frame in frames[first:] if not (is_refusal and _is_ours(frame))]
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    return frame.filename.startswith(_PACKAGE)
+
+
+def text_of(problem: BaseException) -> str:
+    """Return what an exception says; its class may be unable to."""
+    try:
+        return str(problem)
+    except Exception as worse:
+        return f"(its text cannot be told: {type(worse).__name__})"
+
+
+def _hint(problem: BaseException) -> str:
+    """Return what to do about a failure that people meet often, or nothing."""
+    text = text_of(problem)
+    if "out of memory" in text and type(problem).__name__ in ("OutOfMemoryError", "RuntimeError"):
+        return "the GPU has no memory left: choose a smaller size, or see who else uses it"
+    if "device-side assert" in text:
+        return "an index or label is out of range in a kernel: run again with CUDA_LAUNCH_BLOCKING=1 or --device cpu"
+    if isinstance(problem, ModuleNotFoundError):
+        return "install the module into the environment that tuilab runs in"
+    if "shared memory" in text or "/dev/shm" in text:
+        return "/dev/shm is too small for the loader's batches: fewer workers, smaller batches, or a larger /dev/shm"
+    if "Too many open files" in text:
+        return "the limit of open files is low: raise it with ulimit -n"
+    return ""
+
+
+def _first_line(problem: BaseException) -> str:
+    return (text_of(problem).splitlines() or [""])[0][:300]
+
+
+def _farewell_of_exit(leaving: SystemExit, journal: Writer) -> tuple[Farewell, int]:
+    if leaving.code in (None, 0):
+        return Farewell(), 0
+    what = f"the scenario called sys.exit({leaving.code!r})"[:_MESSAGE_LIMIT]
+    journal.append(events.ScenarioFailed(type="SystemExit", message=what, traceback=""))
+    return Farewell(error=what[:300]), leaving.code if isinstance(leaving.code, int) else 1
+
+
+def _follow_to_death(parent: int, thread: int) -> Callable[[], None]:
+    """Return a fork hook: children of the worker (loader workers) die with it, daemons of their own are left alone.
+
+    So are the children of other threads: the kernel ties a child to the thread that made it.
+    """
+
+    def follow() -> None:
+        if os.getppid() == parent and threading.get_ident() == thread:
+            processes.die_with_parent(parent)
+
+    return follow
+
+
+def _unbuffer_lines() -> None:
+    """Have prints appear line by line although stdout is a pipe."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
+
+
+def _leave(line: WorkerLine, farewell: Farewell, code: int) -> None:
+    """Say farewell and end at once: an orderly exit of torch takes a quarter of a second."""
+    try:
+        line.send(farewell)
+    except OSError:
+        code = 1  # the journal tells that the line is closed
+    except ValueError as problem:
+        line.send(Farewell(error=f"the arm's return value cannot be passed on: {problem}"))
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            continue  # closed by the scenario: nothing is left to flush
+    os._exit(code & 0xFF)
+
+
+if __name__ == "__main__":
+    main()

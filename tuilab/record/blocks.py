@@ -1,0 +1,29 @@
+"""The blocks of a race that count: one rule for every view that shows times, the one that the verdicts rest on."""
+
+from collections.abc import Iterable
+
+from tuilab.record.summary import Block, RunSummary
+
+
+def counted(blocks: Iterable[Block]) -> list[Block]:
+    """Return no warm-up, and of a block that was run again because it was disturbed the second time."""
+    return list({block.round: block for block in blocks if not block.is_warmup}.values())
+
+
+def has_times(summary: RunSummary) -> bool:
+    """Say whether any block counts yet, without gathering them all: a live screen asks at every turn."""
+    return any(not block.is_warmup for blocks in summary.blocks.values() for block in blocks)
+
+
+def times_of(summary: RunSummary) -> dict[str, list[float]]:
+    """Return, by arm, the seconds of a call in every block of every repeat that counts."""
+    found: dict[str, list[float]] = {}
+    for (_, arm), blocks in summary.blocks.items():
+        found.setdefault(arm, []).extend(block.step_s for block in counted(blocks))
+    return {arm: times for arm, times in found.items() if times}
+
+
+def noise_floor(summary: RunSummary) -> float | None:
+    """Return the widest noise floor that a verdict found; None where there is none."""
+    floors = [claim.verdict.noise_floor for claim in summary.claims.values() if claim.verdict and claim.verdict.noise_floor]
+    return max(floors, default=None)

@@ -1,0 +1,86 @@
+"""Opens a run for a view: reads and follows its journal, and says when the process that should end it is gone."""
+
+from pathlib import Path
+
+from tuilab.engine import processes
+from tuilab.engine.processes import Presence
+from tuilab.errors import UsageError
+from tuilab.record.events import RunStarted, Unknown, is_newer
+from tuilab.record.journal import Follower, Item, Portion
+from tuilab.record.summary import RunSummary, fold_stream
+from tuilab.runs import store
+from tuilab.text import show
+
+
+class Watch:
+    """A run being watched: `refresh` folds in what is new."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self.summary = RunSummary()
+        self.was_interrupted = False  # by the Ctrl-C of whoever watches
+        try:
+            self._follower = Follower(run_dir)
+        except OSError as problem:
+            raise UsageError(f"cannot read the run {show(run_dir.name)}: {problem.strerror}") from problem
+
+    def refresh(self) -> Portion:
+        """Fold in a portion of what is new and return it; nothing when there is no more for now."""
+        try:
+            portion = self._follower.read()
+        except OSError as problem:
+            self.close()
+            raise UsageError(f"cannot read the run {show(self.run_dir.name)}: {problem.strerror}") from problem
+        if any(map(_has_newer, [items for _, items in portion.streams])):
+            self.close()
+            raise UsageError(f"{show(self.run_dir.name)} was recorded by a newer tuilab; upgrade this one")
+        for stream, items in portion.streams:
+            fold_stream(self.summary, stream, items)
+        return portion
+
+    def state(self) -> str:
+        """Return the recorded state, or `lost` when nobody is left who could end the run."""
+        if not self.summary.is_over and self.supervisor_presence == "dead":
+            while self.refresh():  # it may have written its last words before it went
+                pass
+            if not self.summary.is_over:
+                return "lost"
+        return self.summary.state
+
+    @property
+    def supervisor_presence(self) -> Presence:
+        """Whether the supervisor is alive, dead, elsewhere (another box, whose processes cannot be seen) or unknown."""
+        return presence(self.run_dir, self.summary)
+
+    @property
+    def pending_bytes(self) -> int:
+        return self._follower.pending_bytes
+
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """Streams that cannot be opened, and why."""
+        return self._follower.unreadable
+
+    def close(self) -> None:
+        """Let go of what is open; `refresh` opens it again."""
+        self._follower.close()
+
+
+def presence(run_dir: Path, summary: RunSummary) -> Presence:
+    """Say whether the supervisor of a run lives; nobody writes to a run that came out of an archive, wherever it ran."""
+    if summary.run is None or store.is_imported(run_dir):
+        return "dead"
+    return processes.presence(summary.run.supervisor)
+
+
+def _has_newer(items: list[Item]) -> bool:
+    return not {RunStarted, Unknown}.isdisjoint(map(type, items)) and any(map(is_newer, items))
+
+
+def read_run(run_dir: Path) -> RunSummary:
+    """Return the summary of a run as it is now."""
+    watch = Watch(run_dir)
+    while watch.refresh():
+        pass
+    watch.close()
+    return watch.summary

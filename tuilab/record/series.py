@@ -1,0 +1,119 @@
+"""A series of numbers that stays small however long it gets, and never averages a spike away."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tuilab.record.events import Logged
+
+LIMIT = 4096  # buckets; reached, neighbours are merged and each bucket covers twice the points
+BAD_LIMIT = 1000  # non-finite points kept with their place; all are counted
+_LOG_FROM = 50.0
+_NEVER_LOG = ("bytes", "%")  # twice as much shall look twice as high
+
+
+@dataclass
+class Bad:
+    """A point that is no number."""
+
+    step: int
+    t: int
+    value: float
+
+
+@dataclass
+class Series:
+    """Points of one name, arm and writer: the least and the greatest of each bucket, and every NaN and Inf apart."""
+
+    name: str
+    arm: str = ""
+    writer: str = ""
+    steps: list[int] = field(default_factory=list)  # of the first point of each bucket
+    times: list[int] = field(default_factory=list)
+    lows: list[float] = field(default_factory=list)
+    highs: list[float] = field(default_factory=list)
+    bad: list[Bad] = field(default_factory=list)
+    bad_count: int = 0
+    count: int = 0
+    last: float = math.nan
+    last_step: int = 0
+    last_t: int = 0
+    _stride: int = 1
+    _room: int = 0  # points that the last bucket still takes
+
+    def add(self, step: int, t: int, value: float) -> None:
+        """Append a point."""
+        self.count += 1
+        self.last, self.last_step, self.last_t = value, step, t
+        if value - value != 0.0:
+            self._add_bad(step, t, value)
+        elif self._room:
+            self._room -= 1
+            if value < self.lows[-1]:
+                self.lows[-1] = value
+            elif value > self.highs[-1]:
+                self.highs[-1] = value
+        else:
+            self._open_bucket(step, t, value)
+
+    def add_many(self, points: Sequence[Logged], values: Sequence[float]) -> None:
+        """Append the values of points: what `add` does with each of them, several times as fast."""
+        if not math.isfinite(sum(values)):  # or too large for a sum, which does no harm
+            for point, value in zip(points, values, strict=True):
+                self.add(point.s, point.t, value)
+            return
+        at = 0
+        while at < len(values):
+            if not self._room:
+                self._open_bucket(points[at].s, points[at].t, values[at])
+                at += 1
+            if taken := values[at : at + self._room]:
+                self.lows[-1] = min(self.lows[-1], min(taken))
+                self.highs[-1] = max(self.highs[-1], max(taken))
+                self._room -= len(taken)
+                at += len(taken)
+        if values:
+            self.count += len(values)
+            self.last, self.last_step, self.last_t = values[-1], points[-1].s, points[-1].t
+
+    @property
+    def low(self) -> float | None:
+        """The least finite value."""
+        return min(self.lows, default=None)
+
+    @property
+    def high(self) -> float | None:
+        """The greatest finite value."""
+        return max(self.highs, default=None)
+
+    def _add_bad(self, step: int, t: int, value: float) -> None:
+        self.bad_count += 1
+        if len(self.bad) < BAD_LIMIT:
+            self.bad.append(Bad(step, t, value))
+
+    def _open_bucket(self, step: int, t: int, value: float) -> None:
+        if len(self.lows) >= LIMIT:
+            self._merge_neighbours()
+        self.steps.append(step)
+        self.times.append(t)
+        self.lows.append(value)
+        self.highs.append(value)
+        self._room = self._stride - 1
+
+    def _merge_neighbours(self) -> None:
+        self.steps = self.steps[::2]
+        self.times = self.times[::2]
+        self.lows = list(map(min, self.lows[::2], self.lows[1::2]))
+        self.highs = list(map(max, self.highs[::2], self.highs[1::2]))
+        self._stride *= 2
+
+
+def ends_of(found: Iterable[Series]) -> list[float]:
+    """Return the least and the greatest number of each series that has one."""
+    return [end for one in found for end in (one.low, one.high) if end is not None]
+
+
+def wants_log(values: Iterable[float], unit: str) -> bool:
+    """Say whether values belong on a logarithmic axis: all above zero, and more than a factor of 50 from end to end."""
+    known = list(values)
+    return unit not in _NEVER_LOG and min(known, default=0.0) > 0 and max(known) / min(known) > _LOG_FROM

@@ -1,0 +1,259 @@
+"""A comparison of runs as text and as a JSON document: what differs first, then what came of it, then the curves."""
+
+import shutil
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from tuilab.drawings.glyphs import Style
+from tuilab.drawings.text_chart import line_chart
+from tuilab.record.encoding import spell_out
+from tuilab.record.series import Series
+from tuilab.record.summary import RunSummary
+from tuilab.reports.plain import dim_key, first_repeat, keyed
+from tuilab.reports.subject import Subject
+from tuilab.runs import comparison, store
+from tuilab.runs.comparison import ClaimPair, Comparison, Difference, Shift, Side, key_words, verdict_words
+from tuilab.text import brief, plural, show
+from tuilab.words import seconds, spell_of
+
+_CURVES = 4
+_LINES = 6  # of one chart
+_ROWS = 60  # of differences
+_PARTS = ("parameter", "source", "run", "environment", "conditions")
+
+
+def source_changes(looks: Sequence[Subject]) -> list[str]:
+    """Return how the source of the last run differs from that of the first, where both are of one scenario and kept it."""
+    is_one = len({look.summary.run.scenario if look.summary.run else "" for look in looks}) == 1
+    first, last = looks[0].source, looks[-1].source
+    return comparison.source_changes(first, last) if is_one and first and last else []
+
+
+def in_order(differences: Sequence[Difference]) -> list[Difference]:
+    """Return what differs, what was asked first, how busy the box was last."""
+    return sorted(differences, key=lambda row: _PARTS.index(row.part) if row.part in _PARTS else len(_PARTS))
+
+
+def shared_names(looks: Sequence[Subject], found: Comparison) -> list[str]:
+    """Return the names of the curves that more than one run has."""
+    having = [{name for name, _, _ in look.summary.series} for look in looks]
+    return [name for name in found.series if sum(name in names for names in having) > 1]
+
+
+def overlaid(summaries: Sequence[RunSummary], name: str) -> list[Series]:
+    """Return the curves of a name, the first repeat of each arm of each run, called by the number of the run and the arm."""
+    by_arm: dict[str, list[Series]] = {}
+    for at, summary in enumerate(summaries, 1):
+        for line in first_repeat(summary, name):
+            by_arm.setdefault(line.arm, []).append(replace(line, arm=f"{at} {line.arm}".strip()))
+    return [line for arm in by_arm.values() for line in arm]
+
+
+# ---- text
+
+
+def render(looks: Sequence[Subject], found: Comparison, style: Style, width: int, *, has_chart: bool) -> str:
+    """Return a comparison as text for people."""
+    parts = [_runs(looks, found, style), _differences(found, source_changes(looks), style, width)]
+    parts += [_claims(found, style, width), _numbers(found, style)]
+    if has_chart:
+        parts += _curves(looks, found, style, min(width, 100))
+    return "\n\n".join(part for part in parts if part)
+
+
+def width_here() -> int:
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def _runs(looks: Sequence[Subject], found: Comparison, style: Style) -> str:
+    lines = [style.bold("compare ") + " and ".join(map(show, dict.fromkeys(found.names)))]
+    for at, look in enumerate(looks, 1):
+        run, name = look.summary.run, look.run_dir.name
+        where = f" on {show(run.supervisor.host, 40)}" if run else ""
+        when = f"{name[:4]}-{name[4:6]}-{name[6:8]} {name[9:11]}:{name[11:13]}Z" if name[:8].isdigit() else show(name, 40)
+        end = f"{look.state} in {look.summary.elapsed_s:.1f} s"
+        lines.append(f"  {at}  {show(store.short_id(name), 20)}  {when}{where}  {end}")
+    return "\n".join(lines)
+
+
+def _differences(found: Comparison, changes: Sequence[str], style: Style, width: int) -> str:
+    rows = in_order(found.differences)
+    pad = min(max((len(f"{row.part} {row.name}") for row in rows), default=0), 40)
+    lines = [style.bold("What differs")]
+    for row in rows[:_ROWS]:
+        lines += _row(show(f"{row.part} {row.name}", 60).ljust(pad), [show(value, 120) for value in row.values], width)
+        if row.part == "source":
+            lines += [style.paint(f"      {show(line, 160)}", _CHANGED.get(line[:1], 2)) for line in changes]
+    lines += [f"  … and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []
+    return "\n".join([*lines, style.dim(f"  {plural(found.same, 'fact')} of parameters, source and environment the same")])
+
+
+_CHANGED = {"+": 32, "-": 31}
+
+
+def _row(name: str, values: Sequence[str], width: int) -> list[str]:
+    """Return values side by side where there is room, else one below the other."""
+    line = f"  {name}  {'  |  '.join(values)}"
+    if len(line) <= width:
+        return [line.rstrip()]
+    below = [textwrap.wrap(f"{at}  {value}", max(width - 6, 30), subsequent_indent="   ") for at, value in enumerate(values, 1)]
+    return [f"  {name}".rstrip(), *(f"      {part}" for parts in below for part in parts)]
+
+
+def _claims(found: Comparison, style: Style, width: int) -> str:
+    if not found.claims:
+        return style.dim("No claims.")
+    shared = [pair for pair in found.claims if None not in pair.sides]
+    groups = {
+        "Not the same": [pair for pair in shared if verdict_words(pair)],
+        "The same": [pair for pair in shared if not verdict_words(pair)],
+        "Not claimed in every run": [pair for pair in found.claims if None in pair.sides],
+    }
+    blocks = []
+    for title, pairs in groups.items():
+        if pairs:
+            lines = [line for pair in pairs for line in _claim(pair, style, width)]
+            blocks.append("\n".join([style.bold(f"{title}: {plural(len(pairs), 'claim')}"), *lines]))
+    return "\n\n".join(blocks)
+
+
+def _claim(pair: ClaimPair, style: Style, width: int) -> list[str]:
+    marks = "".join(style.mark(side.verdict) if side else style.dim("–" if style.is_utf8 else "-") for side in pair.sides)
+    indent = " " * (len(pair.sides) + 4)
+    key = pair.key if verdict_words(pair) else ""
+    first, *rest = textwrap.wrap(keyed(key, pair.text), max(width - len(indent), 30)) or [""]
+    lines = [f"  {marks}  {dim_key(key, first, style)}", *(indent + line for line in rest)]
+    told = [side_words(side) for side in pair.sides]
+    rows = [f"all  {told[0]}"] if len(set(told)) == 1 else [f"{at}  {words}" for at, words in enumerate(told, 1)]
+    lines += [indent + line for row in rows for line in textwrap.wrap(row, max(width - len(indent), 30))]
+    words = [told for told in (verdict_words(pair), key_words(pair)) if told]
+    words += [shift_words(at, shift) for at, shift in enumerate(pair.shifts, 2) if shift is not None]
+    return [*lines, *([indent + style.paint("; ".join(words), 33)] if words else [])]
+
+
+def side_words(side: Side | None) -> str:
+    """Return what one run says of a claim."""
+    return "  ".join(filter(None, side_found(side))) if side is not None else "not claimed"
+
+
+def side_found(side: Side) -> tuple[str, str]:
+    """Return the verdict of one run, and what it measured."""
+    verdict = show(side.verdict or "not judged", 40)
+    if side.estimate is not None and not side.measured:
+        low, high = (brief(end) if end is not None else "n/a" for end in (side.low, side.high))
+        return verdict, f"{brief(side.estimate)} [{low}, {high}]"
+    return verdict, show(side.measured or side.why, 300)
+
+
+def shift_words(at: int, shift: Shift) -> str:
+    """Return by how much a later run's estimate is another than the first one's."""
+    where = ", of one process each" if shift.is_within_process else ""
+    return f"{at}/1: x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]{where}"
+
+
+def _numbers(found: Comparison, style: Style) -> str:
+    blocks = []
+    if found.times:
+        rows = [measured_cells(name, values, seconds) for name, values in found.times]
+        blocks.append("\n".join([style.bold("Time of a call, the median"), *_aligned(rows)]))
+    if found.sizes:
+        rows = [measured_cells(name, values, spell_of(name)) for name, values in differing(found.sizes)]
+        same = len(found.sizes) - len(rows)
+        told = [style.dim(f"  {plural(same, 'value')} the same")] if same else []
+        blocks.append("\n".join([style.bold("Measured with lab.memory"), *_aligned(rows), *told]))
+    return "\n\n".join(blocks)
+
+
+def differing(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> list[tuple[str, tuple[float | None, ...]]]:
+    """Return the rows whose values are not the same in all runs."""
+    return [(name, values) for name, values in table if len(set(values)) > 1]
+
+
+def measured_cells(name: str, values: Sequence[float | None], spell: Callable[[float], str]) -> list[str]:
+    """Return a row: the name, the first run's value, and the others' with their ratio to it."""
+    first = values[0]
+    cells = ["n/a" if value is None else spell(value) for value in values]
+    ratios = [f" x{brief(value / first)}" if at and value is not None and first else "" for at, value in enumerate(values)]
+    return [show(name, 60), *(cell + ratio for cell, ratio in zip(cells, ratios, strict=True))]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+    return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _curves(looks: Sequence[Subject], found: Comparison, style: Style, width: int) -> list[str]:
+    """Return a chart of each of the first curves that more than one run has."""
+    names = shared_names(looks, found)
+    charts = [_curve(looks, name, style, width) for name in names[:_CURVES]]
+    more = [style.dim(f"… and {plural(len(names) - _CURVES, 'curve')} more")] if len(names) > _CURVES else []
+    return [chart for chart in charts if chart] + more
+
+
+def _curve(looks: Sequence[Subject], name: str, style: Style, width: int) -> str:
+    lines = overlaid([look.summary for look in looks], name)
+    chart = line_chart(lines[:_LINES], width, 14, whole=lines, is_utf8=style.is_utf8)
+    left_out = style.dim(f"{_LINES} of {len(lines)} lines") if len(lines) > _LINES else ""
+    return "\n".join(part for part in (chart, left_out) if part)
+
+
+# ---- JSON
+
+
+def fields(looks: Sequence[Subject], found: Comparison) -> dict[str, Any]:
+    """Return a comparison for a JSON document; non-finite numbers are spelled as strings."""
+    claims = [
+        {
+            "key": pair.key or None,
+            "former_keys": pair.former_keys,
+            "text": pair.text,
+            "differs": verdict_words(pair),
+            "sides": pair.sides,
+            "shifts": pair.shifts,
+        }
+        for pair in found.claims
+    ]
+    told: dict[str, Any] = msgspec.to_builtins(
+        {
+            "scenarios": found.names,
+            "runs": [_run(look) for look in looks],
+            "differences": found.differences,
+            "same": found.same,
+            "source_changes": source_changes(looks),
+            "claims": claims,
+            "times_s": dict(found.times),
+            "memory": dict(found.sizes),
+            "curves": [_curve_fields(looks, name) for name in shared_names(looks, found)],
+            "regressions": comparison.regressions(found),
+        }
+    )
+    spelled: dict[str, Any] = spell_out(told)
+    return spelled
+
+
+def _run(look: Subject) -> dict[str, Any]:
+    run = look.summary.run
+    about = {"run": look.run_dir.name, "path": str(look.run_dir), "state": look.state, "elapsed_s": look.summary.elapsed_s}
+    return {**about, "scenario": run.scenario if run else None, "host": run.supervisor.host if run else None}
+
+
+def _curve_fields(looks: Sequence[Subject], name: str) -> dict[str, Any]:
+    lines = [
+        {
+            "run": at,
+            "arm": line.arm,
+            "writer": line.writer,
+            "count": line.count,
+            "last": line.last,
+            "low": line.low,
+            "high": line.high,
+        }
+        for at, look in enumerate(looks, 1)
+        for line in look.summary.series.values()
+        if line.name == name
+    ]
+    return {"name": name, "lines": lines}

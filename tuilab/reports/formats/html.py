@@ -1,0 +1,97 @@
+"""The report as one HTML file: no outside address, readable without scripts, every text through one autoescaping template."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from tuilab import __version__
+from tuilab.catalogue.lesson import code_parts
+from tuilab.catalogue.scenario import Scenario
+from tuilab.reports.box import Opening, boxes_of, opening_of
+from tuilab.reports.compared import SideBySide, groups_of, has_one_story, side_by_side
+from tuilab.reports.pages import BRIEF_ROOMS, ROOMS, Page, Room, environment_of, page_of
+from tuilab.reports.subject import Subject
+from tuilab.text import show_lines
+
+_ONE_BYTES, _MANY_BYTES = 300_000, 2_000_000
+_TEMPLATES = Path(__file__).with_name("templates")
+
+
+def render(subjects: Sequence[Subject], known: Sequence[Scenario] = (), groups: Sequence[Sequence[Subject]] = ()) -> str:
+    """Return the report on one run, or on several with an opening page; `groups` of runs are shown side by side instead of it.
+
+    What does not fit into the size that a report should have is thinned or cut, and the page says so.
+    """
+    is_many = len(subjects) != 1
+    rooms, limit = (BRIEF_ROOMS, _MANY_BYTES) if is_many else (ROOMS, _ONE_BYTES)
+    page = ""
+    for room in rooms:
+        page = _render(subjects, known, groups, room, is_many=is_many)
+        if len(page.encode(errors="replace")) <= limit:
+            break
+    return page
+
+
+def _render(
+    subjects: Sequence[Subject], known: Sequence[Scenario], groups: Sequence[Sequence[Subject]], room: Room, *, is_many: bool
+) -> str:
+    pages = [page_of(subject, room, is_brief=is_many) for subject in subjects]
+    chosen = groups or groups_of(subjects)
+    opening = opening_of(subjects, known) if is_many and not has_one_story(subjects, chosen) else None
+    compared = [side_by_side(group, room) for group in chosen]
+    style, script = (Markup((_TEMPLATES / f"report.{kind}").read_text()) for kind in ("css", "js"))
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            title=_title(pages, opening, compared),
+            pages=pages,
+            opening=opening,
+            compared=compared,
+            is_brief=is_many,
+            environments=[(host, environment_of(subject)) for host, subject in boxes_of(subjects).items()] if is_many else [],
+            version=__version__,
+            style=style,
+            script=script,
+            style_digest=_digest(style),
+            script_digest=_digest(script),
+        )
+    )
+
+
+def _title(pages: Sequence[Page], opening: Opening | None, compared: Sequence[SideBySide]) -> str:
+    if opening is not None:
+        return opening.title
+    if len(pages) == 1:
+        return f"{pages[0].name}: {pages[0].title}"
+    return f"{compared[0].title}, side by side" if len(compared) == 1 else f"{len(compared)} scenarios, side by side"
+
+
+def _environment() -> Environment:
+    """Return the one place where templates are made: everything is escaped, and safe to display in the first place."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        finalize=_displayable,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["code_parts"] = code_parts
+    return environment
+
+
+def _displayable(value: Any) -> Any:
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return show_lines(value)
+
+
+def _digest(text: str) -> str:
+    """Return what a browser compares a style or script with before it takes it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

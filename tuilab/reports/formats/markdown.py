@@ -1,0 +1,218 @@
+"""The report as Markdown with plain-text charts; short enough for a comment on a code host when asked."""
+
+import re
+from collections.abc import Sequence
+
+from tuilab.catalogue.lesson import code_parts
+from tuilab.catalogue.scenario import Scenario
+from tuilab.drawings.shade import shade
+from tuilab.drawings.text_chart import line_chart
+from tuilab.reports.box import opening_of
+from tuilab.reports.compare_text import overlaid
+from tuilab.reports.compared import groups_of, has_one_story, side_by_side
+from tuilab.reports.pages import ROOMS, Page, page_of
+from tuilab.reports.panels import names_of
+from tuilab.reports.plain import first_repeat
+from tuilab.reports.subject import Subject
+from tuilab.text import show, show_lines
+
+GITHUB_LIMIT = 65_000  # characters, of 65,536 that a comment may have
+_WIDTH, _HEIGHT = 78, 12
+_ACTIVE = re.compile(r"([\\`*_\[\]<>|~$&#])")
+_BLOCK = re.compile(r"^(\s*\d*)([-+=>]|[.)](?=\s))")
+_AWAY = re.compile(r"(?i)(://|\bwww\.|@)")
+_NO_LINK = {"://": "\\:\\/\\/", "@": "@\u200b"}
+_TICKS = re.compile(r"`+")
+_PARTS = ("source", "environment", "texts", "lesson", "pictures", "charts", "numbers")  # what a short report does without first
+
+
+def render(
+    subjects: Sequence[Subject], known: Sequence[Scenario] = (), limit: int = 0, groups: Sequence[Sequence[Subject]] = ()
+) -> str:
+    """Return the report, of at most `limit` characters when there is one: then the least important parts go first."""
+    sections = _sections(subjects, known, groups)
+    left_out: list[str] = []
+    text = _joined(sections, left_out)
+    for part in _PARTS:
+        if not limit or len(text) <= limit:
+            break
+        left_out.append(part)
+        text = _joined(sections, left_out)
+    return text if not limit or len(text) <= limit else _cut(text, limit)
+
+
+def escape(text: object, limit: int = 2000) -> str:
+    """Return text that Markdown shows as it is: no markup, no link, no mention, in one line."""
+    line = _ACTIVE.sub(r"\\\1", show(text, limit))
+    line = _BLOCK.sub(r"\1\\\2", line)
+    return _AWAY.sub(lambda found: _NO_LINK.get(found[0], found[0].replace(".", "\\.")), line)
+
+
+def fence(text: str, kind: str = "") -> str:
+    """Return text as a block of code that nothing in it can end."""
+    shown = show_lines(text).rstrip("\n")
+    ticks = "`" * max(3, max((len(run) for run in _TICKS.findall(shown)), default=0) + 1)
+    return f"{ticks}{kind}\n{shown}\n{ticks}"
+
+
+def _cut(text: str, limit: int) -> str:
+    """Return whole lines of a text; a block of code that is open there is closed."""
+    note = "\n\n_The report is cut here; the .html has all of it._\n"
+    kept = text[: limit - len(note) - 20].rpartition("\n")[0]
+    open_fence = ""
+    for line in kept.splitlines():
+        if line.startswith("```") and not open_fence:
+            open_fence = line[: len(line) - len(line.lstrip("`"))]
+        elif open_fence and line == open_fence:
+            open_fence = ""
+    return kept + (f"\n{open_fence}" if open_fence else "") + note
+
+
+def _sections(
+    subjects: Sequence[Subject], known: Sequence[Scenario], groups: Sequence[Sequence[Subject]]
+) -> list[dict[str, str]]:
+    """Return what the report says, section by section; the parts of a section have names."""
+    is_many = len(subjects) != 1
+    chosen = groups or groups_of(subjects)
+    is_one_story = has_one_story(subjects, chosen)
+    found = [{"opening": _opening(subjects, known)}] if is_many and not is_one_story else []
+    found += [_compared(group, "#" if is_one_story else "##") for group in chosen]
+    return found + [_run(subject, is_many) for subject in subjects]
+
+
+def _joined(sections: Sequence[dict[str, str]], left_out: Sequence[str]) -> str:
+    parts = [text for section in sections for name, text in section.items() if text and name not in left_out]
+    parts += [f"_Left out for its length: {', '.join(left_out)}._"] if left_out else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
+    opening = opening_of(subjects, known)
+    parts = [f"# {opening.title}", f"{escape(opening.host)}, {opening.when}: {opening.counts}"]
+    parts += [escape(opening.box)] if opening.box else []
+    parts += ["## The settings that follow", fence(opening.env, "sh") if opening.has_env else "None: no claim supports one."]
+    for group in opening.groups:
+        rows = [
+            (f.mark + " " + f.verdict, f.text, ", ".join(filter(None, (f.measured, f.details))), f"{f.name} {f.id}")
+            for f in group.findings
+        ]
+        parts += [f"## {group.heading}", group.about, _table(("Verdict", "Claim", "Measured", "Run"), rows)]
+    if opening.not_run:
+        parts += [
+            "## Never run on this box",
+            "\n".join(f"- {escape(name)}: {escape(title)}" for name, title in opening.not_run),
+        ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
+    found = side_by_side(group, ROOMS[-1])
+    runs = [f"run {run[0]}" for run in found.runs]
+    claims = []
+    for claim in found.claims:
+        claims.append((claim.text, *(f"{side.mark} {side.verdict} {side.found}" for side in claim.sides), claim.words))
+    summaries = [subject.summary for subject in group]
+    curves = [lines for chart in found.charts[:4] if (lines := overlaid(summaries, chart.title))]
+    charts = [line_chart(lines[:6], _WIDTH, _HEIGHT, whole=lines) for lines in curves]
+    return {
+        "head": f"{level} {escape(found.title)}, side by side",
+        "runs": _table(("Run", "", "Scenario", "Box", "When", "End"), found.runs),
+        "differences": _table(("What differs", *runs), [(f"{row.part} {row.name}", *row.values) for row in found.differences]),
+        "same": f"{found.same} facts of parameters, source and environment are the same; so are {found.same_numbers} values.",
+        "source": fence("\n".join(found.changes), "diff") if found.changes else "",
+        "claims": _table(("Claim", *runs, "How they differ"), claims),
+        "numbers": _table(("Number", *runs), found.numbers),
+        "charts": "\n\n".join(map(fence, filter(None, charts))),
+    }
+
+
+def _run(subject: Subject, is_many: bool) -> dict[str, str]:
+    page = page_of(subject, is_brief=is_many)
+    level = "##" if is_many else "#"
+    return {
+        "head": f"{level} {escape(page.title)}\n\n{escape(page.name)}, run {escape(page.id)}, {page.when}: "
+        f"**{escape(page.state)}** in {page.elapsed}, {page.repeats}",
+        "notes": "\n\n".join([escape(page.tags), *(f"> {when}: {escape(text)}" for when, text in page.notes)]).strip(),
+        "claims": _claims(page),
+        "failure": _failure(page),
+        "gaps": _list(f"{level}# What is missing", page.gaps),
+        "charts": _charts(subject, 1 if is_many else 12),
+        "numbers": "" if is_many else _facts(f"{level}# Numbers", page.numbers),
+        "pictures": "" if is_many else _pictures(subject),
+        "texts": "\n\n".join(
+            f"{f'**{escape(title)}**' if title else ''}\n\n{fence(text)}" for title, text in page.texts
+        ).strip(),
+        "lesson": "" if is_many else _lesson(page, level),
+        "again": f"{level}# Run it again\n\n{fence(page.command, 'sh')}" if page.command else "",
+        "params": "" if is_many else _params(page, level),
+        "environment": "\n\n".join(_facts(f"{level}# Environment: {escape(part)}", rows) for part, rows in page.environment),
+        "source": "" if is_many or not page.source else f"{level}# Source as it ran\n\n{fence(page.source, 'python')}",
+    }
+
+
+def _claims(page: Page) -> str:
+    rows = [
+        (f"{c.mark} {c.verdict}", c.text, "; ".join(filter(None, (c.estimate, c.claimed, c.why)))) for c in page.claims
+    ]  # fmt: skip
+    return _table(("Verdict", "Claim", "Measured"), rows)
+
+
+def _failure(page: Page) -> str:
+    if not (page.failure or page.faults):
+        return ""
+    words, traceback, hint = page.failure or ("", "", "")
+    parts = [escape(words), f"Hint: {escape(hint)}" if hint else "", fence(traceback) if traceback else ""]
+    return "\n\n".join(part for part in (*parts, *(fence(fault) for fault in page.faults)) if part)
+
+
+def _charts(subject: Subject, most: int) -> str:
+    found = []
+    for name in names_of(subject.summary)[:most]:
+        whole = [line for line in subject.summary.series.values() if line.name == name]
+        chart = line_chart(first_repeat(subject.summary, name), _WIDTH, _HEIGHT, whole=whole)
+        bad = sum(line.bad_count for line in whole)
+        shown = fence(chart or f"{show(name, 60)}: nothing that can be drawn")
+        found.append(shown + (f"\n\n{bad} values are not finite." if bad else ""))
+    return "\n\n".join(found)
+
+
+def _pictures(subject: Subject) -> str:
+    return "\n\n".join(fence(shade(image, 32)) for image in list(subject.summary.images.values())[:8])
+
+
+def _lesson(page: Page, level: str) -> str:
+    parts = [f"{level}# The lesson"] if page.lesson else []
+    for heading, found in page.lesson:
+        parts += [f"**{escape(heading)}**"] if heading else []
+        for kind, text in found:
+            shown = fence(text) if kind == "code" else "".join(_inline(*part) for part in code_parts(text))
+            if kind == "note" and parts:
+                parts[-1] += f"\\\n{'  ' * parts[-1].startswith('- ')}{shown}"
+            elif kind in ("bullet", "item") and parts[-1].startswith("- "):
+                parts[-1] += f"\n- {shown}"
+            else:
+                parts.append(f"- {shown}" if kind in ("bullet", "item") else shown)
+    return "\n\n".join(parts)
+
+
+def _inline(is_code: bool, words: str) -> str:
+    """Return a piece of a paragraph; a code span shows what is in it as it is."""
+    return f"`{words}`" if is_code else escape(words)
+
+
+def _params(page: Page, level: str) -> str:
+    rows = [(p.name, p.value, "changed" if p.is_changed else "default", p.label) for p in page.params]
+    return f"{level}# Parameters\n\n{_table(('Name', 'Value', '', 'What it is'), rows)}" if rows else ""
+
+
+def _facts(heading: str, rows: Sequence[tuple[str, str]]) -> str:
+    return f"{heading}\n\n{_table(('', ''), rows)}" if rows else ""
+
+
+def _list(heading: str, items: Sequence[str]) -> str:
+    return "\n".join([heading, "", *(f"- {escape(item)}" for item in items)]) if items else ""
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(escape(cell) for cell in row)} |" for row in rows)]) if rows else ""

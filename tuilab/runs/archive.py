@@ -1,0 +1,287 @@
+"""A run as one file: packed on one box, unpacked on another without trusting a byte of it.
+
+An archive is a tar in gzip with the folder of one run. Unpacking takes plain files of the names that a run has, bounded in size
+and number, into a folder beside the runs; only a run that reads as one, and does not claim to go on here, is moved among them.
+"""
+
+import contextlib
+import gzip
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from tuilab.engine import processes
+from tuilab.errors import CannotRecord, UsageError
+from tuilab.files import open_regular
+from tuilab.record.live_run import Watch
+from tuilab.record.summary import RunSummary
+from tuilab.runs import store
+from tuilab.text import plural, show
+from tuilab.words import size
+
+_BYTES = 4 << 30  # of all files of a run together
+_FILES = 10_000
+_NAME_BYTES = 4096  # of a name too long for a header
+_BLOCK = 512
+_CHUNK = 1 << 20
+_RUN = re.compile(r"(?a:[0-9]{8}T[0-9]{9}Z-[\w.+-]{1,60}-[0-9a-f]{6,12})")
+_PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "supervisor.log", "notes.jsonl"})
+_FAULT = re.compile(r"(?a:fault-worker-\d{1,9}(?:-rank-\d{1,9})?\.log)")  # of a worker that crashed
+_FOLDERS = frozenset({"journal", "artifacts"})
+_FILE_TYPES = (tarfile.REGTYPE, tarfile.AREGTYPE)
+_HEADERS = (tarfile.XHDTYPE, tarfile.XGLTYPE)  # what other programs add; nothing in them is needed
+
+
+class Refused(UsageError):
+    """The archive is not one of a run, or not one to be trusted."""
+
+
+@dataclass
+class Unpacked:
+    """A run that came out of an archive."""
+
+    run_dir: Path
+    left_out: list[str] = field(default_factory=list)  # names that no run has
+    damage: str = ""
+
+
+# ---- packing
+
+
+def pack(run_dir: Path, path: Path) -> int:
+    """Write the folder of a run into a new file and return how many files it holds; links and devices are left out."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError as problem:
+        raise UsageError(f"{show(path)} is there already; name another with -o") from problem
+    except OSError as problem:
+        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}") from problem
+    try:
+        with open(fd, "wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as squeezed:
+            return _pack(run_dir, squeezed)
+    except OSError as problem:
+        path.unlink(missing_ok=True)
+        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror or problem}") from problem
+
+
+def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile) -> int:
+    count = 0
+    with tarfile.open(fileobj=into, mode="w|", format=tarfile.GNU_FORMAT) as archive:
+        for name in _names(run_dir):
+            try:
+                fd = open_regular(run_dir / name)
+            except OSError:
+                continue
+            with open(fd, "rb") as file:
+                about = tarfile.TarInfo(f"{run_dir.name}/{name}")
+                seen = os.fstat(fd)
+                about.size, about.mtime, about.mode = seen.st_size, int(seen.st_mtime), 0o600
+                archive.addfile(about, file)  # as long as it is now: a run that goes on writes on
+                count += 1
+    return count
+
+
+def _names(run_dir: Path) -> Iterator[str]:
+    """Yield the names of the files that a run has, the journal first."""
+    for folder in (*sorted(_FOLDERS, reverse=True), ""):
+        yield from (name for name, _ in _entries(run_dir, folder) if _is_of_a_run(name))
+
+
+def left_out(run_dir: Path) -> list[str]:
+    """Return what is in the folder of a run and in no archive of it: what is no plain file, or has a name that no run has."""
+    found = [one for folder in ("", *sorted(_FOLDERS)) for one in _entries(run_dir, folder)]
+    kept = {store.IMPORTED, *(name for name in _FOLDERS if not (run_dir / name).is_symlink())}
+    return [name for name, is_file in found if name not in kept and not (is_file and _is_of_a_run(name))]
+
+
+def _entries(run_dir: Path, folder: str) -> list[tuple[str, bool]]:
+    """Return the names in one folder of a run, and whether each is a plain file; of a link in its place nothing."""
+    with contextlib.suppress(OSError):
+        here = os.open(run_dir / folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            with os.scandir(here) as entries:
+                return sorted((f"{folder}/{one.name}".lstrip("/"), one.is_file(follow_symlinks=False)) for one in entries)
+        finally:
+            os.close(here)
+    return []
+
+
+# ---- unpacking
+
+
+def unpack(path: Path, root: Path) -> Unpacked:
+    """Put the run in an archive among the runs in `root`; whatever goes wrong, nothing is left of it."""
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        below = Path(tempfile.mkdtemp(prefix=".import-", dir=root))
+    except OSError as problem:
+        raise CannotRecord(f"cannot write into {show(root)}: {problem.strerror}") from problem
+    try:
+        found = _unpack(path, below)
+        _examine(found)
+        there = root / found.run_dir.name
+        if os.path.lexists(there):
+            raise Refused(f"the run {show(there.name)} is here already, in {show(root)}")
+        store.mark_imported(found.run_dir)
+        os.rename(found.run_dir, there)
+        found.run_dir = there
+        return found
+    except tarfile.TarError as problem:
+        raise Refused(f"{show(path)} is not an archive of a run: {problem}") from problem
+    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise Refused(f"{show(path)} is not an archive of a run, or not the whole of it: {problem}") from problem
+    except OSError as problem:
+        raise CannotRecord(f"cannot unpack {show(path)}: {problem.strerror or problem}") from problem
+    finally:
+        shutil.rmtree(below, ignore_errors=True)
+
+
+def _unpack(path: Path, below: Path) -> Unpacked:
+    found = Unpacked(below)
+    written = 0
+    room = os.statvfs(below)
+    most = min(_BYTES, room.f_bavail * room.f_frsize // 2)  # whoever else writes there needs room, too
+    with _open(path) as file, gzip.GzipFile(fileobj=file) as squeezed:
+        for at, about in enumerate(_members(squeezed)):
+            if at >= _FILES:
+                raise Refused(f"{show(path)} holds more than {_FILES} files: not an archive of a run")
+            name = _checked_name(about, found, below)
+            written += about.size
+            if written > most:
+                raise Refused(f"{show(path)} holds more than {size(most)}, the most that is unpacked here")
+            _take(squeezed, about.size, found.run_dir / name if name else None)
+    if found.run_dir == below:
+        raise Refused(f"{show(path)} is empty: not an archive of a run")
+    return found
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return open(open_regular(path, may_be_link=True), "rb")
+    except OSError as problem:
+        raise UsageError(f"cannot read {show(path)}: {problem.strerror or problem}") from problem
+
+
+def _members(squeezed: gzip.GzipFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the headers; whoever gets one reads what belongs to it. Nothing is believed, and a long name only so long."""
+    long_name = ""
+    for _ in range(3 * _FILES):
+        block = _read(squeezed, _BLOCK)
+        if not block.strip(b"\0"):
+            return
+        about = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        if about.size < 0:
+            raise Refused("the archive has a file of a negative size")
+        if about.type == tarfile.GNUTYPE_LONGNAME or about.type in _HEADERS:
+            if about.size > 16 * _NAME_BYTES:
+                raise Refused(f"the archive has a header of {about.size} bytes")
+            text = _read(squeezed, about.size)
+            _read(squeezed, -about.size % _BLOCK)
+            if about.type == tarfile.GNUTYPE_LONGNAME:
+                long_name = text.rstrip(b"\0").decode("utf-8", "surrogateescape")
+            continue
+        about.name, long_name = long_name or about.name, ""
+        yield about
+    raise Refused("the archive has headers without end: not unpacked")
+
+
+def _checked_name(about: tarfile.TarInfo, found: Unpacked, below: Path) -> str:
+    """Return the name of a file below the run's folder; empty for what is left out. Raise for what no honest archive has."""
+    parts = about.name.removeprefix("./").rstrip("/").split("/")
+    is_folder = about.type == tarfile.DIRTYPE
+    if about.type not in _FILE_TYPES and not is_folder:
+        raise Refused(f"the archive holds {show(about.name, 100)}, which is no plain file: not unpacked")
+    is_artifact = parts[1:2] == ["artifacts"] and len(parts) == 3  # which may have any name that a file can have
+    is_odd = "\0" in about.name if is_artifact else not about.name.isprintable()
+    if is_odd or any(part in ("", ".", "..") for part in parts):
+        raise Refused(f"the archive holds {show(about.name, 100)}, a name that leads elsewhere: not unpacked")
+    if not _RUN.fullmatch(parts[0]):
+        raise Refused(f"the archive holds {show(parts[0], 100)}, which is not the folder of a run: not unpacked")
+    if found.run_dir == below:
+        found.run_dir = below / parts[0]
+        for folder in (found.run_dir, *(found.run_dir / name for name in _FOLDERS)):
+            folder.mkdir(mode=0o700)
+    elif found.run_dir.name != parts[0]:
+        raise Refused("the archive holds more than one run: not unpacked")
+    name = "/".join(parts[1:])
+    if is_folder:
+        return ""
+    if not _is_of_a_run(name):
+        found.left_out.append(name)
+        return ""
+    return name
+
+
+def _is_of_a_run(name: str) -> bool:
+    folder, _, file = name.rpartition("/")
+    if not folder:
+        return name in _PLAIN or _FAULT.fullmatch(name) is not None
+    is_plain = not file.startswith(".") and len(os.fsencode(file)) <= 255
+    return is_plain and (folder == "artifacts" or (folder == "journal" and file.isprintable() and file.endswith(".jsonl")))
+
+
+def _take(squeezed: gzip.GzipFile, size: int, path: Path | None) -> None:
+    """Write what belongs to a header into a new file, or pass over it."""
+    into = None
+    if path is not None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            into = os.fdopen(os.open(path, flags, 0o600), "wb")
+        except FileExistsError as problem:
+            raise Refused(f"the archive holds {show(path.name, 100)} twice: not unpacked") from problem
+    with into or contextlib.nullcontext():
+        left = size
+        while left:
+            chunk = _read(squeezed, min(left, _CHUNK))
+            left -= len(chunk)
+            if into is not None:
+                into.write(chunk)
+    _read(squeezed, -size % _BLOCK)
+
+
+def _read(squeezed: gzip.GzipFile, size: int) -> bytes:
+    """Return exactly so many bytes."""
+    data = b""
+    while len(data) < size:
+        more = squeezed.read(size - len(data))
+        if not more:
+            raise EOFError("it ends in the middle")
+        data += more
+    return data
+
+
+def _examine(found: Unpacked) -> None:
+    """Read the run as every view does; refuse what is none, or what would let its name reach processes of this box."""
+    watch = Watch(found.run_dir)
+    try:
+        while watch.refresh():
+            pass
+    finally:
+        watch.close()
+    run = watch.summary.run
+    if run is None:
+        raise Refused("the archive has no record of a run's start: not unpacked")
+    if run.run != found.run_dir.name:
+        raise Refused(
+            f"the archive calls the run {show(found.run_dir.name, 100)}, its record {show(run.run, 100)}: not unpacked"
+        )
+    if not watch.summary.is_over and processes.is_of_this_box(run.supervisor):
+        raise Refused(
+            "the archive has a run of this box without an end, whose processes could be taken for others': not unpacked"
+        )
+    found.damage = _damage(watch.summary)
+
+
+def _damage(summary: RunSummary) -> str:
+    damage = summary.damage
+    if not damage.is_any:
+        return ""
+    corrupt, missing = plural(damage.corrupt_count, "corrupt line"), plural(damage.missing_count, "record")
+    return f"the record is not whole: {corrupt}, {missing} missing, {damage.lost_count} not written"

@@ -1,0 +1,56 @@
+"""The command line that makes a recorded run again, ready to be pasted into a shell."""
+
+import shlex
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from tuilab.catalogue.params import spell
+
+if TYPE_CHECKING:
+    from tuilab.record.events import RunStarted, Scalar
+
+_FOLDER_OPTION = "--scenarios"
+
+
+def rerun_words(run: "RunStarted") -> list[str]:
+    """Return the words of the command that runs a scenario as it ran: what differs from its defaults, and how often."""
+    words = ["tuilab", "run", _file_of(run) or run.scenario]
+    for name, value in changes(run).items():
+        words += option_words(name, value if isinstance(value, bool) else spell(value))
+    words += ["--quick"] if run.quick else []
+    words += ["--budget", f"{run.budget_s:g}s"] if run.budget_s else []
+    words += ["--repeat", str(run.repeats)] if run.repeats > 1 and not run.looks else []
+    words += ["--timeout", f"{run.timeout_s:g}"] if run.timeout_s else []
+    words += [word for folder in _folders_of(run) for word in (_FOLDER_OPTION, folder)]
+    return [*words, "--headless"]
+
+
+def option_words(name: str, value: bool | str) -> list[str]:
+    """Return the words that give a parameter a value; a text that begins with a dash is no option of its own."""
+    option = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return [option if value else f"--no-{option[2:]}"]
+    return [f"{option}={value}"] if value.startswith("-") else [option, value]
+
+
+def line(words: Sequence[str]) -> str:
+    """Return words as a shell takes them."""
+    return shlex.join(words)
+
+
+def changes(run: "RunStarted") -> "dict[str, Scalar]":
+    """Return the parameters that differ from the scenario's defaults."""
+    return {name: run.params[name] for name in run.changed if name in run.params}
+
+
+def _file_of(run: "RunStarted") -> str:
+    """Return the file that was named on the command line, when the run was made from one."""
+    return next((word for word in run.argv if word.rpartition("/")[2] == f"{run.scenario}.py"), "")
+
+
+def _folders_of(run: "RunStarted") -> list[str]:
+    """Return the folders of scenarios that were named on the command line."""
+    words = run.argv
+    after = [word for option, word in pairwise(words) if option == _FOLDER_OPTION]
+    return after + [word.partition("=")[2] for word in words if word.startswith(f"{_FOLDER_OPTION}=")]

@@ -1,0 +1,46 @@
+"""Deleting a run: the one rule about which may go, for the command line and the screens alike."""
+
+from pathlib import Path
+
+from tuilab.engine import processes
+from tuilab.errors import UsageError
+from tuilab.record import live_run
+from tuilab.runs import elsewhere, ledger, store
+from tuilab.runs.ledger import Entry
+from tuilab.text import show
+
+
+def why_not(run_dir: Path, entry: Entry, *, is_given_up: bool = False) -> str:
+    """Return why a run must not be deleted; nothing when it may.
+
+    One that cannot be seen from here may be given up by who knows that it is over; while it is written to, it is not.
+    """
+    name = show(store.short_id(entry.run))
+    if entry.is_running:
+        return _why_not_yet(run_dir, entry, is_given_up)
+    if entry.state == "unreadable":
+        return f"{name} stays, because whether it goes on is not known: {show(entry.reason)}"
+    if entry.state == "lost" and not store.is_imported(run_dir) and processes.marked(entry.run):
+        return f"{name} is lost, and processes of it are left; end them first: tuilab stop {name}"
+    return ""
+
+
+def delete(run_dir: Path, *, is_given_up: bool = False) -> None:
+    """Delete a run, unless it must not be, as it is now."""
+    if why := why_not(run_dir, ledger.read(run_dir), is_given_up=is_given_up):
+        raise UsageError(why)
+    store.remove(run_dir)
+
+
+def _why_not_yet(run_dir: Path, entry: Entry, is_given_up: bool) -> str:
+    """Return why a run that has no end must not be deleted."""
+    name = show(store.short_id(entry.run))
+    try:
+        summary, _ = ledger.look(run_dir)
+        if summary.run is None or live_run.presence(run_dir, summary) != "elsewhere":
+            return f"{name} is {entry.state}; stop it first: tuilab stop {name}"
+        if is_given_up and elsewhere.is_silent(run_dir):
+            return ""
+        return elsewhere.told(run_dir, summary.run.supervisor)
+    except OSError as problem:
+        return f"{name} stays, because whether it goes on is not known: {problem.strerror}"

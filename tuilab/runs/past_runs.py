@@ -1,0 +1,100 @@
+"""The past runs of a scenario: what changed, how it ended, what it found."""
+
+import calendar
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuilab.catalogue.stated import Stated, fits
+from tuilab.errors import TuilabError
+
+if TYPE_CHECKING:
+    from tuilab.record.events import RunStarted, VerdictReached
+    from tuilab.record.summary import Claim, RunSummary
+
+NEWEST = 30  # runs that are looked at; History shows them all
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """One run, as much of it as a list shows."""
+
+    run_dir: Path
+    state: str
+    run: "RunStarted | None" = None
+    elapsed_s: float = 0.0
+    claims: "Sequence[Claim]" = ()
+    lacks: str = ""  # what this box has not
+
+    @property
+    def is_going_on(self) -> bool:
+        return self.state in ("starting", "running", "stopping")
+
+    @property
+    def changes(self) -> dict[str, str]:
+        """What differs from the defaults, by name."""
+        from tuilab.catalogue.params import spell
+
+        run = self.run
+        return {name: spell(run.params[name]) for name in run.changed if name in run.params} if run else {}
+
+
+def runs_of(scenario: str, root: Path) -> list[Path]:
+    """Return the folders of a scenario's newest runs, the newest first."""
+    from tuilab.runs import store
+
+    try:
+        runs = store.list_runs(root)
+    except TuilabError:
+        return []
+    return [run for run in runs if run.name.partition("-")[2].rpartition("-")[0] == scenario][:NEWEST]
+
+
+def look(run_dir: Path) -> PastRun:
+    """Return a run as it is now, without reading what its workers logged; one that cannot be read is lost."""
+    from tuilab.runs import ledger
+
+    try:
+        summary, state = ledger.look(run_dir)
+        claims = tuple(summary.claims.values())
+        return PastRun(run_dir, state, summary.run, summary.elapsed_s, claims, _lacks(run_dir, summary))
+    except (OSError, TuilabError):
+        return PastRun(run_dir, "lost")
+
+
+def _lacks(run_dir: Path, summary: "RunSummary") -> str:
+    """Return what this box had not: the reason of every verdict, or where there are none, what a worker said of it."""
+    from tuilab.record.live_run import read_run
+
+    reached = [claim.verdict for claim in summary.claims.values() if claim.verdict]
+    if any(verdict.verdict != "NOT TESTABLE HERE" for verdict in reached):
+        return ""
+    if reached:
+        return next((verdict.why for verdict in reached if verdict.why), "")
+    return read_run(run_dir).box_lacks if summary.is_over else ""
+
+
+def began(run_dir: Path) -> str:
+    """Return when a run began, in this box's own time; nothing when its name does not tell."""
+    try:
+        utc = calendar.timegm(time.strptime(run_dir.name[:15], "%Y%m%dT%H%M%S"))
+    except ValueError:
+        return ""
+    return time.strftime("%d %b %H:%M", time.localtime(utc))
+
+
+def newest_verdicts(runs: Sequence[PastRun]) -> PastRun | None:
+    """Return the newest of some runs that said something about its claims."""
+    return next((run for run in runs if any(claim.verdict for claim in run.claims) or run.lacks), None)
+
+
+def verdict_on(claim: Stated | None, run: PastRun) -> "VerdictReached | None":
+    """Return the verdict of a run on a claim: by its key, or where the run or the lesson has none, by its words."""
+    if claim is None:
+        return None
+    for one in run.claims:
+        if one.key == claim.key if one.key and claim.key else fits(one.text, claim.text):
+            return one.verdict
+    return None

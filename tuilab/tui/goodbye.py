@@ -1,0 +1,36 @@
+"""What stays in the scrollback when the screens close: what goes on, and the commands that come back to it."""
+
+import contextlib
+import os
+
+from tuilab.errors import TuilabError
+from tuilab.record.live_run import Watch
+from tuilab.runs import store
+from tuilab.text import is_utf8_terminal, show
+from tuilab.tui.state.session import Desk
+from tuilab.tui.terminal.guardian import open_again
+
+
+def say_goodbye(desk: Desk) -> None:
+    """Print a line for each run that was started from the screens; a terminal that takes nothing does not hold us."""
+    text = "".join(f"{line}\n" for name in desk.started if (line := _line(desk, name)))
+    if text:
+        with contextlib.suppress(OSError):
+            os.write(open_again(1), text.encode("utf-8" if is_utf8_terminal() else "ascii", "replace"))
+
+
+def _line(desk: Desk, name: str) -> str:
+    id = store.short_id(name)
+    try:
+        watch = Watch(desk.root / name)
+        while watch.refresh():
+            pass
+        state = watch.state()
+        watch.close()
+    except TuilabError:
+        return ""
+    run = watch.summary.run
+    title = f"{show(run.topic)}/{show(run.scenario)} {id}" if run else id
+    if state in ("starting", "running", "stopping"):
+        return f"{title} goes on.  Come back: tuilab attach {id}   end it: tuilab stop {id}"
+    return f"{title} {state}.  Its result: tuilab attach {id} --headless"

@@ -1,0 +1,108 @@
+"""Reads what the Lab screen tells of runs, beside the main path, and posts to the screen what it found."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from tuilab.catalogue.scenario import Scenario
+from tuilab.runs import past_runs
+from tuilab.runs.past_runs import PastRun
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    from tuilab.runs.ledger import Entry
+    from tuilab.runs.running import GoingOn
+    from tuilab.tui.state.session import Desk
+
+
+class Lookout:
+    """One for the screen; each question is answered in a thread of its own, and none is asked twice at a time."""
+
+    class BoxSeen(Message):
+        """What this box is has been found out."""
+
+        def __init__(self, line: str) -> None:
+            super().__init__()
+            self.line = line
+
+    class RunsCame(Message):
+        """The last verdicts have been read, and which runs go on."""
+
+        def __init__(self, verdicts: Mapping[str, str], going_on: "Sequence[Entry]") -> None:
+            super().__init__()
+            self.verdicts = verdicts
+            self.going_on = going_on
+
+    class PastSeen(Message):
+        """Past runs of a scenario have been read; more may come."""
+
+        def __init__(self, scenario: Scenario, is_all: bool) -> None:
+            super().__init__()
+            self.scenario = scenario
+            self.is_all = is_all
+
+    def __init__(self, screen: "Screen[None]", desk: "Desk") -> None:
+        self._screen = screen
+        self._desk = desk
+        self._past: dict[str, list[PastRun]] = {}  # by the path of the scenario
+        self._over: dict[str, PastRun] = {}  # runs that are over do not change
+        self._looks_at: Scenario | None = None
+        self._looks_around = False
+        self._going_on: GoingOn | None = None
+
+    def past(self, scenario: Scenario) -> list[PastRun] | None:
+        """Return the past runs of a scenario; None while nobody has looked."""
+        return self._past.get(scenario.path)
+
+    def has_news(self) -> bool:
+        """Say whether runs may have come or gone since the last look around."""
+        return self._going_on is not None and self._going_on.has_changed()
+
+    def see_box(self) -> None:
+        """Find out what this box is."""
+        self._start(self._see_box)
+
+    def look_around(self) -> None:
+        """Read the last verdicts, and which runs go on."""
+        if not self._looks_around:
+            self._looks_around = True
+            self._start(self._look_around)
+
+    def look_at(self, scenario: Scenario | None) -> None:
+        """Look at the past runs of a scenario, when those of the one before are done."""
+        if self._looks_at is None and scenario:
+            self._looks_at = scenario
+            self._start(partial(self._look_at, scenario))
+
+    def _start(self, work: object) -> None:
+        self._screen.run_worker(work, thread=True, exit_on_error=False)  # type: ignore[arg-type]
+
+    def _see_box(self) -> None:
+        from tuilab.tui.state.box_line import box_line
+
+        self._screen.post_message(self.BoxSeen(box_line()))
+
+    def _look_around(self) -> None:
+        from tuilab.runs.running import GoingOn
+
+        self._going_on = self._going_on or GoingOn(self._desk.root)
+        going_on = self._going_on.look()
+        self._looks_around = False
+        self._screen.post_message(self.RunsCame(self._desk.verdicts(), going_on))
+
+    def _look_at(self, scenario: Scenario) -> None:
+        runs: list[PastRun] = []
+        for run_dir in past_runs.runs_of(scenario.id, self._desk.root):
+            run = self._over.get(run_dir.name) or past_runs.look(run_dir)
+            if not run.is_going_on:
+                self._over[run_dir.name] = run
+            runs.append(run)
+            if len(runs) == 1:
+                self._past[scenario.path] = runs[:]
+                self._screen.post_message(self.PastSeen(scenario, False))
+        self._past[scenario.path] = runs
+        self._looks_at = None
+        self._screen.post_message(self.PastSeen(scenario, True))

@@ -1,0 +1,70 @@
+"""The command lines that do what the screens do, ready to be pasted into a shell."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tuilab import places
+from tuilab.catalogue.scenario import Param, Scenario, Value
+from tuilab.errors import TuilabError
+from tuilab.runs.command_line import line as line
+from tuilab.runs.command_line import option_words
+from tuilab.tui.state.draft import BUDGET, Draft, spelt
+
+
+def chosen_line(draft: Draft | None, first: Scenario, root: Path, folders: Sequence[str] = ()) -> str:
+    """Return the command that runs a draft; without one, the topic of its first scenario."""
+    try:
+        if draft is None:
+            return line(topic_words(first.topic, first.path, root, folders))
+        if draft.scenario.error:
+            return line(check_words(draft.scenario.path))
+        return line(run_words(draft, root, folders))
+    except TuilabError:  # the form tells what is wrong
+        return line(["tuilab", "run", draft.scenario.id if draft else first.topic, "--help"])
+
+
+def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str]:
+    """Return the words of the command that runs a draft; UsageError when it cannot be run as it is."""
+    words = ["tuilab", "run", draft.scenario.id]
+    params = {param.name: param for param in draft.scenario.params}
+    words += [word for name, value in draft.given.items() for word in _option(params[name], value)]
+    words += ["--quick"] if draft.is_quick else []
+    words += ["--repeat", str(draft.repeats)] if draft.repeats else []
+    words += ["--budget", draft.text(BUDGET).strip()] if draft.budget_s else []
+    words += ["--timeout", f"{draft.timeout_s:g}"] if draft.timeout_s else []
+    return words + _folders(draft.scenario.path, root, folders)
+
+
+def topic_words(topic: str, path: str, root: Path, folders: Sequence[str] = ()) -> list[str]:
+    """Return the words of the command that runs the topic of a scenario file."""
+    options = _folders(path, root, folders)
+    return ["tuilab", "run", *options, "--", topic] if topic.startswith("-") else ["tuilab", "run", topic, *options]
+
+
+def check_words(path: str) -> list[str]:
+    """Return the words of the command that tells what is wrong with a scenario file."""
+    return ["tuilab", "check", path]
+
+
+def root_option(root: Path) -> list[str]:
+    """Return the option that a command needs to find the runs; none where it finds them by itself."""
+    return [] if _is_usual(root) else ["--root", str(root)]
+
+
+def _option(param: Param, value: Value) -> list[str]:
+    return option_words(param.name, value if isinstance(value, bool) else spelt(param, value))
+
+
+def _folders(path: str, root: Path, folders: Sequence[str]) -> list[str]:
+    """Return the options that say where scenario and runs are, where that is not the usual place."""
+    homes = [folder for folder in folders if path.startswith(os.path.realpath(folder) + os.sep)]
+    words = [word for folder in homes for word in ("--scenarios", os.fspath(folder))]
+    return [*words, *root_option(root)]
+
+
+def _is_usual(root: Path) -> bool:
+    try:
+        return os.path.abspath(root) == os.path.abspath(places.runs_folder())
+    except TuilabError:
+        return False

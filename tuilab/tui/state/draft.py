@@ -1,0 +1,128 @@
+"""What a form holds: the run as it would be ordered now, and what is wrong with it. The same rules as on the command line."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuilab.catalogue.params import parse, parse_duration, spell
+from tuilab.catalogue.scenario import REPEATS, Param, Scenario, Value
+from tuilab.errors import UsageError
+
+if TYPE_CHECKING:
+    from tuilab.engine.messages import RunOrder
+
+GUESS, REPEAT, BUDGET, TIMEOUT = "prediction?", "--repeat", "--budget", "--timeout"  # keys that no parameter can have
+_GUESS = Param("prediction", "float", 0.0, label="the run tells how near it is")
+_DURATIONS = (BUDGET, TIMEOUT)
+_TIMEOUT = Param("timeout", "str", "", label="stop it when it takes longer than this: 90s, 2m, 1.5h")
+_BUDGET = Param("budget", "str", "", label="repeat until the claims are decided or so long: 90s, 2m, 1.5h")
+
+
+@dataclass
+class Draft:
+    """The next run of a scenario; a field that nobody touched follows the defaults, or the quick values."""
+
+    scenario: Scenario
+    is_quick: bool = False
+    typed: dict[str, str] = field(default_factory=dict)  # by field
+
+    @property
+    def fields(self) -> dict[str, Param]:
+        """Every field of the form, from top to bottom."""
+        guess = {GUESS: _GUESS} if "Predict" in self.scenario.sections else {}
+        own = {param.name: param for param in self.scenario.params}
+        return guess | own | {REPEAT: self._repeat_param, BUDGET: _BUDGET, TIMEOUT: _TIMEOUT}
+
+    def text(self, key: str) -> str:
+        """Return what stands in a field."""
+        return self.typed.get(key, "" if is_option(key) else spelt(self.fields[key], self.standard(self.fields[key])))
+
+    def type(self, key: str, text: str) -> None:
+        """Take what was typed into a field."""
+        self.typed[key] = text
+
+    def problem(self, key: str) -> str:
+        """Return what is wrong in a field; nothing when it can be used."""
+        text = self.text(key)
+        if is_option(key) and not text.strip():
+            return ""
+        param = self.fields[key]
+        try:
+            parse_duration(text) if key in _DURATIONS else parse(param, text)
+        except UsageError as problem:
+            return str(problem).removeprefix(f"{param.name}: ").removesuffix(" (default 0)" if key == GUESS else "")
+        return ""
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What is wrong, by field, from top to bottom."""
+        return {key: problem for key in self.fields if (problem := self.problem(key))}
+
+    def is_changed(self, key: str) -> bool:
+        """Whether a field says something else than the default."""
+        if is_option(key):
+            return bool(self.text(key).strip())
+        return bool(self.problem(key)) or parse(self.fields[key], self.text(key)) != self.fields[key].default
+
+    def standard(self, param: Param) -> Value:
+        """Return the value of a field that nobody touched."""
+        return param.quick if self.is_quick and param.quick is not None else param.default
+
+    @property
+    def given(self) -> dict[str, Value]:
+        """The values that a command line must name; UsageError when one cannot be used."""
+        values = {param.name: (param, parse(param, self.text(param.name))) for param in self.scenario.params}
+        return {name: value for name, (param, value) in values.items() if value != self.standard(param)}
+
+    @property
+    def repeats(self) -> int | None:
+        """The repeats that were asked for."""
+        return int(parse(self._repeat_param, self.text(REPEAT))) if self.text(REPEAT).strip() else None
+
+    @property
+    def budget_s(self) -> float | None:
+        """The seconds that may be spent."""
+        return self._duration(BUDGET)
+
+    @property
+    def timeout_s(self) -> float | None:
+        """The seconds after which the run is stopped."""
+        return self._duration(TIMEOUT)
+
+    def _duration(self, key: str) -> float | None:
+        return parse_duration(self.text(key)) if self.text(key).strip() else None
+
+    def order(self, root: Path, argv: list[str]) -> "RunOrder":
+        """Return the run as it is to be started."""
+        from tuilab.engine import launch
+
+        return launch.order(
+            self.scenario,
+            self.given,
+            root=root,
+            repeats=self.repeats,
+            budget_s=self.budget_s,
+            is_quick=self.is_quick,
+            timeout_s=self.timeout_s,
+            argv=argv,
+        )
+
+    def clear(self) -> None:
+        """Forget what was typed, but not the prediction."""
+        self.is_quick = False
+        self.typed = {key: text for key, text in self.typed.items() if key == GUESS}
+
+    @property
+    def _repeat_param(self) -> Param:
+        usual = REPEATS if self.scenario.is_timed and not self.is_quick else 1
+        return Param("repeat", "int", usual, label="fresh processes to run it in", low=1, high=1000)
+
+
+def spelt(param: Param, value: Value) -> str:
+    """Return a value as it is typed for a parameter; a choice has one spelling only."""
+    return str(value) if param.type == "choice" else spell(value)
+
+
+def is_option(key: str) -> bool:
+    """Whether a field is no parameter of the scenario; such a field may be left empty."""
+    return not key.isidentifier()

@@ -1,0 +1,28 @@
+"""Writes a page about runs into the current folder: a key that does what `tuilab report` does."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tuilab.catalogue.scenario import Scenario
+from tuilab.errors import CannotRecord
+from tuilab.runs import store
+from tuilab.text import plural, show
+
+
+def export(run_dirs: Sequence[Path], known: Sequence[Scenario]) -> str:
+    """Write the page and say where it is; TuilabError when it cannot be written."""
+    from tuilab.reports import files
+
+    try:
+        target = os.path.join(os.getcwd(), _name(run_dirs))
+    except FileNotFoundError as problem:
+        raise CannotRecord("the folder that tuilab was started in is gone; use tuilab report RUN -o FILE") from problem
+    files.write(run_dirs, target, files.check_target(target), known=known)
+    return f"wrote {show(target, 300)} about {plural(len(run_dirs), 'run')}"
+
+
+def _name(run_dirs: Sequence[Path]) -> str:
+    first = run_dirs[0].name
+    about = f"{len(run_dirs)}-runs" if len(run_dirs) > 1 else first.partition("-")[2].rpartition("-")[0][:60] or "run"
+    return f"tuilab-{about}-{store.short_id(first)}.html"

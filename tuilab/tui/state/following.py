@@ -1,0 +1,75 @@
+"""A run that a screen shows: reads its journal in portions so small that keys are answered meanwhile."""
+
+import time
+from pathlib import Path
+from typing import Protocol
+
+from tuilab.record.live_run import Watch
+from tuilab.record.summary import RunSummary
+
+_PORTION_S = 0.03
+
+
+class Shown(Protocol):
+    """What a pane asks of a run, whether it happens or is played again."""
+
+    run_dir: Path
+    summary: RunSummary
+    arms: list[str]  # in the order in which they are told apart, the same in every pane
+
+    @property
+    def is_over(self) -> bool: ...
+
+
+def note_arms(known: list[str], summary: RunSummary) -> None:
+    """Append the arms that have come since; those that are known keep their place."""
+    found = [arm for _, arm, _ in summary.series] + [arm for _, race in summary.races for arm in race.arms]
+    found += [arm for _, arm in summary.blocks]
+    known += [arm for arm in dict.fromkeys(found) if arm and arm not in known]
+
+
+class Following:
+    """What is known of a run, and how new it is."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self.is_caught_up = False
+        self.state = "starting"
+        self.arms: list[str] = []
+        self._watch = Watch(run_dir)
+        self.summary = self._watch.summary
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.is_caught_up and (self.summary.is_over or self.state == "lost")
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run began, or that it took."""
+        if self.is_over or not self.summary.first_t:
+            return self.summary.elapsed_s
+        return (time.monotonic_ns() - self.summary.first_t) / 1e9
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the last record; 0 where none will come."""
+        if self.is_over or not self.summary.last_t:
+            return 0.0
+        return max(time.monotonic_ns() - self.summary.last_t, 0) / 1e9
+
+    def read(self) -> bool:
+        """Take in what is new, for a moment at most; return whether anything was."""
+        deadline = time.monotonic() + _PORTION_S
+        before = self.summary.records, self.state
+        while time.monotonic() < deadline:
+            if not self._watch.refresh():
+                self.is_caught_up = True
+                break
+        note_arms(self.arms, self.summary)
+        if self.is_caught_up:
+            self.state = self._watch.state()
+        return (self.summary.records, self.state) != before
+
+    def close(self) -> None:
+        self._watch.close()

@@ -1,0 +1,94 @@
+"""What is known of the runs in a folder, as far as somebody has looked: at once their names, then what happened in them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+from tuilab.runs import ledger
+from tuilab.runs.ledger import Entry
+from tuilab.runs.notes import Notes
+from tuilab.tui.widgets.history.runline import words_of
+
+_PORTION = 200  # runs that are read at a time, at most
+_NO_NOTES = Notes()
+
+
+class KnownRuns:
+    """Entries by the name of the run's folder, the newest first."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.notes: Mapping[str, Notes] = {}  # of those that have any
+        self.is_listed = False
+        self.is_new = False  # something is known that is not remembered yet
+        self._unread: dict[str, None] = {}
+        self._sizes: dict[str, int] = {}
+        self._words: dict[str, str] = {}  # what a filter looks at, of entries that were read
+
+    def take_list(self, runs: Sequence[str], remembered: Mapping[str, Entry], notes: Mapping[str, Notes]) -> None:
+        """Take in which runs there are."""
+        self.is_listed = True
+        known = {**remembered, **self.entries}
+        self.entries = {run: known.get(run) or ledger.from_name(run) for run in runs}
+        self._unread = {run: None for run, entry in self.entries.items() if not entry.is_read}
+        self._sizes = {run: entry.bytes_total for run, entry in self.entries.items() if entry.bytes_total is not None}
+        for run in {*self.notes, *notes}:
+            self._words.pop(run, None)
+        self.notes = notes
+
+    def take(self, entries: Iterable[Entry]) -> set[str]:
+        """Take in what was learnt of some runs; return those of which it is something else than before."""
+        changed = [entry for entry in entries if entry.run in self.entries and entry != self.entries[entry.run]]
+        for entry in changed:
+            self.entries[entry.run] = entry
+            self._words.pop(entry.run, None)
+            self._unread.pop(entry.run, None)
+            self._sizes.pop(entry.run, None)
+            if entry.bytes_total is not None:
+                self._sizes[entry.run] = entry.bytes_total
+        self.is_new = self.is_new or bool(changed)
+        return {entry.run for entry in changed}
+
+    def to_read(self, first: Iterable[str], seen: Sequence[str]) -> list[str]:
+        """Return the runs to be read next: some that were asked for, those that are seen, then the others."""
+        return list(dict.fromkeys([*first, *(run for run in seen if run in self._unread), *islice(self._unread, _PORTION)]))
+
+    def going_on(self, now_s: float) -> list[str]:
+        """Return the runs that may be otherwise when they are looked at again."""
+        return [entry.run for entry in self.entries.values() if entry.is_running or _may_come_alive(entry, now_s)]
+
+    def with_words(self, words: Sequence[str]) -> list[str]:
+        """Return the runs that have all these words."""
+        return [run for run in self.entries if self._has(run, words)] if words else list(self.entries)
+
+    def notes_of(self, run: str) -> Notes:
+        """Return what people wrote about a run."""
+        return self.notes.get(run, _NO_NOTES)
+
+    @property
+    def bytes_known(self) -> int:
+        """The bytes of the runs on disk, of those that were looked at."""
+        return sum(self._sizes.values())
+
+    @property
+    def sized(self) -> int:
+        """Of how many runs the bytes are known."""
+        return len(self._sizes)
+
+    def other_of_scenario(self, run: str) -> str:
+        """Return the newest other run of a run's scenario; nothing when there is none."""
+        scenario = self.entries[run].scenario
+        return next((one for one, entry in self.entries.items() if entry.scenario == scenario and one != run), "")
+
+    def _has(self, run: str, words: Sequence[str]) -> bool:
+        found = self._words.get(run, "")
+        if not found:
+            entry = self.entries[run]
+            found = words_of(entry, self.notes_of(run))
+            if entry.is_read:
+                self._words[run] = found
+        return all(word in found for word in words)
+
+
+def _may_come_alive(entry: Entry, now_s: float) -> bool:
+    """Say whether a run that looks lost may only have written nothing yet."""
+    return entry.state == "lost" and entry.started_s is not None and now_s - entry.started_s < 2 * ledger.NEWBORN_S

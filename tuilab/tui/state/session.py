@@ -1,0 +1,78 @@
+"""What every screen has at hand: the scenarios, the folder of runs, the settings, and how a run is started.
+
+What is needed only for runs is loaded when there is one: the first picture does not wait for it.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuilab.catalogue import catalog
+from tuilab.catalogue.scenario import Scenario
+from tuilab.runs import last_verdicts
+from tuilab.tui.state.settings import Settings
+
+if TYPE_CHECKING:
+    from tuilab.engine.launch import Spare
+    from tuilab.engine.messages import RunOrder
+
+
+class Desk:
+    """One for the app; the screens ask it instead of the disk."""
+
+    def __init__(self, root: Path, folders: Sequence[str], settings: Settings, fps: float = 2.0) -> None:
+        self.root = root
+        self.folders = folders
+        self.settings = settings
+        self.fps = fps  # how often what is new is drawn
+        self.started: list[str] = []  # the runs started from here, which may go on after we leave
+        self._spare: Spare | None = None
+        self.guesses: dict[str, str] = {}  # by scenario, for its next run
+        self.predictions: dict[str, str] = {}  # by run: the guess it was started with
+        self.waiting: list[RunOrder] = []  # runs to be started, each when the one before is over
+
+    @cached_property
+    def scenarios(self) -> list[Scenario]:
+        """The catalogue, read once."""
+        return catalog.load(self.folders)
+
+    def verdicts(self) -> dict[str, str]:
+        """Return, by scenario, the last verdict on this box."""
+        return last_verdicts.last_verdicts(str(self.root))
+
+    def start(self, order: "RunOrder") -> Path:
+        """Start a run and return its folder."""
+        from tuilab.engine import launch
+
+        spare, self._spare = self._spare, None
+        run_dir, _ = launch.start(order, spare)
+        self.started.append(run_dir.name)
+        if guess := self.guesses.pop(order.scenario, ""):
+            self.predictions[run_dir.name] = guess
+        return run_dir
+
+    def prepare(self) -> None:
+        """Keep a spare process ready for the next run, so that it starts at once; not to be called while a run goes on."""
+        if self._spare is None:
+            from tuilab.engine import launch
+
+            self._spare = launch.prepare()
+
+    def leave(self) -> None:
+        """Give back what was kept ready."""
+        if self._spare is not None:
+            self._spare.dismiss()
+            self._spare = None
+
+    def is_running(self) -> bool:
+        """Whether the run that was started last from here goes on."""
+        from tuilab.runs import ledger
+
+        return bool(self.started) and ledger.read(self.root / self.started[-1]).is_running
+
+    def runs(self) -> list[Path]:
+        """Return the folders of all runs, the newest first."""
+        from tuilab.runs import store
+
+        return list(store.list_runs(self.root))

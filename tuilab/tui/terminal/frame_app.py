@@ -1,0 +1,171 @@
+"""An app that draws at the terminal's pace: only the cells that changed, never a frame that would have to wait.
+
+Textual hands over every change as it comes. Here a change only marks the screen; the whole frame is composed when the
+terminal has shown the last one, so that on a slow link frames are left out and none is ever old.
+"""
+
+import asyncio
+import contextvars
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from rich.segment import Segment, Segments
+from textual._context import active_message_pump, visible_screen_stack
+from textual.app import App, ReturnType
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+from textual.widget import Widget
+
+from tuilab.text import is_utf8_terminal, show_lines
+from tuilab.tui.terminal.driver import Terminal, leave_on_signals
+from tuilab.tui.terminal.frames import Frames
+
+_SHORTEST_S = 1 / 30  # between two frames
+_LAID_OUT_S = 0.1  # after another size of the terminal is told
+_RECHECK_S = 1.0  # for answers that are lost
+_SLOW_S = 0.5  # a frame that takes so long to arrive means a slow link
+
+
+class PacedApp(App[ReturnType]):
+    """What every screen is shown by."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(driver_class=Terminal, **more)
+        self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # and given back
+        self._frames: Frames | None = None
+        self._is_due = False
+        self._drawn = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._drawing_context: contextvars.Context | None = None
+
+    async def run_async(self, **more: Any) -> ReturnType | None:
+        """Run until the user leaves; signals are heeded before there is anything to be given back."""
+        leave_on_signals(self.heed_signal)
+        try:
+            return await super().run_async(**more)
+        finally:
+            for number in (signal.SIGTSTP, signal.SIGCONT):  # which the driver heeds, and nobody is left to
+                signal.signal(number, signal.SIG_DFL)
+
+    def heed_signal(self, number: int) -> None:
+        """Leave in order."""
+        self.exit()
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that the terminal was sent; 0 where there is none."""
+        return self._driver.bytes_sent if isinstance(self._driver, Terminal) else 0
+
+    @property
+    def is_link_slow(self) -> bool:
+        """Whether the last frame took long to arrive at the terminal."""
+        return isinstance(self._driver, Terminal) and self._driver.round_trip_s > _SLOW_S
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the terminal takes nothing: what would be drawn now could not be seen."""
+        return isinstance(self._driver, Terminal) and self._driver.is_stalled
+
+    @property
+    def is_terminal_given_back(self) -> bool:
+        """Whether the terminal was told everything that leaves it as it was; one that takes nothing was not."""
+        return not isinstance(self._driver, Terminal) or self._driver.is_given_back
+
+    @property
+    def draws_frames(self) -> bool:
+        """Whether a screen need not render updates: frames are composed here when the terminal is ready; or there is none."""
+        return self.is_headless or isinstance(self._driver, Terminal)
+
+    def redraw(self) -> None:
+        """Send the whole frame again: the terminal may show something else."""
+        self._frames = None
+        self._mark()
+
+    def on_resize(self) -> None:
+        """Send the whole frame again when it is laid out: what arrived while the terminal had another size is out of place."""
+        self._frames = None
+        self.set_timer(_LAID_OUT_S, self._mark)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy what is selected in a field; where nothing is, the user's clipboard stays as it is."""
+        if text:
+            super().copy_to_clipboard(text)
+
+    async def settle(self) -> None:
+        """Wait until what was typed has gone through the app, what has the focus, all around it, and the app again."""
+        if not self._screen_stack:
+            return
+        around = (self.focused or self.screen).ancestors_with_self
+        for pump in (self, *around, self):
+            has_come = asyncio.Event()
+            if pump.call_later(has_come.set):
+                await has_come.wait()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Leave because of a mistake; what fails in a screen that was left while it opened, or as we leave, is none."""
+        if not self._exit and not _is_taken_away(active_message_pump.get(self)):
+            super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """Leave with a plain traceback; Textual's own shows every local, text of a run among them."""
+        self._exit_renderables.append(Segments([Segment(show_lines(traceback.format_exc()))]))
+        self._close_messages_no_wait()
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        if not isinstance(self._driver, Terminal) or renderable is None:
+            super()._display(screen, renderable)
+            return
+        self._driver.on_ready, self._driver.on_start, self._driver.settle = self._on_ready, self.redraw, self.settle
+        self._drawing_context = contextvars.copy_context()
+        self._mark()
+        self.post_display_hook()
+
+    def _mark(self) -> None:
+        self._is_due = True
+        self._on_ready()
+
+    def _on_ready(self) -> None:
+        """Draw as soon as may be, if there is something to draw."""
+        if not self._is_due or self._drawing_context is None:
+            return
+        is_ready = isinstance(self._driver, Terminal) and self._driver.is_ready
+        if self._timer is not None:
+            if not is_ready:
+                return  # or every change would put off looking again
+            self._timer.cancel()
+        delay_s = max(self._drawn + _SHORTEST_S - time.monotonic(), 0) if is_ready else _RECHECK_S
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(delay_s, self._draw, context=self._drawing_context)
+
+    def _draw(self) -> None:
+        self._timer = None
+        terminal = self._driver
+        if not self._is_due or not self._running or self._closed or not isinstance(terminal, Terminal):
+            return
+        if not terminal.is_ready or self._batch_count:
+            self._on_ready()
+            return
+        self._is_due = False
+        self._drawn = time.monotonic()
+        try:
+            visible_screen_stack.set(self._background_screens)
+            lines = [strip._segments for strip in self.screen._compositor.render_strips()]
+        except Exception as problem:
+            self._handle_exception(problem)
+            return
+        frames = self._frames or Frames(self.console._color_system, is_utf8=is_utf8_terminal())
+        if frame := frames.difference(lines):
+            x, y = self.screen.outer_size.clamp_offset(self.cursor_position)
+            terminal.send_frame(f"{frame}\x1b[{y + 1};{x + 1}H")
+        self._frames = frames if self.screen.outer_size == terminal._get_terminal_size() else None  # else it will not fit
+
+
+def _is_taken_away(where: MessagePump) -> bool:
+    """Whether a widget belongs to a screen that is not open any more, or to none."""
+    if not isinstance(where, Widget):
+        return False
+    screens = [node for node in where.ancestors_with_self if isinstance(node, Screen)]
+    return not screens or screens[0] not in where.app.screen_stack

@@ -1,0 +1,154 @@
+"""What the machine does at this moment: cores, memory, load, GPUs; the screen asks once a second and shows it here."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from textual.app import RenderResult
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
+from tuilab.probes.gpu import throttle_names
+from tuilab.text import is_utf8_terminal
+from tuilab.tui.looks.marks import plain
+from tuilab.words import size
+
+_HISTORY = 60  # readings of the share of cores that was busy
+_NUMBERED = 8  # so many cores have their percents beside them
+_GROUP = 8
+_LABEL = 9
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What was read; a share that is unknown is None."""
+
+    cores: Sequence[float]  # percent of each
+    memory_used_bytes: int
+    memory_total_bytes: int
+    load: Sequence[float] = ()
+    waiting_percent: float | None = None
+
+
+@dataclass
+class GpuGauge:
+    """A GPU and what it said last."""
+
+    name: str
+    bytes_total: int | None = None
+    values: Mapping[str, float] = field(default_factory=dict)
+    trouble: str = ""
+
+
+class Gauges(Widget):
+    """One line for each thing; as high as it needs."""
+
+    DEFAULT_CSS = """
+    Gauges { height: auto; width: 100%; padding: 0 1; background: $surface; text-wrap: nowrap; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._moment: Moment | None = None
+        self._busy: deque[float] = deque(maxlen=_HISTORY)
+        self._gpus: list[GpuGauge] = []
+        self._height = 0
+
+    def show(self, moment: Moment) -> None:
+        """Show what was read now."""
+        self._moment = moment
+        self._busy.append(sum(moment.cores))
+        self._repaint()
+
+    def show_gpus(self, gpus: Sequence[GpuGauge]) -> None:
+        """Show what the GPUs said now."""
+        self._gpus = list(gpus)
+        self._repaint()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        self._height = len(self._lines(width))
+        return self._height
+
+    def render(self) -> RenderResult:
+        return Content("\n").join(self._lines(self.content_size.width))
+
+    def _repaint(self) -> None:
+        self.refresh(layout=len(self._lines(self.content_size.width)) != self._height)
+
+    def _lines(self, width: int) -> list[Content]:
+        now = self._moment
+        if now is None:
+            return [Content.styled("measuring …", "dim")]
+        room = max(width - _LABEL, 8)
+        lines = [_labelled("busy", self._busy_line(now, room))]
+        lines += [_labelled("" if at else "cores", line) for at, line in enumerate(self._core_lines(now, room))]
+        lines.append(_labelled("memory", self._bar_line(now.memory_used_bytes, now.memory_total_bytes, room)))
+        load = "  ".join(f"{value:.2f}" for value in now.load) or "n/a"
+        waiting = "n/a" if now.waiting_percent is None else f"{now.waiting_percent:.0f} %"
+        lines.append(_labelled("load", Content.assemble(load, ("   time with a process waiting ", "dim"), waiting)))
+        return lines + [_labelled(f"GPU {at}", self._gpu_line(gpu, room)) for at, gpu in enumerate(self._gpus)]
+
+    def _busy_line(self, now: Moment, room: int) -> Content:
+        words = f" {sum(now.cores) / 100:.1f} of {len(now.cores)} cores"
+        shown = list(self._busy)[-max(min(room - len(words), _HISTORY), 0) :]
+        line = "".join(self._column(value / max(len(now.cores), 1)) for value in shown)
+        return Content.assemble((line, "$text-primary"), words)
+
+    def _core_lines(self, now: Moment, room: int) -> list[Content]:
+        if len(now.cores) <= _NUMBERED:
+            parts = [Content.assemble((self._column(share), "$text-primary"), f" {share:3.0f} %  ") for share in now.cores]
+            per_line = max(room // 8, 1)
+            return [Content("").join(parts[at : at + per_line]) for at in range(0, len(parts), per_line)]
+        columns = "".join(map(self._column, now.cores))
+        groups = [columns[at : at + _GROUP] for at in range(0, len(columns), _GROUP)]
+        per_line = max((room + 1) // (_GROUP + 1), 1)
+        rows = [" ".join(groups[at : at + per_line]) for at in range(0, len(groups), per_line)]
+        return [Content.styled(row, "$text-primary") for row in rows]
+
+    def _bar_line(self, used: float, total: float, room: int) -> Content:
+        words = f" {size(used)} of {size(total)}"
+        return Content.assemble(self._bar(used / total if total else 0.0, min(room - len(words), 40)), words)
+
+    def _gpu_line(self, gpu: GpuGauge, room: int) -> Content:
+        name = plain(gpu.name, 60, "dim")
+        if gpu.trouble or not gpu.values:
+            return Content.assemble("n/a: ", plain(gpu.trouble or "it has not answered yet", 200), "  ", name)
+        known = gpu.values
+        parts = []
+        if (busy := known.get("busy_percent")) is not None:
+            parts.append(Content.assemble(self._bar(busy / 100, 12), f" {busy:3.0f} %"))
+        if (used := known.get("memory_used_bytes")) is not None:
+            parts.append(Content(f"{size(used)} of {size(gpu.bytes_total) if gpu.bytes_total else 'n/a'}"))
+        for key, spelled in (("power_w", "{:.0f} W"), ("temperature_c", "{:.0f} °C"), ("sm_mhz", "{:.0f} MHz")):
+            if key in known:
+                parts.append(Content(spelled.format(known[key])))
+        slowed = [word for word in throttle_names(int(known.get("throttle_mask", 0))) if word != "idle"]
+        parts += [Content.styled(f"held down: {', '.join(slowed)}", "$text-warning")] if slowed else []
+        return Content("  ").join([*parts, name]).truncate(room, ellipsis=True)
+
+    @property
+    def _symbols(self) -> Symbols:
+        chosen: Symbols | None = getattr(self.app, "symbols", None)
+        return chosen or (BRAILLE if is_utf8_terminal() else ASCII)
+
+    def _bar(self, share: float, width: int) -> Content:
+        width = max(width, 0)
+        filled = round(min(max(share, 0.0), 1.0) * width)
+        style = "$text-error" if share > 0.95 else "$text-warning" if share > 0.8 else "$text-primary"
+        return Content.assemble((self._symbols.bar * filled, style), (self._symbols.horizontal * (width - filled), "dim"))
+
+    def _column(self, percent: float) -> str:
+        columns = self._symbols.columns
+        return columns[min(int(percent / 100 * len(columns)), len(columns) - 1)]
+
+
+def _labelled(label: str, line: Content) -> Content:
+    return Content.assemble((label.ljust(_LABEL), "dim"), line)
+
+
+def gauges_of(known: Mapping[str, Any]) -> dict[str, GpuGauge]:
+    """Return a gauge, by UUID, for each GPU that `probes.apart` has found."""
+    return {gpu["uuid"]: GpuGauge(gpu["name"], gpu.get("bytes_total")) for gpu in known.get("gpus", [])}

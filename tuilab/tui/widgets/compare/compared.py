@@ -1,0 +1,128 @@
+"""A comparison of runs as sections of a sheet: each run is a number, and what differs comes first."""
+
+from collections.abc import Callable, Sequence
+
+from textual.content import Content
+
+from tuilab.runs.comparison import ClaimPair, Comparison, Difference, Shift, Side, key_words, verdict_words
+from tuilab.runs.ledger import Entry
+from tuilab.runs.store import short_id
+from tuilab.text import plural
+from tuilab.tui.looks.marks import mark, plain, state_words
+from tuilab.tui.looks.moments import ago, exactly, lasting
+from tuilab.tui.widgets.sheet import Section
+from tuilab.words import seconds, spell_of
+
+_TITLES = {
+    "run": "Differently run",
+    "parameter": "Parameters",
+    "source": "Source",
+    "environment": "Environment",
+    "conditions": "How busy the box was",
+}
+_VALUE = 120  # characters
+
+
+def numbers(count: int) -> list[Content]:
+    """Return the names of so many runs; letters are what a chart calls its lines."""
+    return [Content.styled(f"run {number(at)}", "bold $text-primary") for at in range(count)]
+
+
+def number(at: int) -> str:
+    return str(at + 1)
+
+
+def run_rows(entries: Sequence[Entry], now_s: float) -> Section:
+    """Return which runs these are."""
+    rows = []
+    for name, entry in zip(numbers(len(entries)), entries, strict=True):
+        when = f"{ago(entry.started_s, now_s)}, {exactly(entry.started_s)}"
+        facts = Content.assemble(plain(entry.name, 60), "  ", state_words(entry.state), f"  in {lasting(entry.elapsed_s)}")
+        rows.append((name, plain(short_id(entry.run), 20), facts, Content.styled(when, "dim")))
+    return Section(Content(""), rows)
+
+
+def difference_sections(found: Comparison, changes: Sequence[str]) -> list[Section]:
+    """Return what differs in what was asked and where it ran; the conditions last."""
+    count = len(found.names)
+    sections = []
+    for part in ("parameter", "source", "run", "environment", "conditions"):
+        rows = [_difference(row) for row in found.differences if row.part == part]
+        if rows:
+            heads = (Content(""), *numbers(count)) if part != "source" else ()
+            sections.append(Section(Content.styled(_TITLES[part], "bold"), rows, heads))
+        if part == "source" and rows and changes:
+            sections.append(Section(Content(""), [(_changed(line),) for line in changes]))
+    real = [row for row in found.differences if row.part != "conditions"]
+    same = f"{plural(found.same, 'fact')} of parameters, source and environment {'is' if found.same == 1 else 'are'} the same"
+    summary = same if real else f"Nothing but what is measured: {same}"
+    return [*sections, Section(Content.styled(summary, "dim"), [])]
+
+
+def claim_sections(found: Comparison) -> list[Section]:
+    """Return the claims side by side, those that differ first, those that not every run makes last."""
+    heads = (Content(""), *numbers(len(found.names)), Content(""))
+    shared = [pair for pair in found.claims if None not in pair.sides]
+    groups = {
+        "Not the same": [pair for pair in shared if verdict_words(pair)],
+        "The same": [pair for pair in shared if not verdict_words(pair)],
+        "Not claimed in every run": [pair for pair in found.claims if None in pair.sides],
+    }
+    sections = []
+    for title, pairs in groups.items():
+        if pairs:
+            named = Content.styled(f"{title}: {plural(len(pairs), 'claim')}", "bold")
+            sections.append(Section(named, [_claim(pair) for pair in pairs], heads))
+    return sections or [Section(Content.styled("No claims.", "dim"), [])]
+
+
+def number_sections(found: Comparison) -> list[Section]:
+    """Return the times of a call and the measured sizes, each beside the first run's."""
+    heads = (Content(""), *numbers(len(found.names)))
+    sections = []
+    if found.times:
+        title = Content.styled("Time of a call, the median of all blocks", "bold")
+        sections.append(Section(title, [_numbers(name, values, seconds) for name, values in found.times], heads))
+    if found.sizes:
+        rows = [_numbers(name, values, spell_of(name)) for name, values in found.sizes]
+        sections.append(Section(Content.styled("Measured with lab.memory", "bold"), rows, heads))
+    return sections
+
+
+def _difference(row: Difference) -> tuple[Content, ...]:
+    return (plain(row.name, 60, "dim"), *(plain(value, _VALUE) for value in row.values))
+
+
+def _changed(line: str) -> Content:
+    style = {"+": "$text-success", "-": "$text-error", "@": "dim"}.get(line[:1], "")
+    return plain(line, 200, style)
+
+
+def _claim(pair: ClaimPair) -> tuple[Content, ...]:
+    words = [plain(told, None, "$text-warning") for told in (verdict_words(pair), key_words(pair)) if told]
+    words += [_shift(at, shift) for at, shift in enumerate(pair.shifts, 1) if shift is not None]
+    return (plain(pair.text, 300), *map(_side, pair.sides), Content("\n").join(words))
+
+
+def _side(side: Side | None) -> Content:
+    if side is None:
+        return Content.styled("–", "dim")
+    if side.estimate is not None and not side.measured:
+        low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (side.low, side.high))
+        return Content.assemble(mark(side.verdict or "pending"), f" {side.estimate:.3g} [{low}, {high}]")
+    told = side.measured or side.why or ("not judged" if not side.verdict else side.verdict.lower())
+    return Content.assemble(mark(side.verdict or "pending"), " ", plain(told, _VALUE))
+
+
+def _shift(at: int, shift: Shift) -> Content:
+    words = f"{number(at)}/{number(0)}: x{shift.ratio:.3g} [{shift.low:.3g}, {shift.high:.3g}]"
+    return Content.styled(words, "$text-warning" if shift.is_apart else "dim")
+
+
+def _numbers(name: str, values: Sequence[float | None], spell: Callable[[float], str]) -> tuple[Content, ...]:
+    first = values[0]
+    cells = []
+    for at, value in enumerate(values):
+        ratio = f"  x{value / first:.3g}" if at and value is not None and first else ""
+        cells.append(Content.assemble("n/a" if value is None else spell(value), (ratio, "dim")))
+    return (plain(name, 60, "dim"), *cells)

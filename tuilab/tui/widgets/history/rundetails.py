@@ -1,0 +1,38 @@
+"""More about one run than its line in a list has room for."""
+
+from collections import Counter
+
+from textual.content import Content
+
+from tuilab.runs.ledger import Entry
+from tuilab.runs.notes import Notes
+from tuilab.runs.store import short_id
+from tuilab.tui.looks.marks import mark, plain, verdict_words
+from tuilab.tui.looks.moments import exactly
+from tuilab.tui.widgets.history.runline import changed_words, noted
+from tuilab.words import size
+
+
+def details(entry: Entry, notes: Notes, *, is_long: bool) -> list[Content]:
+    """Return more about the run that the cursor is on: its title, its facts, how it ended."""
+    facts = [exactly(entry.started_s), short_id(entry.run)]
+    facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []
+    params, written = plain(changed_words(entry), 600, "$text-secondary"), noted(Notes(tags=notes.tags) if is_long else notes)
+    about = Content("  ").join([part for part in (Content.styled("  ".join(facts), "dim"), params, written) if part])
+    lines = [plain(entry.title or entry.scenario, 200, "bold"), about]
+    if entry.state == "lost":
+        lines.append(plain("lost: its supervisor is gone; what it did after its last record is not known", None, "$text-error"))
+    elif entry.reason:
+        lines.append(plain(f"{entry.state}: {entry.reason}", 400, "$text-warning"))
+    elif not is_long:
+        counts = Counter(verdict for _, verdict in entry.claims if verdict)
+        lines.append(Content("   ").join([Content.assemble(verdict_words(v), f" {count}") for v, count in counts.items()]))
+    claims = [Content.assemble(mark(verdict), " ", plain(text, 300)) for text, verdict in entry.claims]
+    return [*lines, *_written(notes), *claims] if is_long else lines
+
+
+def _written(notes: Notes) -> list[Content]:
+    """Return the newest notes, each with the time when it was written."""
+    return [
+        Content.assemble((f"{exactly(when)}  ", "dim"), plain(f"“{text}”", 400, "italic")) for when, text in notes.texts[-3:]
+    ]

@@ -1,0 +1,135 @@
+"""One run in one line of so many cells: which columns there is room for, and what stands in them."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from textual.content import Content
+
+from tuilab.catalogue.params import spell
+from tuilab.runs.ledger import Entry
+from tuilab.runs.notes import Notes
+from tuilab.runs.store import short_id
+from tuilab.text import show
+from tuilab.tui.looks.marks import mark, plain, state_words
+from tuilab.tui.looks.moments import ago, exactly, lasting
+from tuilab.words import size
+
+_WORST_FIRST = ("INVALID", "REFUTED", "INCONCLUSIVE", "WEAKER THAN CLAIMED", "NO MEANINGFUL DIFFERENCE", "SUPPORTED",
+                "NOT TESTABLE HERE")  # fmt: skip
+_LEAST_PARAMS = 12
+_WITH_TOPIC = 24  # cells that hold topic/scenario
+
+
+class Column(NamedTuple):
+    """A column of the table of runs."""
+
+    name: str
+    width: int
+    from_width: int = 0  # the narrowest table that has it
+    is_right: bool = False
+
+
+_COLUMNS = (
+    Column("when", 10),
+    Column("exactly", 16, 112),
+    Column("scenario", 16),
+    Column("changed", 0, 66),
+    Column("state", 12),
+    Column("verdicts", 9),
+    Column("took", 7, 66, is_right=True),
+    Column("size", 9, 128, is_right=True),
+    Column("id", 6, 112),
+)
+
+
+def columns(width: int) -> list[Column]:
+    """Return the columns of a table of so many cells; what is left over is shared by scenario and params."""
+    chosen = [column for column in _COLUMNS if width >= column.from_width]
+    spare = width - 2 - sum(column.width + 1 for column in chosen)
+    if not any(column.name == "changed" for column in chosen):
+        return [
+            column._replace(width=max(column.width + spare, 6)) if column.name == "scenario" else column for column in chosen
+        ]
+    wider = min(max(spare - _LEAST_PARAMS, 0) // 2, 14)
+    more = {"scenario": wider, "changed": max(spare - wider, 1)}
+    verdicts = min(max(more["changed"] - 40, 0) // 3, 8)
+    more |= {"changed": more["changed"] - verdicts, "verdicts": verdicts}
+    return [column._replace(width=column.width + more.get(column.name, 0)) for column in chosen]
+
+
+def head(width: int) -> Content:
+    """Return the line above the runs."""
+    cells = [_fit(Content.styled(column.name, "dim bold"), column) for column in columns(width)]
+    return Content(" ").join([Content(" "), *cells])
+
+
+def line(entry: Entry, notes: Notes, width: int, now_s: float, *, is_marked: bool) -> Content:
+    """Return the line of a run."""
+    cells = [_fit(_cell(entry, notes, column, now_s), column) for column in columns(width)]
+    return Content(" ").join([Content.styled("*" if is_marked else " ", "$text-accent bold"), *cells])
+
+
+def changed_words(entry: Entry) -> str:
+    """Return the params that differ from the defaults, as they would be typed."""
+    return "  ".join(f"{show(name, 40)}={show(spell(value), 60)}" for name, value in entry.changed.items())
+
+
+def verdict_marks(entry: Entry, width: int) -> Content:
+    """Return a mark for each claim; where there is no room, how many of each, the worst first."""
+    verdicts = [verdict for _, verdict in entry.claims]
+    if len(verdicts) <= width:
+        return Content("").join([mark(verdict or ("pending" if entry.is_running else "")) for verdict in verdicts])
+    counts = Counter(verdicts)
+    parts = [Content.assemble(mark(verdict), str(counts[verdict])) for verdict in _WORST_FIRST if verdict in counts]
+    return Content(" ").join(parts)
+
+
+def noted(notes: Notes) -> Content:
+    """Return the tags of a run, and the newest of its notes."""
+    tags = [Content.styled(f"#{show(tag, 40)}", "$text-accent") for tag in notes.tags]
+    return Content("  ").join([*tags, *(plain(f"“{text}”", 400, "italic") for _, text in notes.texts[-1:])])
+
+
+def words_of(entry: Entry, notes: Notes) -> str:
+    """Return what a filter looks at."""
+    verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
+    written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
+    parts = (entry.name, entry.state, verdicts, changed_words(entry), entry.run, exactly(entry.started_s), written)
+    return " ".join(parts).lower()
+
+
+def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
+    match column.name:
+        case "when":
+            return Content(ago(entry.started_s, now_s))
+        case "exactly":
+            return Content.styled(exactly(entry.started_s), "dim")
+        case "scenario":
+            return plain(entry.name if column.width >= _WITH_TOPIC else entry.scenario, 100)
+        case "id":
+            return plain(short_id(entry.run), 20, "dim")
+    if not entry.is_read:
+        return Content.styled("…" if column.name == "state" else "", "dim")
+    match column.name:
+        case "changed":
+            parts = [part for part in (plain(changed_words(entry), 400, "$text-secondary"), noted(notes)) if part]
+            return Content("  ").join(parts)
+        case "state":
+            return state_words(entry.state)
+        case "verdicts":
+            return verdict_marks(entry, column.width)
+        case "took":
+            return Content(lasting(_elapsed_s(entry, now_s)))
+    return Content.styled("n/a" if entry.bytes_total is None else size(entry.bytes_total), "dim")
+
+
+def _elapsed_s(entry: Entry, now_s: float) -> float | None:
+    if entry.is_running and entry.started_s is not None:
+        return max(now_s - entry.started_s, 0.0)
+    return entry.elapsed_s
+
+
+def _fit(cell: Content, column: Column) -> Content:
+    cell = cell.truncate(column.width, ellipsis=True)
+    room = Content(" " * (column.width - cell.cell_length))
+    return Content("").join([room, cell] if column.is_right else [cell, room])

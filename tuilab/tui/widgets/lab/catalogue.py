@@ -1,0 +1,171 @@
+"""The scenarios by topic, each with the mark of its last verdict on this box."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+
+from tuilab.catalogue.scenario import Scenario
+from tuilab.runs.last_verdicts import RUNNING
+from tuilab.text import show
+from tuilab.tui.looks.marks import mark, plain
+from tuilab.tui.widgets.lines import PickList
+
+_WORDS = {
+    "WEAKER THAN CLAIMED": "weaker",
+    "NO MEANINGFUL DIFFERENCE": "no difference",
+    "REFUTED": "refuted",
+    "INCONCLUSIVE": "inconclusive",
+    "INVALID": "invalid",
+    "NOT TESTABLE HERE": "not testable",
+    "FAILED": "failed",
+    RUNNING: "running",
+}
+_GENEROUS = 56  # columns from which on titles stand beside names
+
+
+class Row(NamedTuple):
+    """A line of the catalogue: a topic, or one of its scenarios."""
+
+    topic: str
+    scenario: Scenario | None = None
+
+
+class Catalogue(PickList):
+    """Topics that open and close, scenarios below them; what is typed into the filter narrows it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "toggle_topic", show=False)]
+
+    def __init__(self, scenarios: Sequence[Scenario]) -> None:
+        super().__init__(id="catalogue")
+        self._scenarios = scenarios
+        self.verdicts: Mapping[str, str] = {}
+        self._folded: set[str] = set()
+        self._filter: tuple[str, ...] = ()
+        self._rows = list(self._make_rows())
+
+    @property
+    def count(self) -> int:
+        return len(self._rows)
+
+    @property
+    def row(self) -> Row | None:
+        """Where the cursor is; None when there is nothing."""
+        return self._rows[self.cursor] if self.cursor < len(self._rows) else None
+
+    @property
+    def shown(self) -> int:
+        """How many scenarios the filter leaves."""
+        return sum(_has_all(scenario, self._filter) for scenario in self._scenarios)
+
+    def of_topic(self, topic: str) -> list[Scenario]:
+        """Return the scenarios of a topic that the filter leaves."""
+        return [s for s in self._scenarios if s.topic == topic and _has_all(s, self._filter)]
+
+    def show_verdicts(self, verdicts: Mapping[str, str]) -> None:
+        """Show these last verdicts, by scenario."""
+        if verdicts != self.verdicts:
+            self.verdicts = dict(verdicts)
+            self.renew()
+
+    def verdict(self, scenario: Scenario) -> str:
+        """Return the last verdict on a scenario; nothing when it never ran."""
+        return self.verdicts.get(scenario.id, "")
+
+    def filter(self, text: str) -> None:
+        """Show only the scenarios that contain every word of a text."""
+        here = self.row
+        self._filter = tuple(text.lower().split())
+        self._rebuild(here)
+
+    def go_to(self, id: str) -> bool:
+        """Put the cursor on a scenario; False when there is none of that name."""
+        found = next((scenario for scenario in self._scenarios if scenario.id == id), None)
+        if found is None:
+            return False
+        self._folded.discard(found.topic)
+        self._rebuild(Row(found.topic, found))
+        return self.row == Row(found.topic, found)
+
+    def go_to_topic(self, topic: str) -> None:
+        """Put the cursor on a topic."""
+        self.move_to(self._rows.index(Row(topic)))
+
+    def set_open(self, topic: str, is_open: bool) -> None:
+        """Open or close a topic; the cursor stays, or goes to the topic."""
+        if is_open == (topic in self._folded):
+            (self._folded.discard if is_open else self._folded.add)(topic)
+            self._rebuild(Row(topic) if not is_open else self.row)
+
+    def is_open(self, topic: str) -> bool:
+        """Whether the scenarios of a topic are shown; a filter shows all that it leaves."""
+        return topic not in self._folded or bool(self._filter)
+
+    def action_toggle_topic(self) -> None:
+        if self.row:
+            self.set_open(self.row.topic, not self.is_open(self.row.topic))
+
+    def on_click(self, event: events.Click) -> None:
+        if self.row and self.row.scenario is None and event.chain == 1 and event.y + self.scroll_offset.y < self.count:
+            self.action_toggle_topic()
+
+    def _rebuild(self, wanted: Row | None) -> None:
+        self._rows = list(self._make_rows())
+        same = [number for number, row in enumerate(self._rows) if row == wanted]
+        scenarios = [number for number, row in enumerate(self._rows) if row.scenario]
+        self.cursor = (same or scenarios or [0])[0]
+        self.renew()
+        self.scroll_to_cursor()
+        self.post_message(self.Moved(self))
+
+    def _make_rows(self) -> Iterator[Row]:
+        for topic in dict.fromkeys(scenario.topic for scenario in self._scenarios):
+            scenarios = self.of_topic(topic)
+            if scenarios:
+                yield Row(topic)
+            if self.is_open(topic):
+                yield from (Row(topic, scenario) for scenario in scenarios)
+
+    def lay_out(self, width: int) -> Sequence[Content]:
+        if not self._rows:
+            none = "nothing has all these words; esc clears" if self._filter else "no scenarios; write one: tuilab new NAME"
+            return Content.styled(none, "$text-muted").wrap(max(width, 8))
+        longest = max((len(row.scenario.id) for row in self._rows if row.scenario), default=0)
+        return [self._draw_row(row, width, min(longest, 30)) for row in self._rows]
+
+    def _draw_row(self, row: Row, width: int, longest: int) -> Content:
+        return self._draw_scenario(row.scenario, width, longest) if row.scenario else self._draw_topic(row.topic, width)
+
+    def _draw_topic(self, topic: str, width: int) -> Content:
+        scenarios = self.of_topic(topic)
+        supported = sum(self.verdict(scenario) == "SUPPORTED" for scenario in scenarios)
+        left = Content.styled(f"{'▾' if self.is_open(topic) else '▸'} {show(topic, 100)}", "bold")
+        return spread(left, Content.styled(f"{supported}/{len(scenarios)}", "$text-muted"), width)
+
+    def _draw_scenario(self, scenario: Scenario, width: int, longest: int) -> Content:
+        verdict = self.verdict(scenario)
+        sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
+        name = plain(scenario.id, 100, "$text-muted" if scenario.error else "")
+        left = Content("").join([Content("  "), sign, Content(" "), name])
+        if scenario.error and width < _GENEROUS:
+            return spread(left, Content.styled("not usable", "$text-error"), width)
+        if width >= _GENEROUS:
+            title = f"cannot be used: {scenario.error}" if scenario.error else scenario.title
+            left = left.pad_right(longest + 6 - left.cell_length) + plain(title, 200, "$text-muted")
+        return spread(left, Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else ""), width)
+
+
+def spread(left: Content, right: Content, width: int) -> Content:
+    """Return two texts at the ends of a line; when there is no room for both, the left one is cut."""
+    room = width - right.cell_length - (1 if right else 0)
+    if room < 12:
+        return left.truncate(width, ellipsis=True)
+    left = left.truncate(room, ellipsis=True)
+    return Content("").join([left, Content(" " * (width - left.cell_length - right.cell_length)), right])
+
+
+def _has_all(scenario: Scenario, words: Sequence[str]) -> bool:
+    text = f"{scenario.id} {scenario.topic} {scenario.title} {scenario.lesson} {scenario.error}".lower() if words else ""
+    return all(word in text for word in words)

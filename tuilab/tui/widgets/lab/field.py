@@ -1,0 +1,150 @@
+"""One field of a form: name, value, what it takes, and its label or what is wrong with it."""
+
+from textual.app import ComposeResult, RenderResult
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input
+
+from tuilab.catalogue.params import describe, spell
+from tuilab.catalogue.scenario import Param
+from tuilab.text import show
+from tuilab.tui.looks.marks import plain
+from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft, is_option
+from tuilab.tui.widgets.lab.choice import Choice
+
+_BOX = 14  # columns for a number
+_TEXT_BOX = 26
+
+
+class Field(Widget):
+    """The value is edited in place; everything else is drawn around it."""
+
+    DEFAULT_CSS = """
+    Field { height: auto; width: 100%; layout: horizontal; }
+    Field > Input, Field > Input:focus { background: transparent; background-tint: transparent; }
+    Field > Input.-textual-compact { border: none; height: 1; padding: 0; }
+    """
+
+    class Changed(Message):
+        """The user changed the value."""
+
+    def __init__(self, draft: Draft, key: str, column: int) -> None:
+        super().__init__()
+        self.key = key
+        self.draft = draft
+        self._column = column
+        self._put = show(draft.text(key))
+        self._editor = self._make_editor()
+
+    @property
+    def param(self) -> Param:
+        return self.draft.fields[self.key]
+
+    @property
+    def editor(self) -> Input | Choice:
+        """What has the focus when the field has it."""
+        return self._editor
+
+    @property
+    def _is_typed(self) -> bool:
+        return self.param.type not in ("choice", "bool")
+
+    def compose(self) -> ComposeResult:
+        yield self._editor
+
+    def _make_editor(self) -> Input | Choice:
+        editor: Input | Choice
+        if self._is_typed:
+            editor = Input(self._put, placeholder=self._placeholder, compact=True, classes="editor")
+            editor.cursor_blink = False
+            editor.styles.width = self._box
+        else:
+            words = [str(choice) for choice in self.param.choices] or ["false", "true"]
+            editor = Choice(words, classes="editor")
+            editor.put(self.draft.text(self.key))
+        editor.styles.margin = (0, 0, 0, self._column - (not self._is_typed))
+        return editor
+
+    @property
+    def _placeholder(self) -> str:
+        return spell(self.param.default) if is_option(self.key) and self.key != GUESS else ""
+
+    @property
+    def _box(self) -> int:
+        return _TEXT_BOX if self.param.type == "str" and not is_option(self.key) else _BOX
+
+    def refill(self) -> None:
+        """Show what the draft has."""
+        self._put = show(self.draft.text(self.key))
+        editor = self.editor
+        if isinstance(editor, Input):
+            editor.placeholder = self._placeholder
+            editor.value = self._put
+        else:
+            editor.put(self.draft.text(self.key))
+        self.refresh(layout=True)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        safe = show(event.input.value)
+        if safe != event.input.value:
+            event.input.value = safe  # it was pasted: what steers a terminal stays out
+        elif safe != self._put:  # else we put it there ourselves, and what it stands for may be unsafe to show
+            self._put = safe
+            self._take(safe)
+
+    def on_choice_changed(self, event: Choice.Changed) -> None:
+        event.stop()
+        self._take(event.choice.value)
+
+    def _take(self, text: str) -> None:
+        self.draft.type(self.key, text)
+        self.refresh(layout=True)
+        self._come_into_sight()
+        self.post_message(self.Changed())
+
+    def on_descendant_focus(self) -> None:
+        self._come_into_sight()
+
+    def _come_into_sight(self) -> None:
+        """Show the whole field: what is wrong stands below the value."""
+        self.call_after_refresh(self.scroll_visible, animate=False)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return 1 + len(self._note(width))
+
+    def render(self) -> RenderResult:
+        width = self.size.width
+        below = [Content(" " * self._column) + line for line in self._note(width)]
+        return Content("\n").join([self._first_line(width), *below])
+
+    def _first_line(self, width: int) -> Content:
+        is_changed = self.draft.is_changed(self.key)
+        name = plain(self.param.name, 60, "bold $text-accent" if is_changed else "bold")
+        sign = Content.styled("● " if is_changed and self.key != GUESS else "  ", "$text-accent")
+        left = (sign + name).truncate(self._column - 2, ellipsis=True)
+        if not self._is_typed:
+            return left
+        box = Content.styled("[", "$text-muted"), Content.styled("]", "$text-muted")
+        line = left.pad_right(self._column - 1 - left.cell_length) + box[0]
+        line = line.pad_right(self._box) + box[1] + Content(" ")
+        return (line + Content.styled(self._takes(), "$text-muted")).truncate(width, ellipsis=True)
+
+    def _takes(self) -> str:
+        if is_option(self.key):
+            return {GUESS: "a number", REPEAT: "1..1000", BUDGET: "a time", TIMEOUT: "a time"}[self.key]
+        if self.draft.is_changed(self.key):
+            return f"default {show(spell(self.param.default), 60) or 'empty'}"
+        return describe(self.param).rpartition(", ")[2] if self.param.low is not None else describe(self.param)
+
+    def _note(self, width: int) -> list[Content]:
+        """Return the lines below the value."""
+        room = max(width - self._column, 12)
+        if problem := self.draft.problem(self.key):
+            return plain(f"✗ {problem}", 400, "$text-error").wrap(room)
+        label = self.param.label
+        if not self._is_typed and self.draft.is_changed(self.key):
+            label = f"{label} (default {spell(self.param.default)})"
+        return plain(label, 300, "$text-muted").wrap(room)[:3] if label else []

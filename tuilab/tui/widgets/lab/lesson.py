@@ -1,0 +1,127 @@
+"""The lesson of a scenario, laid out for reading, with what its claims came to on this box."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+from textual.content import Content
+
+from tuilab.catalogue import stated
+from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.stated import Stated, match
+from tuilab.runs.past_runs import PastRun, began, newest_verdicts, verdict_on
+from tuilab.text import show
+from tuilab.tui.looks.marks import mark, plain, verdict_words
+from tuilab.tui.looks.reading import hang, heading, lay_out
+from tuilab.tui.state.command_line import check_words
+from tuilab.tui.state.command_line import line as spell_command
+from tuilab.tui.state.draft import Draft
+from tuilab.tui.widgets.lines import Lines
+
+_SECTION = re.compile(r"(?m)^## +.+$")
+
+
+class Lesson(Lines):
+    """What a scenario teaches, or what a topic has."""
+
+    PLACE: ClassVar[str] = "lesson"
+
+    def __init__(self) -> None:
+        super().__init__(id="lesson")
+        self._scenario: Scenario | None = None
+        self._topic: Sequence[Scenario] = ()
+        self._verdicts: Mapping[str, str] = {}
+        self._last: PastRun | None = None
+
+    def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
+        """Show a scenario's lesson, with what the newest run that said something found."""
+        last = newest_verdicts(runs)
+        is_other = draft.scenario is not self._scenario
+        if is_other or last is not self._last:
+            self._scenario, self._last, self._topic = draft.scenario, last, ()
+            self.renew(from_top=is_other)
+
+    def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> None:
+        """Show what a topic has."""
+        self._scenario, self._topic, self._verdicts = None, scenarios, verdicts
+        self.renew(from_top=True)
+
+    def lay_out(self, width: int) -> list[Content]:
+        width -= 1  # a column of air before the bar
+        if self._scenario is None:
+            return list(_topic_lines(self._topic, self._verdicts, width))
+        if self._scenario.error:
+            return list(_error_lines(self._scenario, width))
+        return list(_lesson_lines(self._scenario, self._last, width))
+
+
+def _topic_lines(scenarios: Sequence[Scenario], verdicts: Mapping[str, str], width: int) -> Iterator[Content]:
+    usable = sum(not scenario.error for scenario in scenarios)
+    what = f"all {usable} with their defaults, one after another" if usable > 1 else "it with its defaults"
+    if usable:
+        yield from lay_out(f"`enter` runs {what}.", width)
+        yield Content("")
+    for scenario in scenarios:
+        verdict = verdicts.get(scenario.id, "")
+        sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
+        yield from hang(sign, plain(scenario.title or scenario.id, 300, "bold"), width)
+        about = f"cannot be used: {scenario.error}" if scenario.error else scenario.id
+        yield from hang(Content(" "), plain(about, 300, "$text-muted"), width)
+
+
+def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
+    yield Content.styled("! This file cannot be used", "bold $text-error")
+    for text, style in ((scenario.error, ""), (scenario.path, "$text-muted")):
+        yield Content("")
+        yield from plain(text, 2000, style).wrap(width)
+    yield Content("")
+    yield Content("What else is wrong with it:")
+    yield from plain(spell_command(check_words(scenario.path)), 2000, "$text-secondary").wrap(width)
+
+
+def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Iterator[Content]:
+    if last is not None and last.lacks:
+        yield from hang(mark("NOT TESTABLE HERE"), plain(f"not testable here: {last.lacks}", 500, "bold"), width)
+        yield Content("")
+    intro = _SECTION.split(scenario.lesson, maxsplit=1)[0]
+    yield from lay_out(intro, width)
+    for name, text in scenario.sections.items():
+        yield Content("")
+        yield heading(show(name, 100))
+        if name != stated.SECTION:
+            yield from lay_out(text, width)
+            continue
+        yield from lay_out(text, width, lambda bullet: _found(_claim(bullet, scenario), last))
+        if last is not None:
+            yield from _when(last, width)
+    if stated.SECTION not in scenario.sections and scenario.claims:
+        yield Content("")
+        yield heading("Claims")
+        for claim in scenario.claims:
+            sign, after = _found(claim, last)
+            yield from hang(sign, plain(claim.text), width)
+            yield from (Content("  ") + line for line in (after.wrap(width - 2) if after else ()))
+
+
+def _claim(bullet: str, scenario: Scenario) -> Stated | None:
+    claim = stated.stated(bullet)
+    return match(claim.key or claim.text, scenario.claims)
+
+
+def _when(last: PastRun, width: int) -> Iterator[Content]:
+    changes = ", ".join(f"{name}={value}" for name, value in last.changes.items())
+    words = f"Marks are of the run of {began(last.run_dir)}" + (f" with {changes}." if changes else ".")
+    yield Content("")
+    yield from plain(words, 300, "$text-muted").wrap(width)
+
+
+def _found(claim: Stated | None, last: PastRun | None) -> tuple[Content, Content]:
+    """Return the mark in the place of a bullet, and what was measured when it was anything but supported."""
+    verdict = verdict_on(claim, last) if last else None
+    if verdict is None:
+        return Content.styled("•", "$primary"), Content("")
+    if verdict.verdict == "SUPPORTED":
+        return mark(verdict.verdict), Content("")
+    words = verdict_words(verdict.verdict)
+    why = plain(f": {verdict.why}" if verdict.why else "", 300, "$text-muted")
+    return mark(verdict.verdict), words[2:] + why

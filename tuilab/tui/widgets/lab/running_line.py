@@ -1,0 +1,47 @@
+"""The line of the Lab screen that says what runs at this moment, and by which key one gets there."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.app import RenderResult
+from textual.content import Content
+from textual.widget import Widget
+
+from tuilab.tui.looks.marks import plain, state_words
+
+if TYPE_CHECKING:
+    from tuilab.runs.ledger import Entry
+
+
+class GoingLine(Widget):
+    """Not there while nothing runs."""
+
+    DEFAULT_CSS = """
+    GoingLine { height: 1; padding: 0 1; display: none; background: $surface; }
+    GoingLine.has-runs { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: Sequence[Entry] = ()
+
+    def show(self, runs: "Sequence[Entry]") -> None:
+        """Show these runs."""
+        if runs != self.runs:
+            self.runs = runs
+            self.set_class(bool(runs), "has-runs")
+            self.refresh()
+
+    def render(self) -> RenderResult:
+        from tuilab.runs.store import short_id
+
+        if not self.runs:
+            return Content("")
+        count = len(self.runs)
+        state = state_words(self.runs[0].state) if count == 1 else Content.styled(f"● {count} runs", "$text-primary")
+        names = [Content.assemble(plain(run.name, 40, "bold"), (f" {short_id(run.run)}", "$text-muted")) for run in self.runs]
+        key = Content.assemble(
+            "  ", ("a", "bold $text-accent"), (" goes there" if count == 1 else " goes to each in turn", "dim")
+        )
+        told = Content.assemble(state, "  ", Content(", ").join(names))
+        return Content("").join([told.truncate(max(self.size.width - 2 - key.cell_length, 8), ellipsis=True), key])

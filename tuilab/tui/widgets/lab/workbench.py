@@ -1,0 +1,138 @@
+"""The right side of the Lab: what belongs to the chosen scenario, in four parts of which one is open."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Union
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Static
+
+from tuilab.catalogue.scenario import Scenario
+from tuilab.runs.past_runs import PastRun
+from tuilab.text import plural, show
+from tuilab.tui.looks.marks import plain
+from tuilab.tui.state.draft import Draft
+from tuilab.tui.widgets.lab.lesson import Lesson
+from tuilab.tui.widgets.lab.parts import PARTS, Parts
+
+if TYPE_CHECKING:
+    from tuilab.tui.widgets.lab.form import Form
+    from tuilab.tui.widgets.lab.past_runs import PastRuns
+    from tuilab.tui.widgets.lab.source import Source
+
+Part = Union[Lesson, "Form", "Source", "PastRuns"]
+
+
+class Workbench(Vertical):
+    """Parts that were never opened are never made: they cost time at the start."""
+
+    DEFAULT_CSS = """
+    Workbench { border: round $border-blurred; padding: 0 0 0 1; width: 1fr;
+                border-title-color: $text-muted; border-subtitle-color: $text-secondary; border-subtitle-align: left; }
+    Workbench:ansi { border: round ansi_bright_black; }
+    Workbench:focus-within, Workbench:ansi:focus-within { border: round $primary; }
+    Workbench > #title { height: auto; max-height: 2; text-style: bold; padding-right: 1; }
+    Workbench > Parts { margin-bottom: 1; }
+    """
+
+    def __init__(self, part: str) -> None:
+        super().__init__(id="right")
+        self.part = part if part in PARTS else "lesson"
+        self._draft: Draft | None = None  # None: a topic is shown
+        self._runs: Sequence[PastRun] = ()
+        self._command = ""
+        self._lesson = Lesson()
+        self._form: Form | None = None
+        self._widgets: dict[str, Part] = {"lesson": self._lesson}
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title")
+        yield Parts()
+        yield self._lesson
+
+    class Opened(Message):
+        """A part was picked with the mouse."""
+
+        def __init__(self, part: str) -> None:
+            super().__init__()
+            self.part = part
+
+    @property
+    def _open_part(self) -> str:
+        return self.part if self._draft else "lesson"
+
+    def show_topic(self, topic: str, scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> None:
+        """Show what a topic has."""
+        self._draft = None
+        self.border_title = plain(topic, 60)
+        self.query_one("#title", Static).update(plain(f"{show(topic, 100)}: {plural(len(scenarios), 'scenario')}"))
+        self._lesson.show_topic(scenarios, verdicts)
+        self._show_part()
+
+    def show_draft(self, draft: Draft, runs: Sequence[PastRun]) -> None:
+        """Show a scenario, with the values of its form."""
+        scenario = draft.scenario
+        self._draft, self._runs = draft, runs
+        self.border_title = plain(f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}")
+        self.query_one("#title", Static).update(plain(scenario.title or scenario.id, 160))
+        self._show_part()
+
+    def show_runs(self, runs: Sequence[PastRun]) -> None:
+        """Show these past runs of the scenario, and what the newest of them found."""
+        self._runs = runs
+        self._show_part()
+
+    def show_command(self, command: str) -> None:
+        """Show the command line that does what the form says."""
+        self._command = command
+        self.border_subtitle = plain(command, 500)
+        if self._form:
+            self._form.show_command(command)
+
+    def open(self, part: str, field: str = "") -> None:
+        """Open a part and give it the focus; of the form, a certain field."""
+        self.part = part
+        self._show_part()
+        widget = self._widgets[self._open_part]
+        if widget is self._form:
+            self._form.go_to(field)
+        else:
+            widget.focus()
+
+    def refill(self) -> None:
+        """Show what the draft has: it was changed elsewhere."""
+        if self._form:
+            self._form.refill()
+
+    def on_parts_picked(self, event: Parts.Picked) -> None:
+        event.stop()
+        self.post_message(self.Opened(event.part))
+
+    def _show_part(self) -> None:
+        """Bring the open part up to date; the others wait until they are opened."""
+        part = self._open_part
+        self.query_one(Parts).show(part if self._draft else "")
+        if part not in self._widgets:
+            self._widgets[part] = self._make(part)
+            self.mount(self._widgets[part])
+        for name, widget in self._widgets.items():
+            widget.display = name == part
+        if self._draft:
+            self._widgets[part].fill(self._draft, self._runs)
+        self.show_command(self._command)
+
+    def _make(self, part: str) -> Part:
+        """Return a new widget for a part; loaded only when it is wanted."""
+        if part == "form":
+            from tuilab.tui.widgets.lab.form import Form
+
+            self._form = Form()
+            return self._form
+        if part == "code":
+            from tuilab.tui.widgets.lab.source import Source
+
+            return Source()
+        from tuilab.tui.widgets.lab.past_runs import PastRuns
+
+        return PastRuns()

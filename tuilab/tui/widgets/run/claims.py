@@ -1,0 +1,65 @@
+"""The claims of a run with what is known of each: the answer that the run was made for."""
+
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from tuilab.judging.judge_run import judge_plainly
+from tuilab.judging.standing import Standing, Standings, in_words
+from tuilab.record.summary import Claim, RunSummary
+from tuilab.tui.looks.marks import mark, plain
+from tuilab.tui.state.following import Shown
+from tuilab.tui.widgets.pane import TextPane, View
+from tuilab.words import evidence
+
+
+class ClaimsPane(TextPane):
+    """One claim after another: its mark, its words, what was measured."""
+
+    NAME = "claims"
+
+    def __init__(self, prediction: str = "") -> None:
+        super().__init__("Claims")
+        self._prediction = prediction
+        self._standings = Standings()
+
+    def show(self, run: Shown, view: View) -> None:
+        known = run.summary.claims
+        claims = list(known.values())
+        done = sum(claim.verdict is not None for claim in claims)
+        self.border_subtitle = Content(f"{done}/{len(claims)}") if claims else None
+        standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.of(run.summary)}
+        lines = [line for name, claim in known.items() for line in _lines(claim, run.summary, standings.get(name))]
+        if self._prediction:
+            lines.append(_answer(self._prediction, claims))
+        self.put(lines or [Content.styled("no claims yet", "$text-muted")])
+
+
+def _lines(claim: Claim, summary: RunSummary, standing: Standing | None) -> list[Content]:
+    """Return a claim's words, and what is known of it."""
+    verdict, words = _known(claim, summary, standing)
+    first = Content.assemble(mark(verdict or "pending"), " ", plain(claim.text, 400))
+    if verdict not in ("", "SUPPORTED"):
+        first = Content.assemble(first, "  ", plain(verdict.lower(), 40, "bold"))
+    return [first, Content.assemble("  ", plain(words, 600, "$text-muted"))] if words else [first]
+
+
+def _answer(prediction: str, claims: Sequence[Claim]) -> Content:
+    """Return what was predicted beside what was measured: the estimate of the first ratio that was claimed."""
+    said = Content.assemble(("you predicted ", "$text-muted"), plain(prediction, 40, "bold"))
+    measured = [c.verdict.estimate for c in claims if c.verdict and c.declared and c.verdict.estimate is not None]
+    return Content.assemble(said, ("; measured ", "$text-muted"), (f"{measured[0]:.3g}", "bold")) if measured else said
+
+
+def _known(claim: Claim, summary: RunSummary, standing: Standing | None) -> tuple[str, str]:
+    """Return the verdict on a claim and what it rests on; while the run goes on, what there is so far."""
+    if claim.verdict is not None:
+        return claim.verdict.verdict, evidence(claim)
+    if standing is not None:
+        return "", in_words(standing)
+    if claim.measured or claim.needs:
+        found = judge_plainly(claim, summary)
+        return (found.verdict, found.why) if found else ("", "")
+    if claim.declared is not None:
+        return "", f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured"
+    return "", ""
