@@ -18,7 +18,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.tui.terminals import Terminal
-from tuilab.engine import processes
+from tuilab.record import presence
 from tuilab.record.events import Logged, RunStarted, StateChanged
 from tuilab.record.journal import Writer
 
@@ -161,7 +161,7 @@ def long_run(folder: Path) -> None:
     run = folder / "runs" / "20260101T000000000Z-long-abcdef"
     (run / "artifacts").mkdir(parents=True)
     (run / "journal").mkdir()
-    me = processes.identify(os.getpid())
+    me = presence.identify(os.getpid())
     assert me is not None
     supervisor, worker = (Writer(run / "journal" / f"{name}.jsonl") for name in ("supervisor", "worker-0"))
     supervisor.append(

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from tests.conftest import TUILAB
 from tuilab.engine import processes
+from tuilab.record import presence
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
 from tuilab.runs import store
@@ -86,7 +87,7 @@ def wait_for_stage(root: Path, name: str) -> Path:
 def processes_of(run_dir: Path) -> list[str]:
     """Return the living processes of a run: those with its mark, its supervisor and its sampler."""
     run = look(run_dir).summary.run
-    found = [processes.name_of(pid) for pid, _ in processes.marked(run_dir.name)]
-    if run is not None and processes.presence(run.supervisor) == "alive":
-        found += [processes.name_of(pid) for pid in [run.supervisor.pid, *processes.descendants(run.supervisor.pid)]]
+    found = [processes.name_of(pid) for pid, _ in presence.marked(run_dir.name)]
+    if run is not None and presence.presence(run.supervisor) == "alive":
+        found += [processes.name_of(pid) for pid in [run.supervisor.pid, *presence.descendants(run.supervisor.pid)]]
     return found

@@ -20,9 +20,9 @@ import pytest
 from tests.engine import look, newest, write_scenario
 from tuilab import doctor
 from tuilab.doctor import lab as lab_checks
-from tuilab.engine import processes
 from tuilab.errors import TuilabError
 from tuilab.judging.integrity import examine
+from tuilab.record import presence
 from tuilab.runs import archive, ledger, past_runs
 from tuilab.runs.archive import Refused, left_out, pack, unpack
 from tuilab.runs.running import GoingOn
@@ -182,7 +182,7 @@ def unfinished(root: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def namesake() -> Iterator["subprocess.Popen[bytes]"]:
     """A process of another run of that name: the run on the box where it went on, were it this one."""
-    process = subprocess.Popen(["sleep", "600"], env={**os.environ, processes.MARK: RUN})
+    process = subprocess.Popen(["sleep", "600"], env={**os.environ, presence.MARK: RUN})
     yield process
     process.kill()
     process.wait()
@@ -237,7 +237,7 @@ def test_a_run_from_an_archive_left_no_process_behind(
 
 def test_a_run_of_this_boot_without_an_end_is_refused_under_whatever_name_it_ran(tmp_path: Path) -> None:
     run_dir = make_run(tmp_path / "one", is_over=False, host="renamed")
-    me = processes.identify(os.getpid())
+    me = presence.identify(os.getpid())
     assert me is not None
     stream = run_dir / "journal" / "supervisor.jsonl"
     bodies = [line.partition(" ")[2] for line in stream.read_text().splitlines()]

@@ -12,8 +12,7 @@ import pytest
 from tests.test_archive import make_run
 from tests.tui.made_up import make_run as records_of
 from tests.tui.made_up import started
-from tuilab.engine import processes
-from tuilab.record import events
+from tuilab.record import events, presence
 from tuilab.runs import store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -80,7 +79,7 @@ def test_to_delete_all_runs_is_no_word_about_one_of_another_box(tuilab: Tuilab, 
 
 def test_a_run_of_a_container_that_is_gone_can_be_deleted(tuilab: Tuilab, root: Path) -> None:
     """As after a restart of a container whose runs are on a volume: the box is this one, its pids mean nothing."""
-    me = processes.identify(os.getpid())
+    me = presence.identify(os.getpid())
     assert me is not None
     first = started(supervisor=msgspec.structs.replace(me, pid_namespace=1))
     run_dir = records_of(root, first, events.StateChanged(state="running"))
@@ -94,7 +93,7 @@ def test_a_run_of_a_container_that_is_gone_can_be_deleted(tuilab: Tuilab, root: 
 
 
 def test_yes_does_not_delete_a_run_that_goes_on_here(tuilab: Tuilab, root: Path) -> None:
-    me = processes.identify(os.getpid())
+    me = presence.identify(os.getpid())
     run_dir = records_of(root, started(supervisor=me), events.StateChanged(state="running"))
     let_pass(run_dir, DAY_S)
 

@@ -14,6 +14,7 @@ from tests.engine import look, newest, processes_of, start, until, wait_for_stag
 from tuilab.engine import processes
 from tuilab.judging.integrity import examine
 from tuilab.lab.worker import describe
+from tuilab.record import presence
 from tuilab.runs import store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -237,14 +238,14 @@ def test_a_stop_reaches_every_process(tuilab: Tuilab, root: Path, tmp_path: Path
     tuilab("run", str(path), "--detach")
     run_dir = wait_for_stage(root, "asleep")
     supervisor = look(run_dir).summary.run.supervisor  # type: ignore[union-attr]
-    before = processes.descendants(supervisor.pid)
+    before = presence.descendants(supervisor.pid)
 
     tuilab("stop", "last")
 
     until(lambda: look(run_dir).summary.is_over)
-    until(lambda: processes.presence(supervisor) == "dead")
+    until(lambda: presence.presence(supervisor) == "dead")
     assert look(run_dir).summary.state == "stopped"
-    assert [pid for pid in before if processes.start_time(pid) is not None] == []
+    assert [pid for pid in before if presence.start_time(pid) is not None] == []
 
 
 def test_what_a_scenario_leaves_behind_is_ended_and_named(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:

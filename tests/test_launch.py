@@ -13,6 +13,7 @@ from tests.engine import look, until, wait_for_stage, write_scenario
 from tuilab.catalogue import catalog
 from tuilab.engine import launch, processes
 from tuilab.engine.launch import Spare
+from tuilab.record import presence
 from tuilab.record.summary import RunSummary
 
 # What a scenario could find out about the process it runs in.
@@ -99,8 +100,8 @@ def warmth(summary: RunSummary) -> list[bool]:
 
 def worker_of(spare: Spare) -> tuple[int, int]:
     """Wait for the worker of a spare and return its pid and start time."""
-    pid = until(lambda: processes.descendants(spare.supervisor.pid))[0]
-    return pid, processes.start_time(pid) or 0
+    pid = until(lambda: presence.descendants(spare.supervisor.pid))[0]
+    return pid, presence.start_time(pid) or 0
 
 
 @pytest.mark.library
@@ -145,7 +146,7 @@ def test_a_spare_whose_worker_was_killed_runs_cold(root: Path, tmp_path: Path, p
     spare = prepare()
     pid, began = worker_of(spare)
     processes.send(pid, began, signal.SIGKILL)
-    until(lambda: processes.start_time(pid) is None)
+    until(lambda: presence.start_time(pid) is None)
 
     summary = run(write_scenario(tmp_path, "lab.log(0, x=1.0)"), root, spare)
 
@@ -160,7 +161,7 @@ def test_a_spare_that_was_killed_is_replaced_by_a_cold_start(root: Path, tmp_pat
     summary = run(write_scenario(tmp_path, "lab.log(0, x=1.0)"), root, spare)
 
     assert (summary.state, warmth(summary)) == ("succeeded", [False])
-    until(lambda: processes.start_time(pid) != began)
+    until(lambda: presence.start_time(pid) != began)
 
 
 def test_a_spare_from_another_environment_is_dismissed(
@@ -173,19 +174,19 @@ def test_a_spare_from_another_environment_is_dismissed(
     summary = run(write_scenario(tmp_path, 'lab.text(os.environ["OMP_NUM_THREADS"])'), root, spare)
 
     assert (summary.texts[0].text, warmth(summary)) == ("1", [False])
-    until(lambda: processes.start_time(pid) != began)
+    until(lambda: presence.start_time(pid) != began)
 
 
 def test_a_front_that_is_killed_leaves_no_spare() -> None:
     front = subprocess.Popen([sys.executable, "-c", FRONT], stdout=subprocess.PIPE, text=True)
     assert front.stdout is not None
     supervisor = int(front.stdout.readline())
-    pids = [supervisor, *until(lambda: processes.descendants(supervisor))]
+    pids = [supervisor, *until(lambda: presence.descendants(supervisor))]
     front.kill()
     front.wait()
     front.stdout.close()
 
-    until(lambda: [pid for pid in pids if processes.start_time(pid) is not None] == [])
+    until(lambda: [pid for pid in pids if presence.start_time(pid) is not None] == [])
 
 
 def test_a_dismissed_spare_is_gone_with_its_worker(prepare: Callable[[], Spare]) -> None:
@@ -196,7 +197,7 @@ def test_a_dismissed_spare_is_gone_with_its_worker(prepare: Callable[[], Spare])
     spare.dismiss()
 
     assert spare.supervisor.returncode == -signal.SIGKILL
-    until(lambda: processes.start_time(pid) != began)
+    until(lambda: presence.start_time(pid) != began)
 
 
 def test_orphans_of_a_warm_run_are_found_by_its_name(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
@@ -207,17 +208,17 @@ def test_orphans_of_a_warm_run_are_found_by_its_name(root: Path, tmp_path: Path,
     supervisor = look(run_dir).summary.run.supervisor  # type: ignore[union-attr]
     worker = look(run_dir).summary.workers["worker-0"].started
     processes.send(supervisor.pid, supervisor.start, signal.SIGSTOP)
-    for pid in processes.descendants(supervisor.pid):
+    for pid in presence.descendants(supervisor.pid):
         if "tuilab.engine.sampler" in processes.name_of(pid):
             os.kill(pid, signal.SIGKILL)
     spare.supervisor.kill()
     spare.supervisor.wait()
     assert worker is not None and worker.was_warm
-    until(lambda: processes.start_time(worker.pid) != worker.start)
+    until(lambda: presence.start_time(worker.pid) != worker.start)
 
-    found = processes.marked(run_dir.name)
+    found = presence.marked(run_dir.name)
     said = launch.stop(run_dir)
 
     assert len(found) == 1
     assert "is lost; ended what was left of it: " in said
-    assert processes.marked(run_dir.name) == []
+    assert presence.marked(run_dir.name) == []

@@ -31,7 +31,7 @@ from tuilab.catalogue import catalog
 from tuilab.cli import tuilab
 from tuilab.engine import launch, messages, processes
 from tuilab.errors import ExitCode
-from tuilab.record import events
+from tuilab.record import events, presence
 from tuilab.record.encoding import spell_out
 from tuilab.record.journal import Corrupt, Gap, Item, Reader
 from tuilab.record.summary import FINAL_STATES
@@ -117,7 +117,7 @@ def make_site(folder: Path) -> Site:
         "XDG_CACHE_HOME": str(folder / "cache"),
         "TUILAB_SITE": uuid.uuid4().hex,
     }
-    marked = {**environment, processes.MARK: "another-run"}
+    marked = {**environment, presence.MARK: "another-run"}
     with says.open("w") as log:
         bystander = subprocess.Popen([sys.executable, "-c", BYSTANDER], env=marked, stdout=log, text=True)
     until(lambda: says.read_text() == "ready\n")
@@ -129,7 +129,7 @@ def carrying(mark: str) -> dict[int, int]:
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            start = processes.start_time(int(entry.name))
+            start = presence.start_time(int(entry.name))
             with contextlib.suppress(OSError):
                 if start is not None and mark.encode() in (entry / "environ").read_bytes():
                     found[int(entry.name)] = start
@@ -291,8 +291,8 @@ def supervisor_of(run_dir: Path) -> tuple[int, int]:
 
 def child_of(pid: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield (pid, start time) of the processes below `pid` whose command line has this word."""
-    for child in processes.descendants(pid):
-        start = processes.start_time(child)
+    for child in presence.descendants(pid):
+        start = presence.start_time(child)
         if start is not None and word in processes.name_of(child):
             yield child, start
 
@@ -316,7 +316,7 @@ def supervise(site: Site, order: bytes, *before: str) -> None:
 
 def run_started(**fields: Any) -> events.RunStarted:
     """Return the first record of a run; by default its supervisor is long gone."""
-    me = processes.identify(os.getpid())
+    me = presence.identify(os.getpid())
     assert me is not None
     gone = msgspec.structs.replace(me, start=me.start - 1)
     usual: dict[str, Any] = {

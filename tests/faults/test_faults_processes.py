@@ -36,7 +36,7 @@ from tests.faults.oracle import (
     supervisor_of,
 )
 from tuilab.engine import processes
-from tuilab.record import events
+from tuilab.record import events, presence
 
 pytestmark = pytest.mark.faults
 
@@ -65,7 +65,7 @@ def kill_at_random(site: Site, path: Path, victim: str, is_hot: bool, delay_s: f
         until(lambda: any(notes.iterdir()))
     time.sleep(delay_s)  # the random moment
     words = {"worker": "tuilab.lab.worker", "supervisor": "tuilab.engine.supervisor"}
-    found = [(front.pid, processes.start_time(front.pid))]
+    found = [(front.pid, presence.start_time(front.pid))]
     while victim != "front" and not (found := list(child_of(front.pid, words[victim]))) and front.poll() is None:
         time.sleep(0.001)
     for pid, start in found[:1]:
@@ -784,7 +784,7 @@ def test_a_run_inside_a_container_ends_with_it_and_is_not_taken_for_one_of_ours(
 @pytest.mark.parametrize("change", ["start", "another box", "boot", "pid_namespace", "pid 0", "pid -1", "pid 1", "pid 2**40"])
 def test_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(site: Site, change: str) -> None:
     """The record of a run that never ended, with the bystander's pid in place of its supervisor's."""
-    innocent = processes.identify(site.bystander.pid)
+    innocent = presence.identify(site.bystander.pid)
     assert innocent is not None
     field, _, value = change.partition(" ")
     changed = {
@@ -825,7 +825,7 @@ def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_i
     for number in (signal.SIGSTOP, signal.SIGKILL, signal.SIGSEGV, signal.SIGKILL):
         victim = until(sampler)
         kill(victim, number=number)
-        until(lambda pid=victim[0]: processes.start_time(pid) is None)
+        until(lambda pid=victim[0]: presence.start_time(pid) is None)
     until(
         lambda: (
             look(run_dir).summary.unavailable.get("sampler")
@@ -866,7 +866,7 @@ def test_what_the_sampler_started_is_not_taken_for_a_leftover(site: Site) -> Non
     slow.chmod(0o755)
     body = 'lab.arm("quick", quick)()\nuntil = time.monotonic() + 20\nwhile time.monotonic() < until and "sleep" not in " ".join(map(name, below())): time.sleep(0.01)'
     more = """
-from tuilab.engine.processes import descendants
+from tuilab.record.presence import descendants
 from tuilab.engine.processes import name_of as name
 def below(): return descendants(os.getppid())
 def quick(lab): pass

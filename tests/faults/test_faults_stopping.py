@@ -24,7 +24,7 @@ from tests.faults.oracle import (
     supervisor_of,
 )
 from tuilab.engine import processes
-from tuilab.record import events
+from tuilab.record import events, presence
 
 pytestmark = pytest.mark.faults
 pytest_plugins = ["tests.fakes.no_children"]
@@ -40,7 +40,7 @@ lab.claim("one is one", True)
 lab.stage("on")
 while True: time.sleep(600)
 """
-MORE = "from tuilab.engine.processes import descendants"
+MORE = "from tuilab.record.presence import descendants"
 NO_PIDFD = [sys.executable, str(Path(__file__).parents[1] / "fakes" / "no_pidfd.py")]
 NOT_WAITED_FOR = "the judge: not waited for, because the run was stopped"
 
@@ -110,7 +110,7 @@ def test_what_a_dead_supervisor_left_behind_is_ended_on_a_poor_system(site: Site
 
 
 def test_a_pid_that_is_not_the_supervisor_any_more_is_not_signalled_without_pidfds_either(site: Site) -> None:
-    innocent = processes.identify(site.bystander.pid)
+    innocent = presence.identify(site.bystander.pid)
     assert innocent is not None
     identity = msgspec.structs.replace(innocent, start=innocent.start - 1)
     fabricate(site, run_started(supervisor=identity), events.StateChanged(state="running"))
@@ -247,7 +247,7 @@ def test_a_run_of_before_a_reboot_is_lost_under_the_name_that_its_box_has(site: 
     there = ["unshare", "--uts", sys.executable, "-c", RENAMED, repr(name)]
     if subprocess.run([*there, "true"], capture_output=True).returncode:
         pytest.skip("a host name of its own takes root")
-    me = processes.identify(os.getpid())
+    me = presence.identify(os.getpid())
     assert me is not None
     before = msgspec.structs.replace(me, host=name.decode(errors="replace"), boot="another")
     fabricate(site, run_started(supervisor=before), events.StateChanged(state="running"))

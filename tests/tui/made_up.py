@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tuilab.engine import processes
-from tuilab.record import events
+from tuilab.record import events, presence
 from tuilab.record.journal import Writer
 
 HOSTILE = "[/b][red]x[/]\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\ud800 $(reboot) [@click=app.leave]y[/]"
@@ -16,7 +15,7 @@ HOSTILE = "[/b][red]x[/]\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\ud800 $(reboot) [@c
 
 def identity(*, is_alive: bool) -> events.Identity:
     """Return this process, or one that is long gone."""
-    me = processes.identify(os.getpid())
+    me = presence.identify(os.getpid())
     assert me is not None
     return me if is_alive else msgspec.structs.replace(me, start=me.start - 1)
 

@@ -13,8 +13,7 @@ import pytest
 from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, opened, press, said, text
-from tuilab.engine import processes
-from tuilab.record import events
+from tuilab.record import events, presence
 from tuilab.runs import ledger, notes
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
@@ -137,7 +136,7 @@ async def test_a_run_that_a_newer_tuilab_records_is_deleted_neither_here_nor_the
 
 async def test_a_lost_run_with_processes_left_is_deleted_neither_here_nor_there(tuilab: Tuilab, root: Path, now: float) -> None:
     run_dir = make_run(root, started(), events.StateChanged(state="running"), at_s=now - HOUR)
-    with subprocess.Popen(["sleep", "600"], env={**os.environ, processes.MARK: run_dir.name}) as left:
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, presence.MARK: run_dir.name}) as left:
         try:
             here, there = await refusals(tuilab, root)
         finally:

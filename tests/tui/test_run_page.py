@@ -9,7 +9,7 @@ import pytest
 
 from tests.tui.made_up import finished, make_run, started
 from tests.tui.pictures import COLOURS, compare, opened, picture, recorded, screens, text_of
-from tuilab.engine import processes
+from tuilab.record import presence
 from tuilab.record.events import RunStarted, StateChanged
 from tuilab.record.journal import Writer
 from tuilab.runs import store
@@ -115,7 +115,7 @@ async def test_a_run_that_is_over_is_played_again(tmp_path: Path) -> None:
 async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(tmp_path: Path) -> None:
     run_dir = store.create("alone", tmp_path)
     with subprocess.Popen(["sleep", "60"]) as child:
-        gone = processes.identify(child.pid)
+        gone = presence.identify(child.pid)
         child.kill()
     assert gone is not None
     writer = Writer(run_dir / "journal" / "supervisor.jsonl")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tuilab import config, places
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
-from tuilab.engine import processes
 from tuilab.errors import TuilabError
 from tuilab.judging import calibration
+from tuilab.record import presence
 from tuilab.runs import ledger, store
 from tuilab.text import plural
 
@@ -53,7 +53,7 @@ def orphans(box: Box) -> Finding:
     """What runs whose supervisor died left behind."""
     root = Path(places.runs_folder())
     lost = [entry.run for entry in _entries() if entry.state == "lost" and not store.is_imported(root / entry.run)]
-    left = [run for run in lost[:20] if processes.marked(run)]
+    left = [run for run in lost[:20] if presence.marked(run)]
     if left:
         names = ", ".join(map(store.short_id, left))
         return warn(f"processes of lost runs are still there: {names}", f"tuilab stop {store.short_id(left[0])}")

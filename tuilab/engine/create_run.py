@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuilab import __version__
-from tuilab.engine import messages, processes
+from tuilab.engine import messages
 from tuilab.engine.capture import Capture
 from tuilab.engine.description import first_records
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.record import events
+from tuilab.record import events, presence
 from tuilab.record.journal import Writer
 from tuilab.runs import store
 from tuilab.scrub import GONE, words_for_record
@@ -54,7 +54,7 @@ def cannot_record(run_dir: Path, why: str) -> CannotRecord:
 
 
 def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
-    me = processes.identify(os.getpid())
+    me = presence.identify(os.getpid())
     assert me is not None  # we are here
     return events.RunStarted(
         format=events.FORMAT,

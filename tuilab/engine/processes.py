@@ -1,8 +1,7 @@
-"""Which processes belong to a run, whether they live, and how they are ended without hurting an innocent one.
+"""How the processes of a run are ended without hurting an innocent one, and what a process of a run does to be found.
 
-A pid alone is never trusted: it is used again. A process is known by boot, pid namespace, pid and start time, and a signal goes
-through a pidfd that was opened before the start time was compared, where the system has that. Only what is known to be gone is
-taken for gone: a system that does not answer (no descriptor left, a sandbox) raises OSError.
+A signal goes through a pidfd that was opened before the start time was compared, where the system has that. A system that does
+not answer (no descriptor left, a sandbox) raises OSError.
 
 Below a supervisor more is certain. It is a subreaper, so every orphan of the run becomes its child, and nobody else can reap a
 child of its own: until it does, the pid stays with that child, alive or not, and a plain kill hits no other process. So it can
@@ -17,72 +16,19 @@ import ctypes
 import functools
 import os
 import signal
-import socket
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Literal
 
-from tuilab.record.events import Identity
+from tuilab.record.presence import GONE, LOOKS, MARK, descendants, marked, search, start_time, stat_fields
 from tuilab.text import plural
 
-MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
 SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run: there is room for the name of any
 
-Presence = Literal["alive", "dead", "elsewhere", "unknown"]
 
-_GONE = (FileNotFoundError, ProcessLookupError)  # how /proc answers about a process that has ended, before and while it is read
 _PATIENCE_S = 5.0  # with what is killed and does not go
-_LOOKS = 20  # at processes that are gone before they are looked at, until they are taken for somebody else's
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-
-
-def identify(pid: int) -> Identity | None:
-    """Return who `pid` is now; None when there is no such process."""
-    start = start_time(pid)
-    return None if start is None else Identity(host_name(), _boot_id(), pid, start, _pid_namespace())
-
-
-def host_name() -> str:
-    """Return the name of this box as a record can hold it; it may be any bytes, and may be another one tomorrow."""
-    return os.fsencode(socket.gethostname()).decode(errors="replace")
-
-
-def start_time(pid: int) -> int | None:
-    """Return when `pid` started, in clock ticks after boot; None when it is gone or a zombie; OSError when /proc does not tell.
-
-    A process whose first thread has ended looks like a zombie, but has other threads.
-    """
-    fields = _stat_fields(pid)
-    return None if fields is None else _start_of(fields)
-
-
-def _start_of(fields: list[str]) -> int | None:
-    if fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
-        return None
-    return int(fields[19])
-
-
-def presence(identity: Identity) -> Presence:
-    """Say whether a recorded process lives; one of another host or pid namespace cannot be seen from here.
-
-    The name of the host is asked last: it changes while a run goes on, and the boot does not.
-    """
-    try:
-        if identity.boot != _boot_id():
-            return "dead" if identity.host == host_name() else "elsewhere"
-        if identity.pid_namespace != _pid_namespace():
-            return "elsewhere"
-        return "alive" if start_time(identity.pid) == identity.start else "dead"
-    except OSError:
-        return "unknown"
-
-
-def is_of_this_box(identity: Identity) -> bool:
-    """Say whether a recorded process ran here, under whatever name this box had then."""
-    return identity.boot == _boot_id() or identity.host == host_name()
 
 
 def send(pid: int, start: int, number: int) -> bool:
@@ -116,27 +62,6 @@ def _send_through(handle: int, number: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def descendants(pid: int, spare: Iterable[int] = ()) -> list[int]:
-    """Return every process below `pid`, near ones first, but those in `spare` and below them.
-
-    It is cheap, includes zombies, and may miss one that is just being born. OSError when /proc does not tell.
-    """
-    try:
-        return _below(pid, spare, _children)
-    except OSError:  # a kernel or a sandbox without the files that list children: every process is asked for its parent
-        return _below(pid, spare, _every_parent().__getitem__)
-
-
-def _below(pid: int, spare: Iterable[int], children_of: Callable[[int], list[int]]) -> list[int]:
-    found: list[int] = []
-    queue = [pid]
-    while queue:
-        children = [child for child in children_of(queue.pop()) if child not in spare]
-        found += children
-        queue += children
-    return found
 
 
 def living(spare: Iterable[int] = ()) -> list[int]:
@@ -240,36 +165,6 @@ def _is_there(pid: int) -> bool:
         return True
 
 
-def marked(run: str) -> list[tuple[int, int]]:
-    """Return (pid, start time) of this user's processes that carry the mark of `run`."""
-    passed: set[int] = set()
-    for _ in range(_LOOKS):
-        seen = list(_search(run, passed))
-        if found := [(pid, start) for pid, start in seen if start is not None]:
-            return found
-        if not seen:
-            break
-    return []
-
-
-def _search(run: str, passed: set[int]) -> Iterator[tuple[int, int | None]]:
-    """Yield (pid, start time) of what carries the mark of `run` as it is found, new ones first, but for what was `passed`.
-
-    Without a start time: of what was gone before it was looked at. Processes of others are added to `passed`.
-    """
-    mark = f"{MARK}={run}".encode()
-    for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
-        if pid in passed or pid == os.getpid():
-            continue
-        with contextlib.suppress(PermissionError):  # /proc may hide what belongs to others
-            fields = _stat_fields(pid)
-            start = None if fields is None else _start_of(fields)
-            if fields is None or (start is not None and mark in _environment(Path(f"/proc/{pid}"))):
-                yield pid, start
-            else:
-                passed.add(pid)
-
-
 def open_mark() -> Callable[[str], None]:
     """Return a function that marks this process, started with SPARE, with the name of a run; OSError where it would not show.
 
@@ -279,7 +174,7 @@ def open_mark() -> Callable[[str], None]:
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_void_p
     place = getenv(MARK.encode())
-    stat = _stat_fields(os.getpid()) or []
+    stat = stat_fields(os.getpid()) or []
     begin, end = map(int, stat[47:49] or (0, 0))
     if os.environ.get(MARK) != SPARE or not begin <= place < end - len(SPARE):
         raise OSError("the mark of this process cannot be changed")
@@ -311,10 +206,10 @@ def _suspend_marked(run: str, deadline: float) -> list[tuple[int, int]]:
     held: list[tuple[int, int]] = []
     passed: set[int] = set()
     looks = 0
-    while looks < _LOOKS and time.monotonic() < deadline:
+    while looks < LOOKS and time.monotonic() < deadline:
         is_empty = True
         looks += 1
-        for pid, start in _search(run, passed):
+        for pid, start in search(run, passed):
             is_empty = False
             if start is not None:
                 _send_if_allowed(pid, start, signal.SIGSTOP)
@@ -338,7 +233,7 @@ def name_of(pid: int) -> str:
 
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except _GONE:
+    except GONE:
         words = ["gone"]
     except OSError as problem:
         words = [f"(its name: {problem.strerror})"]
@@ -414,59 +309,3 @@ def _own_children() -> list[int]:
     while more := os.read(fd, 65536):
         found += more
     return [int(pid) for pid in found.split()]
-
-
-def _children(pid: int) -> list[int]:
-    """Return the children of all threads of a process; plain descriptors, because the sampler asks twice a second."""
-    found: list[int] = []
-    for task in _tasks(pid):
-        name = f"/proc/{pid}/task/{task}"
-        try:
-            fd = os.open(f"{name}/children", os.O_RDONLY | os.O_CLOEXEC)
-            with contextlib.closing(os.fdopen(fd, "rb", buffering=0)) as file:
-                found += map(int, file.readall().split())
-        except OSError:
-            if os.path.exists(name):  # then it is not because the thread has ended
-                raise
-    return found
-
-
-def _tasks(pid: int) -> list[str]:
-    try:
-        return os.listdir(f"/proc/{pid}/task")
-    except _GONE:
-        return []
-
-
-def _every_parent() -> dict[int, list[int]]:
-    """Return the children of every process, as far as /proc shows them."""
-    found = defaultdict(list)
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(PermissionError):
-                if fields := _stat_fields(int(name)):
-                    found[int(fields[1])].append(int(name))
-    return found
-
-
-def _stat_fields(pid: int) -> list[str] | None:
-    """Return /proc/PID/stat from the state on; the name before it may hold anything, brackets too. None when it is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
-    except _GONE:
-        return None
-
-
-def _environment(entry: Path) -> list[bytes]:
-    try:
-        return (entry / "environ").read_bytes().split(b"\0")
-    except (*_GONE, PermissionError):
-        return []
-
-
-def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
-def _pid_namespace() -> int:
-    return os.stat("/proc/self/ns/pid").st_ino

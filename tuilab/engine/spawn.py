@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import ArmOrder, Farewell, WarmUp
+from tuilab.record import presence
 
 REASON_LIMIT = 1000  # characters
 
@@ -104,7 +105,7 @@ def spawn_worker(writer: str, run: str, arm: ArmOrder | None) -> Child:
 
 def worker_environment(run: str) -> dict[str, str]:
     """Return the environment of a worker whose arm adds nothing to it."""
-    return {**_WORKER_DEFAULTS, **os.environ, processes.MARK: run}
+    return {**_WORKER_DEFAULTS, **os.environ, presence.MARK: run}
 
 
 def spawn_spare() -> Child | None:
@@ -126,7 +127,7 @@ def spawn_sampler(run_dir: Path, stream: str) -> Child:
         bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, processes.MARK: run_dir.name},
+        env={**os.environ, presence.MARK: run_dir.name},
         start_new_session=True,
     )
     return Child(stream, process)
@@ -135,7 +136,7 @@ def spawn_sampler(run_dir: Path, stream: str) -> Child:
 def spawn_judge(run_dir: Path, *flags: str) -> Child:
     """Start the process that reaches the verdicts."""
     command = [sys.executable, "-P", "-m", "tuilab.engine.judge", str(run_dir), *flags]
-    environment = {**os.environ, processes.MARK: run_dir.name}
+    environment = {**os.environ, presence.MARK: run_dir.name}
     return Child("judge", subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment))
 
 

@@ -22,7 +22,7 @@ from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_g
 from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
 from tuilab.engine.spawn import Child, spawn_spare, spawn_worker
 from tuilab.errors import TuilabError
-from tuilab.record import events
+from tuilab.record import events, presence
 from tuilab.scrub import words_for_record
 
 GRACE_S = 3.0
@@ -121,7 +121,7 @@ class Supervisor:
     def _take_spare(self) -> Child | None:
         """Return the worker that was started ahead, once, if it still lives."""
         spare, self._spare = self._spare, None
-        return spare if spare and processes.start_time(spare.pid) is not None else None
+        return spare if spare and presence.start_time(spare.pid) is not None else None
 
     def _worker_order(self, writer: str, repeat: int, arm: ArmOrder | None) -> WorkerOrder:
         return WorkerOrder(

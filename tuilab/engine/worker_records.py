@@ -3,11 +3,10 @@
 import contextlib
 from pathlib import Path
 
-from tuilab.engine import processes
 from tuilab.engine.messages import ArmOrder
 from tuilab.engine.spawn import Child, worker_environment
 from tuilab.files import open_regular
-from tuilab.record import events
+from tuilab.record import events, presence
 from tuilab.scrub import environment_for_record, words_for_record
 
 FAULT_LIMIT = 4096  # bytes
@@ -31,7 +30,7 @@ def started(child: Child, arm: ArmOrder | None, run: str, *, was_warm: bool) -> 
 def _start_time(pid: int) -> int:
     """Return when a worker started; 0, which no process has, where that is not known: it may have ended already."""
     with contextlib.suppress(OSError):
-        return processes.start_time(pid) or 0
+        return presence.start_time(pid) or 0
     return 0
 
 

@@ -8,11 +8,10 @@ from statistics import median
 from typing import Any
 
 from tuilab import places
-from tuilab.engine import processes
 from tuilab.files import read_regular
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.ratio import judge_ratio
-from tuilab.record import events
+from tuilab.record import events, presence
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 
@@ -35,7 +34,7 @@ def assess(summary: RunSummary) -> dict[str, Any]:
 def save(assessment: dict[str, Any]) -> None:
     """Keep the assessment of this box; a folder shared by several boxes has one each."""
     known = _read()
-    known[processes.host_name()] = {"wall_s": time.time(), **assessment}
+    known[presence.host_name()] = {"wall_s": time.time(), **assessment}
     path = places.calibration_file()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
@@ -46,7 +45,7 @@ def save(assessment: dict[str, Any]) -> None:
 
 def load() -> dict[str, Any]:
     """Return the last assessment of this box; empty when it was never calibrated."""
-    found = _read().get(processes.host_name())
+    found = _read().get(presence.host_name())
     return found if isinstance(found, dict) else {}
 
 

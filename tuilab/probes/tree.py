@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tuilab.engine import processes
+from tuilab.record import presence
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -37,7 +37,7 @@ class Tree:
 
     def __init__(self, top: int) -> None:
         self._top = top
-        start = processes.start_time(top)
+        start = presence.start_time(top)
         self._read_at = _now() if start is None else start / _TICKS_PER_S  # so the first reading is an average since then
         self._cpu_s = 0.0
         self._uss_due = 0.0
@@ -65,8 +65,8 @@ class Tree:
         counted twice; when a process vanishes meanwhile, its time may have been counted nowhere, and all is read again.
         """
         for _ in range(5):
-            top, ourselves = _stat(self._top), {os.getpid(), *processes.descendants(os.getpid())}
-            read = {pid: _stat(pid) for pid in processes.descendants(self._top) if pid not in ourselves}
+            top, ourselves = _stat(self._top), {os.getpid(), *presence.descendants(os.getpid())}
+            read = {pid: _stat(pid) for pid in presence.descendants(self._top) if pid not in ourselves}
             stats = {pid: stat for pid, stat in read.items() if stat is not None}
             if len(stats) == len(read) and top is not None:
                 return stats, top.waited_cpu_s + sum(stat.cpu_s + stat.waited_cpu_s for stat in stats.values())

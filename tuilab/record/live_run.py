@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from tuilab.engine import processes
-from tuilab.engine.processes import Presence
 from tuilab.errors import UsageError
 from tuilab.record.events import RunStarted, Unknown, is_newer
 from tuilab.record.journal import Follower, Item, Portion
+from tuilab.record.presence import Presence
+from tuilab.record.presence import presence as presence_of
 from tuilab.record.summary import RunSummary, fold_stream
 from tuilab.runs import store
 from tuilab.text import show
@@ -70,7 +70,7 @@ def presence(run_dir: Path, summary: RunSummary) -> Presence:
     """Say whether the supervisor of a run lives; nobody writes to a run that came out of an archive, wherever it ran."""
     if summary.run is None or store.is_imported(run_dir):
         return "dead"
-    return processes.presence(summary.run.supervisor)
+    return presence_of(summary.run.supervisor)
 
 
 def _has_newer(items: list[Item]) -> bool:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from tuilab.engine import processes
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.files import open_regular
+from tuilab.record import presence
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
 from tuilab.runs import store
@@ -272,7 +272,7 @@ def _examine(found: Unpacked) -> None:
         raise Refused(
             f"the archive calls the run {show(found.run_dir.name, 100)}, its record {show(run.run, 100)}: not unpacked"
         )
-    if not watch.summary.is_over and processes.is_of_this_box(run.supervisor):
+    if not watch.summary.is_over and presence.is_of_this_box(run.supervisor):
         raise Refused(
             "the archive has a run of this box without an end, whose processes could be taken for others': not unpacked"
         )

@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from tuilab.engine import processes
+from tuilab.record import presence
 from tuilab.record.events import Identity
 from tuilab.runs import store
 from tuilab.text import show
@@ -31,7 +31,7 @@ def is_silent(run_dir: Path) -> bool:
 
 
 def _place(supervisor: Identity) -> str:
-    if processes.is_of_this_box(supervisor):
+    if presence.is_of_this_box(supervisor):
         return "in another container or pid namespace of this box"
     return f"on {show(supervisor.host)}"
 

@@ -27,7 +27,7 @@ from tuilab.text import plural, show
 )
 def command(runs: Sequence[str], target: str, root: str | None) -> None:
     from tuilab.cli.verbs.report import chosen
-    from tuilab.engine import processes
+    from tuilab.record import presence
     from tuilab.reports import advice
     from tuilab.reports.files import read_subjects, write_text
     from tuilab.runs import store
@@ -40,8 +40,8 @@ def command(runs: Sequence[str], target: str, root: str | None) -> None:
         )
     subjects = read_subjects(own)
     starts = [subject.summary.run for subject in subjects if subject.summary.run]
-    names = {run.supervisor.host for run in starts if processes.is_of_this_box(run.supervisor)}
-    found = advice.advise(subjects, processes.host_name(), names)
+    names = {run.supervisor.host for run in starts if presence.is_of_this_box(run.supervisor)}
+    found = advice.advise(subjects, presence.host_name(), names)
     write_text(target, advice.env_file(found))
     if target != "-":
         what = plural(len(found.settings), "setting") if found.settings else "no setting is supported by what was measured here"

@@ -1,0 +1,174 @@
+"""Which processes belong to a run, and whether they live.
+
+A pid alone is never trusted: it is used again. A process is known by boot, pid namespace, pid and start time. Only what is
+known to be gone is taken for gone: a system that does not answer (no descriptor left, a sandbox) raises OSError.
+"""
+
+import contextlib
+import os
+import socket
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from tuilab.record.events import Identity
+
+MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
+GONE = (FileNotFoundError, ProcessLookupError)  # how /proc answers about a process that has ended, before and while it is read
+LOOKS = 20  # at processes that are gone before they are looked at, until they are taken for somebody else's
+
+Presence = Literal["alive", "dead", "elsewhere", "unknown"]
+
+
+def identify(pid: int) -> Identity | None:
+    """Return who `pid` is now; None when there is no such process."""
+    start = start_time(pid)
+    return None if start is None else Identity(host_name(), _boot_id(), pid, start, _pid_namespace())
+
+
+def host_name() -> str:
+    """Return the name of this box as a record can hold it; it may be any bytes, and may be another one tomorrow."""
+    return os.fsencode(socket.gethostname()).decode(errors="replace")
+
+
+def start_time(pid: int) -> int | None:
+    """Return when `pid` started, in clock ticks after boot; None when it is gone or a zombie; OSError when /proc does not tell.
+
+    A process whose first thread has ended looks like a zombie, but has other threads.
+    """
+    fields = stat_fields(pid)
+    return None if fields is None else _start_of(fields)
+
+
+def _start_of(fields: list[str]) -> int | None:
+    if fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
+        return None
+    return int(fields[19])
+
+
+def presence(identity: Identity) -> Presence:
+    """Say whether a recorded process lives; one of another host or pid namespace cannot be seen from here.
+
+    The name of the host is asked last: it changes while a run goes on, and the boot does not.
+    """
+    try:
+        if identity.boot != _boot_id():
+            return "dead" if identity.host == host_name() else "elsewhere"
+        if identity.pid_namespace != _pid_namespace():
+            return "elsewhere"
+        return "alive" if start_time(identity.pid) == identity.start else "dead"
+    except OSError:
+        return "unknown"
+
+
+def is_of_this_box(identity: Identity) -> bool:
+    """Say whether a recorded process ran here, under whatever name this box had then."""
+    return identity.boot == _boot_id() or identity.host == host_name()
+
+
+def descendants(pid: int, spare: Iterable[int] = ()) -> list[int]:
+    """Return every process below `pid`, near ones first, but those in `spare` and below them.
+
+    It is cheap, includes zombies, and may miss one that is just being born. OSError when /proc does not tell.
+    """
+    try:
+        return _below(pid, spare, _children)
+    except OSError:  # a kernel or a sandbox without the files that list children: every process is asked for its parent
+        return _below(pid, spare, _every_parent().__getitem__)
+
+
+def _below(pid: int, spare: Iterable[int], children_of: Callable[[int], list[int]]) -> list[int]:
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        children = [child for child in children_of(queue.pop()) if child not in spare]
+        found += children
+        queue += children
+    return found
+
+
+def marked(run: str) -> list[tuple[int, int]]:
+    """Return (pid, start time) of this user's processes that carry the mark of `run`."""
+    passed: set[int] = set()
+    for _ in range(LOOKS):
+        seen = list(search(run, passed))
+        if found := [(pid, start) for pid, start in seen if start is not None]:
+            return found
+        if not seen:
+            break
+    return []
+
+
+def search(run: str, passed: set[int]) -> Iterator[tuple[int, int | None]]:
+    """Yield (pid, start time) of what carries the mark of `run` as it is found, new ones first, but for what was `passed`.
+
+    Without a start time: of what was gone before it was looked at. Processes of others are added to `passed`.
+    """
+    mark = f"{MARK}={run}".encode()
+    for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
+        if pid in passed or pid == os.getpid():
+            continue
+        with contextlib.suppress(PermissionError):  # /proc may hide what belongs to others
+            fields = stat_fields(pid)
+            start = None if fields is None else _start_of(fields)
+            if fields is None or (start is not None and mark in _environment(Path(f"/proc/{pid}"))):
+                yield pid, start
+            else:
+                passed.add(pid)
+
+
+def _children(pid: int) -> list[int]:
+    """Return the children of all threads of a process; plain descriptors, because the sampler asks twice a second."""
+    found: list[int] = []
+    for task in _tasks(pid):
+        name = f"/proc/{pid}/task/{task}"
+        try:
+            fd = os.open(f"{name}/children", os.O_RDONLY | os.O_CLOEXEC)
+            with contextlib.closing(os.fdopen(fd, "rb", buffering=0)) as file:
+                found += map(int, file.readall().split())
+        except OSError:
+            if os.path.exists(name):  # then it is not because the thread has ended
+                raise
+    return found
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except GONE:
+        return []
+
+
+def _every_parent() -> dict[int, list[int]]:
+    """Return the children of every process, as far as /proc shows them."""
+    found = defaultdict(list)
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(PermissionError):
+                if fields := stat_fields(int(name)):
+                    found[int(fields[1])].append(int(name))
+    return found
+
+
+def stat_fields(pid: int) -> list[str] | None:
+    """Return /proc/PID/stat from the state on; the name before it may hold anything, brackets too. None when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
+    except GONE:
+        return None
+
+
+def _environment(entry: Path) -> list[bytes]:
+    try:
+        return (entry / "environ").read_bytes().split(b"\0")
+    except (*GONE, PermissionError):
+        return []
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _pid_namespace() -> int:
+    return os.stat("/proc/self/ns/pid").st_ino
