@@ -14,7 +14,7 @@ from typing import Any
 from tuilab import places
 from tuilab.errors import TuilabError, UsageError
 from tuilab.files import read_regular
-from tuilab.text import show
+from tuilab.text import did_you_mean, show
 
 FPS = 2.0
 _LIMIT = 64 * 1024
@@ -129,8 +129,6 @@ def _value(where: str, key: str, value: Any, text: str) -> Value:
     line = _line(key, text)
     setting = SETTINGS.get(key)
     if setting is None:
-        from tuilab.catalogue.params import did_you_mean
-
         raise UsageError(f"{show(where)}, line {line}: there is no setting {show(key, 60)}{did_you_mean(key, SETTINGS)}")
     spelled = setting.spell(value)
     if spelled is None:

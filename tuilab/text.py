@@ -6,6 +6,7 @@ or `show_lines` before it reaches a terminal.
 
 import os
 import re
+from collections.abc import Iterable
 
 GONE = "(removed)"  # stands where a secret stood
 
@@ -51,3 +52,18 @@ def percent(share: float) -> str:
 def plural(count: int, noun: str, nouns: str = "") -> str:
     """Return `1 run`, `2 runs`."""
     return f"{count} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown word: what it may have meant, or what there is."""
+    from difflib import get_close_matches
+
+    words = list(known)
+    if close := get_close_matches(word[:100], words, n=1):
+        return f"; did you mean {show(close[0])}?"
+    return f"; there are {join(words)}" if 0 < len(words) <= 12 else ""
+
+
+def join(words: Iterable[object]) -> str:
+    """Return words as a list in a sentence."""
+    return ", ".join(show(word, 60) for word in words)

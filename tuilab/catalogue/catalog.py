@@ -19,7 +19,7 @@ from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.stated import Stated
 from tuilab.errors import TuilabError, UsageError
 from tuilab.files import read_regular
-from tuilab.text import show
+from tuilab.text import did_you_mean, show
 
 TOPICS = (
     "basics", "broadcasting", "runtime", "data", "stability", "amp", "memory", "training", "observing", "cpu", "gpu",
@@ -76,8 +76,6 @@ def find(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
         return [s for s in found if not s.error] or found
     if found := [s for s in catalog if name in (s.topic, "all")]:
         return found
-    from tuilab.catalogue.params import did_you_mean
-
     known = dict.fromkeys(word for s in catalog for word in (s.id, s.topic, f"{s.topic}/{s.id}"))
     raise UsageError(f"no scenario is called {show(name, 60)}{did_you_mean(name, known)}; `tuilab list` shows them all")
 

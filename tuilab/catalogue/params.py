@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tuilab.catalogue.scenario import Param, Value
 from tuilab.errors import UsageError
-from tuilab.text import GONE, show
+from tuilab.text import GONE, did_you_mean, join, show
 
 _TEXT_LIMIT = 1000  # characters
 _INT_LIMIT = 2**63  # what a tensor and a record can hold
@@ -85,16 +85,6 @@ def with_comment(param: Param, comment: str) -> Param:
     return replace(param, default=parse(param, str(param.default)), quick=None if quick is None else parse(param, quick))
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown word: what it may have meant, or what there is."""
-    from difflib import get_close_matches
-
-    words = list(known)
-    if close := get_close_matches(word[:100], words, n=1):
-        return f"; did you mean {show(close[0])}?"
-    return f"; there are {_join(words)}" if 0 < len(words) <= 12 else ""
-
-
 def spell(value: Value | None) -> str:
     """Return a value as a user would type it."""
     if isinstance(value, bool):
@@ -132,7 +122,7 @@ def _is_in_range(param: Param, value: Value) -> bool:
 
 def _noun(param: Param) -> str:
     if param.type == "choice":
-        return f"one of {_join(param.choices)}"
+        return f"one of {join(param.choices)}"
     return _NOUNS[param.type]
 
 
@@ -145,7 +135,3 @@ def _hint(param: Param) -> str:
     takes = _range(param) or takes
     default = f"(default {show(spell(param.default), 60) or 'empty'})"
     return f"; it takes {takes} {default}" if takes else f" {default}"
-
-
-def _join(words: Iterable[object]) -> str:
-    return ", ".join(show(word, 60) for word in words)
