@@ -14,11 +14,12 @@ from tuilab.drawings.spreads import Spread, draw_spreads, spread_axis
 from tuilab.drawings.units import labels
 from tuilab.record import events
 from tuilab.record.journal import Writer
+from tuilab.record.told import frames, last_values
 from tuilab.reports import plain
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.geometry import draw_spreads as draw_in_html
 from tuilab.reports.subject import Subject, read_subject
-from tuilab.words import frames, last_values, seconds, size, spell_of
+from tuilab.words import seconds, size, spell_of
 
 # What the numbers of the tour say of memory: peak, live and saved of two arms, the processes, a GPU.
 TOUR = ["66 KiB", "17.5 KiB", "32 KiB", "257 KiB", "0 B", "128 KiB", "236.7 MiB", "2.794 GiB"]

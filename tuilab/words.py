@@ -1,17 +1,10 @@
-"""Values and findings in words for people: one unit for one thing and one rounding, whichever view tells it.
+"""Values in words for people: one unit for one thing and one rounding, whichever view tells it.
 
 Memory and files are told in powers of 1024, as nvidia-smi and the kernel count them.
 """
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from tuilab.text import brief, percent, show
-
-if TYPE_CHECKING:
-    from tuilab.record.events import ScenarioFailed
-    from tuilab.record.summary import Claim, RunSummary
 
 _BYTES = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB")
 _SECONDS = ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns"))
@@ -96,46 +89,3 @@ def short_exponent(text: str) -> str:
     """Return 1e-5 for 1e-05."""
     mantissa, e, exponent = text.partition("e")
     return f"{mantissa}e{int(exponent)}" if e else text
-
-
-def frames(failure: "ScenarioFailed") -> str:
-    """Return the traceback of a failure without its first and last words, for whoever tells the failure itself."""
-    _, *lines = failure.traceback.splitlines() or [""]
-    end = next((at for at, line in enumerate(lines) if not line.startswith((" ", "…"))), len(lines))
-    said = max(len(failure.message.splitlines()), 1)
-    return "\n".join([*lines[:end], *lines[end + said :]])
-
-
-def evidence(claim: "Claim") -> str:
-    """Return the estimate with its interval, or what was measured, in one line."""
-    reached = claim.verdict
-    if reached is None:
-        return "nothing was measured for it"
-    if claim.declared is not None and reached.estimate is not None:
-        low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
-        bound = f"{claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}"
-        ratio = f"{claim.declared.over}/{claim.declared.under}"
-        floor = f"; noise ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else ""
-        return f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
-    return reached.why
-
-
-def progress_words(summary: "RunSummary") -> str:
-    """Return `212/500 steps  35/s  eta 8 s`; no rate until two points are known."""
-    now, first = summary.progress, summary.first_progress
-    if now is None:
-        return ""
-    words = f"{now.done}/{now.total} {show(now.unit, 20)}"
-    if first is not None and now.t > first.t and now.done > first.done:
-        rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
-        words += f"  {rate:.3g}/s  eta {(now.total - now.done) / rate:.0f} s"
-    return words
-
-
-def last_values(summary: "RunSummary") -> list[str]:
-    """Return the last value of the few series that were written last."""
-    latest = sorted(summary.series.values(), key=lambda series: series.last_t)[-3:]
-    return [
-        f"{show(one.name, 20)}{' ' + show(one.arm, 12) if one.arm else ''} {number(one.last, unit_of(one.name))}"
-        for one in latest
-    ]

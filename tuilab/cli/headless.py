@@ -20,8 +20,8 @@ from tuilab.record.encoding import spell_out
 from tuilab.record.journal import Item, Portion
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
+from tuilab.record.told import last_values, progress_words
 from tuilab.text import show
-from tuilab.words import last_values, progress_words
 
 _POLL_S = 0.1
 _PLAIN_PERIOD_S = 10.0

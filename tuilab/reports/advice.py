@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from tuilab.probes.settings import PASSED_ON, Setting, read_setting
 from tuilab.record.summary import Claim
+from tuilab.record.told import evidence
 from tuilab.record.verdicts import Verdict
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.text import show
-from tuilab.words import evidence
 
 
 @dataclass(frozen=True, eq=False)

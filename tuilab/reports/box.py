@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from tuilab.catalogue.params import spell
 from tuilab.catalogue.scenario import Scenario
+from tuilab.record.told import evidence
 from tuilab.reports.advice import Advised, advise, env_file, host_of
 from tuilab.reports.geometry import Interval
 from tuilab.reports.pages import ClaimRow, claim_row
 from tuilab.reports.subject import Subject
 from tuilab.runs.command_line import changes
 from tuilab.text import plural, show
-from tuilab.words import evidence
 
 _EXACT = "Holds exactly"
 _GROUPS = (

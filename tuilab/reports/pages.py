@@ -10,6 +10,7 @@ from tuilab.drawings.glyphs import Style
 from tuilab.record.blocks import noise_floor
 from tuilab.record.events import ImageShown
 from tuilab.record.summary import Claim
+from tuilab.record.told import evidence, frames
 from tuilab.reports import plain
 from tuilab.reports.gaps import gaps
 from tuilab.reports.geometry import Chart, Interval, Timings, draw, draw_interval, draw_spreads
@@ -19,7 +20,6 @@ from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.runs.notes import day
 from tuilab.text import brief, percent, plural, show
-from tuilab.words import evidence, frames
 
 _STYLE = Style()
 _KINDS = {

@@ -11,9 +11,10 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.blocks import times_of
 from tuilab.record.series import Series
 from tuilab.record.summary import Claim, RunSummary
+from tuilab.record.told import evidence, frames
 from tuilab.runs import store
 from tuilab.text import plural, show, show_lines
-from tuilab.words import evidence, frames, seconds, size, spell_of
+from tuilab.words import seconds, size, spell_of
 
 _TEXT_LINES = 30
 

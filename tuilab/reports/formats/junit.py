@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as xml
 
 from tuilab.record.summary import Claim
+from tuilab.record.told import evidence
 from tuilab.reports.subject import Subject
 from tuilab.text import show, show_lines
-from tuilab.words import evidence
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SKIPPED = ("NOT TESTABLE HERE", "INCONCLUSIVE", "not judged")

@@ -15,6 +15,7 @@ from tuilab.catalogue.params import parse
 from tuilab.catalogue.scenario import Scenario
 from tuilab.engine import launch
 from tuilab.errors import TuilabError
+from tuilab.record.told import progress_words
 from tuilab.runs import store
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
@@ -31,7 +32,7 @@ from tuilab.tui.widgets.pane import Pane, View
 from tuilab.tui.widgets.run.notes import TryNext
 from tuilab.tui.widgets.run.panes import Panes
 from tuilab.tui.widgets.run.series import ChartPane
-from tuilab.words import clock, progress_words
+from tuilab.words import clock
 
 _MOST_OPTIONS = 3  # of the things to try that have a key
 _OLD_S = 2.0  # data older than this is told to be

@@ -7,10 +7,10 @@ from textual.content import Content
 from tuilab.judging.judge_run import judge_plainly
 from tuilab.judging.standing import Standing, Standings, in_words
 from tuilab.record.summary import Claim, RunSummary
+from tuilab.record.told import evidence
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.state.following import Shown
 from tuilab.tui.widgets.pane import TextPane, View
-from tuilab.words import evidence
 
 
 class ClaimsPane(TextPane):

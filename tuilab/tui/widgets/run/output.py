@@ -9,12 +9,12 @@ from textual.content import Content
 from tuilab.files import open_regular
 from tuilab.record.events import StageEntered
 from tuilab.record.summary import RunSummary
+from tuilab.record.told import frames
 from tuilab.text import show_lines
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.playback import Playback
 from tuilab.tui.widgets.pane import TextPane, View
-from tuilab.words import frames
 
 _TAIL = 16 * 1024  # bytes of each stream that are looked at
 _LINES = 200
