@@ -16,8 +16,9 @@ from tuilab.files import read_regular
 from tuilab.judging import calibration
 from tuilab.probes import NotKnown, gather
 from tuilab.probes.cpu import cpu_facts
-from tuilab.probes.env import VARIABLES, environment_facts
+from tuilab.probes.env import environment_facts
 from tuilab.probes.numa import numa_facts
+from tuilab.probes.settings import VARIABLES
 from tuilab.text import plural, show
 from tuilab.words import size
 

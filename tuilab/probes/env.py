@@ -8,25 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tuilab.probes import NotKnown, gather
+from tuilab.probes.settings import VARIABLES
 from tuilab.text import show
 
 PACKAGES = ("tuilab", "torch", "numpy", "triton", "nvidia-ml-py", "textual", "plotext", "psutil")
-
-# Whole names and no prefixes: what is not on this list is never read.
-VARIABLES = (
-    *("OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OMP_SCHEDULE", "OMP_WAIT_POLICY", "OMP_DYNAMIC"),
-    *("OMP_THREAD_LIMIT", "OMP_MAX_ACTIVE_LEVELS", "OMP_STACKSIZE"),
-    *("MKL_NUM_THREADS", "MKL_DYNAMIC", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "MKL_THREADING_LAYER"),
-    *("KMP_AFFINITY", "KMP_BLOCKTIME", "KMP_HW_SUBSET", "KMP_SETTINGS"),
-    *("GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
-    *("DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY"),
-    *("MALLOC_CONF", "MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"),
-    *("MALLOC_TOP_PAD_", "MALLOC_PERTURB_", "GLIBC_TUNABLES", "LD_PRELOAD"),
-    *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING"),
-    *("CUDA_DEVICE_MAX_CONNECTIONS", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES"),
-    *("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_JIT"),
-    *("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE", "PYTHONHASHSEED"),
-)
 
 _GIT_PATIENCE_S = 2.0
 # A repository may be hostile: no monitor, no hook, no lock, no pager, no question, no fetch of what is missing.
