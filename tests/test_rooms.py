@@ -19,7 +19,6 @@ MODULES = {name.removesuffix(".__init__"): path for name, path in MODULES.items(
 EXCEPTIONS = {
     ("tuilab", "tuilab.lab.lab"): "the public `from tuilab import Lab`, loaded when it is asked for",
     ("tuilab.__main__", "tuilab.cli"): "the door: it stands beside the rooms and opens the last one",
-    ("tuilab.record.live_run", "tuilab.runs.store"): "whether a run came out of an archive",
 }
 
 

@@ -15,6 +15,7 @@ from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.record import presence
 from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
+from tuilab.record.imported import is_imported
 from tuilab.record.live_run import Watch
 from tuilab.runs import elsewhere, ledger, store
 from tuilab.scrub import is_secret_value
@@ -189,7 +190,7 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
     name = store.short_id(run_dir.name)
     if watch.summary.is_over:
         return f"{name} is over already: {state}"
-    if store.is_imported(run_dir):
+    if is_imported(run_dir):
         return f"{name} came out of an archive: nothing of it runs here that could be stopped; delete it: tuilab rm {name}"
     if not (watch.summary.records or watch.unreadable) and ledger.is_newborn(run_dir.name):
         raise UsageError(f"{name} has just been made and has not begun; say it again in some seconds")

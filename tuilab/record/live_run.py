@@ -4,11 +4,11 @@ from pathlib import Path
 
 from tuilab.errors import UsageError
 from tuilab.record.events import RunStarted, Unknown, is_newer
+from tuilab.record.imported import is_imported
 from tuilab.record.journal import Follower, Item, Portion
 from tuilab.record.presence import Presence
 from tuilab.record.presence import presence as presence_of
 from tuilab.record.summary import RunSummary, fold_stream
-from tuilab.runs import store
 from tuilab.text import show
 
 
@@ -68,7 +68,7 @@ class Watch:
 
 def presence(run_dir: Path, summary: RunSummary) -> Presence:
     """Say whether the supervisor of a run lives; nobody writes to a run that came out of an archive, wherever it ran."""
-    if summary.run is None or store.is_imported(run_dir):
+    if summary.run is None or is_imported(run_dir):
         return "dead"
     return presence_of(summary.run.supervisor)
 

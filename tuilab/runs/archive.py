@@ -20,9 +20,9 @@ from typing import BinaryIO
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.files import open_regular
 from tuilab.record import presence
+from tuilab.record.imported import IMPORTED, mark_imported
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
-from tuilab.runs import store
 from tuilab.text import plural, show
 from tuilab.words import size
 
@@ -97,7 +97,7 @@ def _names(run_dir: Path) -> Iterator[str]:
 def left_out(run_dir: Path) -> list[str]:
     """Return what is in the folder of a run and in no archive of it: what is no plain file, or has a name that no run has."""
     found = [one for folder in ("", *sorted(_FOLDERS)) for one in _entries(run_dir, folder)]
-    kept = {store.IMPORTED, *(name for name in _FOLDERS if not (run_dir / name).is_symlink())}
+    kept = {IMPORTED, *(name for name in _FOLDERS if not (run_dir / name).is_symlink())}
     return [name for name, is_file in found if name not in kept and not (is_file and _is_of_a_run(name))]
 
 
@@ -129,7 +129,7 @@ def unpack(path: Path, root: Path) -> Unpacked:
         there = root / found.run_dir.name
         if os.path.lexists(there):
             raise Refused(f"the run {show(there.name)} is here already, in {show(root)}")
-        store.mark_imported(found.run_dir)
+        mark_imported(found.run_dir)
         os.rename(found.run_dir, there)
         found.run_dir = there
         return found

@@ -16,7 +16,6 @@ _ODD = re.compile(r"(?a:[^\w.+-])")  # what a scenario file may be called, and a
 _LAST = re.compile(r"last(?:~([0-9]{1,6}))?")
 _SURE = 4  # characters: fewer are as easily a slip, or half a variable, as the name of a run
 _SURE_BY_TIME = 15  # down to the second: every run begins with the year
-IMPORTED = "imported"  # a file that says so; no archive can bring it, or leave it out
 
 
 def create(scenario: str, under: Path) -> Path:
@@ -112,19 +111,6 @@ def find_surely(reference: str, roots: Sequence[Path]) -> Path:
 def short_id(run: str) -> str:
     """Return the random end of a run's id: enough to name it."""
     return run.rpartition("-")[2]
-
-
-def mark_imported(run_dir: Path) -> None:
-    """Note that a run came out of an archive."""
-    (run_dir / IMPORTED).touch(0o600)
-
-
-def is_imported(run_dir: Path) -> bool:
-    """Say whether a run came out of an archive, which may say what it likes about the box that it ran on.
-
-    Nothing of this box belongs to it, and nobody writes to it any more.
-    """
-    return os.path.lexists(run_dir / IMPORTED)
 
 
 def remove(run_dir: Path) -> None:

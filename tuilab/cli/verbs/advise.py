@@ -28,12 +28,12 @@ from tuilab.text import plural, show
 def command(runs: Sequence[str], target: str, root: str | None) -> None:
     from tuilab.cli.verbs.report import chosen
     from tuilab.record import presence
+    from tuilab.record.imported import is_imported
     from tuilab.reports import advice
     from tuilab.reports.files import read_subjects, write_text
-    from tuilab.runs import store
 
     folders = chosen(runs or ["all"], options.root(root))
-    own = [folder for folder in folders if not store.is_imported(folder)]
+    own = [folder for folder in folders if not is_imported(folder)]
     if len(own) < len(folders):
         print(
             f"left out {plural(len(folders) - len(own), 'run')} from archives: nothing here follows from them", file=sys.stderr
