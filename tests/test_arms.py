@@ -11,7 +11,7 @@ import pytest
 
 from tests.engine import look, newest, processes_of, write_scenario
 from tuilab.errors import BoxLacks
-from tuilab.lab.ranks import complete
+from tuilab.lab.prefix import complete
 from tuilab.probes.preload import check, mapped_files
 
 Tuilab = Callable[..., "CompletedProcess[str]"]

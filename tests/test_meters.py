@@ -28,7 +28,7 @@ class Recorder:
 
 
 def meter(model: nn.Module | None = None, timeline: bool = False) -> Memory:
-    return Memory(Recorder(), "block", "", model, timeline)  # type: ignore[arg-type]
+    return Memory(Recorder(), "block", "", model, timeline)
 
 
 @pytest.fixture

@@ -24,14 +24,13 @@ import torch
 from tuilab.engine.messages import ArmOrder, WorkerLine, WorkerOrder, pack_message
 from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
-from tuilab.lab import ranks
-from tuilab.lab.arms import Arm, command_words, environment, function_name
-from tuilab.lab.arms import ArmFailed as ArmFailed  # for scenarios that expect it
+from tuilab.lab.arms import Arm, ArmFailed, command_words, environment, function_name
 from tuilab.lab.claimed import MOST_CORES, About, Claims, Record, advice, exact_claim, ratio_claim, refuse
 from tuilab.lab.given import LEAST, checked, number, number_in, told, whole, words
 from tuilab.lab.images import image_shown
 from tuilab.lab.memory import Memory
 from tuilab.lab.pending import Pending
+from tuilab.lab.prefix import complete, has_ranks
 from tuilab.lab.race import Race, check_race, run_process_race, run_race
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.env import cuda_facts, torch_facts
@@ -60,7 +59,7 @@ class Lab:
         self.repeats = order.repeats
         self.is_quick = order.quick
         self._arm = order.arm.arm if order.arm else ""
-        self._is_rank = order.arm is not None and ranks.has_ranks(order.arm.prefix)
+        self._is_rank = order.arm is not None and has_ranks(order.arm.prefix)
         self._raced: set[str] = set()
         self._claims = Claims(run_dir / "scenario.py")
         self._journal = journal
@@ -207,7 +206,7 @@ class Lab:
             function=function_name(body),
             args=list(args),
             env=environment(env),
-            prefix=ranks.complete(command_words(prefix)),
+            prefix=complete(command_words(prefix)),
             timeout_s=number_in("timeout", timeout, 1e-3),
         )
         try:

@@ -8,17 +8,15 @@ shows up as an argument was there before the block: a view of it, such as the tr
 import sys
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from tuilab.lab.given import checked, told
+from tuilab.lab.recorder import Recorder
 from tuilab.record import events
-
-if TYPE_CHECKING:
-    from tuilab.lab.lab import Lab
 
 _GRAIN = 512
 
@@ -33,7 +31,7 @@ class Memory:
     cuda_peak_bytes  what the CUDA allocator saw at most; None without CUDA
     """
 
-    def __init__(self, lab: "Lab", name: str, arm: str, model: torch.nn.Module | None, timeline: bool) -> None:
+    def __init__(self, lab: Recorder, name: str, arm: str, model: torch.nn.Module | None, timeline: bool) -> None:
         self._lab = lab
         self._arm = arm
         self._timeline = timeline

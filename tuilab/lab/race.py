@@ -10,17 +10,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from tuilab.lab.given import MOST, checked, number, number_in, told, words
+from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.sensors import Sensors, is_disturbed
 from tuilab.lab.timing import calibrate, time_block
 from tuilab.record import events
-
-if TYPE_CHECKING:
-    from tuilab.lab.lab import Lab
 
 Call = Callable[[], object]
 
@@ -81,7 +79,7 @@ def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int) ->
 
 
 def run_race(
-    lab: "Lab", arms: dict[str, Call], same: float | Callable[[Any, Any], bool] | None, seconds: float, threads: int,
+    lab: RaceRecorder, arms: dict[str, Call], same: float | Callable[[Any, Any], bool] | None, seconds: float, threads: int,
     device: torch.device,
 ) -> Race:  # fmt: skip
     """Run the arms against each other for about `seconds` and return their times."""
@@ -98,7 +96,9 @@ def run_race(
     return Race(times)
 
 
-def _compare(lab: "Lab", arms: dict[str, Call], same: float | Callable[[Any, Any], bool] | None) -> tuple[bool | None, str]:
+def _compare(
+    lab: RaceRecorder, arms: dict[str, Call], same: float | Callable[[Any, Any], bool] | None
+) -> tuple[bool | None, str]:
     """Call every arm for the first time and say whether all compute what the first one does."""
     outputs = {}
     for name, arm in arms.items():
@@ -119,7 +119,7 @@ def _are_close(a: Any, b: Any, tolerance: float) -> bool:
     return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=tolerance, atol=tolerance)
 
 
-def _prepare(lab: "Lab", arms: dict[str, Call], threads: int, device: torch.device) -> list[_Slot]:
+def _prepare(lab: RaceRecorder, arms: dict[str, Call], threads: int, device: torch.device) -> list[_Slot]:
     """Find how many calls fill a block of each arm, and add the controls, made from the fastest arm."""
     paces = {name: calibrate(arm, device) for name, arm in arms.items()}
     slots = [_Slot(name, arm, paces[name].loops, paces[name].calm_share) for name, arm in arms.items()]
@@ -133,7 +133,7 @@ def _prepare(lab: "Lab", arms: dict[str, Call], threads: int, device: torch.devi
 class _Rounds:
     """The rounds of a race."""
 
-    def __init__(self, lab: "Lab", slots: list[_Slot], seconds: float, device: torch.device) -> None:
+    def __init__(self, lab: RaceRecorder, slots: list[_Slot], seconds: float, device: torch.device) -> None:
         self._lab = lab
         self._slots = slots
         self._seconds = seconds
@@ -199,7 +199,7 @@ def _has_settled(warm: dict[str, list[float]]) -> bool:
     return all(len(times) >= 6 and abs(median(times[-3:]) / median(times[-6:-3]) - 1) < _DRIFT for times in warm.values())
 
 
-def run_process_race(lab: "Lab", arms: Mapping[str, Callable[[], float]]) -> Race:
+def run_process_race(lab: RaceRecorder, arms: Mapping[str, Callable[[], float]]) -> Race:
     """Race arms that need a process each: one after another, in an order that alternates from repeat to repeat.
 
     Each returns the seconds that one step of it took.

@@ -19,20 +19,7 @@ from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
 
-_LAUNCHER = (sys.executable, "-P", "-m", "tuilab.lab.ranks")
 _RANK = "rank"  # the word that tells a rank from the launcher
-
-
-def complete(prefix: Sequence[str]) -> list[str]:
-    """Return a prefix as it can stand before a worker's command line; for torchrun, that of torch's own environment."""
-    if prefix and Path(prefix[0]).name == "torchrun":
-        return [*_LAUNCHER, *prefix[1:], "--"]
-    return list(prefix)
-
-
-def has_ranks(prefix: Sequence[str]) -> bool:
-    """Whether what stands behind this completed prefix runs as ranks."""
-    return tuple(prefix[: len(_LAUNCHER)]) == _LAUNCHER
 
 
 def main() -> None:
