@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tuilab.catalogue.scenario import Value
     from tuilab.drawings.symbols import Symbols
     from tuilab.engine.messages import RunOrder
+    from tuilab.tui.navigator import Navigator
 
 
 class TuilabApp(PacedApp[int]):
@@ -172,3 +173,7 @@ class TuilabApp(PacedApp[int]):
     def on_unmount(self) -> None:
         self.desk.leave()
         settings.save(self.desk.settings)
+
+
+if TYPE_CHECKING:
+    _navigator: "type[Navigator]" = TuilabApp  # it does what the screens ask of it

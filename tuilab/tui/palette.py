@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -12,9 +12,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
 from tuilab.text import show
 from tuilab.tui.keys import KEYS, Key, shown
-
-if TYPE_CHECKING:
-    from tuilab.tui.app import TuilabApp
+from tuilab.tui.navigator import Navigator
 
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
 _ORDER = [key for keys in KEYS.values() for key in keys]
@@ -62,8 +60,8 @@ class Commands(Provider):
         await self.app.run_action(action, self.app if action.startswith("app.") else self.screen)
 
     @property
-    def _lab(self) -> "TuilabApp":
-        return cast("TuilabApp", self.app)
+    def _lab(self) -> Navigator:
+        return cast(Navigator, self.app)
 
     def _run(self, scenario: Scenario) -> None:
         from tuilab.engine import launch  # what only runs need

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -13,12 +13,10 @@ from textual.widgets import Input
 
 from tuilab.errors import TuilabError
 from tuilab.tui.keys import Key, keys_at
+from tuilab.tui.navigator import Navigator
+from tuilab.tui.state.session import Desk
 from tuilab.tui.widgets.heading import Heading
 from tuilab.tui.widgets.keybar import KeyBar
-
-if TYPE_CHECKING:
-    from tuilab.tui.app import TuilabApp
-    from tuilab.tui.state.session import Desk
 
 
 class Page(Screen[None]):
@@ -64,18 +62,18 @@ class Page(Screen[None]):
         if self is self.app.screen and self.lab.draws_frames:
             self._compositor._dirty_regions.clear()
             self._dirty_widgets.clear()
-            self.lab._display(self, "")
-            self.lab._update_mouse_over(self)
+            self.app._display(self, "")
+            self.app._update_mouse_over(self)
         else:
             super()._compositor_refresh()
 
     @property
-    def lab(self) -> "TuilabApp":
-        """The app, as what it is."""
-        return cast("TuilabApp", self.app)
+    def lab(self) -> Navigator:
+        """The app, as what a screen asks of it."""
+        return cast(Navigator, self.app)
 
     @property
-    def desk(self) -> "Desk":
+    def desk(self) -> Desk:
         return self.lab.desk
 
     @property

@@ -1,0 +1,42 @@
+"""What screens and the palette ask of the app, so that they need not know the app that opens them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from tuilab.tui.state.session import Desk
+
+if TYPE_CHECKING:
+    from tuilab.catalogue.scenario import Value
+    from tuilab.engine.messages import RunOrder
+
+
+class Navigator(Protocol):
+    """The app, as a screen knows it."""
+
+    desk: Desk
+
+    @property
+    def draws_frames(self) -> bool: ...
+
+    @property
+    def is_stalled(self) -> bool: ...
+
+    @property
+    def is_link_slow(self) -> bool: ...
+
+    @property
+    def bytes_sent(self) -> int: ...
+
+    def run_orders(self, orders: "list[RunOrder]") -> None: ...
+
+    def open_run(self, run_dir: Path, *, is_replay: bool = False) -> None: ...
+
+    def open_form(self, scenario: str, values: "dict[str, Value]", *, is_quick: bool = False) -> None: ...
+
+    def open_compare(self, run_dirs: list[Path]) -> None: ...
+
+    def action_step_back(self) -> None: ...
+
+    def tell(self, text: str, *, is_problem: bool = True) -> None: ...
+
+    def copy(self, text: str) -> None: ...
