@@ -27,9 +27,9 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """A worker more than cores: many tests wait for what they started."""
-    return len(os.sched_getaffinity(0)) + 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A worker more than cores: many tests wait for what they started; but those with the real torch compute."""
+    return len(os.sched_getaffinity(0)) + (config.option.markexpr != "library")
 
 
 @pytest.fixture(scope="session", autouse=True)

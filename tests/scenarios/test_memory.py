@@ -49,7 +49,7 @@ def test_a_tidy_notebook_reads_19_67_mb_in_both_orders(result: Result) -> None:
     run = result("ckpt-mlp", "--tidy")
 
     assert refuted(run) == {"second-cell", "excess"}
-    assert why(run, "second-cell") == "measured [19.67, 19.67], claimed [30.34, 30.34]"
+    assert why(run, "whichever") == "measured [19.67, 19.67], claimed [30.34, 30.34]"
 
 
 @pytest.mark.library
