@@ -146,7 +146,7 @@ print(watch.state(), watch.supervisor_presence)
 
 # ---- what starts others faster than a list of them is read
 
-# At most 24 processes, each of which starts others for a tenth of a second and ends. The kernel frees the place of one that
+# At most 12 processes, each of which starts others for a tenth of a second and ends. The kernel frees the place of one that
 # ends. After 150 s the last of them leaves a file and the storm is over, whatever happens.
 STORM = """
 import fcntl
@@ -155,7 +155,7 @@ deadline = time.monotonic() + 150
 
 def take_place():
     fd = os.open(places, os.O_RDWR)
-    for place in range(24):
+    for place in range(12):
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
             return fd

@@ -27,6 +27,7 @@ SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run:
 
 
 _PATIENCE_S = 5.0  # with what is killed and does not go
+_STORM_S = 60.0  # with what starts others while it is killed
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -193,9 +194,14 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
     deadline = time.monotonic() + grace_s
     while marked(run) and time.monotonic() < deadline:
         time.sleep(0.02)
-    deadline = time.monotonic() + _PATIENCE_S
-    while marked(run) and time.monotonic() < deadline:
-        for pid, start in _suspend_marked(run, deadline):
+    deadline = time.monotonic() + _STORM_S
+    before: list[tuple[int, int]] = []
+    while (left := marked(run)) and time.monotonic() < deadline:
+        if left != before:  # others than a moment ago: a storm, which a busy box gives us little time to catch
+            before, since = left, time.monotonic()
+        elif time.monotonic() > since + _PATIENCE_S:
+            break
+        for pid, start in _suspend_marked(run, min(deadline, time.monotonic() + _PATIENCE_S)):
             _send_if_allowed(pid, start, signal.SIGKILL)
         time.sleep(0.02)
     return names_of(lambda: [pid for pid, _ in marked(run)])
