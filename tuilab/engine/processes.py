@@ -25,7 +25,6 @@ from tuilab.text import plural
 
 SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run: there is room for the name of any
 
-
 _PATIENCE_S = 5.0  # with what is killed and does not go
 _STORM_S = 60.0  # with what starts others while it is killed
 _PR_SET_PDEATHSIG = 1
