@@ -61,6 +61,7 @@ class Terminal(LinuxDriver):
         self._is_gone = False
         self._is_leaving = False
         self._is_stuck = False  # took nothing when we left
+        self._is_cut = False  # what we sent last has no end: only the guardian can say something that is understood
 
     @property
     def is_ready(self) -> bool:
@@ -88,11 +89,11 @@ class Terminal(LinuxDriver):
     def write(self, data: str) -> None:
         """Send as much as the terminal takes now, the rest when it can."""
         with self._lock:
-            self._waiting += data.encode(errors="replace")
+            self._waiting += b"" if self._is_cut else data.encode(errors="replace")
             self._send()
 
     def start_application_mode(self) -> None:
-        self._is_leaving = False
+        self._is_leaving = self._is_cut = False
         self._answers_expected = 1  # to the question that starting asks
         self._asked = self._started = time.monotonic()
         self._tell_taken(True)
@@ -124,7 +125,7 @@ class Terminal(LinuxDriver):
         self.is_given_back = self._push(0 if self._is_stuck else _LAST_WORDS_S)
         if self.is_given_back:
             self._tell_taken(False)
-        self._waiting = b""
+        self._is_cut, self._waiting = bool(self._waiting), b""
 
     def _take_question_back(self) -> None:
         """Do not ask what has not been sent yet."""
