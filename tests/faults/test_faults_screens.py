@@ -561,7 +561,7 @@ def test_a_recorded_run_is_shown_in_every_size(site: Site, screens: Open, size: 
     assert term.wait() == 0
     assert term.is_restored() and term.strange() == []
     cut, guardian, _ = bytes(term.sent).partition(RESTORE)
-    assert not guardian or not cut.endswith(b"\x1b[?1006l")  # after a frame that was cut, the end of a mode could be read as its rest
+    assert not guardian or not cut.endswith(b"\x1b[?1006l")  # what follows a cut frame could be read as its rest
     assert b"Traceback" not in term.sent
 
 
