@@ -181,6 +181,32 @@ def test_a_storm_that_renews_itself_ends_with_its_run(site: Site, go: Path, how:
     assert not go.exists()  # it did not end by itself
 
 
+@pytest.mark.timeout(400)
+def test_a_storm_whose_supervisor_and_sampler_died_is_ended_or_said_to_be_left(site: Site, go: Path) -> None:
+    """On a busy box it may be too fast to be caught, or even to be seen; then nobody says that nothing is left."""
+    alive = site.folder / "alive"
+    os.mkfifo(alive)
+    holds = f"os.set_inheritable(os.open({str(alive)!r}, os.O_WRONLY), True)\n"
+    front = site.start("run", str(write_scenario(site.folder, holds + STORM)), "--headless")
+    ear = os.open(alive, os.O_RDONLY)  # it ends when the last process of the storm does
+    supervisor = supervisor_of(reach_stage(site, "on"))
+    processes.send(*supervisor, signal.SIGSTOP)  # or it starts another sampler in between
+    (sampler,) = child_of(supervisor[0], "tuilab.engine.sampler")
+    processes.send(*sampler, signal.SIGKILL)
+    processes.send(*supervisor, signal.SIGKILL)
+    front.wait()
+
+    deleted = site.run("rm", "last")
+    stopped = site.run("stop", "last")
+
+    assert deleted.returncode == 2 and "is lost, and " in deleted.stderr and is_well(deleted)
+    if stopped.returncode == 0:
+        assert os.read(ear, 1) == b"" and not go.exists()  # it did not end by itself
+    else:
+        assert "could not end " in stopped.stderr and is_well(stopped)
+    os.close(ear)
+
+
 # ---- the box is called something else
 
 

@@ -13,7 +13,6 @@ from tuilab.engine import messages, processes
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
 from tuilab.interrupts import OneByOne
-from tuilab.record import presence
 from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
 from tuilab.record.imported import is_imported
 from tuilab.record.live_run import Watch
@@ -217,7 +216,7 @@ def _signal(name: str, supervisor: Identity, number: int) -> None:
 
 
 def _end_orphans(run: str) -> str:
-    found = processes.names_of(lambda: [pid for pid, _ in presence.marked(run)])
+    found = processes.names_of(lambda: [pid for pid, _ in processes.left_of(run)])
     if not found:
         return f"{store.short_id(run)} is lost; none of its processes is left"
     stubborn = processes.end_marked(run)

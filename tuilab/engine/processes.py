@@ -188,14 +188,14 @@ def open_mark() -> Callable[[str], None]:
 
 def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
     """End the processes that a dead supervisor left behind; return the names of those that would not go."""
-    for pid, start in marked(run):
+    for pid, start in left_of(run):
         _send_if_allowed(pid, start, signal.SIGTERM, signal.SIGCONT)
     deadline = time.monotonic() + grace_s
-    while marked(run) and time.monotonic() < deadline:
+    while left_of(run) and time.monotonic() < deadline:
         time.sleep(0.02)
     deadline = time.monotonic() + _STORM_S
     before: list[tuple[int, int]] = []
-    while (left := marked(run)) and time.monotonic() < deadline:
+    while (left := left_of(run)) and time.monotonic() < deadline:
         if left != before:  # others than a moment ago: a storm, which a busy box gives us little time to catch
             before, since = left, time.monotonic()
         elif time.monotonic() > since + _PATIENCE_S:
@@ -203,7 +203,15 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
         for pid, start in _suspend_marked(run, min(deadline, time.monotonic() + _PATIENCE_S)):
             _send_if_allowed(pid, start, signal.SIGKILL)
         time.sleep(0.02)
-    return names_of(lambda: [pid for pid, _ in marked(run)])
+    return names_of(lambda: [pid for pid, _ in left_of(run)])
+
+
+def left_of(run: str) -> list[tuple[int, int]]:
+    """Return (pid, start time) of what carries the mark of `run`; of a storm too fast to be looked at, one that is gone."""
+    try:
+        return marked(run)
+    except BlockingIOError:
+        return [(0, time.monotonic_ns())]
 
 
 def _suspend_marked(run: str, deadline: float) -> list[tuple[int, int]]:

@@ -5,6 +5,7 @@ known to be gone is taken for gone: a system that does not answer (no descriptor
 """
 
 import contextlib
+import errno
 import os
 import socket
 from collections import defaultdict
@@ -16,7 +17,7 @@ from tuilab.record.events import Identity
 
 MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
 GONE = (FileNotFoundError, ProcessLookupError)  # how /proc answers about a process that has ended, before and while it is read
-LOOKS = 20  # at processes that are gone before they are looked at, until they are taken for somebody else's
+LOOKS = 20  # at processes that are gone before they are looked at, until that is taken for all that can be known of them
 
 Presence = Literal["alive", "dead", "elsewhere", "unknown"]
 
@@ -89,33 +90,39 @@ def _below(pid: int, spare: Iterable[int], children_of: Callable[[int], list[int
 
 
 def marked(run: str) -> list[tuple[int, int]]:
-    """Return (pid, start time) of this user's processes that carry the mark of `run`."""
+    """Return (pid, start time) of this user's processes that carry the mark of `run`; OSError when that cannot be told.
+
+    It cannot where each look finds processes that are gone before they are looked at: a storm of them, of whatever run.
+    """
     passed: set[int] = set()
     for _ in range(LOOKS):
         seen = list(search(run, passed))
         if found := [(pid, start) for pid, start in seen if start is not None]:
             return found
         if not seen:
-            break
-    return []
+            return []
+    raise OSError(errno.EAGAIN, "processes start and end faster than they can be looked at")
 
 
 def search(run: str, passed: set[int]) -> Iterator[tuple[int, int | None]]:
     """Yield (pid, start time) of what carries the mark of `run` as it is found, new ones first, but for what was `passed`.
 
-    Without a start time: of what was gone before it was looked at. Processes of others are added to `passed`.
+    Without a start time: of what had ended before it was looked at, and may have started another since the processes were
+    listed. What is not of the run is added to `passed`, and what has ended, so that one look later is sure of it.
     """
     mark = f"{MARK}={run}".encode()
     for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
         if pid in passed or pid == os.getpid():
             continue
         with contextlib.suppress(PermissionError):  # /proc may hide what belongs to others
-            fields = stat_fields(pid)
-            start = None if fields is None else _start_of(fields)
-            if fields is None or (start is not None and mark in _environment(Path(f"/proc/{pid}"))):
+            start = start_time(pid)
+            environment = [] if start is None else _environment(Path(f"/proc/{pid}"))
+            if mark in environment:
                 yield pid, start
-            else:
-                passed.add(pid)
+                continue
+            if not any(environment):  # nothing can be read of what is just ending
+                yield pid, None
+        passed.add(pid)
 
 
 def _children(pid: int) -> list[int]:
@@ -162,7 +169,7 @@ def stat_fields(pid: int) -> list[str] | None:
 def _environment(entry: Path) -> list[bytes]:
     try:
         return (entry / "environ").read_bytes().split(b"\0")
-    except (*GONE, PermissionError):
+    except GONE:
         return []
 
 

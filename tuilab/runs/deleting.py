@@ -20,8 +20,8 @@ def why_not(run_dir: Path, entry: Entry, *, is_given_up: bool = False) -> str:
         return _why_not_yet(run_dir, entry, is_given_up)
     if entry.state == "unreadable":
         return f"{name} stays, because whether it goes on is not known: {show(entry.reason)}"
-    if entry.state == "lost" and not is_imported(run_dir) and presence.marked(entry.run):
-        return f"{name} is lost, and processes of it are left; end them first: tuilab stop {name}"
+    if entry.state == "lost" and not is_imported(run_dir):
+        return _why_not_while_some_are_left(name, entry.run)
     return ""
 
 
@@ -30,6 +30,14 @@ def delete(run_dir: Path, *, is_given_up: bool = False) -> None:
     if why := why_not(run_dir, ledger.read(run_dir), is_given_up=is_given_up):
         raise UsageError(why)
     store.remove(run_dir)
+
+
+def _why_not_while_some_are_left(name: str, run: str) -> str:
+    try:
+        is_any_left = bool(presence.marked(run))
+    except OSError as problem:
+        return f"{name} is lost, and whether processes of it are left is not known: {problem.strerror}; try tuilab stop {name}"
+    return f"{name} is lost, and processes of it are left; end them first: tuilab stop {name}" if is_any_left else ""
 
 
 def _why_not_yet(run_dir: Path, entry: Entry, is_given_up: bool) -> str:
