@@ -19,6 +19,7 @@ from tuilab.judging.standing import Standing, Standings, in_words
 from tuilab.record.encoding import spell_out
 from tuilab.record.journal import Item, Portion
 from tuilab.record.live_run import Watch
+from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import last_values, progress_words
 from tuilab.text import show
@@ -54,7 +55,7 @@ def _follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], turns
             while items := watch.refresh():
                 on_items(items)
             state = watch.state()
-            is_over = watch.summary.is_over or state == "lost"
+            is_over = watch.summary.is_over or state == RunState.LOST
             if is_news or not is_over:
                 talk.update(watch)
             if is_over:
@@ -74,7 +75,7 @@ def _follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], turns
 
 def exit_code(summary: RunSummary, state: str, *, is_strict: bool = False) -> ExitCode:
     """Return the exit code that a run amounts to."""
-    if state != "succeeded":
+    if state != RunState.SUCCEEDED:
         return ExitCode.FAILED
     claims = summary.claims.values()
     verdicts = {claim.verdict.verdict if claim.verdict else "" for claim in claims}

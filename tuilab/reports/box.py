@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tuilab.catalogue.params import spell
 from tuilab.catalogue.scenario import Scenario
+from tuilab.record.states import RunState
 from tuilab.record.told import evidence
 from tuilab.reports.advice import Advised, advise, env_file, host_of
 from tuilab.reports.geometry import Interval
@@ -175,7 +176,7 @@ def _findings(subject: Subject, *, has_host: bool) -> list[Finding]:
     run = subject.summary.run
     asked = ", ".join(f"{show(key, 40)}={show(spell(value), 40)}" for key, value in changes(run).items()) if run else ""
     name = ", ".join(filter(None, [subject.name, asked, show(host_of(subject), 60) if has_host else ""]))
-    if subject.state == "succeeded":
+    if subject.state == RunState.SUCCEEDED:
         return [_finding(subject, name, row) for row in rows]
     judged = [row for row in rows if row.verdict != "not judged"]
     left = f"; {plural(len(rows) - len(judged), 'claim')} not judged" if len(rows) > len(judged) else ""

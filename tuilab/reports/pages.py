@@ -9,6 +9,7 @@ from tuilab.catalogue.params import spell
 from tuilab.drawings.glyphs import Style
 from tuilab.record.blocks import noise_floor
 from tuilab.record.events import ImageShown
+from tuilab.record.states import RunState
 from tuilab.record.summary import Claim
 from tuilab.record.told import evidence, frames
 from tuilab.reports import plain
@@ -122,7 +123,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         name=subject.name,
         title=subject.title,
         state=show(subject.state),
-        is_fine=subject.state == "succeeded",
+        is_fine=subject.state == RunState.SUCCEEDED,
         when=when_of(subject),
         elapsed=f"{summary.elapsed_s:.1f} s",
         repeats=_repeats(subject),

@@ -10,6 +10,7 @@ from tuilab.drawings.shade import shade
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.blocks import times_of
 from tuilab.record.series import Series
+from tuilab.record.states import RunState
 from tuilab.record.summary import Claim, RunSummary
 from tuilab.record.told import evidence, frames
 from tuilab.runs import store
@@ -100,7 +101,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
         lines += [f"hint: {show(summary.failure.hint)}"] if summary.failure.hint else []
     elif summary.reason:
         lines.append(f"{summary.state}: {show(summary.reason)}")
-    elif state == "lost":
+    elif state == RunState.LOST:
         lines.append("lost: the supervisor of this run is gone, and what it did after the last record is not known")
     for fault in summary.faults:
         lines += [style.dim("  " + line) for line in show_lines(fault).splitlines()[:12]]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tuilab.catalogue.stated import Stated, fits
 from tuilab.errors import TuilabError
+from tuilab.record.states import RUNNING_STATES, RunState
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, VerdictReached
@@ -30,7 +31,7 @@ class PastRun:
 
     @property
     def is_going_on(self) -> bool:
-        return self.state in ("starting", "running", "stopping")
+        return self.state in RUNNING_STATES
 
     @property
     def changes(self) -> dict[str, str]:
@@ -61,7 +62,7 @@ def look(run_dir: Path) -> PastRun:
         claims = tuple(summary.claims.values())
         return PastRun(run_dir, state, summary.run, summary.elapsed_s, claims, _lacks(run_dir, summary))
     except (OSError, TuilabError):
-        return PastRun(run_dir, "lost")
+        return PastRun(run_dir, RunState.LOST)
 
 
 def _lacks(run_dir: Path, summary: "RunSummary") -> str:

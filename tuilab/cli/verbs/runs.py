@@ -14,14 +14,14 @@ import click
 from tuilab.cli import options
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.record.encoding import spell_out
-from tuilab.record.summary import FINAL_STATES
+from tuilab.record.states import RunState
 from tuilab.runs import ledger, notes, store
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 from tuilab.text import plural, show
 from tuilab.words import size
 
-_STATES = ("starting", "running", "stopping", *sorted(FINAL_STATES), "lost", "unreadable")
+_STATES = [state.value for state in RunState]
 _LOOK_AROUND_S = 0.05
 _VERDICTS = {
     "supported": "SUPPORTED",
@@ -134,7 +134,7 @@ def _line(row: Row, style: Style, *, has_box: bool) -> str:
     name, entry = row.folder.name, row.entry
     when = f"{name[:4]}-{name[4:6]}-{name[6:8]} {name[9:11]}:{name[11:13]}Z"
     marks = "".join(style.mark(verdict) for _, verdict in entry.claims)
-    told = show(entry.reason, 200) if entry.state == "unreadable" else marks
+    told = show(entry.reason, 200) if entry.state == RunState.UNREADABLE else marks
     tags = " ".join(f"#{tag}" for tag in row.notes.tags)
     last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
     box = style.dim(show(row.folder.parent)) if has_box else ""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as xml
 
+from tuilab.record.states import RunState
 from tuilab.record.summary import Claim
 from tuilab.record.told import evidence
 from tuilab.reports.subject import Subject
@@ -29,7 +30,7 @@ def _put_suite(root: xml.Element, subject: Subject) -> None:
     suite = xml.SubElement(root, "testsuite", name=_safe(subject.name), time=f"{subject.summary.elapsed_s:.3f}")
     for claim in subject.summary.claims.values():
         _put_case(suite, subject, claim)
-    if subject.state != "succeeded":
+    if subject.state != RunState.SUCCEEDED:
         case = _case(suite, subject, "the run succeeds")
         why = subject.summary.reason or subject.state
         xml.SubElement(case, "error", message=_safe(why)).text = _trace(subject)

@@ -2,6 +2,7 @@
 
 from textual.content import Content
 
+from tuilab.record.states import RunState
 from tuilab.text import show
 
 _VERDICTS = {
@@ -15,12 +16,12 @@ _VERDICTS = {
     "FAILED": ("!", "$text-error"),
     "running": ("●", "$text-primary"),
 }
-_STATES = {
-    "starting": ("○", "$text-primary"),
-    "running": ("●", "$text-primary"),
-    "stopping": ("●", "$text-warning"),
-    "succeeded": ("✓", "$text-success"),
-    "stopped": ("■", "$text-warning"),
+_STATES: dict[str, tuple[str, str]] = {
+    RunState.STARTING: ("○", "$text-primary"),
+    RunState.RUNNING: ("●", "$text-primary"),
+    RunState.STOPPING: ("●", "$text-warning"),
+    RunState.SUCCEEDED: ("✓", "$text-success"),
+    RunState.STOPPED: ("■", "$text-warning"),
 }
 
 
