@@ -22,6 +22,7 @@ from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import last_values, progress_words
+from tuilab.record.verdicts import Verdict
 from tuilab.text import show
 
 _POLL_S = 0.1
@@ -79,9 +80,9 @@ def exit_code(summary: RunSummary, state: str, *, is_strict: bool = False) -> Ex
         return ExitCode.FAILED
     claims = summary.claims.values()
     verdicts = {claim.verdict.verdict if claim.verdict else "" for claim in claims}
-    if any(claim.is_contradicted for claim in claims) or (is_strict and verdicts & {"INCONCLUSIVE", ""}):
+    if any(claim.is_contradicted for claim in claims) or (is_strict and verdicts & {Verdict.INCONCLUSIVE, ""}):
         return ExitCode.REFUTED
-    if summary.box_lacks and verdicts <= {"NOT TESTABLE HERE", ""}:
+    if summary.box_lacks and verdicts <= {Verdict.NOT_TESTABLE, ""}:
         return ExitCode.BOX_LACKS
     return ExitCode.DONE
 

@@ -17,7 +17,7 @@ from tuilab.record.events import Unknown
 from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.series import Series
 from tuilab.record.states import FINAL_STATES, RunState
-from tuilab.record.verdicts import is_against
+from tuilab.record.verdicts import NOT_JUDGED, is_against
 
 _KEPT = 500  # texts, stages, damages and the like that are kept one by one
 
@@ -48,6 +48,11 @@ class Claim:
     @property
     def claim_id(self) -> str:
         return self.key or self.text
+
+    @property
+    def outcome(self) -> str:
+        """The verdict, or that there is none."""
+        return self.verdict.verdict if self.verdict else NOT_JUDGED
 
     @property
     def is_contradicted(self) -> bool:

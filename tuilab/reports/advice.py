@@ -24,7 +24,7 @@ class Advised:
 
     @property
     def verdict(self) -> str:
-        return self.claim.verdict.verdict if self.claim.verdict else "not judged"
+        return self.claim.outcome
 
 
 @dataclass

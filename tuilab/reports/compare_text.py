@@ -13,6 +13,7 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.encoding import spell_out
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
+from tuilab.record.verdicts import NOT_JUDGED
 from tuilab.reports.plain import dim_key, first_repeat, keyed
 from tuilab.reports.subject import Subject
 from tuilab.runs import comparison, store
@@ -142,7 +143,7 @@ def side_words(side: Side | None) -> str:
 
 def side_found(side: Side) -> tuple[str, str]:
     """Return the verdict of one run, and what it measured."""
-    verdict = show(side.verdict or "not judged", 40)
+    verdict = show(side.verdict or NOT_JUDGED, 40)
     if side.estimate is not None and not side.measured:
         low, high = (brief(end) if end is not None else "n/a" for end in (side.low, side.high))
         return verdict, f"{brief(side.estimate)} [{low}, {high}]"

@@ -44,12 +44,8 @@ def _heading(summary: RunSummary, state: str, style: Style) -> str:
 
 def _claims(summary: RunSummary, style: Style, width: int) -> str:
     claims = list(summary.claims.values())
-    pad = max((len(_verdict(claim)) for claim in claims), default=0)
+    pad = max((len(claim.outcome) for claim in claims), default=0)
     return "\n".join(line for claim in claims for line in _claim(claim, style, width, pad))
-
-
-def _verdict(claim: Claim) -> str:
-    return claim.verdict.verdict if claim.verdict else "not judged"
 
 
 def _claim(claim: Claim, style: Style, width: int, pad: int) -> list[str]:
@@ -65,7 +61,7 @@ def _claim(claim: Claim, style: Style, width: int, pad: int) -> list[str]:
     if len(found) == 1 and len(lines[-1]) + 2 + len(found[0]) <= room:
         lines[-1] += "  " + style.dim(found.pop())
     first, *rest = lines
-    verdict = _verdict(claim)
+    verdict = claim.outcome
     shown = [f"{style.mark(verdict)} {style.verdict(verdict, pad)}  {dim_key(key, first, style)}"]
     return shown + [indent + line for line in rest] + [indent + style.dim(line) for line in found]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tuilab.catalogue.stated import Stated, fits
 from tuilab.errors import TuilabError
 from tuilab.record.states import RUNNING_STATES, RunState
+from tuilab.record.verdicts import Verdict
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, VerdictReached
@@ -70,7 +71,7 @@ def _lacks(run_dir: Path, summary: "RunSummary") -> str:
     from tuilab.record.live_run import read_run
 
     reached = [claim.verdict for claim in summary.claims.values() if claim.verdict]
-    if any(verdict.verdict != "NOT TESTABLE HERE" for verdict in reached):
+    if any(verdict.verdict != Verdict.NOT_TESTABLE for verdict in reached):
         return ""
     if reached:
         return next((verdict.why for verdict in reached if verdict.why), "")

@@ -15,6 +15,7 @@ from tuilab.cli import options
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.record.encoding import spell_out
 from tuilab.record.states import RunState
+from tuilab.record.verdicts import Verdict
 from tuilab.runs import ledger, notes, store
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
@@ -24,13 +25,13 @@ from tuilab.words import size
 _STATES = [state.value for state in RunState]
 _LOOK_AROUND_S = 0.05
 _VERDICTS = {
-    "supported": "SUPPORTED",
-    "weaker": "WEAKER THAN CLAIMED",
-    "no-difference": "NO MEANINGFUL DIFFERENCE",
-    "refuted": "REFUTED",
-    "inconclusive": "INCONCLUSIVE",
-    "invalid": "INVALID",
-    "not-testable": "NOT TESTABLE HERE",
+    "supported": Verdict.SUPPORTED,
+    "weaker": Verdict.WEAKER,
+    "no-difference": Verdict.NO_DIFFERENCE,
+    "refuted": Verdict.REFUTED,
+    "inconclusive": Verdict.INCONCLUSIVE,
+    "invalid": Verdict.INVALID,
+    "not-testable": Verdict.NOT_TESTABLE,
 }
 
 
