@@ -10,6 +10,7 @@ from typing import Any
 
 from tuilab.files import read_regular
 from tuilab.record.verdicts import FAILED, RUNNING, WORST_FIRST, Verdict
+from tuilab.runs.run_name import RunName
 
 _INDEX = ".verdicts.json"
 _INDEX_LIMIT = 4 * 1024 * 1024
@@ -21,7 +22,7 @@ def last_verdicts(root: str) -> dict[str, str]:
     found: dict[str, str] = {}
     fresh: dict[str, str] = {}
     for run in _newest_first(root):
-        scenario = run.partition("-")[2].rpartition("-")[0]  # between its time and its random end
+        scenario = RunName(run).scenario
         if scenario not in found:
             found[scenario] = index.get(run) or _look(root, run)
             if found[scenario] != RUNNING:

@@ -6,7 +6,6 @@ beside them that may be deleted at any time.
 
 import os
 import time
-from calendar import timegm
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from tuilab.record.journal import Reader
 from tuilab.record.live_run import presence
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.record.summary import RunSummary, fold
+from tuilab.runs.run_name import RunName
 from tuilab.runs.store import list_runs
 
 _FILE = ".ledger.json"
@@ -59,7 +59,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def started_s(self) -> float | None:
         """When it started, in seconds since 1970; None for a folder with another kind of name."""
-        return started_s(self.run)
+        return RunName(self.run).started_s
 
     @property
     def name(self) -> str:
@@ -68,15 +68,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def from_name(run: str) -> Entry:
     """Return what the name of a run's folder tells: its time and its scenario."""
-    return Entry(run, run.partition("-")[2].rpartition("-")[0] or run)
-
-
-def started_s(run: str) -> float | None:
-    """Return the time in the name of a run's folder."""
-    try:
-        return timegm(time.strptime(run[:15], "%Y%m%dT%H%M%S")) + int(run[15:18]) / 1000
-    except ValueError:
-        return None
+    return Entry(run, RunName(run).scenario or run)
 
 
 def read(run_dir: Path) -> Entry:
@@ -212,7 +204,7 @@ def _is_abandoned(summary: RunSummary, run_dir: Path) -> bool:
 
 def is_newborn(run: str) -> bool:
     """Say whether a run was made so lately that it may lack its first record."""
-    started = started_s(run)
+    started = RunName(run).started_s
     return started is not None and abs(time.time() - started) <= NEWBORN_S
 
 

@@ -19,6 +19,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.runs import ledger, notes, store
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
+from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.words import size
 
@@ -47,7 +48,7 @@ class Wanted:
 
     def may_match(self, run: str) -> bool:
         """Say whether a run may be wanted, by the name of its folder alone."""
-        started = ledger.started_s(run) if self.since_s is not None else None
+        started = RunName(run).started_s if self.since_s is not None else None
         return self.since_s is None or (started is not None and started >= self.since_s)
 
     def matches(self, entry: Entry) -> bool:
@@ -132,15 +133,14 @@ def _chosen(runs: Sequence[Path], memories: dict[Path, ledger.Memory], wanted: W
 
 
 def _line(row: Row, style: Style, *, has_box: bool) -> str:
-    name, entry = row.folder.name, row.entry
-    when = f"{name[:4]}-{name[4:6]}-{name[6:8]} {name[9:11]}:{name[11:13]}Z"
+    name, entry = RunName(row.folder.name), row.entry
     marks = "".join(style.mark(verdict) for _, verdict in entry.claims)
     told = show(entry.reason, 200) if entry.state == RunState.UNREADABLE else marks
     tags = " ".join(f"#{tag}" for tag in row.notes.tags)
     last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
     box = style.dim(show(row.folder.parent)) if has_box else ""
     more = "  ".join(part for part in (told, tags, last, box) if part)
-    return f"{store.short_id(name)}  {when}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
+    return f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
 
 
 def _lasting(entry: Entry) -> str:
