@@ -34,7 +34,7 @@ from tuilab.errors import ExitCode
 from tuilab.record import events, presence
 from tuilab.record.encoding import spell_out
 from tuilab.record.journal import Corrupt, Gap, Item, Reader
-from tuilab.record.summary import FINAL_STATES
+from tuilab.record.states import FINAL_STATES
 from tuilab.runs import store
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")

@@ -20,7 +20,7 @@ from tests.conftest import TUILAB
 from tests.engine import until, write_scenario
 from tests.faults.conftest import Ssh
 from tests.faults.oracle import Site, check, latest, look, reach_stage
-from tuilab.record.summary import FINAL_STATES
+from tuilab.record.states import FINAL_STATES
 
 pytestmark = pytest.mark.faults
 

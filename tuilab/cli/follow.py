@@ -19,6 +19,7 @@ from tuilab.judging import calibration
 from tuilab.record.journal import Portion
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
+from tuilab.record.verdicts import Verdict
 from tuilab.reports.document import document
 from tuilab.reports.plain import render
 from tuilab.runs import store
@@ -112,7 +113,7 @@ def _overview(runs: list[tuple[RunSummary, str, Path]], style: Style) -> str:
         marks = "".join(style.mark(claim.verdict.verdict if claim.verdict else "") for claim in summary.claims.values())
         name = f"{show(summary.run.topic)}/{show(summary.run.scenario)}" if summary.run else "?"
         lines.append(f"{name:34} {state:10} {summary.elapsed_s:6.1f} s  {marks}")
-    supported = sum(c.verdict is not None and c.verdict.verdict == "SUPPORTED" for s, _, _ in runs for c in s.claims.values())
+    supported = sum(claim.outcome == Verdict.SUPPORTED for summary, _, _ in runs for claim in summary.claims.values())
     total = sum(len(summary.claims) for summary, _, _ in runs)
     return "\n".join([*lines, f"{plural(len(runs), 'run')}, {supported} of {plural(total, 'claim')} supported"])
 

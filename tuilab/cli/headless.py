@@ -19,8 +19,10 @@ from tuilab.judging.standing import Standing, Standings, in_words
 from tuilab.record.encoding import spell_out
 from tuilab.record.journal import Item, Portion
 from tuilab.record.live_run import Watch
+from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import last_values, progress_words
+from tuilab.record.verdicts import Verdict
 from tuilab.text import show
 
 _POLL_S = 0.1
@@ -54,7 +56,7 @@ def _follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], turns
             while items := watch.refresh():
                 on_items(items)
             state = watch.state()
-            is_over = watch.summary.is_over or state == "lost"
+            is_over = watch.summary.is_over or state == RunState.LOST
             if is_news or not is_over:
                 talk.update(watch)
             if is_over:
@@ -74,13 +76,13 @@ def _follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], turns
 
 def exit_code(summary: RunSummary, state: str, *, is_strict: bool = False) -> ExitCode:
     """Return the exit code that a run amounts to."""
-    if state != "succeeded":
+    if state != RunState.SUCCEEDED:
         return ExitCode.FAILED
     claims = summary.claims.values()
     verdicts = {claim.verdict.verdict if claim.verdict else "" for claim in claims}
-    if any(claim.is_contradicted for claim in claims) or (is_strict and verdicts & {"INCONCLUSIVE", ""}):
+    if any(claim.is_contradicted for claim in claims) or (is_strict and verdicts & {Verdict.INCONCLUSIVE, ""}):
         return ExitCode.REFUTED
-    if summary.box_lacks and verdicts <= {"NOT TESTABLE HERE", ""}:
+    if summary.box_lacks and verdicts <= {Verdict.NOT_TESTABLE, ""}:
         return ExitCode.BOX_LACKS
     return ExitCode.DONE
 

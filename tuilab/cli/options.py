@@ -146,14 +146,11 @@ def complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     from click.shell_completion import CompletionItem
 
     from tuilab.runs import store
+    from tuilab.runs.run_name import RunName
 
     given = ctx.params.get("roots") or [one for one in [ctx.params.get("root")] if one]
     runs = store.newest(roots(given))[:50]
     items = [CompletionItem("last", help="the newest run"), CompletionItem("last~1", help="the one before")]
-    items += [CompletionItem(store.short_id(run.name), help=_about(run.name)) for run in runs]
+    for name in (RunName(run.name) for run in runs):
+        items.append(CompletionItem(name.id, help=f"{name.scenario or name.text}, {name.started}"))
     return [item for item in items if item.value.startswith(incomplete)]
-
-
-def _about(run: str) -> str:
-    """Return what the name of a run's folder tells."""
-    return f"{run[18:].rpartition('-')[0].lstrip('Z-')}, {run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}Z"

@@ -21,6 +21,7 @@ from tuilab.files import open_regular
 from tuilab.probes.env import environment_facts
 from tuilab.record.encoding import spell_out
 from tuilab.record.live_run import read_run
+from tuilab.record.states import BROKEN_STATES
 from tuilab.runs import ledger, store
 from tuilab.scrub import scrub
 from tuilab.text import show, show_lines
@@ -32,7 +33,6 @@ _TOLD = 8 * 1024  # characters
 _TRACEBACK = 4000  # characters
 _FAULTS = 4  # logs of workers that crashed
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\0")  # colours, and every other byte of UTF-16
-_BAD = ("failed", "killed", "lost", "unreadable", "unkillable")
 
 
 def write(path: Path, doctor: dict[str, object]) -> None:
@@ -80,7 +80,7 @@ def failures() -> list[dict[str, Any]]:
         return []
     known = ledger.load(root)
     entries = ((folder, known.get(folder.name) or ledger.read(folder)) for folder in folders)
-    bad = ((folder, entry) for folder, entry in entries if entry.state in _BAD)
+    bad = ((folder, entry) for folder, entry in entries if entry.state in BROKEN_STATES)
     return [_failure(folder, entry) for (folder, entry), _ in zip(bad, range(_FAILURES), strict=False)]
 
 

@@ -10,6 +10,7 @@ from tuilab.errors import TuilabError
 from tuilab.judging import calibration
 from tuilab.record import presence
 from tuilab.record.imported import is_imported
+from tuilab.record.states import RunState
 from tuilab.runs import ledger, store
 from tuilab.text import plural
 
@@ -53,7 +54,7 @@ def going_on(box: Box) -> Finding:
 def orphans(box: Box) -> Finding:
     """What runs whose supervisor died left behind."""
     root = Path(places.runs_folder())
-    lost = [entry.run for entry in _entries() if entry.state == "lost" and not is_imported(root / entry.run)]
+    lost = [entry.run for entry in _entries() if entry.state == RunState.LOST and not is_imported(root / entry.run)]
     left = [run for run in lost[:20] if presence.marked(run)]
     if left:
         names = ", ".join(map(store.short_id, left))

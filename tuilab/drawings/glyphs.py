@@ -1,27 +1,28 @@
 """The marks of verdicts and states, and how they look in a terminal with UTF-8 and colour, or without."""
 
 import os
-from dataclasses import dataclass
-from typing import TextIO
+from typing import Literal, NamedTuple, TextIO
 
+from tuilab.record.verdicts import FAILED, Verdict
 from tuilab.text import is_utf8_terminal
 
-_VERDICTS = {  # verdict -> (mark, plain mark, colour)
-    "SUPPORTED": ("✓", "+", 32),
-    "WEAKER THAN CLAIMED": ("≈", "~", 33),
-    "NO MEANINGFUL DIFFERENCE": ("≈", "=", 33),
-    "REFUTED": ("✗", "x", 31),
-    "INCONCLUSIVE": ("?", "?", 33),
-    "INVALID": ("!", "!", 31),
-    "NOT TESTABLE HERE": ("–", "-", 2),
-    "FAILED": ("!", "!", 31),
+Kind = Literal["good", "fair", "bad", "open", "none"]  # how a claim came out: what gives it its colour in every view
+VERDICT_MARKS: dict[str, tuple[str, str, Kind]] = {  # verdict -> (mark, plain mark, kind)
+    Verdict.SUPPORTED: ("✓", "+", "good"),
+    Verdict.WEAKER: ("≈", "~", "fair"),
+    Verdict.NO_DIFFERENCE: ("≈", "=", "fair"),
+    Verdict.REFUTED: ("✗", "x", "bad"),
+    Verdict.INCONCLUSIVE: ("?", "?", "open"),
+    Verdict.INVALID: ("!", "!", "bad"),
+    Verdict.NOT_TESTABLE: ("–", "-", "none"),
+    FAILED: ("!", "!", "bad"),
 }
+_PENDING: tuple[str, str, Kind] = ("…", ".", "none")
+_COLOURS: dict[Kind, int] = {"good": 32, "fair": 33, "bad": 31, "open": 33, "none": 2}
 _ASCII = str.maketrans({"µ": "u", "…": "...", "–": "-", "—": "-", "×": "x", "“": '"', "”": '"', "’": "'", "·": "-", "²": "^2"})
-_PENDING = ("…", ".", 2)
 
 
-@dataclass(frozen=True)
-class Style:
+class Style(NamedTuple):
     """What the terminal can show."""
 
     is_utf8: bool = True
@@ -29,12 +30,12 @@ class Style:
 
     def mark(self, verdict: str) -> str:
         """Return the mark of a verdict; colour never carries it alone."""
-        rich, plain, colour = _VERDICTS.get(verdict, _PENDING)
-        return self.paint(rich if self.is_utf8 else plain, colour)
+        rich, plain, kind = VERDICT_MARKS.get(verdict, _PENDING)
+        return self.paint(rich if self.is_utf8 else plain, _COLOURS[kind])
 
     def verdict(self, verdict: str, width: int = 0) -> str:
         """Return a verdict's name, padded and coloured."""
-        return self.paint(verdict.ljust(width), _VERDICTS.get(verdict, _PENDING)[2])
+        return self.paint(verdict.ljust(width), _COLOURS[VERDICT_MARKS.get(verdict, _PENDING)[2]])
 
     def paint(self, text: str, colour: int) -> str:
         """Return `text` in an ANSI colour, where there is colour."""

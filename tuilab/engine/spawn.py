@@ -11,6 +11,7 @@ from pathlib import Path
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import ArmOrder, Farewell, WarmUp
 from tuilab.record import presence
+from tuilab.record.states import RunState
 
 REASON_LIMIT = 1000  # characters
 
@@ -59,17 +60,17 @@ class Child:
         hint = "; nobody asked for that: out of memory?" if self.signal == signal.SIGKILL else ""
         return f"ended by {processes.signal_name(self.signal)}{hint}"
 
-    def outcome(self) -> tuple[str, str]:
+    def outcome(self) -> tuple[RunState, str]:
         """Return the state and reason that a worker's end amounts to; success needs an observed exit code 0."""
         if self.signal:
-            return "failed" if self.reason else "killed", self.how_it_ended()
+            return RunState.FAILED if self.reason else RunState.KILLED, self.how_it_ended()
         if self.farewell is None:
-            return "failed", f"the worker ended with exit code {self.code} before run() returned"
+            return RunState.FAILED, f"the worker ended with exit code {self.code} before run() returned"
         if self.farewell.error:
-            return "failed", self.farewell.error[:REASON_LIMIT]
+            return RunState.FAILED, self.farewell.error[:REASON_LIMIT]
         if self.code:
-            return "failed", f"the worker ended with exit code {self.code} after run() returned"
-        return "succeeded", ""
+            return RunState.FAILED, f"the worker ended with exit code {self.code} after run() returned"
+        return RunState.SUCCEEDED, ""
 
     def kill(self, reason: str) -> None:
         """Kill the process itself; it has not been reaped, so the pid is still its own."""

@@ -23,6 +23,7 @@ from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, Worker
 from tuilab.engine.spawn import Child, spawn_spare, spawn_worker
 from tuilab.errors import TuilabError
 from tuilab.record import events, presence
+from tuilab.record.states import RunState
 from tuilab.scrub import words_for_record
 
 GRACE_S = 3.0
@@ -42,12 +43,12 @@ class Supervisor:
         self._workers_started = 0
         self._spare = spare
         self._deadline = time.monotonic() + order.timeout_s if order.timeout_s else None
-        self._stop: tuple[str, str] | None = None  # the state and reason that the run will end in
+        self._stop: tuple[RunState, str] | None = None  # the state and reason that the run will end in
         self._is_hurried = False
 
     def run(self) -> None:
         """Run the order and write down how it ended."""
-        self._enter("starting")
+        self._enter(RunState.STARTING)
         self._attendants.start_sampler()
         state, reason = self._run_repeats()
         if self.journal.is_in_place():
@@ -57,32 +58,32 @@ class Supervisor:
         for capture in self._outputs.values():
             self.journal.append(capture.report())
         if leftovers:
-            state, reason = "unkillable", "could not be ended: " + ", ".join(leftovers)
+            state, reason = RunState.UNKILLABLE, "could not be ended: " + ", ".join(leftovers)
         if not self.journal.sync_all():  # so that a record with an end has lost nothing
             self._doubt_storage()
         self._enter(state, reason)
 
     # ---- workers and arms
 
-    def _run_repeats(self) -> tuple[str, str]:
+    def _run_repeats(self) -> tuple[RunState, str]:
         longest_s = 0.0
         for repeat in range(self.order.repeats):
             began = time.monotonic()
             state, reason = self._run_repeat(repeat)
-            if state != "succeeded":
+            if state != RunState.SUCCEEDED:
                 return state, reason
             longest_s = max(longest_s, time.monotonic() - began)
             if reason := self._is_enough(repeat + 1, longest_s):
-                return "succeeded", reason
-        return "succeeded", ""
+                return RunState.SUCCEEDED, reason
+        return RunState.SUCCEEDED, ""
 
-    def _run_repeat(self, repeat: int) -> tuple[str, str]:
+    def _run_repeat(self, repeat: int) -> tuple[RunState, str]:
         try:
             worker = self._start_worker(repeat)
         except OSError as problem:
-            return "failed", f"cannot start a worker process: {problem.strerror}"
+            return RunState.FAILED, f"cannot start a worker process: {problem.strerror}"
         if repeat == 0:
-            self._enter("running")
+            self._enter(RunState.RUNNING)
         while not worker.is_over:
             self._turn(0.5)
             if self._stop and self._end_others(self._attendants.pids):
@@ -155,7 +156,7 @@ class Supervisor:
         self._end_others(set(self._crew.children))
         reply = ArmReply(writer=arm.writer, elapsed_s=time.monotonic() - arm.started)
         state, reason = arm.outcome()
-        if state == "succeeded" and arm.farewell is not None:
+        if state == RunState.SUCCEEDED and arm.farewell is not None:
             reply.value = arm.farewell.value
         else:
             reply.error = reason
@@ -171,23 +172,23 @@ class Supervisor:
     def _turn(self, patience_s: float) -> None:
         self._crew.turn(patience_s)
         if self._deadline and time.monotonic() > self._deadline:
-            self._stop_run("failed", f"timed out after {self.order.timeout_s:g} s")
+            self._stop_run(RunState.FAILED, f"timed out after {self.order.timeout_s:g} s")
         if not self.journal.is_in_place():
-            self._stop_run("failed", "the folder of the run was removed or replaced")
+            self._stop_run(RunState.FAILED, "the folder of the run was removed or replaced")
         self._attendants.check_sampler()
 
     def _heed_signal(self, number: int) -> None:
         if number == signal.SIGTERM:
-            self._stop_run("stopped", "stop requested")
+            self._stop_run(RunState.STOPPED, "stop requested")
         elif number == signal.SIGINT:
             self._is_hurried = True
-            self._stop_run("stopped", "stop at once requested")
+            self._stop_run(RunState.STOPPED, "stop at once requested")
 
-    def _stop_run(self, state: str, reason: str) -> None:
+    def _stop_run(self, state: RunState, reason: str) -> None:
         if self._stop is None:
             self._stop = state, reason
             self.journal.append(events.StopRequested(how=reason))
-            self._enter("stopping", reason)
+            self._enter(RunState.STOPPING, reason)
 
     def _end_others(self, spare: set[int]) -> list[str]:
         """Write down what a worker left behind and end it, but not `spare`; return the names of those that would not go."""
@@ -204,7 +205,7 @@ class Supervisor:
 
         return processes.end_descendants(GRACE_S, spare, tend)
 
-    def _enter(self, state: str, reason: str = "") -> None:
+    def _enter(self, state: RunState, reason: str = "") -> None:
         """Write a state; keep trying while the disk is full, because a run without an end is a lie."""
         for _ in range(20):
             if self.journal.append(events.StateChanged(state=state, reason=reason)):
@@ -246,7 +247,8 @@ def main() -> None:
     if receipt.error:
         return
     if not is_heard:
-        supervisor.journal.append(events.StateChanged(state="stopped", reason="whoever asked for it was gone before it began"))
+        reason = "whoever asked for it was gone before it began"
+        supervisor.journal.append(events.StateChanged(state=RunState.STOPPED, reason=reason))
         return
     let_go(supervisor.run_dir)
     try:
@@ -255,7 +257,7 @@ def main() -> None:
         traceback.print_exc()  # to supervisor.log
         with contextlib.suppress(OSError):  # then they end with this process: the kernel and the sampler see to that
             processes.end_descendants(0)
-        supervisor.journal.append(events.StateChanged(state="failed", reason=f"tuilab's supervisor failed: {problem!r}"))
+        supervisor.journal.append(events.StateChanged(state=RunState.FAILED, reason=f"tuilab's supervisor failed: {problem!r}"))
         raise SystemExit(1) from problem
 
 

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Sequence
 
+from tuilab.judging.judgement import Judgement
 from tuilab.record import events
 from tuilab.record.events import Measured
-from tuilab.record.verdicts import Judgement, Verdict
+from tuilab.record.verdicts import Verdict
 
 
 def judge_exact(measured: Sequence[events.ClaimMeasured]) -> Judgement:

@@ -6,10 +6,11 @@ from dataclasses import asdict
 
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.exact import judge_exact
+from tuilab.judging.judgement import Judgement
 from tuilab.judging.ratio import flaw, judge_ratios
 from tuilab.record import events
 from tuilab.record.summary import Claim, RunSummary
-from tuilab.record.verdicts import RULE, Judgement, Verdict
+from tuilab.record.verdicts import RULE, Verdict
 
 
 def judge(summary: RunSummary) -> list[events.VerdictReached]:

@@ -11,9 +11,10 @@ from statistics import fmean
 from tuilab.judging import stats
 from tuilab.judging.controls import doubt, failed_control
 from tuilab.judging.evidence import MIN_UNITS, Evidence, is_finite, units_of
+from tuilab.judging.judgement import Judgement
 from tuilab.judging.question import Question, ask, counted, more_repeats, too_few
 from tuilab.record import events
-from tuilab.record.verdicts import DECISIONS, Judgement, Verdict
+from tuilab.record.verdicts import DECISIONS, Verdict
 from tuilab.text import plural
 
 _LARGEST_LOG = 700  # beyond it a ratio is no float

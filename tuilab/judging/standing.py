@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from tuilab.judging.evidence import MIN_UNITS
 from tuilab.judging.judge_run import judge_finished
+from tuilab.judging.judgement import Judgement
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
-from tuilab.record.verdicts import DECISIONS, Judgement, Verdict
+from tuilab.record.verdicts import DECISIONS, Verdict
 from tuilab.text import plural
 
 

@@ -8,6 +8,7 @@ from tuilab.record.imported import is_imported
 from tuilab.record.journal import Follower, Item, Portion
 from tuilab.record.presence import Presence
 from tuilab.record.presence import presence as presence_of
+from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary, fold_stream
 from tuilab.text import show
 
@@ -44,7 +45,7 @@ class Watch:
             while self.refresh():  # it may have written its last words before it went
                 pass
             if not self.summary.is_over:
-                return "lost"
+                return RunState.LOST
         return self.summary.state
 
     @property

@@ -16,9 +16,9 @@ from tuilab.record.curves import add_logged
 from tuilab.record.events import Unknown
 from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.series import Series
-from tuilab.record.verdicts import is_against
+from tuilab.record.states import FINAL_STATES, RunState
+from tuilab.record.verdicts import NOT_JUDGED, is_against
 
-FINAL_STATES = frozenset({"succeeded", "failed", "stopped", "killed", "unkillable"})
 _KEPT = 500  # texts, stages, damages and the like that are kept one by one
 
 
@@ -48,6 +48,11 @@ class Claim:
     @property
     def claim_id(self) -> str:
         return self.key or self.text
+
+    @property
+    def outcome(self) -> str:
+        """The verdict, or that there is none."""
+        return self.verdict.verdict if self.verdict else NOT_JUDGED
 
     @property
     def is_contradicted(self) -> bool:
@@ -99,7 +104,7 @@ class RunSummary:
     """Everything the views show of a run."""
 
     run: events.RunStarted | None = None
-    state: str = "starting"
+    state: str = RunState.STARTING
     reason: str = ""
     states: list[events.StateChanged] = field(default_factory=list)
     workers: dict[str, Worker] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from tuilab.probes.settings import PASSED_ON, Setting, read_setting
+from tuilab.record.states import RunState
 from tuilab.record.summary import Claim
 from tuilab.record.told import evidence
 from tuilab.record.verdicts import Verdict
@@ -23,7 +24,7 @@ class Advised:
 
     @property
     def verdict(self) -> str:
-        return self.claim.verdict.verdict if self.claim.verdict else "not judged"
+        return self.claim.outcome
 
 
 @dataclass
@@ -46,7 +47,7 @@ def advise(subjects: Sequence[Subject], host: str, other_names: Set[str] = froze
             advice.elsewhere.append(subject)
             continue
         for one in _advised(subject):
-            if one.verdict == Verdict.SUPPORTED and subject.state == "succeeded":
+            if one.verdict == Verdict.SUPPORTED and subject.state == RunState.SUCCEEDED:
                 supported.setdefault(one.setting.name, []).append(one)
             else:
                 advice.unsupported.append(one)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from tuilab.catalogue.params import spell
 from tuilab.catalogue.scenario import Scenario
+from tuilab.record.states import RunState
 from tuilab.record.told import evidence
+from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.advice import Advised, advise, env_file, host_of
 from tuilab.reports.geometry import Interval
 from tuilab.reports.pages import ClaimRow, claim_row
@@ -109,7 +111,7 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
     groups = [
         Group(name, about, tuple(f for f in findings if _place(f) == place), name == _EXACT) for name, about, place in _GROUPS
     ]
-    supported = sum(finding.verdict == "SUPPORTED" for finding in findings)
+    supported = sum(finding.verdict == Verdict.SUPPORTED for finding in findings)
     newest = max((subject.summary.run.wall_ns for subject in subjects if subject.summary.run), default=0)
     claims = sum(len(subject.summary.claims) for subject in subjects)
     return Opening(
@@ -175,26 +177,26 @@ def _findings(subject: Subject, *, has_host: bool) -> list[Finding]:
     run = subject.summary.run
     asked = ", ".join(f"{show(key, 40)}={show(spell(value), 40)}" for key, value in changes(run).items()) if run else ""
     name = ", ".join(filter(None, [subject.name, asked, show(host_of(subject), 60) if has_host else ""]))
-    if subject.state == "succeeded":
+    if subject.state == RunState.SUCCEEDED:
         return [_finding(subject, name, row) for row in rows]
-    judged = [row for row in rows if row.verdict != "not judged"]
+    judged = [row for row in rows if row.verdict != NOT_JUDGED]
     left = f"; {plural(len(rows) - len(judged), 'claim')} not judged" if len(rows) > len(judged) else ""
     why = (show(subject.summary.reason) or "it has no end in the record") + left
     text = f"{subject.title}: the run ended as {show(subject.state)}"
-    ended = Finding(subject.id, name, text, "not judged", "!", "bad", why)
+    ended = Finding(subject.id, name, text, NOT_JUDGED, "!", "bad", why)
     return [*(_finding(subject, name, row) for row in judged), ended]
 
 
 def _place(finding: Finding) -> str:
     """Return the group that a finding belongs to: what is supported by counting needs nobody's attention."""
-    return "exactly" if finding.verdict == "SUPPORTED" and not finding.details else _part(finding)
+    return "exactly" if finding.verdict == Verdict.SUPPORTED and not finding.details else _part(finding)
 
 
 def _part(finding: Finding) -> str:
     """Return how a claim came out, in words."""
-    if finding.verdict == "INVALID":
+    if finding.verdict == Verdict.INVALID:
         return "control failed"
-    if finding.verdict == "not judged":
+    if finding.verdict == NOT_JUDGED:
         return "not decided"
     return next(words for words, kind in _PARTS.items() if kind == finding.kind)
 

@@ -13,10 +13,12 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.encoding import spell_out
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
+from tuilab.record.verdicts import NOT_JUDGED
 from tuilab.reports.plain import dim_key, first_repeat, keyed
 from tuilab.reports.subject import Subject
-from tuilab.runs import comparison, store
+from tuilab.runs import comparison
 from tuilab.runs.comparison import ClaimPair, Comparison, Difference, Shift, Side, key_words, verdict_words
+from tuilab.runs.run_name import RunName
 from tuilab.text import brief, plural, show
 from tuilab.words import seconds, spell_of
 
@@ -72,11 +74,11 @@ def width_here() -> int:
 def _runs(looks: Sequence[Subject], found: Comparison, style: Style) -> str:
     lines = [style.bold("compare ") + " and ".join(map(show, dict.fromkeys(found.names)))]
     for at, look in enumerate(looks, 1):
-        run, name = look.summary.run, look.run_dir.name
+        run, name = look.summary.run, RunName(look.run_dir.name)
         where = f" on {show(run.supervisor.host, 40)}" if run else ""
-        when = f"{name[:4]}-{name[4:6]}-{name[6:8]} {name[9:11]}:{name[11:13]}Z" if name[:8].isdigit() else show(name, 40)
+        when = show(name.text, 40) if name.started_s is None else name.started
         end = f"{look.state} in {look.summary.elapsed_s:.1f} s"
-        lines.append(f"  {at}  {show(store.short_id(name), 20)}  {when}{where}  {end}")
+        lines.append(f"  {at}  {show(name.id, 20)}  {when}{where}  {end}")
     return "\n".join(lines)
 
 
@@ -142,7 +144,7 @@ def side_words(side: Side | None) -> str:
 
 def side_found(side: Side) -> tuple[str, str]:
     """Return the verdict of one run, and what it measured."""
-    verdict = show(side.verdict or "not judged", 40)
+    verdict = show(side.verdict or NOT_JUDGED, 40)
     if side.estimate is not None and not side.measured:
         low, high = (brief(end) if end is not None else "n/a" for end in (side.low, side.high))
         return verdict, f"{brief(side.estimate)} [{low}, {high}]"

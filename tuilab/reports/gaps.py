@@ -1,5 +1,6 @@
 """What a report cannot show: what went wrong, what was lost, what was not measured. Nobody should have to guess."""
 
+from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.reports.subject import Subject
 from tuilab.text import plural, show
@@ -13,11 +14,11 @@ def gaps(subject: Subject) -> list[str]:
 
 def _ending(summary: RunSummary, state: str) -> list[str]:
     found = []
-    if state == "lost":
+    if state == RunState.LOST:
         found.append("The run is lost: its supervisor is gone, and what it did after the last record is not known.")
     elif not summary.is_over:
         found.append(f"The run is not over ({show(state)}): this is how it stood when the report was written.")
-    elif state != "succeeded":
+    elif state != RunState.SUCCEEDED:
         found.append(f"The run ended as {show(state)}{f': {show(summary.reason)}' if summary.reason else ''}.")
     if summary.box_lacks:
         found.append(f"It could not be tested on this box, which lacks {show(summary.box_lacks)}.")

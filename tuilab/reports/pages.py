@@ -6,11 +6,13 @@ from typing import Any
 
 from tuilab.catalogue.lesson import Block, blocks
 from tuilab.catalogue.params import spell
-from tuilab.drawings.glyphs import Style
+from tuilab.drawings.glyphs import VERDICT_MARKS, Style
 from tuilab.record.blocks import noise_floor
 from tuilab.record.events import ImageShown
+from tuilab.record.states import RunState
 from tuilab.record.summary import Claim
 from tuilab.record.told import evidence, frames
+from tuilab.record.verdicts import Verdict
 from tuilab.reports import plain
 from tuilab.reports.gaps import gaps
 from tuilab.reports.geometry import Chart, Interval, Timings, draw, draw_interval, draw_spreads
@@ -22,10 +24,6 @@ from tuilab.runs.notes import day
 from tuilab.text import brief, percent, plural, show
 
 _STYLE = Style()
-_KINDS = {
-    "SUPPORTED": "good", "WEAKER THAN CLAIMED": "fair", "NO MEANINGFUL DIFFERENCE": "fair", "REFUTED": "bad",
-    "INVALID": "bad", "INCONCLUSIVE": "open", "NOT TESTABLE HERE": "none",
-}  # fmt: skip
 _MOST_TEXTS, _MOST_FACTS, _MOST_NOTES = 40, 400, 40
 
 
@@ -122,7 +120,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         name=subject.name,
         title=subject.title,
         state=show(subject.state),
-        is_fine=subject.state == "succeeded",
+        is_fine=subject.state == RunState.SUCCEEDED,
         when=when_of(subject),
         elapsed=f"{summary.elapsed_s:.1f} s",
         repeats=_repeats(subject),
@@ -156,19 +154,19 @@ def cut(text: str, room: Room) -> str:
 
 def look_of(verdict: str) -> tuple[str, str]:
     """Return the mark of a verdict, and which of the colours it has."""
-    return _STYLE.mark(verdict), _KINDS.get(verdict, "open")
+    return _STYLE.mark(verdict), VERDICT_MARKS[verdict][2] if verdict in VERDICT_MARKS else "open"
 
 
 def claim_row(claim: Claim) -> ClaimRow:
     """Return a claim as every format tells it."""
     reached, declared = claim.verdict, claim.declared
-    verdict = reached.verdict if reached else "not judged"
+    verdict = claim.outcome
     mark, kind = look_of(verdict)
-    if verdict == "NO MEANINGFUL DIFFERENCE":
+    if verdict == Verdict.NO_DIFFERENCE:
         kind = "bad" if claim.is_contradicted else "good"
     look = {"verdict": verdict, "mark": mark, "kind": kind}
     if reached is None or declared is None or reached.estimate is None:
-        lacks = "this box lacks " if verdict == "NOT TESTABLE HERE" else ""
+        lacks = "this box lacks " if verdict == Verdict.NOT_TESTABLE else ""
         return ClaimRow(claim.text, **look, estimate="", claimed="", why=lacks + evidence(claim), interval=None)
     low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
     confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""

@@ -10,6 +10,7 @@ from tuilab.drawings.shade import shade
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.blocks import times_of
 from tuilab.record.series import Series
+from tuilab.record.states import RunState
 from tuilab.record.summary import Claim, RunSummary
 from tuilab.record.told import evidence, frames
 from tuilab.runs import store
@@ -43,12 +44,8 @@ def _heading(summary: RunSummary, state: str, style: Style) -> str:
 
 def _claims(summary: RunSummary, style: Style, width: int) -> str:
     claims = list(summary.claims.values())
-    pad = max((len(_verdict(claim)) for claim in claims), default=0)
+    pad = max((len(claim.outcome) for claim in claims), default=0)
     return "\n".join(line for claim in claims for line in _claim(claim, style, width, pad))
-
-
-def _verdict(claim: Claim) -> str:
-    return claim.verdict.verdict if claim.verdict else "not judged"
 
 
 def _claim(claim: Claim, style: Style, width: int, pad: int) -> list[str]:
@@ -64,7 +61,7 @@ def _claim(claim: Claim, style: Style, width: int, pad: int) -> list[str]:
     if len(found) == 1 and len(lines[-1]) + 2 + len(found[0]) <= room:
         lines[-1] += "  " + style.dim(found.pop())
     first, *rest = lines
-    verdict = _verdict(claim)
+    verdict = claim.outcome
     shown = [f"{style.mark(verdict)} {style.verdict(verdict, pad)}  {dim_key(key, first, style)}"]
     return shown + [indent + line for line in rest] + [indent + style.dim(line) for line in found]
 
@@ -100,7 +97,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
         lines += [f"hint: {show(summary.failure.hint)}"] if summary.failure.hint else []
     elif summary.reason:
         lines.append(f"{summary.state}: {show(summary.reason)}")
-    elif state == "lost":
+    elif state == RunState.LOST:
         lines.append("lost: the supervisor of this run is gone, and what it did after the last record is not known")
     for fault in summary.faults:
         lines += [style.dim("  " + line) for line in show_lines(fault).splitlines()[:12]]

@@ -7,6 +7,7 @@ from pathlib import Path
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import read_recorded
 from tuilab.record.live_run import Watch
+from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.runs import notes, store
 from tuilab.runs.notes import Notes
@@ -49,7 +50,7 @@ def read_subject(run_dir: Path) -> Subject:
         pass
     state, summary = watch.state(), watch.summary
     gaps = [f"stream {show(name)} cannot be read: {show(why)}" for name, why in watch.unreadable.items()]
-    if watch.pending_bytes and (summary.is_over or state == "lost"):
+    if watch.pending_bytes and (summary.is_over or state == RunState.LOST):
         gaps.append(f"{plural(watch.pending_bytes, 'byte')} at the end of a stream are no whole record")
     watch.close()
     run = summary.run

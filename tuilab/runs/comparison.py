@@ -13,6 +13,7 @@ from typing import Any
 from tuilab.catalogue.params import spell
 from tuilab.record.blocks import times_of
 from tuilab.record.summary import Claim, RunSummary
+from tuilab.record.verdicts import Verdict
 from tuilab.text import brief
 from tuilab.words import size
 
@@ -20,7 +21,13 @@ ABSENT = "n/a"
 _FACTS = 400  # of an environment that are compared
 _LENGTH = 300  # of a value
 _CHANGED_LINES = 200  # of two sources
-_RANKS = {"SUPPORTED": 3, "WEAKER THAN CLAIMED": 2, "NO MEANINGFUL DIFFERENCE": 1, "REFUTED": 0, "INVALID": 0}
+_RANKS: dict[str, int] = {
+    Verdict.SUPPORTED: 3,
+    Verdict.WEAKER: 2,
+    Verdict.NO_DIFFERENCE: 1,
+    Verdict.REFUTED: 0,
+    Verdict.INVALID: 0,
+}
 # What is another number at every look says nothing about the box.
 _MOMENTARY = ("load_average", "pressure_avg10", "memory_available_bytes", "memory_free_bytes", "missing")
 _CONDITIONS = {

@@ -5,6 +5,7 @@ from pathlib import Path
 from tuilab.errors import UsageError
 from tuilab.record import live_run, presence
 from tuilab.record.imported import is_imported
+from tuilab.record.states import RunState
 from tuilab.runs import elsewhere, ledger, store
 from tuilab.runs.ledger import Entry
 from tuilab.text import show
@@ -18,9 +19,9 @@ def why_not(run_dir: Path, entry: Entry, *, is_given_up: bool = False) -> str:
     name = show(store.short_id(entry.run))
     if entry.is_running:
         return _why_not_yet(run_dir, entry, is_given_up)
-    if entry.state == "unreadable":
+    if entry.state == RunState.UNREADABLE:
         return f"{name} stays, because whether it goes on is not known: {show(entry.reason)}"
-    if entry.state == "lost" and not is_imported(run_dir):
+    if entry.state == RunState.LOST and not is_imported(run_dir):
         return _why_not_while_some_are_left(name, entry.run)
     return ""
 

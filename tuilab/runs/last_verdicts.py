@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import Any
 
 from tuilab.files import read_regular
+from tuilab.record.verdicts import FAILED, RUNNING, WORST_FIRST, Verdict
+from tuilab.runs.run_name import RunName
 
-RUNNING = "running"
 _INDEX = ".verdicts.json"
 _INDEX_LIMIT = 4 * 1024 * 1024
-_WORST_FIRST = ("INVALID", "REFUTED", "INCONCLUSIVE", "WEAKER THAN CLAIMED", "NO MEANINGFUL DIFFERENCE", "SUPPORTED")
 
 
 def last_verdicts(root: str) -> dict[str, str]:
@@ -22,7 +22,7 @@ def last_verdicts(root: str) -> dict[str, str]:
     found: dict[str, str] = {}
     fresh: dict[str, str] = {}
     for run in _newest_first(root):
-        scenario = run.partition("-")[2].rpartition("-")[0]  # between its time and its random end
+        scenario = RunName(run).scenario
         if scenario not in found:
             found[scenario] = index.get(run) or _look(root, run)
             if found[scenario] != RUNNING:
@@ -40,19 +40,20 @@ def _newest_first(root: str) -> list[str]:
 
 def overall(verdicts: list[str]) -> str:
     """Return the one verdict that several amount to: the worst; NOT TESTABLE HERE only when nothing could be tested."""
-    return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), "NOT TESTABLE HERE" if verdicts else "")
+    return next((verdict for verdict in WORST_FIRST if verdict in verdicts), Verdict.NOT_TESTABLE if verdicts else "")
 
 
 def _look(root: str, run: str) -> str:
     from pathlib import Path
 
+    from tuilab.record.states import RunState
     from tuilab.runs import ledger
 
     found = ledger.read(Path(root, run))
     if found.is_running:
         return RUNNING
-    if found.state != "succeeded":
-        return "FAILED"
+    if found.state != RunState.SUCCEEDED:
+        return FAILED
     return overall([verdict for _, verdict in found.claims])
 
 

@@ -6,7 +6,6 @@ beside them that may be deleted at any time.
 
 import os
 import time
-from calendar import timegm
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -19,10 +18,11 @@ from tuilab.files import read_regular
 from tuilab.record.events import Scalar, is_newer
 from tuilab.record.journal import Reader
 from tuilab.record.live_run import presence
+from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.record.summary import RunSummary, fold
+from tuilab.runs.run_name import RunName
 from tuilab.runs.store import list_runs
 
-RUNNING = frozenset({"starting", "running", "stopping"})
 _FILE = ".ledger.json"
 _FILE_LIMIT = 64 * 1024 * 1024
 _STREAM_LIMIT = 64 * 1024 * 1024  # of what a supervisor or a judge writes about one run
@@ -54,12 +54,12 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_running(self) -> bool:
-        return self.state in RUNNING
+        return self.state in RUNNING_STATES
 
     @property
     def started_s(self) -> float | None:
         """When it started, in seconds since 1970; None for a folder with another kind of name."""
-        return started_s(self.run)
+        return RunName(self.run).started_s
 
     @property
     def name(self) -> str:
@@ -68,15 +68,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def from_name(run: str) -> Entry:
     """Return what the name of a run's folder tells: its time and its scenario."""
-    return Entry(run, run.partition("-")[2].rpartition("-")[0] or run)
-
-
-def started_s(run: str) -> float | None:
-    """Return the time in the name of a run's folder."""
-    try:
-        return timegm(time.strptime(run[:15], "%Y%m%dT%H%M%S")) + int(run[15:18]) / 1000
-    except ValueError:
-        return None
+    return Entry(run, RunName(run).scenario or run)
 
 
 def read(run_dir: Path) -> Entry:
@@ -84,9 +76,9 @@ def read(run_dir: Path) -> Entry:
     try:
         summary, state = look(run_dir)
     except OSError as problem:
-        return msgspec.structs.replace(from_name(run_dir.name), state="unreadable", reason=problem.strerror or str(problem))
+        return _unreadable(run_dir, problem.strerror or str(problem))
     except TuilabError as problem:
-        return msgspec.structs.replace(from_name(run_dir.name), state="unreadable", reason=str(problem))
+        return _unreadable(run_dir, str(problem))
     return _entry(run_dir, summary, state)
 
 
@@ -96,7 +88,7 @@ def look(run_dir: Path) -> tuple[RunSummary, str]:
     if summary.is_over or not _is_abandoned(summary, run_dir):
         return summary, summary.state
     summary = _read_short_streams(run_dir)  # it may have written its last words before it went
-    return summary, summary.state if summary.is_over else "lost"
+    return summary, summary.state if summary.is_over else RunState.LOST
 
 
 def load(root: Path) -> dict[str, Entry]:
@@ -109,7 +101,7 @@ def load(root: Path) -> dict[str, Entry]:
 
 def save(root: Path, entries: Iterable[Entry]) -> None:
     """Remember the runs that are over; without room or permission the next reader looks for itself."""
-    over = [entry for entry in entries if entry.is_read and not entry.is_running and entry.state not in ("lost", "unreadable")]
+    over = [entry for entry in entries if entry.state in FINAL_STATES]
     temporary = root / f"{_FILE}.{os.getpid()}"
     with suppress(OSError):
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -141,7 +133,7 @@ _AS_IT_IS = 2
 
 
 def _rank(entry: Entry) -> int:
-    return (1 if entry.changed else _AS_IT_IS) if entry.state == "succeeded" else 0
+    return (1 if entry.changed else _AS_IT_IS) if entry.state == RunState.SUCCEEDED else 0
 
 
 class Memory:
@@ -180,6 +172,10 @@ class Memory:
             save(self._root, [every[run] for run in runs if run in every])
 
 
+def _unreadable(run_dir: Path, reason: str) -> Entry:
+    return msgspec.structs.replace(from_name(run_dir.name), state=RunState.UNREADABLE, reason=reason)
+
+
 def _read_short_streams(run_dir: Path) -> RunSummary:
     summary = RunSummary()
     for stream in ("supervisor", "judge"):
@@ -208,7 +204,7 @@ def _is_abandoned(summary: RunSummary, run_dir: Path) -> bool:
 
 def is_newborn(run: str) -> bool:
     """Say whether a run was made so lately that it may lack its first record."""
-    started = started_s(run)
+    started = RunName(run).started_s
     return started is not None and abs(time.time() - started) <= NEWBORN_S
 
 

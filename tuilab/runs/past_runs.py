@@ -1,6 +1,5 @@
 """The past runs of a scenario: what changed, how it ended, what it found."""
 
-import calendar
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +8,9 @@ from typing import TYPE_CHECKING
 
 from tuilab.catalogue.stated import Stated, fits
 from tuilab.errors import TuilabError
+from tuilab.record.states import RUNNING_STATES, RunState
+from tuilab.record.verdicts import Verdict
+from tuilab.runs.run_name import RunName
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, VerdictReached
@@ -30,7 +32,7 @@ class PastRun:
 
     @property
     def is_going_on(self) -> bool:
-        return self.state in ("starting", "running", "stopping")
+        return self.state in RUNNING_STATES
 
     @property
     def changes(self) -> dict[str, str]:
@@ -49,7 +51,7 @@ def runs_of(scenario: str, root: Path) -> list[Path]:
         runs = store.list_runs(root)
     except TuilabError:
         return []
-    return [run for run in runs if run.name.partition("-")[2].rpartition("-")[0] == scenario][:NEWEST]
+    return [run for run in runs if RunName(run.name).scenario == scenario][:NEWEST]
 
 
 def look(run_dir: Path) -> PastRun:
@@ -61,7 +63,7 @@ def look(run_dir: Path) -> PastRun:
         claims = tuple(summary.claims.values())
         return PastRun(run_dir, state, summary.run, summary.elapsed_s, claims, _lacks(run_dir, summary))
     except (OSError, TuilabError):
-        return PastRun(run_dir, "lost")
+        return PastRun(run_dir, RunState.LOST)
 
 
 def _lacks(run_dir: Path, summary: "RunSummary") -> str:
@@ -69,7 +71,7 @@ def _lacks(run_dir: Path, summary: "RunSummary") -> str:
     from tuilab.record.live_run import read_run
 
     reached = [claim.verdict for claim in summary.claims.values() if claim.verdict]
-    if any(verdict.verdict != "NOT TESTABLE HERE" for verdict in reached):
+    if any(verdict.verdict != Verdict.NOT_TESTABLE for verdict in reached):
         return ""
     if reached:
         return next((verdict.why for verdict in reached if verdict.why), "")
@@ -78,11 +80,8 @@ def _lacks(run_dir: Path, summary: "RunSummary") -> str:
 
 def began(run_dir: Path) -> str:
     """Return when a run began, in this box's own time; nothing when its name does not tell."""
-    try:
-        utc = calendar.timegm(time.strptime(run_dir.name[:15], "%Y%m%dT%H%M%S"))
-    except ValueError:
-        return ""
-    return time.strftime("%d %b %H:%M", time.localtime(utc))
+    started_s = RunName(run_dir.name).started_s
+    return "" if started_s is None else time.strftime("%d %b %H:%M", time.localtime(started_s))
 
 
 def newest_verdicts(runs: Sequence[PastRun]) -> PastRun | None:

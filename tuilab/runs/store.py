@@ -1,18 +1,17 @@
-"""The folder of runs: what a new run is called, and how a run is found again."""
+"""The folder of runs: where a new run is made, and how a run is found again."""
 
 import errno
 import os
 import re
 import stat
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab import filetree
 from tuilab.errors import CannotRecord, UsageError
+from tuilab.runs.run_name import RunName, new_name
 from tuilab.text import show
 
-_ODD = re.compile(r"(?a:[^\w.+-])")  # what a scenario file may be called, and a run is not
 _LAST = re.compile(r"last(?:~([0-9]{1,6}))?")
 _SURE = 4  # characters: fewer are as easily a slip, or half a variable, as the name of a run
 _SURE_BY_TIME = 15  # down to the second: every run begins with the year
@@ -20,10 +19,7 @@ _SURE_BY_TIME = 15  # down to the second: every run begins with the year
 
 def create(scenario: str, under: Path) -> Path:
     """Make the folder of a new run, readable by its owner alone, and return it."""
-    now = time.time()
-    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now)) + f"{int(now * 1000) % 1000:03}Z"  # so that names sort by time
-    name = _ODD.sub("_", scenario)[:60]
-    run_dir = under / f"{stamp}-{name}-{os.urandom(3).hex()}"
+    run_dir = under / new_name(scenario)
     try:
         under.mkdir(parents=True, exist_ok=True, mode=0o700)
         run_dir.mkdir(mode=0o700)
@@ -110,7 +106,7 @@ def find_surely(reference: str, roots: Sequence[Path]) -> Path:
 
 def short_id(run: str) -> str:
     """Return the random end of a run's id: enough to name it."""
-    return run.rpartition("-")[2]
+    return RunName(run).id
 
 
 def remove(run_dir: Path) -> None:

@@ -5,6 +5,7 @@ import os
 
 from tuilab.errors import TuilabError
 from tuilab.record.live_run import Watch
+from tuilab.record.states import RUNNING_STATES
 from tuilab.runs import store
 from tuilab.text import is_utf8_terminal, show
 from tuilab.tui.state.session import Desk
@@ -31,6 +32,6 @@ def _line(desk: Desk, name: str) -> str:
         return ""
     run = watch.summary.run
     title = f"{show(run.topic)}/{show(run.scenario)} {id}" if run else id
-    if state in ("starting", "running", "stopping"):
+    if state in RUNNING_STATES:
         return f"{title} goes on.  Come back: tuilab attach {id}   end it: tuilab stop {id}"
     return f"{title} {state}.  Its result: tuilab attach {id} --headless"

@@ -18,6 +18,7 @@ import click
 from tuilab.cli import options
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import ExitCode, TuilabError, UsageError
+from tuilab.record.states import RunState
 from tuilab.reports.compare_text import fields, render, width_here
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.runs import comparison, ledger, store
@@ -143,7 +144,7 @@ def _found(looks: Sequence[Subject], result: comparison.Comparison, fail_on: str
     ended = [
         f"run {at} {look.state}, and the first {first.state}"
         for at, look in enumerate(others, 2)
-        if look.state != first.state and (fail_on == "difference" or first.state == "succeeded")
+        if look.state != first.state and (fail_on == "difference" or first.state == RunState.SUCCEEDED)
     ]
     worse = comparison.regressions(result)
     if fail_on == "difference":

@@ -15,6 +15,7 @@ import click
 from tuilab.cli import options
 from tuilab.errors import UsageError
 from tuilab.runs import deleting, ledger, store
+from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.words import size
 
@@ -70,5 +71,5 @@ def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool)
 
 def _is_old(run: str, older_than_s: float | None) -> bool:
     """Say whether a run is old enough; one whose name does not tell when it started is never."""
-    started = ledger.started_s(run)
+    started = RunName(run).started_s
     return started is not None and (older_than_s is None or time.time() - started > older_than_s)

@@ -14,23 +14,25 @@ import click
 from tuilab.cli import options
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.record.encoding import spell_out
-from tuilab.record.summary import FINAL_STATES
+from tuilab.record.states import RunState
+from tuilab.record.verdicts import Verdict
 from tuilab.runs import ledger, notes, store
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
+from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.words import size
 
-_STATES = ("starting", "running", "stopping", *sorted(FINAL_STATES), "lost", "unreadable")
+_STATES = [state.value for state in RunState]
 _LOOK_AROUND_S = 0.05
 _VERDICTS = {
-    "supported": "SUPPORTED",
-    "weaker": "WEAKER THAN CLAIMED",
-    "no-difference": "NO MEANINGFUL DIFFERENCE",
-    "refuted": "REFUTED",
-    "inconclusive": "INCONCLUSIVE",
-    "invalid": "INVALID",
-    "not-testable": "NOT TESTABLE HERE",
+    "supported": Verdict.SUPPORTED,
+    "weaker": Verdict.WEAKER,
+    "no-difference": Verdict.NO_DIFFERENCE,
+    "refuted": Verdict.REFUTED,
+    "inconclusive": Verdict.INCONCLUSIVE,
+    "invalid": Verdict.INVALID,
+    "not-testable": Verdict.NOT_TESTABLE,
 }
 
 
@@ -46,7 +48,7 @@ class Wanted:
 
     def may_match(self, run: str) -> bool:
         """Say whether a run may be wanted, by the name of its folder alone."""
-        started = ledger.started_s(run) if self.since_s is not None else None
+        started = RunName(run).started_s if self.since_s is not None else None
         return self.since_s is None or (started is not None and started >= self.since_s)
 
     def matches(self, entry: Entry) -> bool:
@@ -131,15 +133,14 @@ def _chosen(runs: Sequence[Path], memories: dict[Path, ledger.Memory], wanted: W
 
 
 def _line(row: Row, style: Style, *, has_box: bool) -> str:
-    name, entry = row.folder.name, row.entry
-    when = f"{name[:4]}-{name[4:6]}-{name[6:8]} {name[9:11]}:{name[11:13]}Z"
+    name, entry = RunName(row.folder.name), row.entry
     marks = "".join(style.mark(verdict) for _, verdict in entry.claims)
-    told = show(entry.reason, 200) if entry.state == "unreadable" else marks
+    told = show(entry.reason, 200) if entry.state == RunState.UNREADABLE else marks
     tags = " ".join(f"#{tag}" for tag in row.notes.tags)
     last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
     box = style.dim(show(row.folder.parent)) if has_box else ""
     more = "  ".join(part for part in (told, tags, last, box) if part)
-    return f"{store.short_id(name)}  {when}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
+    return f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
 
 
 def _lasting(entry: Entry) -> str:

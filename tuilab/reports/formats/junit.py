@@ -7,13 +7,15 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as xml
 
+from tuilab.record.states import RunState
 from tuilab.record.summary import Claim
 from tuilab.record.told import evidence
+from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.subject import Subject
 from tuilab.text import show, show_lines
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_SKIPPED = ("NOT TESTABLE HERE", "INCONCLUSIVE", "not judged")
+_SKIPPED = (Verdict.NOT_TESTABLE, Verdict.INCONCLUSIVE, NOT_JUDGED)
 
 
 def render(subjects: Sequence[Subject]) -> str:
@@ -29,7 +31,7 @@ def _put_suite(root: xml.Element, subject: Subject) -> None:
     suite = xml.SubElement(root, "testsuite", name=_safe(subject.name), time=f"{subject.summary.elapsed_s:.3f}")
     for claim in subject.summary.claims.values():
         _put_case(suite, subject, claim)
-    if subject.state != "succeeded":
+    if subject.state != RunState.SUCCEEDED:
         case = _case(suite, subject, "the run succeeds")
         why = subject.summary.reason or subject.state
         xml.SubElement(case, "error", message=_safe(why)).text = _trace(subject)
@@ -38,7 +40,7 @@ def _put_suite(root: xml.Element, subject: Subject) -> None:
 
 
 def _put_case(suite: xml.Element, subject: Subject, claim: Claim) -> None:
-    verdict = claim.verdict.verdict if claim.verdict else "not judged"
+    verdict = claim.outcome
     case = _case(suite, subject, claim.claim_id)
     said = f"{claim.text}: " if claim.key else ""
     told = _safe(f"{said}{verdict}: {evidence(claim)}")

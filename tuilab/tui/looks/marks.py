@@ -2,36 +2,35 @@
 
 from textual.content import Content
 
+from tuilab.drawings.glyphs import VERDICT_MARKS, Kind
+from tuilab.record.states import RunState
+from tuilab.record.verdicts import RUNNING
 from tuilab.text import show
 
-_VERDICTS = {
-    "SUPPORTED": ("✓", "$text-success"),
-    "WEAKER THAN CLAIMED": ("≈", "$text-warning"),
-    "NO MEANINGFUL DIFFERENCE": ("≈", "$text-warning"),
-    "REFUTED": ("✗", "$text-error"),
-    "INCONCLUSIVE": ("?", "$text-warning"),
-    "INVALID": ("!", "$text-error"),
-    "NOT TESTABLE HERE": ("–", "dim"),
-    "FAILED": ("!", "$text-error"),
-    "running": ("●", "$text-primary"),
+_COLOURS: dict[Kind, str] = {
+    "good": "$text-success",
+    "fair": "$text-warning",
+    "bad": "$text-error",
+    "open": "$text-warning",
+    "none": "dim",
 }
-_STATES = {
-    "starting": ("○", "$text-primary"),
-    "running": ("●", "$text-primary"),
-    "stopping": ("●", "$text-warning"),
-    "succeeded": ("✓", "$text-success"),
-    "stopped": ("■", "$text-warning"),
+_STATES: dict[str, tuple[str, str]] = {
+    RunState.STARTING: ("○", "$text-primary"),
+    RunState.RUNNING: ("●", "$text-primary"),
+    RunState.STOPPING: ("●", "$text-warning"),
+    RunState.SUCCEEDED: ("✓", "$text-success"),
+    RunState.STOPPED: ("■", "$text-warning"),
 }
 
 
 def mark(verdict: str) -> Content:
     """Return the mark of a verdict; of none, a space."""
-    return Content.styled(*_VERDICTS.get(verdict, ("…" if verdict == "pending" else " ", "dim")))
+    return Content.styled("…", "dim") if verdict == "pending" else Content.styled(*_mark(verdict))
 
 
 def verdict_words(verdict: str) -> Content:
     """Return a verdict with its mark."""
-    sign, style = _VERDICTS.get(verdict, (" ", "dim"))
+    sign, style = _mark(verdict)
     return Content.styled(f"{sign} {verdict.lower()}", style)
 
 
@@ -45,3 +44,11 @@ def plain(text: str, limit: int | None = None, style: str = "") -> Content:
     """Return a text from anywhere as something that can be shown: no markup, no control characters."""
     safe = show(text, limit) if limit else show(text)
     return Content.styled(safe, style) if style else Content(safe)
+
+
+def _mark(verdict: str) -> tuple[str, str]:
+    """Return the mark of a verdict and its colour; a space for a word that is none."""
+    if verdict == RUNNING:
+        return _STATES[RunState.RUNNING]
+    sign, _, kind = VERDICT_MARKS.get(verdict, (" ", "", "none"))
+    return sign, _COLOURS[kind]

@@ -6,29 +6,31 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 
+from tuilab.record.states import RunState
+from tuilab.record.verdicts import Verdict
 from tuilab.tui.keys import KEYS, Key, bindings, shown
 from tuilab.tui.looks.marks import mark, plain, state_words, verdict_words
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets.sheet import Section, Sheet
 
 _VERDICTS = {
-    "SUPPORTED": "The measurement bears the claim out, in the size that was claimed.",
-    "WEAKER THAN CLAIMED": "There is such an effect, but a smaller one.",
-    "NO MEANINGFUL DIFFERENCE": "The two are equal, as far as it matters.",
-    "REFUTED": "The measurement says otherwise.",
-    "INCONCLUSIVE": "It cannot be told yet; how much more it needs is said.",
-    "INVALID": "A control failed, or the two did not compute the same: no verdict can be trusted.",
-    "NOT TESTABLE HERE": "This box lacks something; what, is said.",
+    Verdict.SUPPORTED: "The measurement bears the claim out, in the size that was claimed.",
+    Verdict.WEAKER: "There is such an effect, but a smaller one.",
+    Verdict.NO_DIFFERENCE: "The two are equal, as far as it matters.",
+    Verdict.REFUTED: "The measurement says otherwise.",
+    Verdict.INCONCLUSIVE: "It cannot be told yet; how much more it needs is said.",
+    Verdict.INVALID: "A control failed, or the two did not compute the same: no verdict can be trusted.",
+    Verdict.NOT_TESTABLE: "This box lacks something; what, is said.",
 }
 _STATES = {
-    "starting": "The processes of the run come up.",
-    "running": "It goes on, and goes on when you leave.",
-    "stopping": "It was asked to stop.",
-    "succeeded": "It came to its end, whatever its claims came to.",
-    "failed": "The scenario raised an error, or ended with one.",
-    "stopped": "Somebody stopped it.",
-    "killed": "It ran out of time or memory, or a signal ended it.",
-    "lost": "Its supervisor is gone; what happened after its last record is not known.",
+    RunState.STARTING: "The processes of the run come up.",
+    RunState.RUNNING: "It goes on, and goes on when you leave.",
+    RunState.STOPPING: "It was asked to stop.",
+    RunState.SUCCEEDED: "It came to its end, whatever its claims came to.",
+    RunState.FAILED: "The scenario raised an error, or ended with one.",
+    RunState.STOPPED: "Somebody stopped it.",
+    RunState.KILLED: "It ran out of time or memory, or a signal ended it.",
+    RunState.LOST: "Its supervisor is gone; what happened after its last record is not known.",
 }
 _ALSO = {
     "*": "A run that is marked, to be compared or deleted with others.",

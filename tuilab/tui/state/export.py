@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import CannotRecord
-from tuilab.runs import store
+from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 
 
@@ -23,6 +23,6 @@ def export(run_dirs: Sequence[Path], known: Sequence[Scenario]) -> str:
 
 
 def _name(run_dirs: Sequence[Path]) -> str:
-    first = run_dirs[0].name
-    about = f"{len(run_dirs)}-runs" if len(run_dirs) > 1 else first.partition("-")[2].rpartition("-")[0][:60] or "run"
-    return f"tuilab-{about}-{store.short_id(first)}.html"
+    first = RunName(run_dirs[0].name)
+    about = f"{len(run_dirs)}-runs" if len(run_dirs) > 1 else first.scenario[:60] or "run"
+    return f"tuilab-{about}-{first.id}.html"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tuilab.record.live_run import Watch
+from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 
 _PORTION_S = 0.03
@@ -34,7 +35,7 @@ class Following:
     def __init__(self, run_dir: Path) -> None:
         self.run_dir = run_dir
         self.is_caught_up = False
-        self.state = "starting"
+        self.state: str = RunState.STARTING
         self.arms: list[str] = []
         self._watch = Watch(run_dir)
         self.summary = self._watch.summary
@@ -42,7 +43,7 @@ class Following:
     @property
     def is_over(self) -> bool:
         """Whether nothing more will come."""
-        return self.is_caught_up and (self.summary.is_over or self.state == "lost")
+        return self.is_caught_up and (self.summary.is_over or self.state == RunState.LOST)
 
     @property
     def elapsed_s(self) -> float:

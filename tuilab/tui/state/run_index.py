@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
+from tuilab.record.states import RunState
 from tuilab.runs import ledger
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
@@ -91,4 +92,4 @@ class KnownRuns:
 
 def _may_come_alive(entry: Entry, now_s: float) -> bool:
     """Say whether a run that looks lost may only have written nothing yet."""
-    return entry.state == "lost" and entry.started_s is not None and now_s - entry.started_s < 2 * ledger.NEWBORN_S
+    return entry.state == RunState.LOST and entry.started_s is not None and now_s - entry.started_s < 2 * ledger.NEWBORN_S

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from textual.content import Content
 
+from tuilab.record.verdicts import NOT_JUDGED
 from tuilab.runs.comparison import ClaimPair, Comparison, Difference, Shift, Side, key_words, verdict_words
 from tuilab.runs.ledger import Entry
 from tuilab.runs.store import short_id
@@ -110,7 +111,7 @@ def _side(side: Side | None) -> Content:
     if side.estimate is not None and not side.measured:
         low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (side.low, side.high))
         return Content.assemble(mark(side.verdict or "pending"), f" {side.estimate:.3g} [{low}, {high}]")
-    told = side.measured or side.why or ("not judged" if not side.verdict else side.verdict.lower())
+    told = side.measured or side.why or (NOT_JUDGED if not side.verdict else side.verdict.lower())
     return Content.assemble(mark(side.verdict or "pending"), " ", plain(told, _VALUE))
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 
 from textual.content import Content
 
+from tuilab.record.states import RunState
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
@@ -20,7 +21,7 @@ def details(entry: Entry, notes: Notes, *, is_long: bool) -> list[Content]:
     params, written = plain(changed_words(entry), 600, "$text-secondary"), noted(Notes(tags=notes.tags) if is_long else notes)
     about = Content("  ").join([part for part in (Content.styled("  ".join(facts), "dim"), params, written) if part])
     lines = [plain(entry.title or entry.scenario, 200, "bold"), about]
-    if entry.state == "lost":
+    if entry.state == RunState.LOST:
         lines.append(plain("lost: its supervisor is gone; what it did after its last record is not known", None, "$text-error"))
     elif entry.reason:
         lines.append(plain(f"{entry.state}: {entry.reason}", 400, "$text-warning"))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from textual.content import Content
 
 from tuilab.catalogue.params import spell
+from tuilab.record.verdicts import WORST_FIRST
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
@@ -14,8 +15,6 @@ from tuilab.tui.looks.marks import mark, plain, state_words
 from tuilab.tui.looks.moments import ago, exactly, lasting
 from tuilab.words import size
 
-_WORST_FIRST = ("INVALID", "REFUTED", "INCONCLUSIVE", "WEAKER THAN CLAIMED", "NO MEANINGFUL DIFFERENCE", "SUPPORTED",
-                "NOT TESTABLE HERE")  # fmt: skip
 _LEAST_PARAMS = 12
 _WITH_TOPIC = 24  # cells that hold topic/scenario
 
@@ -80,7 +79,7 @@ def verdict_marks(entry: Entry, width: int) -> Content:
     if len(verdicts) <= width:
         return Content("").join([mark(verdict or ("pending" if entry.is_running else "")) for verdict in verdicts])
     counts = Counter(verdicts)
-    parts = [Content.assemble(mark(verdict), str(counts[verdict])) for verdict in _WORST_FIRST if verdict in counts]
+    parts = [Content.assemble(mark(verdict), str(counts[verdict])) for verdict in WORST_FIRST if verdict in counts]
     return Content(" ").join(parts)
 
 

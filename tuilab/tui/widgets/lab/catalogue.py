@@ -8,19 +8,19 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from tuilab.catalogue.scenario import Scenario
-from tuilab.runs.last_verdicts import RUNNING
+from tuilab.record.verdicts import FAILED, RUNNING, Verdict
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.widgets.lines import PickList
 
 _WORDS = {
-    "WEAKER THAN CLAIMED": "weaker",
-    "NO MEANINGFUL DIFFERENCE": "no difference",
-    "REFUTED": "refuted",
-    "INCONCLUSIVE": "inconclusive",
-    "INVALID": "invalid",
-    "NOT TESTABLE HERE": "not testable",
-    "FAILED": "failed",
+    Verdict.WEAKER: "weaker",
+    Verdict.NO_DIFFERENCE: "no difference",
+    Verdict.REFUTED: "refuted",
+    Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.INVALID: "invalid",
+    Verdict.NOT_TESTABLE: "not testable",
+    FAILED: "failed",
     RUNNING: "running",
 }
 _GENEROUS = 56  # columns from which on titles stand beside names
@@ -140,7 +140,7 @@ class Catalogue(PickList):
 
     def _draw_topic(self, topic: str, width: int) -> Content:
         scenarios = self.of_topic(topic)
-        supported = sum(self.verdict(scenario) == "SUPPORTED" for scenario in scenarios)
+        supported = sum(self.verdict(scenario) == Verdict.SUPPORTED for scenario in scenarios)
         left = Content.styled(f"{'▾' if self.is_open(topic) else '▸'} {show(topic, 100)}", "bold")
         return spread(left, Content.styled(f"{supported}/{len(scenarios)}", "$text-muted"), width)
 

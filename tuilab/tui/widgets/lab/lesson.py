@@ -9,6 +9,7 @@ from textual.content import Content
 from tuilab.catalogue import stated
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.stated import Stated, match
+from tuilab.record.verdicts import Verdict
 from tuilab.runs.past_runs import PastRun, began, newest_verdicts, verdict_on
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain, verdict_words
@@ -81,7 +82,7 @@ def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
 
 def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Iterator[Content]:
     if last is not None and last.lacks:
-        yield from hang(mark("NOT TESTABLE HERE"), plain(f"not testable here: {last.lacks}", 500, "bold"), width)
+        yield from hang(mark(Verdict.NOT_TESTABLE), plain(f"not testable here: {last.lacks}", 500, "bold"), width)
         yield Content("")
     intro = _SECTION.split(scenario.lesson, maxsplit=1)[0]
     yield from lay_out(intro, width)
@@ -120,7 +121,7 @@ def _found(claim: Stated | None, last: PastRun | None) -> tuple[Content, Content
     verdict = verdict_on(claim, last) if last else None
     if verdict is None:
         return Content.styled("•", "$primary"), Content("")
-    if verdict.verdict == "SUPPORTED":
+    if verdict.verdict == Verdict.SUPPORTED:
         return mark(verdict.verdict), Content("")
     words = verdict_words(verdict.verdict)
     why = plain(f": {verdict.why}" if verdict.why else "", 300, "$text-muted")

@@ -7,6 +7,7 @@ from typing import ClassVar
 from textual.content import Content
 
 from tuilab.catalogue.scenario import Scenario
+from tuilab.record.states import RunState
 from tuilab.runs.past_runs import NEWEST, PastRun, began
 from tuilab.tui.looks.marks import mark, plain, state_words
 from tuilab.tui.state.draft import Draft
@@ -54,7 +55,7 @@ def _rest(runs: Sequence[PastRun]) -> Iterator[Content]:
 def _line(run: PastRun, width: int) -> Content:
     marks = Content("").join(mark(claim.verdict.verdict if claim.verdict else "pending") for claim in run.claims)
     parts = [plain(began(run.run_dir), None, "$text-muted"), marks if run.claims else state_words(run.state)]
-    if run.claims and run.state != "succeeded":
+    if run.claims and run.state != RunState.SUCCEEDED:
         parts.append(state_words(run.state))
     changes = [f"{name}={value}" for name, value in run.changes.items()]
     if run.run and run.run.quick:

@@ -8,6 +8,7 @@ from tuilab.judging.judge_run import judge_plainly
 from tuilab.judging.standing import Standing, Standings, in_words
 from tuilab.record.summary import Claim, RunSummary
 from tuilab.record.told import evidence
+from tuilab.record.verdicts import Verdict
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.state.following import Shown
 from tuilab.tui.widgets.pane import TextPane, View
@@ -39,7 +40,7 @@ def _lines(claim: Claim, summary: RunSummary, standing: Standing | None) -> list
     """Return a claim's words, and what is known of it."""
     verdict, words = _known(claim, summary, standing)
     first = Content.assemble(mark(verdict or "pending"), " ", plain(claim.text, 400))
-    if verdict not in ("", "SUPPORTED"):
+    if verdict not in ("", Verdict.SUPPORTED):
         first = Content.assemble(first, "  ", plain(verdict.lower(), 40, "bold"))
     return [first, Content.assemble("  ", plain(words, 600, "$text-muted"))] if words else [first]
 

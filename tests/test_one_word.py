@@ -1,0 +1,98 @@
+"""One word for one thing: states and verdicts are spelt in one place, and every view has the same groups, marks and order."""
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tuilab
+from tuilab.drawings.glyphs import VERDICT_MARKS, Style
+from tuilab.record.events import StateChanged
+from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RUNNING_STATES, RunState
+from tuilab.record.summary import fold
+from tuilab.record.verdicts import FAILED, NOT_JUDGED, RUNNING, WORST_FIRST, Verdict
+from tuilab.reports.formats.full import schema
+from tuilab.reports.pages import look_of
+from tuilab.runs import ledger
+from tuilab.tui.looks import marks
+
+HOUSE = Path(tuilab.__file__).parent
+SPELT = {"record/states.py", "record/verdicts.py"}
+OTHER_THINGS = {
+    ("doctor/asking.py", "stopping"): "a module of checks",
+    ("probes/gpu_process.py", "lost"): "a GPU that no longer answers",
+    ("reports/document.py", "lost"): "a count of records",
+    ("tui/screens/box.py", "lost"): "a GPU that no longer answers",
+    ("tui/widgets/lab/catalogue.py", "failed"): "what people read for FAILED",
+    ("tui/widgets/lab/catalogue.py", "running"): "what people read for a run that goes on",
+    ("scrub/fields.py", "failed"): "a value that is no secret",
+}
+
+
+def words(path: Path) -> Iterator[str]:
+    """Yield the texts of a module that are a state or a verdict, and nothing more."""
+    known = {*RunState, *Verdict, FAILED, NOT_JUDGED}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known:
+            yield node.value
+
+
+def test_states_and_verdicts_are_spelt_where_they_are_defined_alone() -> None:
+    modules = {path.relative_to(HOUSE).as_posix(): path for path in HOUSE.rglob("*.py")}
+
+    assert {(name, word) for name in modules.keys() - SPELT for word in words(modules[name])} == OTHER_THINGS.keys()
+
+
+def test_every_state_that_is_recorded_is_of_a_run_that_goes_on_or_is_over() -> None:
+    assert not RUNNING_STATES & FINAL_STATES
+    assert {*RunState} == RUNNING_STATES | FINAL_STATES | {RunState.LOST, RunState.UNREADABLE}
+    assert {*RunState} == RUNNING_STATES | BROKEN_STATES | {RunState.STOPPED, RunState.SUCCEEDED}
+
+
+def test_a_state_that_we_do_not_know_is_read_and_not_taken_for_an_end() -> None:
+    summary = fold([("supervisor", StateChanged(state="pondering"))])
+
+    assert (summary.state, summary.is_over) == ("pondering", False)
+    assert marks.state_words(summary.state).plain == "! pondering"
+
+
+def test_only_a_run_that_is_over_is_remembered(tmp_path: Path) -> None:
+    states = ["pondering", "", *RunState]
+    ledger.save(tmp_path, [ledger.Entry(f"of {state}", "tour", state=state) for state in states])
+
+    assert {entry.state for entry in ledger.load(tmp_path).values()} == FINAL_STATES
+
+
+def test_every_verdict_has_a_mark_and_a_place_among_the_worst() -> None:
+    assert sorted(WORST_FIRST) == sorted(Verdict)
+    assert VERDICT_MARKS.keys() == {*Verdict, FAILED}
+
+
+@pytest.mark.parametrize("verdict", VERDICT_MARKS)
+def test_a_verdict_has_one_mark_in_text_reports_and_screens(verdict: str) -> None:
+    assert Style().mark(verdict) == look_of(verdict)[0] == marks.mark(verdict).plain
+    assert marks.verdict_words(verdict).plain == f"{Style().mark(verdict)} {verdict.lower()}"
+
+
+def test_a_word_that_is_no_verdict_has_no_mark_of_one() -> None:
+    assert (marks.mark("").plain, marks.mark("MAYBE").plain, marks.mark("pending").plain) == (" ", " ", "…")
+    assert (Style().mark("MAYBE"), look_of("MAYBE")) == ("…", ("…", "open"))
+    assert marks.mark(RUNNING).plain == "●"
+
+
+def enums(part: Any) -> Iterator[set[str | None]]:
+    """Yield every set of words that a schema allows."""
+    if isinstance(part, dict):
+        yield from [set(part["enum"])] if isinstance(part.get("enum"), list) else []
+        for inner in part.values():
+            yield from enums(inner)
+
+
+def test_the_schema_of_reports_allows_every_state_and_verdict() -> None:
+    allowed = [*enums(json.loads(schema()))]
+
+    assert {*RunState} - {RunState.UNREADABLE} in allowed  # of one that cannot be read there is no report
+    assert {*Verdict, None} in allowed

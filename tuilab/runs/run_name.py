@@ -1,0 +1,45 @@
+"""The name of a run's folder: when it started, its scenario, and a random end that is enough to name it.
+
+Kept free of slow imports, as `tuilab list` reads the names of all runs.
+"""
+
+import os
+import re
+import time
+
+
+class RunName:
+    """What the name of a folder tells of its run.
+
+    A folder may have a name that tuilab did not give it. Its id is then what follows the last hyphen, or all of it; its
+    scenario is "" unless something stands between two hyphens, and when it started is not known.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.id = text.rpartition("-")[2]
+        self.scenario = text.partition("-")[2].rpartition("-")[0]
+
+    @property
+    def started_s(self) -> float | None:
+        """When it started, in seconds since 1970."""
+        from calendar import timegm
+
+        try:
+            return timegm(time.strptime(self.text[:15], "%Y%m%dT%H%M%S")) + int(self.text[15:18]) / 1000
+        except ValueError:
+            return None
+
+    @property
+    def started(self) -> str:
+        """When it started, for people, to the minute."""
+        started_s = self.started_s
+        return "n/a" if started_s is None else time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(started_s))
+
+
+def new_name(scenario: str) -> str:
+    """Return the name of a new run; such names sort by time."""
+    now = time.time()
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now)) + f"{int(now * 1000) % 1000:03}Z"
+    odd = r"(?a:[^\w.+-])"  # what a scenario file may be called, and a run is not
+    return f"{stamp}-{re.sub(odd, '_', scenario)[:60]}-{os.urandom(3).hex()}"
