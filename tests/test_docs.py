@@ -23,6 +23,7 @@ from tests.documents import (
     words,
 )
 from tests.record_journals import JOURNALS
+from tests.rooms import ROOMS
 from tuilab import cli
 from tuilab.catalogue import catalog
 from tuilab.cli import VERBS
@@ -205,6 +206,12 @@ def test_the_map_names_every_module() -> None:
     modules = {path for path in (CHECKOUT / "tuilab").rglob("*.py") if path.parent.name not in ("scrub", "verbs")}
 
     assert [path for path in modules if path.stem not in {"__init__", "__main__", *named}] == []
+
+
+def test_the_map_of_the_readme_has_the_rooms_in_their_order() -> None:
+    shown = re.findall(r"(?m)^  ([a-z]+)/ ", README.partition("## The map of rooms")[2])
+
+    assert shown == ROOMS[1:]  # but for the ground, which stands beside them
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

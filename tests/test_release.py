@@ -84,6 +84,7 @@ def test_an_upgrade_reads_what_the_version_before_left(tmp_path: Path) -> None:
     (out,) = tmp_path.iterdir()
     told = {name: (out / f"{name}.txt").read_text() for name in ("runs-before", "runs-after", "list-before", "list-after")}
     (run,) = (out / "home" / "my-runs").glob("*-xyy-*")
+    assert [*out.glob("box/lib/python3*/site-packages/tuilab/py.typed")]  # which the version before had not
     assert told["runs-after"].splitlines()[0] == told["runs-before"].splitlines()[0]
     assert "from the version before" in told["runs-after"]
     assert "✓ xyy" in told["list-before"] and "✓ xyy" in told["list-after"]
