@@ -2,62 +2,175 @@
 
 import os
 import re
-import shlex
+import shutil
 import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import click
 import pytest
 
-from tests.conftest import TUILAB
+from tests.conftest import CHECKOUT, TUILAB
+from tests.documents import (
+    LANGUAGES,
+    MANUAL,
+    PAGES,
+    Block,
+    anchors,
+    blocks,
+    indented,
+    lines_of_tuilab,
+    links,
+    words,
+)
+from tests.record_journals import JOURNALS
+from tests.rooms import ROOMS
 from tuilab import cli
+from tuilab.catalogue import catalog
 from tuilab.cli import VERBS
+from tuilab.config import SETTINGS
+from tuilab.doctor.asking import GROUPS, checks_of
 from tuilab.errors import MEANINGS, ExitCode
 
-HERE = Path(__file__).resolve().parent.parent
-README = (HERE / "README.md").read_text()
+README = (CHECKOUT / "README.md").read_text()
+CONTRIBUTING = (CHECKOUT / "CONTRIBUTING.md").read_text()
+SCENARIOS = (CHECKOUT / "docs" / "writing-scenarios.md").read_text()
+ARCHITECTURE = (CHECKOUT / "docs" / "architecture.md").read_text()
+STABLE = (CHECKOUT / "docs" / "stability.md").read_text()
 PLUMBING = {"record", "records_written", "close"}  # for the lab's own parts
-CONTRIBUTING = (HERE / "CONTRIBUTING.md").read_text()
+SESSIONS = [
+    block for block in blocks() if block.language == "sh" and block.page != "releasing.md"
+]  # which test_release.py types
 
+# What is shown and not typed by the sessions below, and why.
+ELSEWHERE = {
+    "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e . && .venv/bin/tuilab run stability --headless":
+        "tests/test_release.py runs its last part in an environment of its own",
+    "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[test]' && .venv/bin/pytest": "`.ci/run` types it",
+    "tuilab run row-reduce --headless": "as it was printed once; tests/scenarios/test_defaults.py runs it",
+    "pip install -c constraints.txt torch --index-url https://download.pytorch.org/whl/cpu": "fetches a torch",
+    "pip install -c constraints.txt -e .": "`.ci/run` types the same",
+    ".ci/run": "it runs these tests",
+    '.venv/bin/pytest tests/test_docs.py -n 0 -m "slow or not slow" -k session': "it is this test",
+}  # fmt: skip
 
-def tour() -> list[str]:
-    """Return the commands of the README's tour."""
-    block = README.partition("## A tour")[2].split("```")[1]
-    return [re.split(r"\s{2,}", line)[0] for line in block.strip().splitlines()]
+# How a command exits that does not end in 0, and why.
+CODES = {
+    "tuilab": {2},  # no terminal; tests/tui shows it in one
+    "tuilab replay last": {2},
+    "tuilab run softmax --tied 1000 --headless": {1},  # which refutes three claims
+    "tuilab doctor": {0, 1, 2},  # how the box is
+    "tuilab doctor --json > doctor.json": {0, 1, 2},
+    "tuilab doctor --bundle box.tar.gz": {0, 1, 2},
+    "tuilab run row-reduce --headless --quick": {0, 1},  # what a claim about time comes to is the box's affair
+    "tuilab run row-reduce --rows 50 --quick": {0, 1},
+    "tuilab run ./my-idea.py --headless --quick": {0, 1},
+}
 
 
 @pytest.mark.slow
 @pytest.mark.real_torch
-def test_the_tour_works_from_its_first_line_to_its_last(tmp_path: Path) -> None:
-    """In an empty folder, as a newcomer would type it; only the refuted claims and an unfinished lesson exit with 1."""
-    environment = {**os.environ, "TUILAB_ROOT": str(tmp_path / "runs"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+@pytest.mark.timeout(420)
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
+def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
+    session: Block, recorded_runs: Path, tmp_path: Path
+) -> None:
+    """In an empty folder, as a newcomer would type it, on a box where a few things have run."""
+    here = {"HOME": str(tmp_path), "TMUX_TMPDIR": str(tmp_path), "TUILAB_ROOT": str(recorded_runs)}
+    environment = {**os.environ, **here, "PATH": f"{Path(TUILAB).parent}:{os.environ['PATH']}"}
+    if session.text.startswith("tmux") and shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
 
     codes = {}
-    for line in tour():
-        verb, *words = shlex.split(line)
-        assert verb == "tuilab"
-        done = subprocess.run([TUILAB, *words], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=100)
+    for command in session.commands():
+        shell = ["bash", "-o", "pipefail", "-c", command]
+        done = subprocess.run(
+            shell, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=200, errors="replace"
+        )
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
-        codes[line] = done.returncode
+        if done.returncode not in CODES.get(command, {0}):
+            codes[command] = (done.returncode, done.stderr[-500:])
 
-    timed = {line: codes.pop(line) for line in list(codes) if " row-reduce " in line}
-    assert set(timed.values()) <= {0, 1}, timed  # what a claim about time comes to is the box's affair
-    assert codes.pop("tuilab doctor") in (0, 1, 2)  # so is how the box is
-    needs_terminal = {"tuilab": 2, "tuilab replay last": 2}  # shown in a terminal by tests/tui
-    assert {line: code for line, code in codes.items() if code} == {
-        "tuilab run softmax --tied 1000 --headless": 1,
-        **needs_terminal,
-    }
+    assert codes == {}
 
 
-def test_the_readme_shows_every_verb() -> None:
-    assert [verb for verb in VERBS if f"tuilab {verb}" not in README] == []
+def test_every_command_of_the_documents_is_typed_by_a_session_or_says_why_not() -> None:
+    typed = {command for session in SESSIONS for command in session.commands()}
+    shown = {command for block in blocks() if block.language == "console" for command in block.commands()}
+    shown |= {command for page in PAGES for command in indented(page)}
+
+    assert shown - typed == ELSEWHERE.keys()
+    assert CODES.keys() - typed == set()
 
 
-def test_the_readme_lists_every_exit_code_in_the_words_of_the_help() -> None:
-    listed = README.partition("**Exit codes**")[2].replace("`", "")
+def test_every_block_says_what_it_is() -> None:
+    assert [block.name for block in blocks() if block.language not in LANGUAGES] == []
+
+
+def options_of(verb: str) -> set[str]:
+    """Return the options of a verb; for `run`, those of every scenario, too."""
+    context = click.Context(cli.tuilab)
+    command = cli.tuilab.get_command(context, verb) if verb else cli.tuilab
+    assert command is not None, f"there is no verb {verb}"
+    found = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
+    if verb == "run":
+        found |= {f"--{param.name.replace('_', '-')}" for scenario in catalog.load() for param in scenario.params}
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_verb_and_option_of_a_page_exists(page: Path) -> None:
+    unknown = []
+    for line in lines_of_tuilab(page):
+        named = words(line)[1:]
+        verb = named[0] if named and re.fullmatch("[a-z]+", named[0]) else ""
+        given = {word.partition("=")[0] for word in named if re.match(r"--?[a-z]", word)}
+        if verb in VERBS or not verb:
+            unknown += [f"{line}: {option}" for option in given - options_of(verb)]
+        else:
+            unknown.append(line)
+
+    assert unknown == []
+
+
+def test_every_option_that_is_named_alone_is_one_of_some_verb() -> None:
+    known = set().union(*map(options_of, ["", *VERBS]))
+    named = {word for page in [CHECKOUT / "README.md", *MANUAL] for word in re.findall(r"`(--[a-z-]+)[^`]*`", page.read_text())}
+
+    assert len(named) > 10
+    assert named - known == set()
+
+
+def test_the_manual_shows_every_verb() -> None:
+    shown = {words(line)[1] for page in MANUAL for line in lines_of_tuilab(page) if len(words(line)) > 1}
+
+    assert VERBS.keys() - shown == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    broken = []
+    for link in links(page):
+        target, _, heading = link.partition("#")
+        path = (page.parent / target).resolve() if target else page
+        if not path.exists() or (heading and heading not in anchors(path)):
+            broken.append(link)
+
+    assert broken == []
+
+
+def test_every_page_of_the_manual_is_in_its_index_and_the_readme_leads_there() -> None:
+    index = CHECKOUT / "docs" / "index.md"
+
+    assert {page.name for page in MANUAL} - {"index.md"} - set(links(index)) == set()
+    assert "docs/index.md" in links(CHECKOUT / "README.md")
+
+
+def test_the_readme_is_read_in_a_few_minutes() -> None:
+    assert len(README.splitlines()) <= 120
+
+
+def test_the_manual_lists_every_exit_code_in_the_words_of_the_help() -> None:
+    listed = (CHECKOUT / "docs" / "running.md").read_text().partition("## Exit codes")[2].replace("`", "")
     shown = cli.tuilab.get_help(click.Context(cli.tuilab, info_name="tuilab"))
     helped = " ".join(shown.partition("Exit codes:\n")[2].split())
 
@@ -66,16 +179,50 @@ def test_the_readme_lists_every_exit_code_in_the_words_of_the_help() -> None:
     assert set(MEANINGS) == set(ExitCode)
 
 
-def test_the_readme_names_every_module() -> None:
-    tree = README.partition("## Where to change a thing")[2]
-    named = set(re.findall(r"\w+", tree))
-    modules = {path for path in (HERE / "tuilab").rglob("*.py") if path.parent.name not in ("scrub", "verbs")}
+def test_the_ids_of_the_doctor_that_stay_are_those_that_it_has() -> None:
+    listed = re.findall(r"`([a-z]+\.[a-z_]+)`", STABLE.partition("## Ids of the doctor")[2])
+
+    assert sorted(listed) == sorted(name for group in GROUPS for name in checks_of(group))
+
+
+def test_the_schemas_that_stay_are_those_that_are_written() -> None:
+    written = {
+        schema
+        for path in (CHECKOUT / "tuilab").rglob("*.py")
+        for schema in re.findall(r'"(tuilab\.[a-z]+/[0-9]+)"', path.read_text())
+    }
+
+    assert set(re.findall(r"`(tuilab\.[a-z]+/[0-9]+)`", STABLE)) == written
+
+
+def test_every_setting_is_in_the_manual() -> None:
+    box = (CHECKOUT / "docs" / "box.md").read_text()
+
+    assert [key for key, setting in SETTINGS.items() if f"\n{key} = " not in box or f"`{setting.variable}`" not in box] == []
+
+
+def test_the_map_names_every_module() -> None:
+    named = set(re.findall(r"\w+", ARCHITECTURE.partition("## The map")[2]))
+    modules = {path for path in (CHECKOUT / "tuilab").rglob("*.py") if path.parent.name not in ("scrub", "verbs")}
 
     assert [path for path in modules if path.stem not in {"__init__", "__main__", *named}] == []
 
 
+def test_the_map_of_the_readme_has_the_rooms_in_their_order() -> None:
+    shown = re.findall(r"(?m)^  ([a-z]+)/ ", README.partition("## The map of rooms")[2])
+
+    assert shown == ROOMS[1:]  # but for the ground, which stands beside them
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    named = re.findall(r"`((?:tuilab|tests|docs|scenarios|benchmarks|\.ci)/[\w./-]*)`", page.read_text())
+
+    assert [path for path in named if not (CHECKOUT / path).exists()] == []
+
+
 def test_every_picture_of_the_readme_is_there_and_fetches_nothing() -> None:
-    pictures = [HERE / name for name in re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)]
+    pictures = [CHECKOUT / name for name in re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)]
 
     assert len(pictures) == 4
     assert [picture.name for picture in pictures if not 10_000 < picture.stat().st_size < 400_000] == []
@@ -83,60 +230,40 @@ def test_every_picture_of_the_readme_is_there_and_fetches_nothing() -> None:
     assert [text for text in drawn if "url(http" in text or "@import" in text or "<script" in text] == []
 
 
-def test_every_file_that_the_readme_names_exists() -> None:
-    table = README.partition("| to change | open |")[2]
-    paths = re.findall(r"`(tuilab/[a-z_/]+\.py)`", table)
-
-    assert len(paths) > 5
-    assert [path for path in paths if not (HERE / path).exists()] == []
-
-
 def test_the_guide_names_every_call_of_the_lab() -> None:
     from tuilab.lab import Lab
 
     calls = [name for name in vars(Lab) if not name.startswith("_") and name not in PLUMBING]
 
-    assert [name for name in calls if f"lab.{name}(" not in CONTRIBUTING] == []
+    assert [name for name in calls if f"lab.{name}(" not in SCENARIOS] == []
 
 
 def test_the_command_of_the_readme_is_what_ci_runs() -> None:
     command = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[test]' && .venv/bin/pytest"
 
     assert f"\n    {command}\n" in README
-    assert "sed -n" in (HERE / ".ci" / "run").read_text()
+    assert "sed -n" in (CHECKOUT / ".ci" / "run").read_text()
 
 
 def test_every_suite_of_ci_has_tests_and_stands_in_the_guide() -> None:
-    done = subprocess.run([HERE / ".ci" / "run", "nonsense"], capture_output=True, text=True)
+    done = subprocess.run([CHECKOUT / ".ci" / "run", "nonsense"], capture_output=True, text=True)
 
     suites = done.stdout.partition("there are: ")[2].split()
-    marked = "".join(path.read_text() for path in (HERE / "tests").rglob("*.py"))
+    marked = "".join(path.read_text() for path in (CHECKOUT / "tests").rglob("*.py"))
     assert done.returncode == 2 and {"default", "lint"} < set(suites)
     assert [name for name in suites if name not in ("default", "lint") and f"pytest.mark.{name}" not in marked] == []
     assert [name for name in suites if f"`{name}`" not in CONTRIBUTING] == []
 
 
-def test_a_wheel_brings_the_scenarios_as_data_of_tuilab(tmp_path: Path) -> None:
-    """Unpacked into an empty folder it lists the same scenarios, found inside the package."""
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], cwd=HERE, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "site")
-    code = "from tuilab.catalogue import catalog; print(*(s.path for s in catalog.load()), sep='\\n')"
-
-    listed = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site"), "XDG_CACHE_HOME": str(tmp_path / "cache")},
-    ).stdout.splitlines()  # fmt: skip
-
-    ours = sorted(path.name for path in (HERE / "scenarios").rglob("*.py"))
-    assert sorted(Path(path).name for path in listed) == ours
-    assert all(path.startswith(str(tmp_path / "site" / "tuilab" / "_scenarios")) for path in listed)
-    assert not (tmp_path / "site" / "scenarios").exists()
-
-
-@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
-def test_lines_are_short_enough_to_read_in_a_terminal(path: str) -> None:
-    lines = (HERE / path).read_text().splitlines()
+@pytest.mark.parametrize("path", [*PAGES, CHECKOUT / "CHANGELOG.md"], ids=lambda path: path.stem)
+def test_lines_are_short_enough_to_read_in_a_terminal(path: Path) -> None:
+    lines = path.read_text().splitlines()
 
     assert [line for line in lines if len(line) > 130 and not line.startswith("|")] == []
+
+
+@pytest.fixture
+def recorded_runs(root: Path) -> Path:
+    """A folder of two runs that succeeded."""
+    shutil.copytree(JOURNALS / "format-1", root, ignore=shutil.ignore_patterns("*-fails-*"))
+    return root
