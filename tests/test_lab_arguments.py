@@ -371,7 +371,6 @@ def test_an_arm_of_a_race_that_cannot_be_recorded_is_refused_before_it_is_called
 def test_a_race_names_the_arm_that_it_did_not_have(arm: Any) -> None:
     race = Race({"a": [1.0], "b": [2.0]})
     for argument, ask in (
-        ("arm", lambda: race.median_s(arm)),
         ("over", lambda: race.ratio(arm, "b")),
         ("under", lambda: race.ratio("a", arm)),
     ):

@@ -69,14 +69,6 @@ def test_one_changed_cell_costs_a_move_a_pen_and_the_cell() -> None:
     assert frames.difference([line(20, [("loss 0.4", STYLES[1])])]) == "\x1b[1;8H\x1b[0;31m4\x1b[0m"
 
 
-def test_what_is_forgotten_is_sent_whole() -> None:
-    frames = Frames(ColorSystem.TRUECOLOR)
-    first = frames.difference([line(20, [("loss", None)])])
-    frames.forget()
-
-    assert frames.difference([line(20, [("loss", None)])]) == first
-
-
 @given(st.text(max_size=30))
 def test_no_control_character_is_ever_sent(text: str) -> None:
     sent = whole([[Segment(text + "\x1b]0;owned\x07\x9b31m", Style(link="https://x"))]])

@@ -37,10 +37,6 @@ class Race:
     def __init__(self, step_s: dict[str, list[float]]) -> None:
         self.step_s = step_s
 
-    def median_s(self, arm: str) -> float:
-        """Return the median time of one call."""
-        return median(self._times_of("arm", arm))
-
     def ratio(self, over: str, under: str) -> float:
         """Return the median over the rounds of how many times longer `over` takes than `under`."""
         times = zip(self._times_of("over", over), self._times_of("under", under), strict=True)

@@ -32,7 +32,6 @@ class Pane(VerticalScroll):
     Pane:focus, Pane:focus-within { border: round $primary; }
     Pane > Static { width: 100%; height: auto; }
     """
-    NAME: ClassVar[str] = ""
     ALLOW_MAXIMIZE = True
     can_focus = True
 

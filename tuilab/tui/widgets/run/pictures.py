@@ -21,7 +21,6 @@ class PicturesPane(Pane):
     PicturesPane { layout: horizontal; overflow: hidden; }
     PicturesPane Drawing { margin-right: 1; }
     """
-    NAME = "pictures"
 
     def __init__(self) -> None:
         super().__init__("Pictures")
