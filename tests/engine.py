@@ -4,12 +4,14 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from tests.conftest import TUILAB
 from tuilab.engine import processes
 from tuilab.record import presence
+from tuilab.record.journal import Item, Reader
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
 from tuilab.runs import store
@@ -52,6 +54,17 @@ def until(condition: Callable[[], T], patience_s: float = 60.0) -> T:
 def newest(root: Path) -> Path | None:
     """Return the newest run, if there is one."""
     return next(iter(store.list_runs(root)), None)
+
+
+def read_stream(path: Path) -> list[Item]:
+    """Return every item of a stream, up to its present end."""
+    with closing(Reader(path)) as reader:
+        return rest_of(reader)
+
+
+def rest_of(reader: Reader) -> list[Item]:
+    """Return the items that a reader has not given yet."""
+    return [item for items in iter(reader.read, []) for item in items]
 
 
 class Seen(NamedTuple):

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 import torch
 
+from tests.engine import read_stream
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
 from tuilab.lab import Lab
 from tuilab.record import events
-from tuilab.record.journal import Corrupt, Gap, Item, Reader, Writer
+from tuilab.record.journal import Corrupt, Gap, Item, Writer
 
 LESSON = '''"""A lesson.
 
@@ -44,12 +45,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 @pytest.fixture
 def recorded(lab: Lab, tmp_path: Path) -> Callable[[type], list[Item]]:
     """Return the records of a kind so far."""
-    return lambda kind: [item for item in read(tmp_path / "worker-0.jsonl") if isinstance(item, kind)]
-
-
-def read(path: Path) -> list[Item]:
-    with closing(Reader(path)) as reader:
-        return list(reader.read_all())
+    return lambda kind: [item for item in read_stream(tmp_path / "worker-0.jsonl") if isinstance(item, kind)]
 
 
 def test_scalars_of_every_kind_are_logged_as_numbers(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
@@ -343,7 +339,7 @@ def test_a_kill_in_a_hot_loop_loses_no_scalar(tmp_path: Path) -> None:
     process.wait()
     process.stdout.close()
 
-    items = read(tmp_path / "worker-0.jsonl")
+    items = read_stream(tmp_path / "worker-0.jsonl")
 
     logged = [item.s for item in items if isinstance(item, events.Logged)]
     assert not [item for item in items if isinstance(item, Corrupt | Gap)]

@@ -18,6 +18,7 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.engine import read_stream
 from tests.test_docs import PLUMBING
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
@@ -27,7 +28,7 @@ from tuilab.lab.memory import Memory
 from tuilab.lab.race import Race
 from tuilab.record import events
 from tuilab.record.events import Unknown
-from tuilab.record.journal import Corrupt, Gap, Item, Reader, Writer
+from tuilab.record.journal import Corrupt, Gap, Item, Writer
 
 
 class Word(str):
@@ -97,10 +98,7 @@ def new_lab() -> Iterator[tuple[Lab, Writer, Path]]:
 
 def read_back(folder: Path) -> list[Item]:
     """Return the records after the one that every lab begins with."""
-    reader = Reader(folder / "worker-0.jsonl")
-    items = list(reader.read_all())
-    reader.close()
-    return items[1:]
+    return read_stream(folder / "worker-0.jsonl")[1:]
 
 
 # ---- what should be read back
