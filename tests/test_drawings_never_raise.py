@@ -85,7 +85,8 @@ def test_a_line_chart_has_the_size_that_was_asked_for(found: list[Series], width
 def test_spreads_take_anything(
     values: list[float], names: list[str], width: int, height: int, signs: Symbols, unit: str, noise: float | None
 ) -> None:
-    spreads = [Spread(name, value, *((values * 4)[:4]), look=3) for name, value in zip(names, values, strict=False)]
+    low, high, least, greatest = (values * 4 or [0.0] * 4)[:4]
+    spreads = [Spread(name, value, low, high, least, greatest, 3) for name, value in zip(names, values, strict=False)]
 
     assert len(draw_spreads(spreads, width, height, signs, unit=unit, noise=noise).rows) == height
     labels([value for value in values if math.isfinite(value)], 0.1, unit), [number(value, unit) for value in values]

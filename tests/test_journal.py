@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from zlib import crc32
@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from tests.engine import read_stream, rest_of
 from tuilab.record import events
+from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import Logged, StageEntered, Unknown
-from tuilab.record.journal import LINE_LIMIT, Corrupt, Follower, Gap, Item, Reader, Writer
+from tuilab.record.journal import Corrupt, Follower, Gap, Item, Reader, Writer
 
 
 @pytest.fixture
@@ -145,7 +146,7 @@ def test_a_line_that_is_there_twice_is_counted_once(path: Path) -> None:
     ],
     ids=["upper case", "a tab", "a digit less", "a sign", "no text", "a piece", "cut short", "another sum"],
 )
-def test_among_many_lines_one_with_a_bad_checksum_is_found(path: Path, spoil) -> None:  # type: ignore[no-untyped-def]
+def test_among_many_lines_one_with_a_bad_checksum_is_found(path: Path, spoil: Callable[[bytes], bytes]) -> None:
     """Checksums are asked many at once: what one line would be refused for must be refused there too."""
     lines = write_stages(path, 50).splitlines()
     while not lines[20][:8].islower():  # a sum without letters has no upper case
@@ -234,7 +235,7 @@ def test_hostile_json_with_a_right_checksum_is_no_record(path: Path, body: bytes
 
 
 @pytest.mark.parametrize("make", [lambda p: os.mkfifo(p), lambda p: p.symlink_to("/dev/zero"), lambda p: p.mkdir()])
-def test_only_regular_files_are_read(tmp_path: Path, make) -> None:  # type: ignore[no-untyped-def]
+def test_only_regular_files_are_read(tmp_path: Path, make: Callable[[Path], object]) -> None:
     """A FIFO must not block a view, a link must not lead it out of the run's folder."""
     (tmp_path / "journal").mkdir()
     write_stages(tmp_path / "journal" / "worker-0.jsonl", 1)

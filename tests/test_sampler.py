@@ -39,8 +39,8 @@ class Sampler:
         (run_dir / "journal").mkdir(parents=True)
 
     def spawn(self, *command: str, **more: Any) -> "subprocess.Popen[bytes]":
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = subprocess.Popen(command, start_new_session=True, **(pipes | more))
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process: subprocess.Popen[bytes] = subprocess.Popen(command, start_new_session=True, **(pipes | more))
         self.processes.append(process)
         return process
 
