@@ -21,14 +21,13 @@ import msgspec
 import pytest
 
 from tests.conftest import TUILAB
-from tests.engine import read_stream, until, write_scenario
+from tests.engine import look, read_stream, until, write_scenario
 from tests.faults.oracle import (
     Site,
     check,
     fabricate,
     is_well,
     latest,
-    look,
     make_site,
     order_for,
     reach_stage,
@@ -214,7 +213,7 @@ def test_fuzzed_records_are_no_traceback(site: Site) -> None:
         body = bytearray(chance.choice(usual).encode())
         for _ in range(chance.randrange(4)):
             body[chance.randrange(len(body))] = chance.choice(b'"0919-.eE{}[]:,ntf\\ \x1b\xff\x00/')
-        lines.append(line(b'{"n":%d,"t":%d,%b}' % (number + 1, number, body)))
+        lines.append(line(b'{"n":%d,"t":%d,%b}' % (number + 1, number, bytes(body))))
     run_dir = fabricate(site, run_started())
     with (run_dir / "journal" / "supervisor.jsonl").open("ab") as stream:
         stream.write(b"".join(lines))
