@@ -13,6 +13,7 @@ from textual.strip import Strip
 
 from tests.drawing_aids import SECOND, drawn_text, series
 from tuilab.drawings.linechart import Guide
+from tuilab.drawings.picture import Picture
 from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import ALL, BRAILLE, Symbols
 from tuilab.tui.looks import themes
@@ -274,7 +275,7 @@ def test_a_drawing_is_painted_again_only_for_another_version_or_size() -> None:
         spreads = [Spread("fp32", 0.012, 0.0115, 0.0125, 0.010, 0.015)]
         sizes: list[tuple[int, int]] = []
 
-        def paint(width: int, height: int, symbols: Symbols, has_colour: bool):  # type: ignore[no-untyped-def]
+        def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
             sizes.append((width, height))
             return draw_spreads(spreads, width, height, symbols, unit="s")
 
@@ -307,7 +308,7 @@ def test_no_points_yet_is_said_until_there_are_some() -> None:
 class Deaf(Chart):
     """Is never told its size, as happens to widgets that came while the screen scrolled."""
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_resize(self, event: events.Resize) -> None:  # type: ignore[override]  # Textual hands over what is asked for
         event.prevent_default()
 
 

@@ -19,7 +19,7 @@ SENT = re.compile(r"(\x1b\[[0-9;]*m|\x1b\[[0-9]+;[0-9]+H|[^\x00-\x1f\x7f-\x9f])*
 
 def line(width: int, parts: list[tuple[str, Style | None]]) -> list[Segment]:
     """Return a line of exactly `width` cells."""
-    segments = []
+    segments: list[Segment] = []
     for text, style in parts:
         room = width - sum(Segment(s.text).cell_length for s in segments)
         while Segment(text).cell_length > room:
