@@ -204,7 +204,7 @@ def test_a_loss_that_falls_far_is_shown_on_a_logarithmic_axis_and_bytes_are_not(
 def test_smoothing_leaves_the_values_in_the_legend() -> None:
     async def body(app: Showing, pilot: Pilot[None]) -> None:
         app.chart.show_series([series([1.0, 9.0, 2.0])], title="loss")
-        app.chart.toggle_smooth()
+        app.chart.look(View(is_smooth=True))
         await pilot.pause()
 
         assert drawn_text(app.chart).splitlines()[0].split() == ["loss,", "smoothed", "2"]
@@ -293,7 +293,7 @@ def test_a_drawing_is_painted_again_only_for_another_version_or_size() -> None:
 def test_no_points_yet_is_said_until_there_are_some() -> None:
     async def body(app: Showing, pilot: Pilot[None]) -> None:
         app.chart.show_series([], title="GPU memory", empty="no NVIDIA driver")
-        for act in (app.chart.toggle_log, app.chart.toggle_smooth, app.chart.toggle_time_axis, app.chart.jump_to_bad):
+        for act in (app.chart.toggle_log, app.chart.toggle_time_axis, app.chart.jump_to_bad):
             act()
         app.chart.move_cursor(1)
         app.chart.zoom(0.5)

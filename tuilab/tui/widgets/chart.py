@@ -57,10 +57,6 @@ class Chart(Drawing):
             self.chart = chart
             self.t = t  # CLOCK_MONOTONIC nanoseconds, as in the records
 
-        @property
-        def control(self) -> "Chart":
-            return self.chart
-
     def __init__(self, *, name: str | None = None, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(name=name, id=id, classes=classes)
         self._shown = Shown()
@@ -126,10 +122,6 @@ class Chart(Drawing):
     def toggle_log(self) -> None:
         """Change between a logarithmic and a linear axis."""
         self._change(replace(self._view, is_log=not self.is_log))
-
-    def toggle_smooth(self) -> None:
-        """Change between values, and their moving average with the values behind it."""
-        self._change(replace(self._view, is_smooth=not self._view.is_smooth))
 
     def toggle_time_axis(self) -> None:
         """Change between steps and seconds; the cursor stays at its moment."""
