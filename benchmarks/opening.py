@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from tuilab.record.encoding import encode_finite
 from tuilab.record.events import Logged, Record
 from tuilab.record.journal import Writer
 from tuilab.record.live_run import Watch
@@ -47,7 +48,7 @@ def write(stream: Path, records: int) -> None:
     stream.parent.mkdir()
     writer = Writer(stream)
     for step in range(records):
-        writer.append(Logged(s=step, v={"loss": math.exp(-step / records) + math.sin(step) / 10}), is_finite=True)
+        writer.append(Logged(s=step, v={"loss": math.exp(-step / records) + math.sin(step) / 10}), encode_finite)
     writer.close()
 
 

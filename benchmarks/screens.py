@@ -77,7 +77,8 @@ def spent(term: Terminal, span_s: float) -> tuple[float, float]:
 
 def first_paint(folder: Path) -> None:
     """From the start of the process to the first scenario's name."""
-    ours, bare = [], []
+    ours: list[float] = []
+    bare: list[float] = []
     for number in range(8):
         for times, words in ((ours, [str(BIN / "tuilab")]), (bare, [sys.executable, "-c", BARE])):
             term = opened(folder, *words)

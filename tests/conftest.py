@@ -29,7 +29,7 @@ LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """A worker more than cores: many tests wait for what they started; but those with the real torch compute."""
-    return len(os.sched_getaffinity(0)) + (config.option.markexpr != "library")
+    return len(os.sched_getaffinity(0)) + int(config.option.markexpr != "library")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from tuilab.drawings.picture import Picture
 from tuilab.record.series import Series
+from tuilab.tui.widgets.drawing import Drawing
 
 SECOND = 1_000_000_000
 
@@ -14,6 +15,11 @@ def series(values: Iterable[float], arm: str = "", name: str = "loss") -> Series
     for step, value in enumerate(values):
         made.add(step, step * SECOND, value)
     return made
+
+
+def drawn_text(drawing: Drawing) -> str:
+    """What a drawing has on the screen, without its colours."""
+    return "\n".join(drawing.render_line(y).text.rstrip() for y in range(drawing.content_size.height))
 
 
 def changed_cells(before: Picture, after: Picture) -> int:

@@ -4,12 +4,14 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tests.conftest import TUILAB
 from tuilab.engine import processes
 from tuilab.record import presence
+from tuilab.record.journal import Item, Reader
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
 from tuilab.runs import store
@@ -31,15 +33,16 @@ def write_scenario(folder: Path, body: str, more: str = "", name: str = "probe")
     return path
 
 
-def start(root: Path, *words: str, **more: object) -> "subprocess.Popen[str]":
+def start(root: Path, *words: str, **more: Any) -> "subprocess.Popen[str]":
     """Start `tuilab ...` and return it while it runs."""
     environment = {**os.environ, "TUILAB_ROOT": str(root)}
-    return subprocess.Popen(
+    process: subprocess.Popen[str] = subprocess.Popen(
         [TUILAB, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **more
-    )  # type: ignore[call-overload,no-any-return]
+    )
+    return process
 
 
-def until(condition: Callable[[], T], patience_s: float = 60.0) -> T:
+def until(condition: Callable[[], T | None], patience_s: float = 60.0) -> T:
     """Poll until a condition holds and return what it gave."""
     deadline = time.monotonic() + patience_s
     while not (found := condition()):
@@ -52,6 +55,17 @@ def until(condition: Callable[[], T], patience_s: float = 60.0) -> T:
 def newest(root: Path) -> Path | None:
     """Return the newest run, if there is one."""
     return next(iter(store.list_runs(root)), None)
+
+
+def read_stream(path: Path) -> list[Item]:
+    """Return every item of a stream, up to its present end."""
+    with closing(Reader(path)) as reader:
+        return rest_of(reader)
+
+
+def rest_of(reader: Reader) -> list[Item]:
+    """Return the items that a reader has not given yet."""
+    return [item for items in iter(reader.read, []) for item in items]
 
 
 class Seen(NamedTuple):
@@ -79,9 +93,7 @@ def wait_for_stage(root: Path, name: str) -> Path:
         run_dir = newest(root)
         return run_dir if run_dir and any(stage.name == name for stage in look(run_dir).summary.stages) else None
 
-    found = until(entered)
-    assert found is not None
-    return found
+    return until(entered)
 
 
 def processes_of(run_dir: Path) -> list[str]:

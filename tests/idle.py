@@ -5,6 +5,7 @@ box it is a guess. Here the same 20 ms of the event loop are lived through as fa
 """
 
 import asyncio
+from typing import Any
 
 AHEAD_S = 0.02  # timers that are due so soon are waited for
 PATIENCE_S = 1.0
@@ -13,16 +14,16 @@ ROUNDS = 3  # what is ready, then what became ready of that, then what the selec
 
 async def until_idle(min_sleep: float = AHEAD_S, max_sleep: float = PATIENCE_S) -> None:
     """Return as soon as the loop has nothing to do and no timer that is due soon."""
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()  # it tells nobody what is ready
     began = loop.time()
     quiet = 0
     while quiet < ROUNDS and loop.time() < began + max_sleep:
         await asyncio.sleep(0)
-        quiet = 0 if loop._ready else quiet + 1  # type: ignore[attr-defined]
+        quiet = 0 if loop._ready else quiet + 1
         if quiet == ROUNDS and (due := next_timer(loop)) < began + AHEAD_S:
             await asyncio.sleep(max(0.0, due - loop.time()))
             quiet = 0
 
 
-def next_timer(loop: asyncio.AbstractEventLoop) -> float:
-    return min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=float("inf"))  # type: ignore[attr-defined]
+def next_timer(loop: Any) -> float:
+    return min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=float("inf"))

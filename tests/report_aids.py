@@ -92,7 +92,7 @@ class Elements(HTMLParser):
         ]
 
 
-_KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
+_KINDS: dict[str, Any] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
 _KNOWN = {"$schema", "$defs", "$ref", "title", "description", "type", "properties", "required", "items", "additionalProperties",
           "enum", "const", "anyOf"}  # fmt: skip
 

@@ -23,11 +23,14 @@ def trials(ratio: float, processes: int = 12, races: int = 3, rounds: int = 8) -
             left, right = f"left {race}", f"right {race}"
             started = events.RaceStarted(arms=[left, right], threads=1, device="cpu", loops={}, base=right, delay=0.05)
             items.append((writer, started))
+            slots: list[tuple[str, events.Control, float]] = [
+                (left, "", ratio), (right, "", 1), (right, "same", 1), (right, "delayed", 1.05),
+            ]  # fmt: skip
             for number in range(rounds):
-                for arm, control, factor in ((left, "", ratio), (right, "", 1), (right, "same", 1), (right, "delayed", 1.05)):
+                for arm, control, factor in slots:
                     wall_ns = int(1e7 * factor * math.exp(generator.gauss(0, 0.005)))
                     block = events.BlockTimed(arm=arm, round=number, slot=0, loops=1, wall_ns=wall_ns, cpu_ns=1)
-                    block.control = control  # type: ignore[assignment]
+                    block.control = control
                     items.append((writer, block))
     return fold(items)
 

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuilab.catalogue import catalog
-from tuilab.catalogue.params import Param
-from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.cli.verbs.list import document, render
 from tuilab.errors import UsageError

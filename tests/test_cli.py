@@ -359,8 +359,8 @@ def test_an_empty_word_is_a_mistake_and_never_the_same_as_none(
     with pytest.raises((TuilabError, click.ClickException)) as refused:
         cli.tuilab.main(words, prog_name="tuilab", standalone_mode=False)
 
-    assert refused.value.exit_code == ExitCode.USAGE
     problem = refused.value
+    assert isinstance(problem, TuilabError | click.ClickException) and problem.exit_code == ExitCode.USAGE
     told = problem.format_message() if isinstance(problem, click.ClickException) else str(problem)
     assert called in told and "\n" not in told
     assert capsys.readouterr().out == "" and sorted(tmp_path.rglob("*")) == before
@@ -373,7 +373,7 @@ def test_every_option_with_a_text_or_a_path_is_tried_empty() -> None:
 
 
 def test_an_empty_text_is_a_value_of_a_scenarios_own_parameter() -> None:
-    assert parse(Param("words", "str", "some", ""), "") == ""
+    assert parse(Param("words", "str", "some"), "") == ""
 
 
 @pytest.mark.parametrize("variable", ["TUILAB_ROOT", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME", "TUILAB_SCENARIOS"])

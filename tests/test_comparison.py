@@ -13,12 +13,12 @@ from tuilab.record.summary import RunSummary, fold
 from tuilab.runs import comparison
 
 
-def summary(*records: events.Event, **fields: Any) -> RunSummary:
+def summary(*records: events.Record, **fields: Any) -> RunSummary:
     """Return the summary of a run with these records."""
     return fold([("supervisor", started(**fields)), *(("worker-0", record) for record in records)])
 
 
-def ratio(estimate: float, low: float, high: float, *, verdict: str = "SUPPORTED", **more: Any) -> list[events.Event]:
+def ratio(estimate: float, low: float, high: float, *, verdict: str = "SUPPORTED", **more: Any) -> list[events.Record]:
     declared = events.ClaimDeclared(text="faster", over="a", under="b", op="at_least", bound=1.0)
     usual = {"unit": "repeats", "confidence": 0.95, **more}
     reached = events.VerdictReached(
@@ -27,7 +27,7 @@ def ratio(estimate: float, low: float, high: float, *, verdict: str = "SUPPORTED
     return [declared, reached]
 
 
-def exact(value: float, verdict: str = "SUPPORTED") -> list[events.Event]:
+def exact(value: float, verdict: str = "SUPPORTED") -> list[events.Record]:
     number = events.Measured(numbers=[value])
     return [
         events.ClaimMeasured(text="bytes", got=number, op="equals", want=number),
@@ -191,7 +191,7 @@ def test_claims_of_one_sentence_are_all_compared() -> None:
         assert {pair.key for pair in comparison.compare(runs).claims} == {"one", "two", "three"}
 
 
-def keyed(key: str, text: str) -> list[events.Event]:
+def keyed(key: str, text: str) -> list[events.Record]:
     number = events.Measured(numbers=[1.0])
     return [
         events.ClaimMeasured(key=key, text=text, got=number, op="equals", want=number),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine import look, newest, write_scenario
+from tests.engine import look, newest, read_stream, write_scenario
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.stated import Stated
 from tuilab.engine import launch
@@ -17,7 +17,7 @@ from tuilab.engine.description import first_records
 from tuilab.errors import UsageError
 from tuilab.record import events
 from tuilab.record.encoding import LINE_LIMIT, encode_anything
-from tuilab.record.journal import Reader, Writer
+from tuilab.record.journal import Writer
 from tuilab.record.summary import fold
 
 LONG = ("params", "changed", "claims", "claim_keys", "argv")
@@ -56,7 +56,7 @@ def test_a_description_of_any_length_is_read_back_whole(
 
     assert all(writer.append(record) for record in first_records(started(title=title, **whole)))
 
-    summary = fold([("supervisor", item) for item in Reader(path).read_all()])
+    summary = fold([("supervisor", item) for item in read_stream(path)])
     assert summary.run is not None
     assert {name: getattr(summary.run, name) for name in LONG} == whole
     known = {name: (claim.key, claim.text) for name, claim in summary.claims.items()}

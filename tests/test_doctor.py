@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING, Any
@@ -273,15 +274,15 @@ def test_a_driver_that_hangs_or_crashes_costs_its_own_answers_only(fake: "FakeNv
 
 def test_the_exit_code_is_that_of_the_worst_answer() -> None:
     def code(*states: str) -> int:
-        return exit_code({str(at): answer(lambda _, s=state: _finding(s), Box()) for at, state in enumerate(states)})  # type: ignore[misc]
+        return exit_code({str(at): answer(partial(_finding, state), Box()) for at, state in enumerate(states)})
 
     assert [code("pass", "n/a"), code("pass", "warn"), code("warn", "fail")] == [0, 1, 2]
 
 
-def _finding(status: str) -> Any:
+def _finding(status: Any, box: Box | None = None) -> Any:
     from tuilab.doctor import Finding
 
-    return Finding(status, "found")  # type: ignore[arg-type]
+    return Finding(status, "found")
 
 
 def test_what_a_box_says_cannot_steer_the_terminal() -> None:

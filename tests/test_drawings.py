@@ -1,4 +1,4 @@
-"""Bars, spreads, lanes, heat maps, pictures, number lines and sparklines, as text."""
+"""Spreads, pictures, and what all drawings are made of, as text."""
 
 import base64
 import math
@@ -7,16 +7,11 @@ import sys
 
 import pytest
 
-from tuilab.drawings.bars import Bar, draw_bars, draw_histogram
-from tuilab.drawings.heat import draw_heat, draw_image
-from tuilab.drawings.lanes import Lane, Span, draw_lanes
-from tuilab.drawings.numberline import Mark, draw_number_line
+from tuilab.drawings.heat import draw_image
 from tuilab.drawings.picture import Canvas, fit
-from tuilab.drawings.sparkline import sparkline, sparkline_of
 from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import ASCII, BRAILLE
 from tuilab.record.events import ImageShown
-from tuilab.record.series import Series
 from tuilab.words import clock, number, unit_of
 
 CHECKS = [[0, 254, 0, 254], [254, 0, 254, 255]]
@@ -25,24 +20,6 @@ CHECKS = [[0, 254, 0, 254], [254, 0, 254, 255]]
 def image(cells: list[list[int]]) -> ImageShown:
     content = base64.b64encode(bytes(cell for row in cells for cell in row)).decode()
     return ImageShown(title="right", rows=len(cells), cols=len(cells[0]), cells=content, low=0.0, high=1.0, arm="fp16")
-
-
-def test_bars_are_as_long_as_their_values() -> None:
-    bars = [Bar("core 0", 1.0), Bar("core 1", 0.5), Bar("core 2", math.nan)]
-
-    assert (
-        draw_bars(bars, 30, 3, BRAILLE, full=1.0).text
-        == "core 0 ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇   1\ncore 1 ▇▇▇▇▇▇▇▇▇▇          0.5\ncore 2                     n/a"
-    )
-    assert draw_bars(bars[:2], 30, 2, ASCII).text == "core 0 ===================   1\ncore 1 ==========          0.5"
-
-
-def test_a_histogram_counts_what_is_no_number() -> None:
-    text = draw_histogram([1, 1, 1, 2, math.nan, math.inf], 20, 4, unit="ms").text
-
-    assert text.splitlines()[0].startswith("×2 NaN or Inf")
-    assert text.splitlines()[1][0] == "█"
-    assert text.splitlines()[-1] == "1 ms            2 ms"
 
 
 def test_spreads_share_an_axis_and_show_the_noise_floor() -> None:
@@ -56,23 +33,6 @@ A fp32                                ├───▇▇█▇──────
 B amp                 ├──█▇─┤             ░░░░░         6 ms
        0            5 ms            10 ms          15 ms
 ░ A/A noise floor ±5 %
-"""
-
-
-def test_lanes_tell_kinds_apart_by_their_fill() -> None:
-    lanes = [
-        Lane("worker 0", (Span(0, 2, "read"), Span(2, 3, "decode"))),
-        Lane("worker 1", (Span(1, 3, "read"), Span(3, 4, "decode"))),
-    ]
-
-    assert draw_lanes(lanes, 50, 4).text == LANES.strip("\n")
-
-
-LANES = """
-worker 0 █████████████████████▒▒▒▒▒▒▒▒▒▒
-worker 1           █████████████████████▒▒▒▒▒▒▒▒▒▒
-         0                  2 s                4 s
-█ read  ▒ decode
 """
 
 
@@ -91,7 +51,7 @@ def test_a_picture_is_shades_where_there_is_no_colour() -> None:
 
 
 def test_a_large_picture_says_that_cells_were_left_out() -> None:
-    assert "scale 1:4" in draw_heat([[0.0, 1.0] * 40] * 40, 60, 6).text
+    assert "scale 1:4" in draw_image(image([[0, 254] * 40] * 40), 60, 6).text
 
 
 def test_a_damaged_picture_is_called_so() -> None:
@@ -99,38 +59,6 @@ def test_a_damaged_picture_is_called_so() -> None:
         draw_image(ImageShown(title="t", rows=9, cols=9, cells="!", low=0, high=1), 40, 2).text.strip()
         == "t: a damaged picture"
     )
-
-
-def test_a_number_line_names_what_has_no_place_on_it() -> None:
-    marks = [Mark(65504, "float16 max"), Mark(3.4e38, "float32 max", 1), Mark(1.0, "one", 2), Mark(math.inf, "1e39 in float32")]
-
-    assert draw_number_line(marks, 60, 4, scale="log").text.lstrip("\n") == NUMBER_LINE.strip("\n")
-
-
-NUMBER_LINE = """
-
-one 1  float16 max 65504                  float32 max 3.4e38
-●──────●───────────────────────────────────────────────────●
-not shown: 1e39 in float32 Inf
-"""
-
-
-def test_a_sparkline_keeps_spikes_and_marks_what_is_no_number() -> None:
-    values = [0.0] * 100
-    values[57] = 8.0
-
-    assert sparkline(values, 10) == "▁▁▁▁▁█▁▁▁▁"
-    assert sparkline([0, 1, math.nan, 2, -math.inf], 5) == "▁▅×█▼"
-    assert sparkline([0, 1, math.nan, 2, math.inf], 5, ASCII) == "_=x#^"
-    assert sparkline([3.0, 3.0], 5) == "▅▅"
-
-
-def test_a_sparkline_of_a_series_has_its_bad_points_in_place() -> None:
-    made = Series("loss")
-    for step, value in enumerate([1.0, math.nan, 2.0]):
-        made.add(step, step, value)
-
-    assert sparkline_of(made, 3) == "▁×█"
 
 
 @pytest.mark.parametrize(
@@ -177,17 +105,9 @@ def test_blanks_have_no_role_so_that_they_do_not_change_with_their_neighbours() 
 
 
 def test_drawings_know_neither_the_screens_nor_torch() -> None:
-    modules = ["bars", "heat", "lanes", "linechart", "numberline", "spreads"]
+    modules = ["heat", "linechart", "spreads"]
     code = f"import sys, {', '.join(f'tuilab.drawings.{name}' for name in modules)}; print(*sys.modules)"
 
     loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
     assert loaded & {"torch", "textual", "scipy", "plotext"} == set()
-
-
-def test_a_sparkline_needs_no_arrays() -> None:
-    code = "import sys, tuilab.drawings.sparkline; print(*sys.modules)"
-
-    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
-
-    assert loaded & {"torch", "textual", "numpy"} == set()

@@ -1,21 +1,18 @@
 """No number, no text and no size makes a drawing fail, and each has exactly the size that was asked for."""
 
+import base64
 import math
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tuilab.drawings.bars import Bar, draw_bars, draw_histogram
-from tuilab.drawings.heat import draw_heat, draw_image
-from tuilab.drawings.lanes import Lane, Span, draw_lanes
+from tuilab.drawings.heat import draw_image
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import lines_of, next_bad, next_point, smooth, values_at
-from tuilab.drawings.numberline import Mark, draw_number_line
 from tuilab.drawings.picture import Picture
-from tuilab.drawings.sparkline import sparkline, sparkline_of
 from tuilab.drawings.spreads import Spread, draw_spreads
-from tuilab.drawings.symbols import ALL
+from tuilab.drawings.symbols import ALL, Symbols
 from tuilab.drawings.units import labels
 from tuilab.record.events import ImageShown
 from tuilab.record.series import Series
@@ -52,8 +49,9 @@ def has_size(picture: Picture, width: int, height: int) -> bool:
     window=st.none() | st.tuples(st.floats(-1e3, 1e3), st.floats(1e-3, 1e20)), cursor=st.none() | numbers,
 )  # fmt: skip
 def test_a_line_chart_takes_anything(
-    found, width, height, signs, unit, title, is_timed, is_log, is_over, is_smooth, end, guide, window, cursor
-):  # type: ignore[no-untyped-def]
+    found: list[Series], width: int, height: int, signs: Symbols, unit: str, title: str, is_timed: bool, is_log: bool,
+    is_over: bool, is_smooth: bool, end: float | None, guide: float, window: tuple[float, float] | None, cursor: float | None,
+) -> None:  # fmt: skip
     lines = lines_of(found, is_timed=is_timed)
     chart = LineChart(
         tuple(map(smooth, lines)) if is_smooth else lines, lines if is_smooth else (), title, unit, is_timed, is_log, is_over,
@@ -70,7 +68,7 @@ def test_a_line_chart_takes_anything(
 
 @settings(max_examples=60)
 @given(found=many_series(), width=widths, height=heights, signs=symbols)
-def test_a_line_chart_has_the_size_that_was_asked_for(found, width, height, signs):  # type: ignore[no-untyped-def]
+def test_a_line_chart_has_the_size_that_was_asked_for(found: list[Series], width: int, height: int, signs: Symbols) -> None:
     plain = [Series("x", "模型 é"[:number_]) for number_ in range(len(found))]
     for one, like in zip(plain, found, strict=True):
         for step, high in zip(like.steps, like.highs, strict=True):
@@ -82,32 +80,36 @@ def test_a_line_chart_has_the_size_that_was_asked_for(found, width, height, sign
 @settings(max_examples=60)
 @given(
     values=st.lists(numbers, max_size=12), names=st.lists(texts, min_size=12, max_size=12), width=widths, height=heights,
-    signs=symbols, unit=units, noise=st.none() | numbers, scale=st.sampled_from(["linear", "log", "symlog"]),
+    signs=symbols, unit=units, noise=st.none() | numbers,
 )  # fmt: skip
-def test_the_other_drawings_take_anything(values, names, width, height, signs, unit, noise, scale):  # type: ignore[no-untyped-def]
-    named = list(zip(names, values, strict=False))
-    spreads = [Spread(name, value, *((values * 4)[:4]), look=3) for name, value in named]
-    lanes = [Lane(name, (Span(value, values[0], name), Span(values[-1], value, "x"))) for name, value in named]
+def test_spreads_take_anything(
+    values: list[float], names: list[str], width: int, height: int, signs: Symbols, unit: str, noise: float | None
+) -> None:
+    low, high, least, greatest = (values * 4 or [0.0] * 4)[:4]
+    spreads = [Spread(name, value, low, high, least, greatest, 3) for name, value in zip(names, values, strict=False)]
 
-    for picture in (
-        draw_bars([Bar(name, value, 9) for name, value in named], width, height, signs, unit=unit),
-        draw_histogram(values, width, height, signs, unit=unit),
-        draw_spreads(spreads, width, height, signs, unit=unit, noise=noise),
-        draw_lanes(lanes, width, height, signs),
-        draw_number_line([Mark(value, name) for name, value in named], width, height, signs, scale=scale, unit=unit),
-        draw_heat([values, values[::-1]], width, height, signs, unit=unit, has_colour=width % 2 == 0),
-    ):
-        assert len(picture.rows) == height
-    assert len(sparkline(values, width, signs)) == min(len(values), width)
+    assert len(draw_spreads(spreads, width, height, signs, unit=unit, noise=noise).rows) == height
     labels([value for value in values if math.isfinite(value)], 0.1, unit), [number(value, unit) for value in values]
 
 
+@settings(max_examples=60)
+@given(
+    levels=st.binary(min_size=1, max_size=12), title=texts, ends=st.tuples(numbers, numbers), width=widths, height=heights,
+    signs=symbols, has_colour=st.booleans(),
+)  # fmt: skip
+def test_a_picture_takes_anything(
+    levels: bytes, title: str, ends: tuple[float, float], width: int, height: int, signs: Symbols, has_colour: bool
+) -> None:
+    cells = base64.b64encode(2 * levels).decode()
+    image = ImageShown(title=title, rows=2, cols=len(levels), cells=cells, low=ends[0], high=ends[1])
+
+    assert len(draw_image(image, width, height, signs, has_colour=has_colour).rows) == height
+
+
 @given(cells=st.text(), rows=st.integers(0, 9), cols=st.integers(0, 9), ends=st.tuples(numbers, numbers), width=widths)
-def test_a_picture_that_makes_no_sense_is_called_damaged(cells, rows, cols, ends, width):  # type: ignore[no-untyped-def]
+def test_a_picture_that_makes_no_sense_is_called_damaged(
+    cells: str, rows: int, cols: int, ends: tuple[float, float], width: int
+) -> None:
     image = ImageShown(title="t", rows=rows, cols=cols, cells=cells, low=ends[0], high=ends[1])
 
     assert len(draw_image(image, width, 10).rows) == 10
-
-
-def test_a_sparkline_of_nothing_is_nothing() -> None:
-    assert sparkline_of(Series("x"), 10) == ""

@@ -237,7 +237,7 @@ def test_a_stop_reaches_every_process(tuilab: Tuilab, root: Path, tmp_path: Path
     path = write_scenario(tmp_path, f'lab.stage("asleep")\n{body}\ntime.sleep(600)')
     tuilab("run", str(path), "--detach")
     run_dir = wait_for_stage(root, "asleep")
-    supervisor = look(run_dir).summary.run.supervisor  # type: ignore[union-attr]
+    supervisor = until(lambda: look(run_dir).summary.run).supervisor
     before = presence.descendants(supervisor.pid)
 
     tuilab("stop", "last")

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from zlib import crc32
@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine import read_stream, rest_of
 from tuilab.record import events
+from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import Logged, StageEntered, Unknown
-from tuilab.record.journal import LINE_LIMIT, Corrupt, Follower, Gap, Item, Reader, Writer
+from tuilab.record.journal import Corrupt, Follower, Gap, Item, Reader, Writer
 
 
 @pytest.fixture
@@ -38,11 +40,6 @@ def write_stages(path: Path, count: int) -> bytes:
     return path.read_bytes()
 
 
-def read(path: Path) -> list[Item]:
-    with closing(Reader(path)) as reader:
-        return list(reader.read_all())
-
-
 def names(items: list[Item]) -> list[str]:
     return [item.name for item in items if isinstance(item, StageEntered)]
 
@@ -51,7 +48,7 @@ def test_records_come_back_in_order_with_sequence_and_time(path: Path) -> None:
     """Every record carries its number in the stream and a time that never goes back."""
     write_stages(path, 3)
 
-    items = read(path)
+    items = read_stream(path)
 
     assert names(items) == ["stage 0", "stage 1", "stage 2"]
     assert [item.n for item in items if isinstance(item, StageEntered)] == [0, 1, 2]
@@ -62,7 +59,7 @@ def test_records_come_back_in_order_with_sequence_and_time(path: Path) -> None:
 def test_numbers_that_are_not_finite_come_back_as_floats(path: Path, writer: Writer) -> None:
     writer.append(Logged(s=1, v={"a": math.nan, "b": math.inf, "c": -math.inf, "d": 0.5}))
 
-    (item,) = read(path)
+    (item,) = read_stream(path)
 
     assert isinstance(item, Logged)
     assert math.isnan(item.v["a"])
@@ -72,7 +69,7 @@ def test_numbers_that_are_not_finite_come_back_as_floats(path: Path, writer: Wri
 def test_a_text_that_reads_nan_stays_a_text(path: Path, writer: Writer) -> None:
     writer.append(events.TextShown(text="nan"))
 
-    (item,) = read(path)
+    (item,) = read_stream(path)
 
     assert isinstance(item, events.TextShown)
     assert item.text == "nan"
@@ -93,7 +90,7 @@ def test_a_file_cut_anywhere_keeps_every_whole_record(path: Path, cut: int) -> N
     path.write_bytes(whole[: len(whole) - cut])
 
     with closing(Reader(path)) as reader:
-        items = list(reader.read_all())
+        items = rest_of(reader)
 
     lines = whole[: len(whole) - cut].count(b"\n")
     assert names(items) == [f"stage {number}" for number in range(lines)]
@@ -108,7 +105,7 @@ def test_a_flipped_bit_never_passes_for_a_record(tmp_path_factory: pytest.TempPa
     whole[at % len(whole)] ^= 1 << bit
     path.write_bytes(whole)
 
-    items = read(path)
+    items = read_stream(path)
 
     assert set(names(items)) <= {f"stage {number}" for number in range(5)}
     assert len(names(items)) < 5 or not [item for item in items if isinstance(item, Corrupt)]
@@ -119,7 +116,7 @@ def test_a_line_that_is_missing_is_a_gap(path: Path) -> None:
     lines = write_stages(path, 4).splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], lines[3]]))
 
-    items = read(path)
+    items = read_stream(path)
 
     assert names(items) == ["stage 0", "stage 3"]
     assert items[1] == Gap("worker-0", 2)
@@ -129,7 +126,7 @@ def test_a_line_that_is_there_twice_is_counted_once(path: Path) -> None:
     lines = write_stages(path, 2).splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], lines[0], lines[1]]))
 
-    items = read(path)
+    items = read_stream(path)
 
     assert names(items) == ["stage 0", "stage 1"]
     assert [item.reason for item in items if isinstance(item, Corrupt)] == ["sequence number 0 again"]
@@ -149,7 +146,7 @@ def test_a_line_that_is_there_twice_is_counted_once(path: Path) -> None:
     ],
     ids=["upper case", "a tab", "a digit less", "a sign", "no text", "a piece", "cut short", "another sum"],
 )
-def test_among_many_lines_one_with_a_bad_checksum_is_found(path: Path, spoil) -> None:  # type: ignore[no-untyped-def]
+def test_among_many_lines_one_with_a_bad_checksum_is_found(path: Path, spoil: Callable[[bytes], bytes]) -> None:
     """Checksums are asked many at once: what one line would be refused for must be refused there too."""
     lines = write_stages(path, 50).splitlines()
     while not lines[20][:8].islower():  # a sum without letters has no upper case
@@ -157,7 +154,7 @@ def test_among_many_lines_one_with_a_bad_checksum_is_found(path: Path, spoil) ->
         lines[20] = b"%08x %b" % (crc32(lines[20][9:]), lines[20][9:])
     path.write_bytes(b"\n".join([*lines[:20], spoil(lines[20]), *lines[21:]]) + b"\n")
 
-    items = read(path)
+    items = read_stream(path)
 
     assert names(items) == [f"stage {number}" for number in range(50) if number != 20]
     assert [type(item) for item in items if not isinstance(item, StageEntered)] == [Corrupt, Gap]
@@ -170,7 +167,7 @@ def test_a_kind_from_the_future_is_kept_and_passed_over(path: Path, writer: Writ
     writer.append(TeaBrewed(cups=2))
     writer.append(StageEntered(name="after"))
 
-    first, second = read(path)
+    first, second = read_stream(path)
 
     assert isinstance(first, Unknown)
     assert (first.k, first.fields) == ("tea_brewed", {"cups": 2})
@@ -183,7 +180,7 @@ def test_a_known_kind_that_cannot_be_read_is_damage(path: Path) -> None:
     body = whole[1][9:-1].replace(b'"stage 1"', b"5")
     path.write_bytes(whole[0] + b"%08x %b\n" % (crc32(body), body) + whole[2])
 
-    items = read(path)
+    items = read_stream(path)
 
     assert names(items) == ["stage 0", "stage 2"]
     assert items[1] == Corrupt("worker-0", len(whole[0]), "a record of the known kind stage_entered that cannot be read")
@@ -194,7 +191,7 @@ def test_the_start_of_a_run_in_a_newer_format_is_no_damage(path: Path) -> None:
     body = b'{"k":"run_started","n":0,"t":1,"format":2,"run":["other","fields"]}'
     path.write_bytes(b"%08x %b\n" % (crc32(body), body))
 
-    (item,) = read(path)
+    (item,) = read_stream(path)
 
     assert isinstance(item, Unknown) and events.is_newer(item)
 
@@ -232,13 +229,13 @@ def test_a_line_that_never_ends_is_dropped_in_bounded_memory(path: Path) -> None
 def test_hostile_json_with_a_right_checksum_is_no_record(path: Path, body: bytes) -> None:
     path.write_bytes(b"%08x %b\n" % (crc32(body), body))
 
-    (item,) = read(path)
+    (item,) = read_stream(path)
 
     assert isinstance(item, Corrupt)
 
 
 @pytest.mark.parametrize("make", [lambda p: os.mkfifo(p), lambda p: p.symlink_to("/dev/zero"), lambda p: p.mkdir()])
-def test_only_regular_files_are_read(tmp_path: Path, make) -> None:  # type: ignore[no-untyped-def]
+def test_only_regular_files_are_read(tmp_path: Path, make: Callable[[Path], object]) -> None:
     """A FIFO must not block a view, a link must not lead it out of the run's folder."""
     (tmp_path / "journal").mkdir()
     write_stages(tmp_path / "journal" / "worker-0.jsonl", 1)
@@ -274,7 +271,7 @@ def test_a_full_disk_loses_only_what_did_not_fit_and_says_so(
     monkeypatch.setattr(os, "write", real)
     assert writer.append(StageEntered(name="after")) is True
 
-    items = read(path)
+    items = read_stream(path)
 
     assert names(items) == ["before", "after"]
     assert [type(item) for item in items if not isinstance(item, StageEntered)] == [Corrupt, Gap]
@@ -286,7 +283,7 @@ def test_a_record_that_cannot_be_cut_is_counted_as_lost(path: Path, writer: Writ
     writer.append(StageEntered(name="next"))
 
     assert writer.lost == 1
-    assert read(path)[0] == Gap("worker-0", 1)
+    assert read_stream(path)[0] == Gap("worker-0", 1)
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, "\x01" * 100_000, "\ud800" * 100_000], ids=["long", "controls", "half"])
@@ -304,7 +301,7 @@ def test_of_what_tuilab_says_at_length_the_beginning_is_kept(path: Path, writer:
 
     assert all(writer.append(event) for event in said)
 
-    found = read(path)
+    found = read_stream(path)
     assert [type(item) for item in found] == [type(event) for event in said] and writer.lost == 0
     state, started, exited, left, box, verdict = found
     assert isinstance(state, events.StateChanged) and state.reason.endswith("0 characters more")
@@ -322,7 +319,7 @@ def test_what_fits_is_not_cut(path: Path, writer: Writer) -> None:
     writer.append(events.StateChanged(state="failed", reason=text))
     writer.append(events.WorkerStarted(writer="worker-0", pid=1, start=1, env=table))
 
-    state, started = read(path)
+    state, started = read_stream(path)
     assert isinstance(state, events.StateChanged) and state.reason == text
     assert isinstance(started, events.WorkerStarted) and started.env == table
 
@@ -336,7 +333,7 @@ def test_threads_do_not_mix_their_records(path: Path, writer: Writer) -> None:
     for thread in threads:
         thread.join()
 
-    items = read(path)
+    items = read_stream(path)
 
     assert len(names(items)) == 800 == len(items)
 
@@ -381,7 +378,7 @@ def test_a_stream_whose_number_is_that_of_another_file_is_opened_again(path: Pat
     is_written = [writer.append(StageEntered(name=name)) for name in ("after", "and on")]
 
     assert is_written == [True, True] and writer.sync() and writer.lost == 0
-    assert names(read(path)) == ["before", "after", "and on"]
+    assert names(read_stream(path)) == ["before", "after", "and on"]
     if other:
         assert os.read(mine, 1) == b""
         os.close(mine)
@@ -430,7 +427,7 @@ def test_sigkill_in_the_middle_of_a_hot_loop_loses_nothing_that_was_written(path
     process.wait()
     process.stdout.close()
 
-    items = read(path)
+    items = read_stream(path)
 
     assert all(isinstance(item, Logged) for item in items)
     assert [item.s for item in items if isinstance(item, Logged)] == list(range(len(items)))

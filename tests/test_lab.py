@@ -9,16 +9,19 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pytest
 import torch
 
+from tests.engine import read_stream
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
 from tuilab.lab import Lab
 from tuilab.record import events
-from tuilab.record.journal import Corrupt, Gap, Item, Reader, Writer
+from tuilab.record.journal import Corrupt, Gap, Writer
+
+E = TypeVar("E", bound=events.Event)
 
 LESSON = '''"""A lesson.
 
@@ -41,18 +44,21 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield Lab(writer, tmp_path, messages.WorkerLine(ours), order)
 
 
+class Recorded(Protocol):
+    """Returns the records of a kind so far."""
+
+    def __call__(self, kind: type[E]) -> list[E]: ...
+
+
 @pytest.fixture
-def recorded(lab: Lab, tmp_path: Path) -> Callable[[type], list[Item]]:
-    """Return the records of a kind so far."""
-    return lambda kind: [item for item in read(tmp_path / "worker-0.jsonl") if isinstance(item, kind)]
+def recorded(lab: Lab, tmp_path: Path) -> Recorded:
+    def records(kind: type[E]) -> list[E]:
+        return [item for item in read_stream(tmp_path / "worker-0.jsonl") if isinstance(item, kind)]
+
+    return records
 
 
-def read(path: Path) -> list[Item]:
-    with closing(Reader(path)) as reader:
-        return list(reader.read_all())
-
-
-def test_scalars_of_every_kind_are_logged_as_numbers(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_scalars_of_every_kind_are_logged_as_numbers(lab: Lab, recorded: Recorded) -> None:
     weight = torch.tensor(2.5, requires_grad=True)
 
     lab.log(0, a=1, b=0.5, c=True, d=torch.tensor(3), e=weight * 2, f=math.nan, g=-math.inf)
@@ -61,7 +67,7 @@ def test_scalars_of_every_kind_are_logged_as_numbers(lab: Lab, recorded: Callabl
     assert repr(record.v) == "{'a': 1.0, 'b': 0.5, 'c': 1.0, 'd': 3.0, 'e': 5.0, 'f': nan, 'g': -inf}"
 
 
-def test_names_and_arms_may_hold_anything(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_names_and_arms_may_hold_anything(lab: Lab, recorded: Recorded) -> None:
     lab.log(7, arm='a"\n\x1b[2J', **{'na"me\\': 1.0})
 
     (record,) = recorded(events.Logged)
@@ -73,7 +79,7 @@ def test_what_is_not_a_step_is_refused(lab: Lab) -> None:
         lab.log(1.5, loss=1.0)  # type: ignore[arg-type]
 
 
-def test_progress_is_written_now_and_then_and_at_the_end(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_progress_is_written_now_and_then_and_at_the_end(lab: Lab, recorded: Recorded) -> None:
     for step in range(1000):
         lab.progress(step + 1, 1000)
 
@@ -82,14 +88,14 @@ def test_progress_is_written_now_and_then_and_at_the_end(lab: Lab, recorded: Cal
     assert found[-1].done == 1000
 
 
-def test_an_image_keeps_its_range_and_marks_what_is_not_finite(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_an_image_keeps_its_range_and_marks_what_is_not_finite(lab: Lab, recorded: Recorded) -> None:
     lab.image("board", [[0.0, 1.0], [math.nan, math.inf]])
 
     (image,) = recorded(events.ImageShown)
     assert (image.rows, image.cols, image.low, image.high, image.cells) == (2, 2, 0.0, 1.0, "AP7//w==")
 
 
-def test_a_large_image_is_thinned(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_a_large_image_is_thinned(lab: Lab, recorded: Recorded) -> None:
     lab.image("board", torch.rand(1000, 300))
 
     (image,) = recorded(events.ImageShown)
@@ -102,7 +108,7 @@ def test_an_artifact_stays_in_its_folder(lab: Lab, name: str) -> None:
         lab.artifact(name, "x")
 
 
-def test_an_artifact_is_kept_with_its_digest(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_an_artifact_is_kept_with_its_digest(lab: Lab, recorded: Recorded) -> None:
     path = lab.artifact("note.txt", "kept")
 
     (saved,) = recorded(events.ArtifactSaved)
@@ -111,12 +117,12 @@ def test_an_artifact_is_kept_with_its_digest(lab: Lab, recorded: Callable[[type]
 
 
 @pytest.mark.parametrize("bound", [{}, {"equals": 1, "at_most": 2}])
-def test_a_claim_has_exactly_one_bound(lab: Lab, bound: dict[str, float]) -> None:
+def test_a_claim_has_exactly_one_bound(lab: Lab, bound: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="one of equals"):
-        lab.claim("slow", 1, **bound)  # type: ignore[arg-type]
+        lab.claim("slow", 1, **bound)
 
 
-def test_a_claim_about_a_ratio_is_on_record_before_the_race(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_a_claim_about_a_ratio_is_on_record_before_the_race(lab: Lab, recorded: Recorded) -> None:
     lab.claim_ratio("slow", "slow/fast", at_least=2)
     lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.2)
 
@@ -135,7 +141,7 @@ def test_a_claim_about_a_ratio_is_on_record_before_the_race(lab: Lab, recorded: 
     ],
 )
 def test_a_claim_that_lacks_something_is_not_testable_whatever_it_got(
-    lab: Lab, recorded: Callable[[type], list[Item]], claim: Callable[[Lab], None]
+    lab: Lab, recorded: Recorded, claim: Callable[[Lab], None]
 ) -> None:
     claim(lab)
 
@@ -160,7 +166,7 @@ def test_a_claim_that_lacks_something_is_not_testable_whatever_it_got(
     ],
 )
 def test_a_wrong_argument_of_a_claim_about_a_ratio_is_refused_at_the_call(
-    lab: Lab, recorded: Callable[[type], list[Item]], wrong: dict[str, Any], told: str
+    lab: Lab, recorded: Recorded, wrong: dict[str, Any], told: str
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(told)):
         lab.claim_ratio("slow", **{"ratio": "slow/fast", **wrong})
@@ -192,7 +198,7 @@ def test_a_wrong_argument_of_a_claim_about_a_ratio_is_refused_at_the_call(
     ],
 )
 def test_a_wrong_argument_of_a_claim_is_refused_at_the_call(
-    lab: Lab, recorded: Callable[[type], list[Item]], wrong: dict[str, Any], told: str
+    lab: Lab, recorded: Recorded, wrong: dict[str, Any], told: str
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(told)):
         lab.claim(**{"key": "slow", "got": 1, **wrong})
@@ -208,7 +214,7 @@ def test_a_claim_about_an_arm_that_never_raced_is_told_with_those_that_did(lab: 
         lab.close()
 
 
-def test_a_claim_after_its_race_is_refused(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_a_claim_after_its_race_is_refused(lab: Lab, recorded: Recorded) -> None:
     lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.1)
 
     with pytest.raises(ValueError, match="fast and slow raced before “slow” was claimed; claim first, then measure"):
@@ -216,7 +222,7 @@ def test_a_claim_after_its_race_is_refused(lab: Lab, recorded: Callable[[type], 
     assert not recorded(events.ClaimDeclared)
 
 
-def test_a_claim_in_the_old_form_is_recorded_and_told_what_to_write(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_a_claim_in_the_old_form_is_recorded_and_told_what_to_write(lab: Lab, recorded: Recorded) -> None:
     with pytest.warns(FutureWarning, match=r'write "- \[a-key\] one is one" under ## Look for and lab.claim\("a-key", ...\)'):
         lab.claim("one is one", 1, equals=1)
     with pytest.warns(FutureWarning, match=r'write lab.claim_ratio\("slow", ...\)') as told:
@@ -255,7 +261,7 @@ def test_the_notice_of_an_old_form_stands_once_at_the_line_of_its_author(lab: La
         lambda lab: lab.not_testable("slow", "a GPU"),
     ],
 )
-def test_a_key_is_claimed_once_in_a_run(lab: Lab, recorded: Callable[[type], list[Item]], again: Callable[[Lab], None]) -> None:
+def test_a_key_is_claimed_once_in_a_run(lab: Lab, recorded: Recorded, again: Callable[[Lab], None]) -> None:
     with pytest.raises(TypeError):
         lab.claim("slow", None, equals=1)  # no claim was made
     lab.claim("slow", 1, equals=1)
@@ -265,14 +271,14 @@ def test_a_key_is_claimed_once_in_a_run(lab: Lab, recorded: Callable[[type], lis
     assert len(recorded(events.AboutClaim)) == 1
 
 
-def test_a_race_is_made_of_whole_cycles(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_a_race_is_made_of_whole_cycles(lab: Lab, recorded: Recorded) -> None:
     lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.1)
 
     rounds = {block.round for block in recorded(events.BlockTimed) if not block.is_warmup}
     assert len(rounds) >= 6 and len(rounds) % 4 == 0
 
 
-def test_a_race_times_every_arm_and_both_controls_in_every_round(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_a_race_times_every_arm_and_both_controls_in_every_round(lab: Lab, recorded: Recorded) -> None:
     lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.2, same=lambda a, b: True)
 
     blocks = [block for block in recorded(events.BlockTimed) if not block.is_warmup and not block.is_rerun]
@@ -288,7 +294,7 @@ def test_a_race_times_every_arm_and_both_controls_in_every_round(lab: Lab, recor
     assert finished.is_same is True and finished.record_ns > 0
 
 
-def test_arms_that_compute_different_things_are_found(lab: Lab, recorded: Callable[[type], list[Item]]) -> None:
+def test_arms_that_compute_different_things_are_found(lab: Lab, recorded: Recorded) -> None:
     lab.race(right=lambda: torch.ones(2), wrong=lambda: torch.zeros(2), seconds=0.1, same=1e-6)
 
     (finished,) = recorded(events.RaceFinished)
@@ -343,7 +349,7 @@ def test_a_kill_in_a_hot_loop_loses_no_scalar(tmp_path: Path) -> None:
     process.wait()
     process.stdout.close()
 
-    items = read(tmp_path / "worker-0.jsonl")
+    items = read_stream(tmp_path / "worker-0.jsonl")
 
     logged = [item.s for item in items if isinstance(item, events.Logged)]
     assert not [item for item in items if isinstance(item, Corrupt | Gap)]

@@ -205,7 +205,7 @@ def test_orphans_of_a_warm_run_are_found_by_its_name(root: Path, tmp_path: Path,
     spare = prepare()
     start(write_scenario(tmp_path, DAEMON), root, spare)
     run_dir = wait_for_stage(root, "asleep")
-    supervisor = look(run_dir).summary.run.supervisor  # type: ignore[union-attr]
+    supervisor = until(lambda: look(run_dir).summary.run).supervisor
     worker = look(run_dir).summary.workers["worker-0"].started
     processes.send(supervisor.pid, supervisor.start, signal.SIGSTOP)
     for pid in presence.descendants(supervisor.pid):

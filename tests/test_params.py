@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.catalogue.params import Param, check_values, describe, parse, quick_values, spell, with_comment
+from tuilab.catalogue.params import check_values, describe, parse, quick_values, spell, with_comment
+from tuilab.catalogue.scenario import Param
 from tuilab.errors import UsageError
 
 ROWS = Param("rows", "int", 500, low=1, high=10000, quick=100)

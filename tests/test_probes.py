@@ -53,7 +53,9 @@ WELL = {
 
 
 def python(code: str, *options: str, **more: Any) -> str:
-    done = subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=60, **more)
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        [sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=60, **more
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -75,7 +75,9 @@ def test_a_failed_run_says_what_went_wrong_and_what_is_missing() -> None:
 
 
 def test_a_page_keeps_its_size_and_says_what_it_left_out(tmp_path: Path) -> None:
-    records = [events.Logged(s=step, v={f"m{name}": math.sin(step * name) for name in range(40)}) for step in range(400)]
+    records: list[events.Event] = [
+        events.Logged(s=step, v={f"m{name}": math.sin(step * name) for name in range(40)}) for step in range(400)
+    ]
     records += [events.TextShown(text="words " * 8000, title=str(at)) for at in range(20)]
     claims = [events.ClaimMeasured(text=f"claim {at}", got=_ONE, op="equals", want=_ONE) for at in range(700)]
     run_dir = make_run(tmp_path, started(), *records, *claims, events.StateChanged(state="succeeded"))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.engine import until
+from tests.engine import read_stream, until
 from tuilab.engine.sampler import ticks
 from tuilab.record.events import EnvironmentRecorded, GpuFound, Sampled, Unavailable
-from tuilab.record.journal import Gap, Reader
+from tuilab.record.journal import Gap
 
 if TYPE_CHECKING:
     from tests.fakes.nvml import FakeNvml
@@ -39,8 +39,8 @@ class Sampler:
         (run_dir / "journal").mkdir(parents=True)
 
     def spawn(self, *command: str, **more: Any) -> "subprocess.Popen[bytes]":
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = subprocess.Popen(command, start_new_session=True, **(pipes | more))
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process: subprocess.Popen[bytes] = subprocess.Popen(command, start_new_session=True, **(pipes | more))
         self.processes.append(process)
         return process
 
@@ -49,13 +49,7 @@ class Sampler:
 
     def records(self, stream: str = "sampler") -> list[Any]:
         path = self.run_dir / "journal" / f"{stream}.jsonl"
-        if not path.exists():
-            return []
-        reader = Reader(path)
-        try:
-            return list(reader.read_all())
-        finally:
-            reader.close()
+        return read_stream(path) if path.exists() else []
 
     def wait_for(self, found: Callable[[list[Any]], Any], stream: str = "sampler") -> Any:
         """Return what `found` makes of the records as soon as it is something."""

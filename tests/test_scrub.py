@@ -34,7 +34,6 @@ def drawn(size: int, letters: str = string.ascii_letters + string.digits) -> str
     return "".join(_DRAWN.choices(letters, k=size))
 
 
-HEX = "0123456789abcdef"
 CAPITALS = string.ascii_uppercase + string.digits
 KEY = "\n".join(drawn(64) for _ in range(5))
 TOKENS = {

@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.seldom import seldom
 from tuilab.judging import stats
 from tuilab.judging.evidence import Evidence
 from tuilab.judging.ratio import judge_ratio, judge_ratios
-from tuilab.record.events import ClaimDeclared
+from tuilab.record.events import ClaimDeclared, Operator
 from tuilab.record.verdicts import DECISIONS
 
 RUNS = 500
@@ -23,8 +24,8 @@ SEEN = [[math.log(1.05)]] * 6
 FASTER = {"SUPPORTED", "WEAKER THAN CLAIMED"}
 
 
-def claim(op: str, bound: float) -> ClaimDeclared:
-    return ClaimDeclared(text="c", over="a", under="b", op=op, bound=bound)  # type: ignore[arg-type]
+def claim(op: Operator, bound: float) -> ClaimDeclared:
+    return ClaimDeclared(text="c", over="a", under="b", op=op, bound=bound)
 
 
 def blocks(
@@ -49,13 +50,13 @@ def blocks(
     return found
 
 
-def runs(seed: int, processes: int, count: int = RUNS, **box: float) -> Iterator[Evidence]:
+def runs(seed: int, processes: int, count: int = RUNS, **box: Any) -> Iterator[Evidence]:
     generator = random.Random(seed)
     for _ in range(count):
-        yield Evidence([blocks(generator, **box) for _ in range(processes)], delayed=SEEN)  # type: ignore[arg-type]
+        yield Evidence([blocks(generator, **box) for _ in range(processes)], delayed=SEEN)
 
 
-def rates(found: Counter[str], *verdicts: str) -> float:
+def rates(found: Counter[Any], *verdicts: str) -> float:
     return sum(found[verdict] for verdict in verdicts) / found.total()
 
 
@@ -64,7 +65,7 @@ def at_most(level: float, count: int = RUNS) -> float:
     return level + 2 * math.sqrt(level * (1 - level) / count)
 
 
-BOXES = {
+BOXES: dict[str, dict[str, Any]] = {
     "quiet": {"noise": 0.01},
     "noisy": {"noise": 0.1},
     "drift in the second half": {"noise": 0.01, "drift": 0.3},
@@ -157,7 +158,7 @@ def test_as_many_repeats_as_are_said_to_be_needed_decide_four_times_in_five() ->
 
 def test_rounds_counted_as_units_would_mistake_the_luck_of_a_process_for_a_difference() -> None:
     """The same measurements, once as they were taken and once as if all rounds were of one process."""
-    box = {"noise": 0.005, "luck": 0.06}
+    box: dict[str, Any] = {"noise": 0.005, "luck": 0.06}
     apart = Counter(judge_ratio(claim("at_least", 1.0), run).verdict for run in runs(9, 8, 400, **box))
     pooled = Counter(
         judge_ratio(claim("at_least", 1.0), Evidence([list(chain(*run.rounds))], delayed=SEEN)).verdict

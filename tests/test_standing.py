@@ -14,7 +14,7 @@ from tests.test_verdict import race, recorded
 from tuilab.cli.headless import standing_lines
 from tuilab.drawings.glyphs import Style
 from tuilab.judging.judge_run import judge
-from tuilab.judging.standing import Standings, in_words, standings
+from tuilab.judging.standing import Standing, Standings, in_words, standings
 from tuilab.record import events
 from tuilab.record.summary import RunSummary, fold
 
@@ -90,8 +90,13 @@ def test_a_control_that_fails_is_said_at_once() -> None:
 
 
 def test_standings_are_reckoned_once_a_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    reckoned = []
-    monkeypatch.setattr("tuilab.judging.standing.standings", lambda summary: reckoned.append(summary) or [])
+    reckoned: list[RunSummary] = []
+
+    def reckon(summary: RunSummary) -> list[Standing]:
+        reckoned.append(summary)
+        return []
+
+    monkeypatch.setattr("tuilab.judging.standing.standings", reckon)
     known, summary = Standings(), recorded(3, ratio=3.0)
 
     for _ in range(50):

@@ -101,12 +101,6 @@ def test_an_outlier_moves_the_mean_and_not_the_hodges_lehmann_estimate() -> None
     assert stats.hodges_lehmann(values) == pytest.approx(1.025, abs=0.03)
 
 
-def test_holm_multiplies_the_smallest_by_all_and_the_next_by_one_less() -> None:
-    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert stats.holm([0.5, 0.6]) == [1.0, 1.0]
-    assert stats.holm([]) == []
-
-
 # Jennison and Turnbull, Group Sequential Methods with Applications to Clinical Trials, table 2.3, K = 1 to 8
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Iterator
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -52,14 +52,14 @@ def test_every_kind_of_record_is_read_back_and_folded() -> None:
         assert summary.records == 1, kind
 
 
-def usual(kind: type[events.Event]) -> events.Event:
+def usual(kind: type[events.Event]) -> Any:
     """Return a record of a kind with something of its type in every field that must be there."""
     fields = {field.name: _something(field.type) for field in msgspec.structs.fields(kind) if field.required}
     return msgspec.convert(fields, kind)
 
 
 def _something(kind: object) -> object:
-    samples = (1, "word", [], {}, {"host": "box", "boot": "b", "pid": 1, "start": 1}, "equals")
+    samples: tuple[object, ...] = (1, "word", [], {}, {"host": "box", "boot": "b", "pid": 1, "start": 1}, "equals")
     for sample in samples:
         try:
             return msgspec.to_builtins(msgspec.convert(sample, kind))
@@ -151,8 +151,8 @@ def test_a_ratio_takes_each_round_that_has_both_arms_and_no_warm_up() -> None:
 def test_a_block_that_was_run_again_counts_with_its_second_time() -> None:
     """Both are in the record; the share that the sensors found disturbed is told, too."""
 
-    def block(arm: str, wall_ns: int, **more: bool) -> tuple[str, Item]:
-        return "worker-0", events.BlockTimed(arm=arm, round=0, slot=0, loops=1, wall_ns=wall_ns, cpu_ns=1, **more)  # type: ignore[arg-type]
+    def block(arm: str, wall_ns: int, **more: Any) -> tuple[str, Item]:
+        return "worker-0", events.BlockTimed(arm=arm, round=0, slot=0, loops=1, wall_ns=wall_ns, cpu_ns=1, **more)
 
     claim = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)
 
@@ -163,7 +163,7 @@ def test_a_block_that_was_run_again_counts_with_its_second_time() -> None:
 
 
 def test_a_control_is_the_ratio_of_an_arm_to_itself() -> None:
-    def block(wall_ns: int, control: str) -> tuple[str, Item]:
+    def block(wall_ns: int, control: events.Control) -> tuple[str, Item]:
         return "worker-0", events.BlockTimed(
             arm="a",
             round=0,
@@ -171,7 +171,7 @@ def test_a_control_is_the_ratio_of_an_arm_to_itself() -> None:
             loops=1,
             wall_ns=wall_ns,
             cpu_ns=1,
-            control=control,  # type: ignore[arg-type]
+            control=control,
         )
 
     started = events.RaceStarted(arms=["a", "b"], threads=1, device="cpu", loops={}, base="a", delay=0.05)

@@ -32,7 +32,7 @@ def run_on_gpu(readings: list[dict[str, float]], uuid: str = "GPU-fake-0", torch
             block.t, block.wall_ns = t, 10_000_000
     calm = {"throttle_mask": 0.0, "sm_mhz": 1980.0}
     samples = [*readings, *[calm] * (t // PERIOD + 2 - len(readings))]
-    items: list[tuple[str, events.Event]] = [
+    items: list[tuple[str, events.Record]] = [
         ("sampler", events.Sampled(t=i * PERIOD, processes=1, threads=1, cpu_percent=0.0, rss_bytes=0, gpus={uuid: sample}))
         for i, sample in enumerate(samples)
     ]
@@ -86,7 +86,7 @@ def test_a_race_on_the_cpu_does_not_care_for_the_gpu() -> None:
 
 def test_another_gpu_is_not_ours_and_one_that_cannot_be_told_apart_marks_nothing() -> None:
     """torch's first device is found by its uuid; without one, the only GPU there is must be it."""
-    slow = [{"throttle_mask": 0x20}] * 9
+    slow = [{"throttle_mask": 32.0}] * 9
 
     assert disturbed_share(run_on_gpu(slow, torch_uuid="fake-1")) == 0.0
     assert disturbed_share(run_on_gpu(slow, torch_uuid="")) == 1.0

@@ -3,6 +3,7 @@
 import math
 import random
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,12 +14,12 @@ from tuilab.judging.judge_run import judge, present_look
 from tuilab.judging.ratio import flaw, judge_ratio, judge_ratios
 from tuilab.lab.measured import measured
 from tuilab.record import events
-from tuilab.record.events import BlockTimed, ClaimDeclared, ClaimMeasured, Measured
+from tuilab.record.events import BlockTimed, ClaimDeclared, ClaimMeasured, Control, Measured, Operator
 from tuilab.record.summary import RunSummary, fold
 
 
-def exact(got: object, op: str, want: object, tolerance: float = 0.0) -> ClaimMeasured:
-    return ClaimMeasured(text="c", got=measured(got), op=op, want=measured(want), tolerance=tolerance)  # type: ignore[arg-type]
+def exact(got: object, op: Operator, want: object, tolerance: float = 0.0) -> ClaimMeasured:
+    return ClaimMeasured(text="c", got=measured(got), op=op, want=measured(want), tolerance=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def exact(got: object, op: str, want: object, tolerance: float = 0.0) -> ClaimMe
         (12, "at_most", "many", False),
     ],
 )
-def test_an_exact_claim_holds_or_does_not(got: object, op: str, want: object, expected: bool) -> None:
+def test_an_exact_claim_holds_or_does_not(got: object, op: Operator, want: object, expected: bool) -> None:
     assert holds(exact(got, op, want)) is expected
 
 
@@ -70,8 +71,8 @@ def test_words_and_numbers_are_measured_as_they_are() -> None:
 # ---- ratios
 
 
-def ratio_claim(op: str, bound: float, margin: float = 0.03) -> ClaimDeclared:
-    return ClaimDeclared(text="c", over="a", under="b", op=op, bound=bound, margin=margin)  # type: ignore[arg-type]
+def ratio_claim(op: Operator, bound: float, margin: float = 0.03) -> ClaimDeclared:
+    return ClaimDeclared(text="c", over="a", under="b", op=op, bound=bound, margin=margin)
 
 
 AT_LEAST_TWICE = ratio_claim("at_least", 2.0)
@@ -120,7 +121,9 @@ def verdict(claim: ClaimDeclared, evidence: Evidence) -> str:
         ("at_most", 0.7, 0.7, 0.1, "INCONCLUSIVE"),
     ],
 )
-def test_a_ratio_is_judged_on_the_size_of_the_effect(op: str, bound: float, ratio: float, half: float, expected: str) -> None:
+def test_a_ratio_is_judged_on_the_size_of_the_effect(
+    op: Operator, bound: float, ratio: float, half: float, expected: str
+) -> None:
     rounds = around(ratio, half) if half else [[math.log(ratio) + 0.01 * sign] for sign in (-1, 1) * 4]
 
     assert verdict(ratio_claim(op, bound), controlled(rounds)) == expected
@@ -172,7 +175,7 @@ def test_a_claim_that_an_arm_is_slower_at_all(ratio: float, half: float, expecte
     ],
 )
 def test_a_claim_that_it_is_not_much_worse_holds_or_not(
-    op: str, bound: float, ratio: float, half: float, expected: str
+    op: Operator, bound: float, ratio: float, half: float, expected: str
 ) -> None:
     assert verdict(ratio_claim(op, bound), controlled(around(ratio, half))) == expected
 
@@ -287,7 +290,7 @@ def test_no_difference_is_not_claimed_where_the_known_delay_was_not_seen(
 
 
 @pytest.mark.parametrize(("op", "bound", "ratio"), [("at_least", 2.0, 3.0), ("at_most", 1.1, 0.8), ("at_least", 0.9, 1.5)])
-def test_a_difference_that_was_seen_needs_no_known_delay(op: str, bound: float, ratio: float) -> None:
+def test_a_difference_that_was_seen_needs_no_known_delay(op: Operator, bound: float, ratio: float) -> None:
     assert verdict(ratio_claim(op, bound), Evidence(around(ratio, 0.05))) == "SUPPORTED"
 
 
@@ -334,7 +337,8 @@ def test_where_more_than_a_third_of_the_repeats_failed_nothing_is_concluded() ->
 @pytest.mark.parametrize("where", ["rounds", "same", "delayed"])
 def test_a_time_that_is_not_a_number_is_invalid_wherever_it_is(value: float, where: str) -> None:
     evidence = controlled(around(3.0, 0.1))
-    found = judge_ratio(AT_LEAST_TWICE, replace(evidence, **{where: [[1.1, value], *around(3.0, 0.1)]}))
+    changed: dict[str, Any] = {where: [[1.1, value], *around(3.0, 0.1)]}
+    found = judge_ratio(AT_LEAST_TWICE, replace(evidence, **changed))
 
     assert (found.verdict, found.estimate, found.low, found.high) == ("INVALID", None, None, None)
     assert found.why == "a time is not a number: a block took no time, or for ever"
@@ -434,7 +438,7 @@ def recorded(
 ) -> RunSummary:
     """Return the summary of a run: eight rounds a repeat, with controls; the crashed repeat measures nothing."""
     run = started(looks=list(looks))
-    items: list[tuple[str, events.Event]] = [("supervisor", run)]
+    items: list[tuple[str, events.Record]] = [("supervisor", run)]
     for repeat in range(repeats):
         writer = f"worker-{repeat}"
         items.append(("supervisor", events.WorkerStarted(writer=writer, pid=1, start=1, repeat=repeat)))
@@ -452,17 +456,16 @@ def started(looks: list[int]) -> events.RunStarted:
     )  # fmt: skip
 
 
-def race(ratio: float, repeat: int, texts: tuple[str, ...]) -> list[events.Event]:
+def race(ratio: float, repeat: int, texts: tuple[str, ...]) -> list[events.Record]:
     generator = random.Random(repeat)
-    found: list[events.Event] = [ClaimDeclared(text=text, over="a", under="b", op="at_least", bound=2.0) for text in texts]
+    found: list[events.Record] = [ClaimDeclared(text=text, over="a", under="b", op="at_least", bound=2.0) for text in texts]
     found.append(events.RaceStarted(arms=["a", "b"], threads=1, device="cpu", loops={"a": 1, "b": 1}, base="b", delay=0.05))
+    slots: list[tuple[str, Control, float]] = [("a", "", ratio), ("b", "", 1), ("b", "same", 1), ("b", "delayed", 1.05)]
     for number in range(8):
-        for slot, (arm, control, length) in enumerate(
-            [("a", "", ratio), ("b", "", 1), ("b", "same", 1), ("b", "delayed", 1.05)]
-        ):
+        for slot, (arm, control, length) in enumerate(slots):
             wall_ns = int(1e7 * length * generator.gauss(1, 0.002))
             block = BlockTimed(arm=arm, round=number, slot=slot, loops=1, wall_ns=wall_ns, cpu_ns=wall_ns)
-            block.control = control  # type: ignore[assignment]
+            block.control = control
             found.append(block)
     return [*found, events.RaceFinished(arms=["a", "b"], is_same=True)]
 

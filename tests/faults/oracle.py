@@ -26,14 +26,14 @@ from typing import Any
 import msgspec
 
 from tests.conftest import TUILAB
-from tests.engine import Seen, look, newest, until
+from tests.engine import Seen, look, newest, read_stream, until
 from tuilab.catalogue import catalog
 from tuilab.cli import tuilab
 from tuilab.engine import launch, messages, processes
 from tuilab.errors import ExitCode
 from tuilab.record import events, presence
 from tuilab.record.encoding import spell_out
-from tuilab.record.journal import Corrupt, Gap, Item, Reader
+from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.states import FINAL_STATES
 from tuilab.runs import store
 
@@ -194,9 +194,7 @@ def _check_records(run_dir: Path) -> list[Item]:
     """O1, O2: what we read is what stands in the files."""
     every: list[Item] = []
     for stream in sorted((run_dir / "journal").iterdir()):
-        reader = Reader(stream)
-        items = list(reader.read_all())
-        reader.close()
+        items = read_stream(stream)
         read = [item for item in items if not isinstance(item, Corrupt | Gap)]
         written = raw_records(stream)
         assert [item.n for item in read] == [record["n"] for record in written], stream

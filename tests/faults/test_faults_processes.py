@@ -11,13 +11,15 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from tests.conftest import TUILAB
-from tests.engine import until, write_scenario
+from tests.engine import look, until, write_scenario
 from tests.faults.oracle import (
     Site,
     check,
@@ -26,7 +28,6 @@ from tests.faults.oracle import (
     fabricate,
     is_well,
     latest,
-    look,
     make_site,
     order_for,
     raw_records,
@@ -787,7 +788,7 @@ def test_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(site: Site
     innocent = presence.identify(site.bystander.pid)
     assert innocent is not None
     field, _, value = change.partition(" ")
-    changed = {
+    changed: dict[str, dict[str, Any]] = {
         "start": {"start": innocent.start - 1},
         "another": {"host": "elsewhere", "boot": "another"},
         "boot": {"boot": "another"},
@@ -822,10 +823,13 @@ def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_i
     def sampler() -> tuple[int, int] | None:
         return next(child_of(supervisor, "tuilab.engine.sampler"), None)
 
+    def is_gone(pid: int) -> bool:
+        return presence.start_time(pid) is None
+
     for number in (signal.SIGSTOP, signal.SIGKILL, signal.SIGSEGV, signal.SIGKILL):
         victim = until(sampler)
         kill(victim, number=number)
-        until(lambda pid=victim[0]: presence.start_time(pid) is None)
+        until(partial(is_gone, victim[0]))
     until(
         lambda: (
             look(run_dir).summary.unavailable.get("sampler")

@@ -15,14 +15,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from tests.conftest import TUILAB
-from tests.engine import until, write_scenario
+from tests.engine import look, until, write_scenario
 from tests.faults.conftest import Ssh
-from tests.faults.oracle import Site, carrying, check, fabricate, look, reach_stage, run_started
+from tests.faults.oracle import Site, carrying, check, fabricate, reach_stage, run_started
 from tests.tui.pictures import recorded
 from tests.tui.terminals import Terminal
 from tests.tui.tmux import Tmux
@@ -62,8 +63,8 @@ def screens(site: Site) -> Iterator[Open]:
     """Open `tuilab ...` in a terminal of its own, in the environment of the site; each is closed at the end."""
     opened: list[Terminal] = []
 
-    def open_one(*words: str, command: tuple[str, ...] = (TUILAB,), **more: object) -> Terminal:
-        opened.append(Terminal(*command, *words, **{"env": site.environment, **more}))  # type: ignore[arg-type]
+    def open_one(*words: str, command: tuple[str, ...] = (TUILAB,), **more: Any) -> Terminal:
+        opened.append(Terminal(*command, *words, **{"env": site.environment, **more}))
         return opened[-1]
 
     yield open_one
@@ -112,7 +113,7 @@ def cpu_share(process: psutil.Process, span_s: float) -> float:
     before = process.cpu_times()
     time.sleep(span_s)  # the span that is measured
     after = process.cpu_times()
-    return (after.user + after.system - before.user - before.system) / span_s
+    return float(after.user + after.system - before.user - before.system) / span_s
 
 
 def is_gone(site: Site) -> bool:
@@ -285,7 +286,7 @@ def fill(term: Terminal) -> None:
 
 def waiting_in(term: Terminal) -> int:
     """Return how many bytes wait to be read from a terminal."""
-    return struct.unpack("i", fcntl.ioctl(term.ours, termios.FIONREAD, b"\0" * 4))[0]  # type: ignore[no-any-return]
+    return int(struct.unpack("i", fcntl.ioctl(term.ours, termios.FIONREAD, b"\0" * 4))[0])
 
 
 # ---- signals

@@ -11,14 +11,13 @@ import msgspec
 import pytest
 
 from tests.conftest import TUILAB
-from tests.engine import until, write_scenario
+from tests.engine import look, until, write_scenario
 from tests.faults.oracle import (
     Site,
     check,
     child_of,
     fabricate,
     is_well,
-    look,
     reach_stage,
     run_started,
     supervisor_of,

@@ -21,14 +21,13 @@ import msgspec
 import pytest
 
 from tests.conftest import TUILAB
-from tests.engine import until, write_scenario
+from tests.engine import look, read_stream, until, write_scenario
 from tests.faults.oracle import (
     Site,
     check,
     fabricate,
     is_well,
     latest,
-    look,
     make_site,
     order_for,
     reach_stage,
@@ -41,7 +40,7 @@ from tuilab.drawings.glyphs import Style
 from tuilab.errors import CannotRecord, ExitCode
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
-from tuilab.record.journal import Corrupt, Gap, Reader, Writer
+from tuilab.record.journal import Corrupt, Gap, Writer
 from tuilab.record.live_run import read_run
 from tuilab.reports.plain import render
 from tuilab.runs import store
@@ -214,7 +213,7 @@ def test_fuzzed_records_are_no_traceback(site: Site) -> None:
         body = bytearray(chance.choice(usual).encode())
         for _ in range(chance.randrange(4)):
             body[chance.randrange(len(body))] = chance.choice(b'"0919-.eE{}[]:,ntf\\ \x1b\xff\x00/')
-        lines.append(line(b'{"n":%d,"t":%d,%b}' % (number + 1, number, body)))
+        lines.append(line(b'{"n":%d,"t":%d,%b}' % (number + 1, number, bytes(body))))
     run_dir = fabricate(site, run_started())
     with (run_dir / "journal" / "supervisor.jsonl").open("ab") as stream:
         stream.write(b"".join(lines))
@@ -249,9 +248,7 @@ def items_of(run_dir: Path) -> dict[str, dict[int, Any]]:
     """Return every record that is read, by stream and number."""
     found: dict[str, dict[int, Any]] = {}
     for stream in (run_dir / "journal").iterdir():
-        reader = Reader(stream)
-        found[stream.name] = {item.n: item for item in reader.read_all() if not isinstance(item, Corrupt | Gap)}
-        reader.close()
+        found[stream.name] = {item.n: item for item in read_stream(stream) if not isinstance(item, Corrupt | Gap)}
     return found
 
 
@@ -276,9 +273,7 @@ def test_a_real_run_that_is_cut_at_any_byte_is_read_up_to_there(recorded: Path, 
         data = stream.read_bytes()
         for size in range(len(data) - 1, -1, -1 if len(data) < 6000 else -7):
             os.truncate(stream, size)
-            reader = Reader(stream)
-            items = list(reader.read_all())
-            reader.close()
+            items = read_stream(stream)
             assert [item.n for item in items if not isinstance(item, Corrupt | Gap)] == list(range(data[:size].count(b"\n")))
             if size % 97 == 0:
                 looks_the_same_or_less(copy, whole)

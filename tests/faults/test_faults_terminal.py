@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TUILAB
-from tests.engine import until, write_scenario
+from tests.engine import look, until, write_scenario
 from tests.faults.conftest import Ssh
-from tests.faults.oracle import Site, check, latest, look, reach_stage
+from tests.faults.oracle import Site, check, latest, reach_stage
 from tuilab.record.states import FINAL_STATES
 
 pytestmark = pytest.mark.faults

@@ -46,7 +46,7 @@ PLAIN = '"""A plain one."""\ndef run(lab) -> None:\n    lab.claim("it holds", Tr
 class NotingApp(TuilabApp):
     """Notes the orders instead of starting them, and what it says."""
 
-    CSS_PATH = Path(inspect.getfile(TuilabApp)).with_name("tuilab.tcss")  # else it is looked for beside this file
+    CSS_PATH = str(Path(inspect.getfile(TuilabApp)).with_name("tuilab.tcss"))  # else it is looked for beside this file
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)

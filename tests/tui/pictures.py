@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyte
 from rich.color import ColorSystem
@@ -27,10 +28,10 @@ def recorded(name: str, root: Path) -> Path:
     return run_dir
 
 
-def screens(root: Path, **settings: object) -> TuilabApp:
+def screens(root: Path, **settings: Any) -> TuilabApp:
     """Return the app over a folder of runs, with settings that are not kept."""
     root.mkdir(exist_ok=True, parents=True)
-    return TuilabApp(Desk(root, [], Settings(has_seen_hint=True, **settings)))  # type: ignore[arg-type]
+    return TuilabApp(Desk(root, [], Settings(has_seen_hint=True, **settings)))
 
 
 async def opened(pilot: Pilot[int], app: TuilabApp, run_dir: Path) -> RunPage:
@@ -47,7 +48,7 @@ async def opened(pilot: Pilot[int], app: TuilabApp, run_dir: Path) -> RunPage:
     return page
 
 
-def picture(app: App[object], *, colours: str = "truecolour", is_utf8: bool = True) -> pyte.Screen:
+def picture(app: App[Any], *, colours: str = "truecolour", is_utf8: bool = True) -> pyte.Screen:
     """Return what a terminal shows of the app as it is now, by way of the bytes that it would be sent."""
     lines = [strip._segments for strip in app.screen._compositor.render_strips()]
     terminal = pyte.Screen(app.size.width, app.size.height)

@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyte
 
@@ -242,11 +243,11 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def terminal(root: Path, *words: str, command: str = TUILAB, **more: object) -> Iterator[Terminal]:
+def terminal(root: Path, *words: str, command: str = TUILAB, **more: Any) -> Iterator[Terminal]:
     """Open `tuilab ...` in a terminal with a folder of runs of its own."""
     env = {**os.environ, "TUILAB_ROOT": str(root / "runs"), "PYTHONFAULTHANDLER": "1"}
-    env |= more.pop("env", {})  # type: ignore[dict-item]
-    opened = Terminal(command, *words, env=env, **more)  # type: ignore[arg-type]
+    env |= more.pop("env", {})
+    opened = Terminal(command, *words, env=env, **more)
     try:
         yield opened
     finally:

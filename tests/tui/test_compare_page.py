@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.drawing_aids import drawn_text
 from tests.record_journals import JOURNALS
 from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
@@ -66,9 +67,9 @@ async def test_a_pane_fills_the_screen_and_escape_steps_out_one_layer(two: Path)
 async def test_curves_of_a_name_are_overlaid_and_a_key_shows_the_next_name(curves: Path) -> None:
     async with opened(curves, *COMPARE, size=(200, 50)) as pilot:
         charts = [chart for chart in pilot.app.screen.query(Chart) if chart.has_class("is-shown")]
-        first = charts[0].picture_text
+        first = drawn_text(charts[0])
         await press(pilot, "n")
-        second = charts[0].picture_text
+        second = drawn_text(charts[0])
 
     assert "1 " in first and "2 " in first  # both runs are in the legend
     assert first.splitlines()[0] != second.splitlines()[0]

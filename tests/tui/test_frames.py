@@ -19,7 +19,7 @@ SENT = re.compile(r"(\x1b\[[0-9;]*m|\x1b\[[0-9]+;[0-9]+H|[^\x00-\x1f\x7f-\x9f])*
 
 def line(width: int, parts: list[tuple[str, Style | None]]) -> list[Segment]:
     """Return a line of exactly `width` cells."""
-    segments = []
+    segments: list[Segment] = []
     for text, style in parts:
         room = width - sum(Segment(s.text).cell_length for s in segments)
         while Segment(text).cell_length > room:
@@ -67,14 +67,6 @@ def test_one_changed_cell_costs_a_move_a_pen_and_the_cell() -> None:
     frames.difference([line(20, [("loss 0.5", STYLES[1])])])
 
     assert frames.difference([line(20, [("loss 0.4", STYLES[1])])]) == "\x1b[1;8H\x1b[0;31m4\x1b[0m"
-
-
-def test_what_is_forgotten_is_sent_whole() -> None:
-    frames = Frames(ColorSystem.TRUECOLOR)
-    first = frames.difference([line(20, [("loss", None)])])
-    frames.forget()
-
-    assert frames.difference([line(20, [("loss", None)])]) == first
 
 
 @given(st.text(max_size=30))

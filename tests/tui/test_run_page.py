@@ -1,6 +1,5 @@
 """The Run screen, shown from recorded runs."""
 
-import math
 import subprocess
 import time
 from pathlib import Path
@@ -73,9 +72,8 @@ async def test_n_goes_to_the_first_value_that_is_no_number(tmp_path: Path) -> No
         page = await opened(pilot, app, recorded("not-a-number", tmp_path))
         await pilot.press("n")
         await pilot.pause()
-        readings = [reading for pane in page.query(ChartPane) for reading in pane.chart.readings]
 
-        assert any(not math.isfinite(reading.low) for reading in readings)
+        assert 7.0 in [pane.chart.view.cursor for pane in page.query(ChartPane)]  # 2 squared seven times is more than a float32
 
 
 async def test_z_fills_the_screen_with_a_pane_and_gives_it_back(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import psutil
 import pytest
@@ -18,7 +20,7 @@ def cpu_s_of_a_second(process: psutil.Process) -> float:
     before = process.cpu_times()
     time.sleep(1)  # the span that is measured
     after = process.cpu_times()
-    return after.user + after.system - before.user - before.system
+    return float(after.user + after.system - before.user - before.system)
 
 
 def test_q_leaves_and_gives_the_terminal_back(tmp_path: Path) -> None:
@@ -131,7 +133,9 @@ def test_a_storm_of_sizes_ends_with_the_right_picture(tmp_path: Path) -> None:
         until(lambda: term.text == calm.text)
 
 
-def test_no_terminal_is_refused_with_the_command_that_works(tmp_path: Path, tuilab) -> None:  # type: ignore[no-untyped-def]
+def test_no_terminal_is_refused_with_the_command_that_works(
+    tmp_path: Path, tuilab: Callable[..., "CompletedProcess[str]"]
+) -> None:
     done = tuilab()
 
     assert done.returncode == 2

@@ -4,6 +4,7 @@ It is the last room and may import all others, late: `tuilab --help` loads next 
 """
 
 import contextlib
+import io
 import os
 import sys
 from importlib import import_module
@@ -103,7 +104,8 @@ def main() -> NoReturn:
     """Run the command line; every error that a sentence explains ends here."""
     _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         if not os.environ.get("HOME"):
             os.environ.pop("HOME", None)  # as others have it: Python takes an empty one for the root of the disk

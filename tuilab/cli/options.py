@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # a generic class in the newest versions only
+
 SCENARIOS = click.Option(
     ["--scenarios"],
     multiple=True,
@@ -48,10 +52,10 @@ def _fps() -> float:
     return config.fps()
 
 
-class _Given(click.ParamType):  # type: ignore[type-arg]
+class _Given(ParamType):
     """A value that is not empty: `--root "$DIR"` without a DIR means neither this folder nor the usual one."""
 
-    def __init__(self, inner: "click.ParamType[Any]") -> None:
+    def __init__(self, inner: ParamType) -> None:
         self.inner = inner
         self.name = inner.name
 
@@ -76,7 +80,7 @@ def refuse_empty(name: str, value: Any) -> None:
         raise UsageError(f"{name} is empty; give it a value, or leave it out")
 
 
-class Duration(click.ParamType):  # type: ignore[type-arg]
+class Duration(ParamType):
     """Seconds, from `90`, `90s`, `2m` or `1.5h`."""
 
     name = "duration"
@@ -90,7 +94,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(problem), param, ctx)
 
 
-class Age(click.ParamType):  # type: ignore[type-arg]
+class Age(ParamType):
     """Seconds, from `90s`, `30m`, `12h`, `30d` or `2w`."""
 
     name = "age"

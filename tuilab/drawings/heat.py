@@ -3,7 +3,6 @@
 import base64
 import binascii
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,32 +31,12 @@ def draw_image(
         return canvas.picture()
     levels = np.frombuffer(content, np.uint8).reshape(image.rows, image.cols)
     tones = np.where(levels == 255, _BAD, levels.astype(np.int64) * len(TONES) // 255)
-    return _draw(tones, (image.low, image.high), title, "", width, height, symbols, has_colour)
-
-
-def draw_heat(
-    values: Sequence[Sequence[float]], width: int, height: int, symbols: Symbols = BRAILLE,
-    *, title: str = "", unit: str = "", has_colour: bool = True,
-) -> Picture:  # fmt: skip
-    """Draw a table of numbers, from its least to its greatest."""
-    cells = np.array(values, np.float64)
-    if cells.ndim != 2 or not cells.size:
-        canvas = Canvas(width, height)
-        canvas.put(0, 0, plain("nothing to show yet", symbols), "muted")
-        return canvas.picture()
-    is_finite = np.isfinite(cells)
-    low, high = (float(cells[is_finite].min()), float(cells[is_finite].max())) if is_finite.any() else (0.0, 0.0)
-    halves = np.where(is_finite, cells, low) / 2  # of which the greatest difference is finite
-    span = high / 2 - low / 2
-    shares = (halves - low / 2) / span if span > 0 else np.zeros_like(halves)
-    tones = np.where(is_finite, np.minimum((shares * len(TONES)).astype(np.int64), len(TONES) - 1), _BAD)
-    return _draw(tones, (low, high), show(title, 60), unit, width, height, symbols, has_colour)
+    return _draw(tones, (image.low, image.high), title, width, height, symbols, has_colour)
 
 
 def _draw(
-    tones: NDArray[np.int64], ends: tuple[float, float], title: str, unit: str,
-    width: int, height: int, symbols: Symbols, has_colour: bool,
-) -> Picture:  # fmt: skip
+    tones: NDArray[np.int64], ends: tuple[float, float], title: str, width: int, height: int, symbols: Symbols, has_colour: bool
+) -> Picture:
     canvas = Canvas(width, height)
     has_halves = has_colour and symbols.is_utf8
     room = max(height - 1, 1)
@@ -66,7 +45,7 @@ def _draw(
         _put_halves(canvas, tones, symbols)
     else:
         _put_shades(canvas, tones, symbols)
-    _put_scale(canvas, ends, title, unit, stride, bool((tones == _BAD).any()), symbols, has_halves)
+    _put_scale(canvas, ends, title, stride, bool((tones == _BAD).any()), symbols, has_halves)
     return canvas.picture()
 
 
@@ -107,7 +86,6 @@ def _put_scale(
     canvas: Canvas,
     ends: tuple[float, float],
     title: str,
-    unit: str,
     stride: int,
     has_bad: bool,
     symbols: Symbols,
@@ -115,7 +93,7 @@ def _put_scale(
 ) -> None:
     """Write in the last row what the tones mean, and what was left out."""
     y = canvas.height - 1
-    low, high = (plain(number(end, unit, 3), symbols) for end in ends)
+    low, high = (plain(number(end, digits=3), symbols) for end in ends)
     x = canvas.put(0, y, plain(f"{title} {low} ".lstrip(), symbols), "label")
     if has_halves:
         for tone in TONES:

@@ -41,9 +41,6 @@ class Line:
 class Reading:
     """What a line has at some x; `low` and `high` differ where several points share a place."""
 
-    label: str
-    look: int
-    x: float
     low: float
     high: float
 
@@ -141,10 +138,10 @@ def _reading(line: Line, x: float) -> Reading | None:
     has_bad = bad >= 0 and (at < 0 or line.bad_xs[bad] >= line.xs[at])
     if has_bad and (line.bad_xs[bad] == x or at < 0 or x >= line.last_x):
         value = float(line.bad_values[bad])
-        return Reading(line.label, line.look, float(line.bad_xs[bad]), value, value)
+        return Reading(value, value)
     if at < 0:
         return None
-    return Reading(line.label, line.look, float(line.xs[at]), float(line.lows[at]), float(line.highs[at]))
+    return Reading(float(line.lows[at]), float(line.highs[at]))
 
 
 def next_bad(lines: Sequence[Line], x: float) -> float | None:

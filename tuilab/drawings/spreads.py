@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.drawings.axis import Axis, y_axis
-from tuilab.drawings.bars import put_names
 from tuilab.drawings.legend import letter
-from tuilab.drawings.picture import ARMS, Canvas, Picture
+from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.record.series import wants_log
+from tuilab.text import show
 from tuilab.words import number
 
+_NAME_SHARE = 3  # names take at most a third of the width
 _FROM_ZERO = 0.7  # values that differ by more than this share one axis from 0, so that lengths compare
 
 
@@ -45,7 +46,7 @@ def draw_spreads(
         return canvas.picture()
     texts = [plain(number(spread.value, unit, 3) if spread in known else "n/a", symbols) for spread in spreads]
     stride = 2 if height >= 2 * len(spreads) + 2 else 1
-    names = put_names(canvas, [(f"{letter(spread.look)} {spread.label}", spread.look) for spread in spreads], symbols, stride)
+    names = _put_names(canvas, spreads, symbols, stride)
     room = width - names - max(map(len, texts)) - 1
     axis = spread_axis(known, unit, max(room // 14, 2))
     if room >= 3:
@@ -69,6 +70,15 @@ def spread_axis(spreads: Sequence[Spread], unit: str, count: int) -> Axis:
 
 def _ends(spread: Spread) -> tuple[float, ...]:
     return spread.value, spread.low, spread.high, spread.least, spread.greatest
+
+
+def _put_names(canvas: Canvas, spreads: Sequence[Spread], symbols: Symbols, stride: int) -> int:
+    """Write the names at the left, `stride` rows apart, and return the column after all of them."""
+    limit = max(canvas.width // _NAME_SHARE - 1, 1)
+    names = [plain(fit(show(f"{letter(spread.look)} {spread.label}", 80), limit), symbols) for spread in spreads]
+    for y, (name, spread) in enumerate(zip(names, spreads, strict=True)):
+        canvas.put(0, stride * y, name, ARMS[spread.look % len(ARMS)])
+    return max(len(cells(name)) for name in names) + 1
 
 
 def _put_spread(canvas: Canvas, spread: Spread, axis: Axis, left: int, room: int, y: int, symbols: Symbols) -> None:

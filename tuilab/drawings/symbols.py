@@ -24,7 +24,6 @@ class Symbols:
     inf_up: str = "▲"
     inf_down: str = "▼"
     nan: str = "×"
-    ellipsis: str = "…"
     bar: str = "▇"
     box: str = "█"
     left: str = "├"
@@ -42,7 +41,7 @@ def _braille() -> str:
 BRAILLE = Symbols("braille", 2, 4, _braille())
 BLOCK = Symbols("block", 2, 2, " ▘▖▌▝▀▞▛▗▚▄▙▐▜▟█")
 ASCII = Symbols(
-    "ascii", 1, 3, " '-'.|.|", "-", "|", "+", "+", "+", ".", "-", "*", "^", "v", "x", "~", "=", "#", "|", "|",
+    "ascii", 1, 3, " '-'.|.|", "-", "|", "+", "+", "+", ".", "-", "*", "^", "v", "x", "=", "#", "|", "|",
     "_.,-=+*#", " .:*#", is_utf8=False,
 )  # fmt: skip
 ALL = (BRAILLE, BLOCK, ASCII)

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tuilab.engine import messages, processes
@@ -141,7 +142,7 @@ def spawn_judge(run_dir: Path, *flags: str) -> Child:
     return Child("judge", subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment))
 
 
-def _before_exec(parent: int):  # type: ignore[no-untyped-def]
+def _before_exec(parent: int) -> Callable[[], None]:
     """Return what the child does between fork and exec; the supervisor has one thread, so this is safe."""
 
     def prepare() -> None:

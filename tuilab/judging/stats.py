@@ -70,17 +70,7 @@ def hodges_lehmann(values: Sequence[float]) -> float:
     return median((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
 
 
-# ---- many claims, many looks
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's adjusted p values: the smallest times their number, the next times one less, never falling."""
-    adjusted = [0.0] * len(p_values)
-    highest = 0.0
-    for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        adjusted[i] = highest
-    return adjusted
+# ---- many looks
 
 
 def look_confidence(look: int, looks: int, confidence: float = 0.95) -> float:

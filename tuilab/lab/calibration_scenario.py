@@ -4,6 +4,8 @@ What `tuilab calibrate` runs, in as many processes as fit the time: races betwee
 that they do is false, and the known delay of the controls tells which differences would be seen.
 """
 
+from typing import Any
+
 import torch
 
 from tuilab import Lab
@@ -20,5 +22,6 @@ def run(
         return (a @ a).relu().sum()
 
     for number in range(races):
-        race = lab.race(seconds=seconds, **{f"left {number}": work, f"right {number}": work})  # type: ignore[arg-type]
+        arms: dict[str, Any] = {f"left {number}": work, f"right {number}": work}
+        race = lab.race(seconds=seconds, **arms)
         lab.log(lab.repeat * races + number, ratio=race.ratio(f"left {number}", f"right {number}"))

@@ -60,8 +60,10 @@ def claimed_bound(
     tolerance: float = 0.0,
 ) -> tuple[events.Operator, Measured]:
     """Return what a claim holds a value against; TypeError or ValueError for what no value could be held against."""
-    given = [(op, want) for op, want in (("equals", equals), ("at_most", at_most), ("at_least", at_least), ("between", between))
-             if want is not None]  # fmt: skip
+    asked: tuple[tuple[events.Operator, Any], ...] = (
+        ("equals", equals), ("at_most", at_most), ("at_least", at_least), ("between", between),
+    )  # fmt: skip
+    given = [(op, want) for op, want in asked if want is not None]
     if not given and isinstance(got, bool):
         given = [("equals", True)]
     if len(given) != 1:
@@ -72,7 +74,7 @@ def claimed_bound(
         raise ValueError(f"tolerance takes a finite number, and stands beside equals=, not {told(tolerance)} beside {op}=")
     if op != "equals":
         _check_order(op, bound.numbers, 2 if op == "between" else 1)
-    return op, bound  # type: ignore[return-value]
+    return op, bound
 
 
 def _check_order(op: str, bounds: list[float], count: int) -> None:

@@ -37,10 +37,6 @@ class Race:
     def __init__(self, step_s: dict[str, list[float]]) -> None:
         self.step_s = step_s
 
-    def median_s(self, arm: str) -> float:
-        """Return the median time of one call."""
-        return median(self._times_of("arm", arm))
-
     def ratio(self, over: str, under: str) -> float:
         """Return the median over the rounds of how many times longer `over` takes than `under`."""
         times = zip(self._times_of("over", over), self._times_of("under", under), strict=True)
@@ -60,7 +56,7 @@ class _Slot:
     call: Call
     loops: int
     calm_share: float  # CPU time of wall time when nothing interferes
-    control: str = ""
+    control: events.Control = ""
 
 
 def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int) -> None:
@@ -127,7 +123,8 @@ def _prepare(lab: RaceRecorder, arms: dict[str, Call], threads: int, device: tor
     started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops={s.arm: s.loops for s in slots})
     started.base, started.delay = base.arm, DELAY
     lab.record(started)
-    return [*slots, *(_Slot(base.arm, base.call, base.loops, base.calm_share, control) for control in ("same", "delayed"))]
+    controls: tuple[events.Control, ...] = ("same", "delayed")
+    return [*slots, *(_Slot(base.arm, base.call, base.loops, base.calm_share, control) for control in controls)]
 
 
 class _Rounds:
@@ -181,7 +178,7 @@ class _Rounds:
         timed = time_block(slot.call, slot.loops, self._device, DELAY if slot.control == "delayed" else 0.0)
         seen = self._sensors.read().since(before)
         block = events.BlockTimed(arm=slot.arm, round=turn, slot=number, loops=slot.loops, **timed._asdict(), **seen._asdict())
-        block.control = slot.control  # type: ignore[assignment]
+        block.control = slot.control
         block.records = self._lab.records_written - written
         block.is_disturbed = is_disturbed(seen, timed.wall_ns, timed.cpu_ns, slot.calm_share)
         return block

@@ -19,7 +19,16 @@ class Reading(NamedTuple):
 
     def since(self, before: "Reading") -> "Reading":
         """Return what was counted since an earlier reading."""
-        return Reading(*(None if b is None or a is None else b - a for a, b in zip(before, self, strict=True)))  # type: ignore[arg-type]
+        return Reading(
+            self.switches - before.switches,
+            _gained(before.pressure_us, self.pressure_us),
+            _gained(before.steal_ticks, self.steal_ticks),
+            _gained(before.throttled, self.throttled),
+        )
+
+
+def _gained(before: int | None, now: int | None) -> int | None:
+    return None if before is None or now is None else now - before
 
 
 class Sensors:

@@ -13,6 +13,7 @@ FORMAT = 1  # major version of the journal; a reader refuses a newer one
 CLAIM_LIMIT = 4_000  # characters of a claim: several records repeat it, and each must hold it whole
 Scalar = bool | int | float | str
 Operator = Literal["equals", "at_most", "at_least", "between"]
+Control = Literal["", "same", "delayed"]
 
 # Every number fits 64 bits and every word can be displayed: a record that says otherwise is not one of ours.
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -283,7 +284,7 @@ class BlockTimed(Event):
     cpu_ns: Count
     device_ns: Count | None = None  # from CUDA events: loops x the median step
     is_warmup: bool = False
-    control: Literal["", "same", "delayed"] = ""
+    control: Control = ""
     is_disturbed: bool = False  # by the sensors alone; it was run again at once
     is_rerun: bool = False
     switches: int = 0  # involuntary context switches

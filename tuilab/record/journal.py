@@ -246,11 +246,6 @@ class Reader:
             return self._give_up("the file was replaced or cut short; the rest is not read")
         return self._read(limit) if seen.st_size > self._position else []
 
-    def read_all(self) -> Iterator[Item]:
-        """Yield every item up to the present end."""
-        while items := self.read():
-            yield from items
-
     def close(self) -> None:
         if self.is_open:
             os.close(self._fd)

@@ -41,7 +41,6 @@ class Claim:
     measured: list[events.ClaimMeasured] = field(default_factory=list)  # one a repeat
     needs: str = ""  # why it cannot be tested here
     verdict: events.VerdictReached | None = None
-    declared_by: str = ""  # the writer that declared it first
     advises: str = ""  # the setting that follows when it is supported
     is_old: bool = False  # the scenario claims it by a call of the old form
 
@@ -258,7 +257,7 @@ def _claim_measured(summary: RunSummary, stream: str, event: events.ClaimMeasure
 def _claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared) -> None:
     claim = _claim(summary, event)
     if claim.declared is None:
-        claim.declared, claim.declared_by = event, stream
+        claim.declared = event
 
 
 def _claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotTestable) -> None:

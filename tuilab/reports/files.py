@@ -17,7 +17,6 @@ ENDINGS = {
     ".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".csv": "csv", ".xml": "junit",
     ".trace.json": "trace", ".pyperf.json": "pyperf", ".tfevents": "tensorboard",
 }  # fmt: skip
-FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
 STDOUT = "-"
 
 

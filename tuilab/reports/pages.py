@@ -105,7 +105,6 @@ class Page:
     notes: tuple[tuple[str, str], ...]  # when, and what
     environment: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     source: str
-    folder: str
 
 
 def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) -> Page:
@@ -142,7 +141,6 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         notes=tuple((day(when), text) for when, text in subject.notes.texts[-_MOST_NOTES:]),
         environment=() if is_brief else environment_of(subject),
         source=cut(subject.source, room),
-        folder=str(subject.run_dir),
     )
 
 

@@ -1,6 +1,6 @@
 """Reads what the Lab screen tells of runs, beside the main path, and posts to the screen what it found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -77,8 +77,8 @@ class Lookout:
             self._looks_at = scenario
             self._start(partial(self._look_at, scenario))
 
-    def _start(self, work: object) -> None:
-        self._screen.run_worker(work, thread=True, exit_on_error=False)  # type: ignore[arg-type]
+    def _start(self, work: Callable[[], None]) -> None:
+        self._screen.run_worker(work, thread=True, exit_on_error=False)
 
     def _see_box(self) -> None:
         from tuilab.tui.state.box_line import box_line

@@ -70,9 +70,3 @@ class Desk:
         from tuilab.runs import ledger
 
         return bool(self.started) and ledger.read(self.root / self.started[-1]).is_running
-
-    def runs(self) -> list[Path]:
-        """Return the folders of all runs, the newest first."""
-        from tuilab.runs import store
-
-        return list(store.list_runs(self.root))

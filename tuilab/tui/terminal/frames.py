@@ -51,10 +51,6 @@ class Frames:
         self._is_utf8 = is_utf8
         self._rows: list[Row] = []
 
-    def forget(self) -> None:
-        """Send everything next time: the terminal may show something else."""
-        self._rows = []
-
     def difference(self, lines: Iterable[Sequence[Segment]]) -> str:
         """Return what to send so that the terminal shows `lines`; nothing when it does already."""
         out: list[str] = []

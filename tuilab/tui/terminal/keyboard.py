@@ -6,7 +6,7 @@ late answer to a question of the program before us opens a screen), and raises o
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from textual import events
 from textual._xterm_parser import XTermParser
@@ -74,7 +74,7 @@ class Typed:
             self._held = ""
             yield from self._close()
 
-    def _read_on(self, text: str):  # type: ignore[no-untyped-def]
+    def _read_on(self, text: str) -> Generator[Message, None, str]:
         """Read on inside a paste or a string; return what comes after its end."""
         end = _CLOSING[self._is_paste].search(text)
         if end is None:

@@ -1,4 +1,4 @@
-"""The line chart of a run: zoom, pan, one cursor, log and linear, smoothing, steps or time; the screen has the keys."""
+"""The line chart of a run: zoom, one cursor, log and linear, smoothing, steps or time; the screen has the keys."""
 
 import math
 from bisect import bisect_right
@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
-from tuilab.drawings.lines import Line, Reading, lines_of, next_bad, next_point, smooth, values_at
+from tuilab.drawings.lines import Line, lines_of, next_bad, next_point, smooth
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.series import Series, ends_of, wants_log
@@ -57,14 +57,8 @@ class Chart(Drawing):
             self.chart = chart
             self.t = t  # CLOCK_MONOTONIC nanoseconds, as in the records
 
-        @property
-        def control(self) -> "Chart":
-            return self.chart
-
-    def __init__(
-        self, *, name: str | None = None, id: str | None = None, classes: str | None = None, symbols: Symbols | None = None
-    ) -> None:
-        super().__init__(name=name, id=id, classes=classes, symbols=symbols)
+    def __init__(self, *, name: str | None = None, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(name=name, id=id, classes=classes)
         self._shown = Shown()
         self._view = View()
         self._lines: tuple[Line, ...] = ()
@@ -108,7 +102,7 @@ class Chart(Drawing):
         """Look at it in a given way."""
         self._change(view)
 
-    # ---- zoom and pan
+    # ---- zoom
 
     def zoom(self, factor: float) -> None:
         """Show `factor` times as much of x, around the cursor or else the middle."""
@@ -117,12 +111,7 @@ class Chart(Drawing):
         span = min(max((high - low) * factor, (most - least) * _LEAST_SHARE), most - least)
         middle = self._view.cursor if self._view.cursor is not None else (low + high) / 2
         share = min(max((middle - low) / (high - low), 0.0), 1.0) if high > low else 0.5
-        self._show_window(middle - share * span, span)
-
-    def pan(self, share: float) -> None:
-        """Move along x by a share of what is shown."""
-        low, high = self._x_range()
-        self._show_window(low + share * (high - low), high - low)
+        self._change(replace(self._view, window=self._fitted(middle - share * span, span)))
 
     def reset(self) -> None:
         """Show all of x again, without a cursor."""
@@ -133,10 +122,6 @@ class Chart(Drawing):
     def toggle_log(self) -> None:
         """Change between a logarithmic and a linear axis."""
         self._change(replace(self._view, is_log=not self.is_log))
-
-    def toggle_smooth(self) -> None:
-        """Change between values, and their moving average with the values behind it."""
-        self._change(replace(self._view, is_smooth=not self._view.is_smooth))
 
     def toggle_time_axis(self) -> None:
         """Change between steps and seconds; the cursor stays at its moment."""
@@ -188,11 +173,6 @@ class Chart(Drawing):
             place = (t - self._start_t) / 1e9 if self._view.is_timed else self._step_at(t)
         self._change(replace(self._view, cursor=place))
 
-    @property
-    def readings(self) -> list[Reading]:
-        """What the lines have at the cursor; nothing where there is none."""
-        return [] if self._view.cursor is None else values_at(self._current_lines(), self._view.cursor)
-
     def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)
         if place is not None:
@@ -212,9 +192,6 @@ class Chart(Drawing):
             window = self._fitted(x - (high - low) / 2, high - low)
         self._change(replace(self._view, cursor=x, window=window))
         self.post_message(self.CursorMoved(self, self.cursor_t))
-
-    def _show_window(self, low: float, span: float) -> None:
-        self._change(replace(self._view, window=self._fitted(low, span)))
 
     def _fitted(self, low: float, span: float) -> tuple[float, float] | None:
         """Return a window within all x, None when it is all of them."""

@@ -24,11 +24,8 @@ class Drawing(Widget):
     Drawing { height: 1fr; width: 1fr; }
     """
 
-    def __init__(
-        self, *, name: str | None = None, id: str | None = None, classes: str | None = None, symbols: Symbols | None = None
-    ) -> None:
+    def __init__(self, *, name: str | None = None, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(name=name, id=id, classes=classes)
-        self._symbols = symbols
         self._paint: Paint | None = None
         self._version: Hashable = None
         self._drawn: Hashable = None  # the version, size and symbols of the picture
@@ -38,11 +35,6 @@ class Drawing(Widget):
     def show(self, paint: Paint, version: Hashable) -> None:
         """Show what `paint` draws; it is called again only when `version` or the size is another one."""
         self._paint, self._version = paint, version
-        self.redraw()
-
-    def use_symbols(self, symbols: Symbols) -> None:
-        """Draw with other symbols from now on."""
-        self._symbols = symbols
         self.redraw()
 
     def redraw(self) -> None:
@@ -70,8 +62,8 @@ class Drawing(Widget):
 
     @property
     def symbols(self) -> Symbols:
-        """The characters to draw with: those that were asked for, else the app's, else what the locale allows."""
-        chosen = self._symbols or getattr(self.app, "symbols", None)
+        """The characters to draw with: the app's, else what the locale allows."""
+        chosen: Symbols | None = getattr(self.app, "symbols", None)
         return chosen or (BRAILLE if is_utf8_terminal() else ASCII)
 
     @property
@@ -79,11 +71,6 @@ class Drawing(Widget):
         """Whether a picture can be made of colours: with 16 of them, or none, it is made of shaded characters."""
         has_many = self.app.console.color_system in ("truecolor", "256")
         return has_many and not self.app.no_color and not self.app.native_ansi_color
-
-    @property
-    def picture_text(self) -> str:
-        """What is shown, as plain text."""
-        return self._picture.text
 
     def render_line(self, y: int) -> Strip:
         width = self.content_size.width

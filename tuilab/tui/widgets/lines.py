@@ -115,10 +115,6 @@ class PickList(Lines):
             super().__init__()
             self.picker = picker
 
-        @property
-        def control(self) -> "PickList":
-            return self.picker
-
     class Chosen(Moved):
         """The line under the cursor was clicked twice."""
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
@@ -32,7 +33,6 @@ class Pane(VerticalScroll):
     Pane:focus, Pane:focus-within { border: round $primary; }
     Pane > Static { width: 100%; height: auto; }
     """
-    NAME: ClassVar[str] = ""
     ALLOW_MAXIMIZE = True
     can_focus = True
 
@@ -55,7 +55,7 @@ class TextPane(Pane):
         self._shown: list[Content] | None = None
         self._is_left = False  # by the user, who has scrolled away from its end
 
-    def compose(self):  # type: ignore[no-untyped-def]
+    def compose(self) -> ComposeResult:
         yield self._text
 
     def put(self, lines: list[Content]) -> None:

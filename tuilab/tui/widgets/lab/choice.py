@@ -32,10 +32,6 @@ class Choice(Widget, can_focus=True):
             super().__init__()
             self.choice = choice
 
-        @property
-        def control(self) -> "Choice":
-            return self.choice
-
     def __init__(self, words: Sequence[str], chosen: int = 0, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self.words = words

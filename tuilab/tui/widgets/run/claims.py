@@ -17,8 +17,6 @@ from tuilab.tui.widgets.pane import TextPane, View
 class ClaimsPane(TextPane):
     """One claim after another: its mark, its words, what was measured."""
 
-    NAME = "claims"
-
     def __init__(self, prediction: str = "") -> None:
         super().__init__("Claims")
         self._prediction = prediction

@@ -25,8 +25,6 @@ class TryNext(NamedTuple):
 class NotesPane(TextPane):
     """The texts that the scenario showed, the last of each title; then what its author says to try, by which key."""
 
-    NAME = "notes"
-
     def __init__(self) -> None:
         super().__init__("Notes")
         self.try_next = TryNext()

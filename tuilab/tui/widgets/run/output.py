@@ -23,7 +23,6 @@ _LINES = 200
 class OutputPane(TextPane):
     """The stages with their times, then the last lines that were printed; errors stand out."""
 
-    NAME = "output"
     is_followed = True
 
     def __init__(self) -> None:

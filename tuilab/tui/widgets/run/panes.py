@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from textual.containers import Container
+from textual.widget import Widget
 
 from tuilab.record.blocks import has_times
 from tuilab.record.summary import RunSummary
@@ -109,8 +110,8 @@ class Panes(Container):
                 self.mount(pane)
             self._panes[name] = pane
         self._panes = {name: self._panes[name] for name in wanted}
-        order = {pane: place for place, pane in enumerate(self._panes.values())}
-        self.sort_children(key=lambda child: order.get(child, len(order)))  # type: ignore[call-overload]
+        order: dict[Widget, int] = {pane: place for place, pane in enumerate(self._panes.values())}
+        self.sort_children(key=lambda child: order.get(child, len(order)))
         self._fit_rows(sum(wanted.values()) - wanted["output"] + is_tall)
 
     def _make(self, name: str) -> Pane:

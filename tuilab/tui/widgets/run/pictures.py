@@ -8,7 +8,7 @@ from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import ImageShown
 from tuilab.tui.state.following import Shown
-from tuilab.tui.widgets.drawing import Drawing
+from tuilab.tui.widgets.drawing import Drawing, Paint
 from tuilab.tui.widgets.pane import Pane, View
 
 _MOST = 6
@@ -21,7 +21,6 @@ class PicturesPane(Pane):
     PicturesPane { layout: horizontal; overflow: hidden; }
     PicturesPane Drawing { margin-right: 1; }
     """
-    NAME = "pictures"
 
     def __init__(self) -> None:
         super().__init__("Pictures")
@@ -41,7 +40,7 @@ class PicturesPane(Pane):
         self.border_subtitle = Content(f"{hidden} more in the report") if hidden else None
 
 
-def _painter(image: ImageShown):  # type: ignore[no-untyped-def]
+def _painter(image: ImageShown) -> Paint:
     def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
         return draw_image(image, width, height, symbols, has_colour=has_colour)
 

@@ -75,8 +75,6 @@ def _last_step(summary: RunSummary, found: Sequence[Series]) -> float | None:
 class MemoryPane(ChartPane):
     """Memory along time: of the processes of the run, and of each GPU."""
 
-    NAME = "memory"
-
     def __init__(self) -> None:
         super().__init__("")
 

@@ -21,7 +21,6 @@ class TimingsPane(Pane):
     DEFAULT_CSS = """
     TimingsPane { overflow: hidden; }
     """
-    NAME = "timings"
 
     def __init__(self) -> None:
         super().__init__("Time of a step")
