@@ -82,18 +82,22 @@ values = st.one_of(
 )
 
 
+PLACE = tempfile.TemporaryDirectory()  # for one lab after the other: where thousands had their own, removing them took longest
+
+
 @contextmanager
 def new_lab() -> Iterator[tuple[Lab, Writer, Path]]:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "artifacts").mkdir()
-        (folder / "scenario.py").write_text('"""T.\n\n## Look for\n- [c] it is so\n"""\ndef run(lab): pass\n')
-        ours, theirs = messages.pair()
-        order = WorkerOrder(run_dir=name, writer="worker-0", source_dir=name, quick=True)
-        writer = Writer(folder / "worker-0.jsonl")
-        with ours, theirs:
-            yield Lab(writer, folder, messages.WorkerLine(ours), order), writer, folder
-        writer.close()
+    folder = Path(PLACE.name)
+    (folder / "artifacts").mkdir(exist_ok=True)
+    for left in [folder / "worker-0.jsonl", *(folder / "artifacts").iterdir()]:
+        left.unlink(missing_ok=True)
+    (folder / "scenario.py").write_text('"""T.\n\n## Look for\n- [c] it is so\n"""\ndef run(lab): pass\n')
+    ours, theirs = messages.pair()
+    order = WorkerOrder(run_dir=PLACE.name, writer="worker-0", source_dir=PLACE.name, quick=True)
+    writer = Writer(folder / "worker-0.jsonl")
+    with ours, theirs:
+        yield Lab(writer, folder, messages.WorkerLine(ours), order), writer, folder
+    writer.close()
 
 
 def read_back(folder: Path) -> list[Item]:
