@@ -86,7 +86,7 @@ def test_a_race_on_the_cpu_does_not_care_for_the_gpu() -> None:
 
 def test_another_gpu_is_not_ours_and_one_that_cannot_be_told_apart_marks_nothing() -> None:
     """torch's first device is found by its uuid; without one, the only GPU there is must be it."""
-    slow = [{"throttle_mask": 32.0}] * 9
+    slow = [{"throttle_mask": float(0x20)}] * 9
 
     assert disturbed_share(run_on_gpu(slow, torch_uuid="fake-1")) == 0.0
     assert disturbed_share(run_on_gpu(slow, torch_uuid="")) == 1.0
