@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
 from tests.conftest import CHECKOUT
 
@@ -20,8 +21,13 @@ EXCEPTIONS = {
 }
 
 
-def imports(module: str) -> Iterator[str]:
-    """Yield what a module imports anywhere: at its top, in a function, for types, or relative to itself."""
+@cache
+def imports(module: str) -> frozenset[str]:
+    """Return what a module imports anywhere: at its top, in a function, for types, or relative to itself."""
+    return frozenset(_imports(module))
+
+
+def _imports(module: str) -> Iterator[str]:
     package = module.split(".")[: None if MODULES[module].name == "__init__.py" else -1]
     for node in ast.walk(ast.parse(MODULES[module].read_text())):
         if isinstance(node, ast.Import):
