@@ -1,6 +1,5 @@
 """What `tuilab doctor --bundle` writes for an issue: what the doctor found, the software, the last failures; no secrets."""
 
-import contextlib
 import errno
 import gzip
 import io
@@ -9,7 +8,6 @@ import os
 import re
 import stat
 import tarfile
-import tempfile
 import time
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 
 from tuilab import places
 from tuilab.errors import CannotRecord, TuilabError
-from tuilab.files import open_regular
+from tuilab.files import open_regular, replace
 from tuilab.probes.env import environment_facts
 from tuilab.record.encoding import spell_out
 from tuilab.record.live_run import read_run
@@ -49,15 +47,7 @@ def _replace(path: Path, data: bytes) -> None:
     """Put a new file, which nobody else may read, in the place of whatever file has that name."""
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         raise OSError(errno.EINVAL, "it is there, and not a regular file")
-    fd, temporary = tempfile.mkstemp(prefix=".tuilab-", dir=path.parent)
-    try:
-        with open(fd, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    replace(path, data)
 
 
 def software() -> dict[str, Any]:

@@ -19,13 +19,12 @@ _LOOKED_AT = 200  # runs, the newest
 
 def calibrated(box: Box) -> Finding:
     known = calibration.load()
-    lines = calibration.in_words(known)
+    lines = calibration.in_words(known.ways)
     step = "tuilab calibrate takes two minutes"
     if not lines:
         return unknown("this box was never calibrated: how often verdicts about time are wrong here is not known", step)
-    when = known.get("wall_s")
-    if isinstance(when, int | float) and time.time() - when > _STALE_S:
-        return warn(f"calibrated {(time.time() - when) / 86400:.0f} days ago; {lines[-1]}", step)
+    if known.wall_s is not None and time.time() - known.wall_s > _STALE_S:
+        return warn(f"calibrated {(time.time() - known.wall_s) / 86400:.0f} days ago; {lines[-1]}", step)
     return passed(lines[-1])
 
 
