@@ -65,18 +65,6 @@ def test_runs_of_several_boxes_stand_in_one_list(tuilab: Tuilab, three: Path, tm
     assert ids(done) == ["dddddd", "aaaaaa", "bbbbbb", "cccccc"]
 
 
-def test_what_was_remembered_is_what_would_be_read(tuilab: Tuilab, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_WORTH_KEEPING", 0)
-    run_dir = make_run(root)
-    memory = ledger.Memory(root)
-    first = memory.entry(run_dir)
-    memory.keep([run_dir.name])
-
-    assert ledger.load(root) == {run_dir.name: first}
-    assert ledger.Memory(root).entry(run_dir) == first == ledger.read(run_dir)
-    assert ledger.Memory(root).size([run_dir.name]) == (first.bytes_total, True)
-
-
 def test_a_note_and_its_tags_are_shown_found_and_taken_off(tuilab: Tuilab, three: Path) -> None:
     tuilab("note", "aaaaaa", "the", "good", "one", "--tag", "good", "--tag", "h100")
     tuilab("note", "aaaaaa", "--untag", "h100")

@@ -20,6 +20,7 @@ from tuilab.probes.env import environment_facts
 from tuilab.record.encoding import spell_out
 from tuilab.record.live_run import read_run
 from tuilab.runs import ledger, store
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.scrub import scrub
 from tuilab.text import show, show_lines
 
@@ -68,8 +69,8 @@ def failures() -> list[dict[str, Any]]:
         folders = store.list_runs(root)[:_LOOKED_AT]
     except TuilabError:
         return []
-    known = ledger.load(root)
-    entries = ((folder, known.get(folder.name) or ledger.read(folder)) for folder in folders)
+    cache = LedgerCache(root)
+    entries = ((folder, cache.entry(folder)) for folder in folders)
     bad = ((folder, entry) for folder, entry in entries if entry.state in _BAD)
     return [_failure(folder, entry) for (folder, entry), _ in zip(bad, range(_FAILURES), strict=False)]
 

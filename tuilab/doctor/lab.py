@@ -11,6 +11,7 @@ from tuilab.judging import calibration
 from tuilab.record import presence
 from tuilab.record.imported import is_imported
 from tuilab.runs import ledger, store
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.text import plural
 
 _STALE_S = 90 * 86400
@@ -63,8 +64,8 @@ def orphans(box: Box) -> Finding:
 def _entries() -> list[ledger.Entry]:
     """Return the newest runs, those that are over from memory."""
     root = Path(places.runs_folder())
-    known = ledger.load(root)
-    return [known.get(folder.name) or ledger.read(folder) for folder in store.list_runs(root)[:_LOOKED_AT]]
+    cache = LedgerCache(root)
+    return [cache.entry(folder) for folder in store.list_runs(root)[:_LOOKED_AT]]
 
 
 CHECKS = {"lab.config": configured, "lab.calibration": calibrated, "lab.runs": going_on, "lab.orphans": orphans}

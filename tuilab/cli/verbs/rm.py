@@ -15,6 +15,7 @@ import click
 from tuilab.cli import options
 from tuilab.errors import UsageError
 from tuilab.runs import deleting, ledger, store
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.text import plural, show
 from tuilab.words import size
 
@@ -48,9 +49,9 @@ def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool)
     freed = deleted = 0
     is_all = True  # whether the size of each is known
     spared: list[str] = []
-    memory = ledger.Memory(root)
+    cache = LedgerCache(root)
     for run_dir in chosen:
-        entry = memory.entry(run_dir)
+        entry = cache.entry(run_dir)
         if why := deleting.why_not(run_dir, entry):
             spared.append(why)
             continue
