@@ -15,6 +15,7 @@ from tests.tui.made_up import make_run as records_of
 from tests.tui.made_up import started
 from tuilab.record.events import RunDescribed, StateChanged, VerdictReached
 from tuilab.runs import ledger, notes
+from tuilab.runs.ledger_cache import LedgerCache
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -136,6 +137,21 @@ def test_a_run_that_goes_on_survives_every_sweep(tuilab: Tuilab, three: Path, tm
     assert newest_name(three) == going
     tuilab("stop", "last", "--now")
     until(lambda: "deleted" in tuilab("rm", "last").stdout)
+
+
+def test_what_is_remembered_of_a_run_deletes_none(tuilab: Tuilab, root: Path) -> None:
+    """The memory says that it succeeded; its record, that it goes on."""
+    run_dir = records_of(root, started(), StateChanged(state="succeeded"))
+    cache = LedgerCache(root)
+    cache.look(run_dir)
+    cache.keep()
+    going = records_of(root / "elsewhere", started(is_alive=True), StateChanged(state="running"))
+    (going / "journal" / "supervisor.jsonl").replace(run_dir / "journal" / "supervisor.jsonl")
+
+    done = tuilab("rm", "--keep", "0", "--yes")
+    assert done.stdout.splitlines()[0].startswith("deleted 0 runs")
+    assert "kept: abcdef is running; stop it first: tuilab stop abcdef" in done.stdout
+    assert run_dir.is_dir()
 
 
 @pytest.mark.parametrize(
