@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harms import harm, obeying_permissions
 from tuilab.files import Fault, Unusable, json_as, read_small, replace
 
 LIMIT = 4096
@@ -94,43 +95,13 @@ def test_who_reads_while_several_replace_sees_one_of_them_whole(tmp_path: Path) 
 # ---- reading
 
 
-def harm(path: Path, kind: str) -> None:
-    """Put something else in the place of a small file of ours."""
-    content = path.read_bytes() if path.exists() else b""
-    path.unlink(missing_ok=True)
-    match kind:
-        case "folder":
-            path.mkdir()
-        case "fifo":
-            os.mkfifo(path)
-        case "device":
-            path.symlink_to("/dev/zero")
-        case "huge":
-            with open(path, "wb") as file:
-                file.truncate(1 << 40)
-        case "sealed":
-            path.write_bytes(content)
-            path.chmod(0)
-        case _:
-            path.write_bytes(HARMS[kind] if kind in HARMS else content[: int(len(content) * 0.6)])
-
-
-HARMS = {
-    "empty": b"", "noise": bytes(range(256)) * 9, "zeros": bytes(4096), "not UTF-8": b'{"a": "\xff"}',
-    "null": b"null", "number": b"3", "words": b'"x"', "list": b"[1, [2], {}]", "other fields": b'{"a": 1, "b": [null]}',
-    "deep": b"[" * 200_000, "big number": b'{"wall_s": 1e999, "theme": ' + b"9" * 5000 + b"}",
-}  # fmt: skip
-EVERY_HARM = [*HARMS, "cut", "folder", "fifo", "device", "huge", "sealed"]
-is_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-
-
 @pytest.mark.parametrize(
     ("kind", "fault"),
     [
         ("folder", Fault.CLOSED),
         ("fifo", Fault.CLOSED),
         ("device", Fault.CLOSED),
-        pytest.param("sealed", Fault.CLOSED, marks=is_root),
+        ("sealed", Fault.CLOSED),
         ("huge", Fault.LARGE),
         ("cut", Fault.BROKEN),
         ("noise", Fault.BROKEN),
@@ -143,7 +114,7 @@ def test_the_reader_tells_in_one_way_why_a_file_is_of_no_use(tmp_path: Path, kin
     path.write_bytes(b'{"a": 1}')
     harm(path, kind)
 
-    with pytest.raises(Unusable) as told:
+    with pytest.raises(Unusable) as told, obeying_permissions():
         read_small(path, json_as(dict[str, int]), LIMIT)
     assert told.value.fault is fault and str(told.value)
 

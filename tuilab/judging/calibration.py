@@ -10,12 +10,14 @@ from typing import Annotated
 import msgspec
 
 from tuilab import places
+from tuilab.errors import CannotRecord
 from tuilab.files import Unusable, json_as, read_small, replace
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.ratio import judge_ratio
 from tuilab.record import events, presence
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
+from tuilab.text import show
 
 GROUP = 6  # processes that make one trial, as many as a run has repeats
 _LIMIT = 1024 * 1024
@@ -54,10 +56,13 @@ def assess(summary: RunSummary) -> dict[str, Trials]:
 def save(assessment: Mapping[str, Trials]) -> None:
     """Keep the assessment of this box; a folder shared by several boxes has one each."""
     ours = msgspec.json.encode({"wall_s": time.time(), **assessment})
-    path = places.calibration_file()
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     every = msgspec.json.encode({**_read(), presence.host_name(): msgspec.Raw(ours)})
-    replace(path, msgspec.json.format(every, indent=1))
+    path = places.calibration_file()
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        replace(path, msgspec.json.format(every, indent=1))
+    except OSError as problem:
+        raise CannotRecord(f"cannot keep the calibration in {show(path)}: {problem.strerror}") from problem
 
 
 def load() -> Calibration:
