@@ -152,10 +152,10 @@ def _decode(data: bytes) -> _Cached:
     """Take in what `_write_cache` wrote: crc32-hex SP JSON, as in a journal."""
     if int(data[:8], 16) != crc32(data[9:]):
         raise ValueError("it is damaged")
-    maker, files = json.loads(data[9:])
-    if maker != _maker():
-        raise Unusable(Fault.FOREIGN, "it is another tuilab's")
     try:
+        maker, files = json.loads(data[9:])
+        if maker != _maker():
+            raise Unusable(Fault.FOREIGN, "it is another tuilab's")
         return {path: (stamp, _unpack(fields)) for path, (stamp, fields) in files.items()}
     except (TypeError, AttributeError) as problem:
         raise ValueError("it holds something else than scenarios") from problem
