@@ -170,6 +170,7 @@ OF_ANOTHER_KIND = {
         b'{"format": 1, "verdicts": {"%s": "SUPPORTED"}}\n[]' % RUN.encode(),
         b'{"format": 99, "verdicts": {"%s": "SUPPORTED"}, "more": 1}\n{}' % RUN.encode(),
         b'{"format": 2, "verdicts": {"%s": 3}}\n[]' % RUN.encode(),
+        b'{"format": 2, "verdicts": {"%s": "\\u001b[2J"}}\n[]' % RUN.encode(),
         b'{"format": 2, "verdicts": []}\n[]',
         b'{"format": 2}\n[]',
         HEAD,

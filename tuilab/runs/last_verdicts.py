@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 RUNNING = "running"
 _WORST_FIRST = ("INVALID", "REFUTED", "INCONCLUSIVE", "WEAKER THAN CLAIMED", "NO MEANINGFUL DIFFERENCE", "SUPPORTED")
+FINAL = frozenset({*_WORST_FIRST, "NOT TESTABLE HERE", "FAILED", ""})  # all that a run can say of its scenario when it is over
 
 
 def runs_in(root: str) -> list[str]:

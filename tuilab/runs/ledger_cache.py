@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tuilab.files import Fault, Unusable, json_as, read_small, replace
-from tuilab.runs.last_verdicts import newest_of_each, runs_in, verdict_of
+from tuilab.runs.last_verdicts import FINAL, newest_of_each, runs_in, verdict_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,6 +146,6 @@ def _decode(data: bytes) -> tuple[dict[str, str], bytes]:
     if not isinstance(head, dict) or head.get("format") != _FORMAT:
         raise Unusable(Fault.FOREIGN, "another tuilab keeps its memory of runs in it")
     verdicts = head.get("verdicts")
-    if not isinstance(verdicts, dict) or not all(isinstance(word, str) for word in verdicts.values()):
+    if not isinstance(verdicts, dict) or not all(isinstance(word, str) and word in FINAL for word in verdicts.values()):
         raise ValueError("it holds no verdicts")
     return verdicts, entries
