@@ -79,7 +79,7 @@ def load() -> Calibration:
 def in_words(assessment: Mapping[str, Trials]) -> list[str]:
     """Return one line for each way of judging."""
     return [
-        f"{where}: {trials.false} false verdicts in {trials.trials} trials without a difference; "
+        f"{show(where, 100)}: {trials.false} false verdicts in {trials.trials} trials without a difference; "
         f"a delay of 5 % was seen in {trials.seen} of {trials.delays}; "
         f"the smallest difference it can see is {_effect(trials)}"
         for where, trials in assessment.items()
