@@ -25,6 +25,7 @@ from tuilab.judging.integrity import examine
 from tuilab.record import presence
 from tuilab.runs import archive, ledger, past_runs
 from tuilab.runs.archive import Refused, left_out, pack, unpack
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.running import GoingOn
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -201,7 +202,7 @@ def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(tuilab: Tuila
     assert "The run is lost" in reported.stdout
     assert (exported.returncode, exported.stderr) == (0, "")
     assert watch.state == ledger.read(unfinished).state == past_runs.look(unfinished).state == "lost"
-    assert GoingOn(unfinished.parent).look() == []
+    assert GoingOn(LedgerCache(unfinished.parent)).look() == []
     assert "there is no record of its end: it is lost" in examine(unfinished).wrong
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tuilab.judging import calibration
+from tuilab.judging.calibration import Calibration, Trials
 from tuilab.record import events
 from tuilab.record.journal import Item
 from tuilab.record.summary import RunSummary, fold
@@ -39,30 +40,49 @@ def test_without_a_difference_there_are_no_false_verdicts_and_the_delay_is_seen(
     found = calibration.assess(trials(ratio=1.0))
 
     within, over = found["within one process"], found["over 6 processes"]
-    assert (within["trials"], within["false"]) == (36, 0)
-    assert (over["trials"], over["false"], over["seen"]) == (6, 0, 6)
-    assert 0.001 < over["smallest_effect"] < 0.02
+    assert (within.trials, within.false) == (36, 0)
+    assert (over.trials, over.false, over.seen) == (6, 0, 6)
+    assert over.smallest_effect is not None and 0.001 < over.smallest_effect < 0.02
 
 
 def test_a_lab_that_finds_differences_everywhere_is_told_so() -> None:
     found = calibration.assess(trials(ratio=1.1))
 
-    assert found["over 6 processes"]["false"] == 6
+    assert found["over 6 processes"].false == 6
 
 
 def test_each_box_has_its_own_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     monkeypatch.setattr("socket.gethostname", lambda: "one")
-    calibration.save({"over 6 processes": {"trials": 1}})
+    calibration.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)})
     monkeypatch.setattr("socket.gethostname", lambda: "two")
+    before = calibration.load()
+    calibration.save({"over 6 processes": Trials(2, 0, 2, 2, 0.02)})
 
-    assert calibration.load() == {}
+    assert before.ways == {}
     monkeypatch.setattr("socket.gethostname", lambda: "one")
-    assert calibration.load()["over 6 processes"] == {"trials": 1}
+    assert calibration.load().ways == {"over 6 processes": Trials(1, 0, 1, 1, 0.01)}
 
 
 def test_a_damaged_calibration_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     (tmp_path / "calibration.json").write_text('{"vm": ')
 
-    assert calibration.load() == {}
+    assert calibration.load() == Calibration()
+
+
+def test_a_box_whose_part_is_damaged_hurts_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    monkeypatch.setattr("socket.gethostname", lambda: "one")
+    kept = '{"over 6 processes": {"trials": 1, "false": 0, "delays": 1, "seen": 1, "smallest_effect": 0.01}, "wall_s": 5}'
+    (tmp_path / "calibration.json").write_text(f'{{"one": {kept}, "two": {{"over 6 processes": {{"trials": 5}}}}}}')
+
+    assert calibration.load() == Calibration({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 5.0)
+    monkeypatch.setattr("socket.gethostname", lambda: "two")
+    assert calibration.load() == Calibration()
+
+
+def test_trials_that_were_too_short_to_tell_have_no_smallest_difference() -> None:
+    (line,) = calibration.in_words({"over 6 processes": Trials(1, 0, 0, 0)})
+
+    assert line.endswith("; the smallest difference it can see is n/a")

@@ -15,6 +15,7 @@ from tests.tui.made_up import make_run as records_of
 from tests.tui.made_up import started
 from tuilab.record.events import RunDescribed, StateChanged, VerdictReached
 from tuilab.runs import ledger, notes
+from tuilab.runs.ledger_cache import LedgerCache
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -63,18 +64,6 @@ def test_runs_of_several_boxes_stand_in_one_list(tuilab: Tuilab, three: Path, tm
 
     done = tuilab("runs", "--json", "--root", str(three), "--root", str(tmp_path / "other"))
     assert ids(done) == ["dddddd", "aaaaaa", "bbbbbb", "cccccc"]
-
-
-def test_what_was_remembered_is_what_would_be_read(tuilab: Tuilab, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_WORTH_KEEPING", 0)
-    run_dir = make_run(root)
-    memory = ledger.Memory(root)
-    first = memory.entry(run_dir)
-    memory.keep([run_dir.name])
-
-    assert ledger.load(root) == {run_dir.name: first}
-    assert ledger.Memory(root).entry(run_dir) == first == ledger.read(run_dir)
-    assert ledger.Memory(root).size([run_dir.name]) == (first.bytes_total, True)
 
 
 def test_a_note_and_its_tags_are_shown_found_and_taken_off(tuilab: Tuilab, three: Path) -> None:
@@ -148,6 +137,21 @@ def test_a_run_that_goes_on_survives_every_sweep(tuilab: Tuilab, three: Path, tm
     assert newest_name(three) == going
     tuilab("stop", "last", "--now")
     until(lambda: "deleted" in tuilab("rm", "last").stdout)
+
+
+def test_what_is_remembered_of_a_run_deletes_none(tuilab: Tuilab, root: Path) -> None:
+    """The memory says that it succeeded; its record, that it goes on."""
+    run_dir = records_of(root, started(), StateChanged(state="succeeded"))
+    cache = LedgerCache(root)
+    cache.look(run_dir)
+    cache.keep()
+    going = records_of(root / "elsewhere", started(is_alive=True), StateChanged(state="running"))
+    (going / "journal" / "supervisor.jsonl").replace(run_dir / "journal" / "supervisor.jsonl")
+
+    done = tuilab("rm", "--keep", "0", "--yes")
+    assert done.stdout.splitlines()[0].startswith("deleted 0 runs")
+    assert "kept: abcdef is running; stop it first: tuilab stop abcdef" in done.stdout
+    assert run_dir.is_dir()
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_the_ending_says_the_format(tuilab: Tuilab, runs: Path, tmp_path: Path, 
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", f"1 run: {target}\n")
     assert target.stat().st_size > 500
-    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [target.name]
 
 
 @pytest.mark.parametrize(

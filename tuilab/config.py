@@ -9,11 +9,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tuilab import places
 from tuilab.errors import TuilabError, UsageError
-from tuilab.files import read_regular
+from tuilab.files import Fault, Unusable, read_small
 from tuilab.text import did_you_mean, show
 
 FPS = 2.0
@@ -66,22 +67,11 @@ def read() -> dict[str, Value]:
     """Return what the file says, by key; nothing where there is none. UsageError, with the line, where it says nonsense."""
     where = places.config_file()
     try:
-        data = read_regular(where, _LIMIT, may_be_link=True)
-    except FileNotFoundError:
-        return {}
-    except OSError as problem:
-        raise UsageError(f"cannot read {show(where)}: {problem.strerror or problem}") from problem
-    import tomllib
-
-    try:
-        text = data.decode()
-        found = tomllib.loads(text)
-    except UnicodeDecodeError as problem:
-        line = data[: problem.start].count(b"\n") + 1
-        raise UsageError(f"{show(where)}, line {line}: it is not UTF-8") from problem
-    except (tomllib.TOMLDecodeError, RecursionError) as problem:
-        raise UsageError(f"{show(where)} is not TOML: {show(problem, 200)}") from problem
-    return {key: _value(where, key, value, text) for key, value in found.items()}
+        return read_small(where, partial(_decode, where), _LIMIT, may_be_link=True)  # people link to a folder of dotfiles
+    except Unusable as problem:
+        if problem.fault is Fault.ABSENT:
+            return {}
+        raise UsageError(f"cannot read {show(where)}: {problem}") from problem
 
 
 def effective(environ: Mapping[str, str]) -> dict[str, Value]:
@@ -123,6 +113,20 @@ def fps() -> float:
     if spelled is None:
         raise UsageError(f"TUILAB_FPS is {show(given, 60)}; it takes {SETTINGS['fps'].takes}")
     return float(spelled)
+
+
+def _decode(where: str, data: bytes) -> dict[str, Value]:
+    import tomllib
+
+    try:
+        text = data.decode()
+        found = tomllib.loads(text)
+    except UnicodeDecodeError as problem:
+        line = data[: problem.start].count(b"\n") + 1
+        raise UsageError(f"{show(where)}, line {line}: it is not UTF-8") from problem
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise UsageError(f"{show(where)} is not TOML: {show(problem, 200)}") from problem
+    return {key: _value(where, key, value, text) for key, value in found.items()}
 
 
 def _value(where: str, key: str, value: Any, text: str) -> Value:

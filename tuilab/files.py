@@ -1,12 +1,40 @@
-"""Opens files that somebody else may have put there: regular ones only, read in bounded amounts; keeps ours apart."""
+"""How files are opened, read and replaced, where somebody else may have put something in their place.
+
+Only regular files are read, and in bounded amounts. What we keep ourselves (settings, caches) is read with `read_small`, which
+says in one way why it is of no use; whoever asks says what is done then. What is replaced is replaced at once.
+"""
 
 import errno
 import fcntl
 import os
 import resource
 import stat
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from enum import Enum, auto
+from typing import TypeVar
 
 _HIGH = 960  # most code that closes "every" descriptor stops at 256; what is opened gets the lowest free number
+
+T = TypeVar("T")
+
+
+class Fault(Enum):
+    """What can be the matter with a small file of ours."""
+
+    ABSENT = auto()
+    CLOSED = auto()  # no permission, or no regular file: a folder, a FIFO, a link
+    LARGE = auto()  # more than we ever write
+    BROKEN = auto()  # cut, garbled, or values of another kind
+    FOREIGN = auto()  # written by a newer or an older tuilab, which reads and writes it in another way
+
+
+class Unusable(Exception):
+    """A small file of ours is of no use: `fault` says why to us, the text to a person."""
+
+    def __init__(self, fault: Fault, why: str) -> None:
+        super().__init__(why)
+        self.fault = fault
 
 
 def open_regular(path: str | os.PathLike[str], *, may_be_link: bool = False) -> int:
@@ -25,6 +53,47 @@ def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool 
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"it is larger than {limit // 1024} KiB")
     return data
+
+
+def read_small(path: str | os.PathLike[str], decode: Callable[[bytes], T], limit: int, *, may_be_link: bool = False) -> T:
+    """Return what a small file of ours says, or raise Unusable; `decode` raises ValueError for what we never wrote."""
+    try:
+        return decode(read_regular(path, limit, may_be_link=may_be_link))
+    except OSError as problem:
+        fault = {errno.ENOENT: Fault.ABSENT, errno.EFBIG: Fault.LARGE}.get(problem.errno or 0, Fault.CLOSED)
+        raise Unusable(fault, problem.strerror or str(problem)) from problem
+    except (ValueError, RecursionError) as problem:
+        raise Unusable(Fault.BROKEN, str(problem)) from problem
+
+
+def json_as(kind: type[T]) -> Callable[[bytes], T]:
+    """Return what decodes JSON into values of this kind; for who may take the time to load msgspec."""
+    import msgspec
+
+    def decode(data: bytes) -> T:
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except msgspec.MsgspecError as problem:  # no ValueError in older ones
+            raise ValueError(str(problem)) from problem
+
+    return decode
+
+
+def replace(path: str | os.PathLike[str], data: bytes | Iterable[bytes], mode: int = 0o600) -> None:
+    """Put a new file in the place of whatever has that name, at once: who reads sees the old one or the new one, whole.
+
+    A link is replaced, never followed: what it leads to may be anybody's. Who means the file behind it gives that one's path.
+    """
+    temporary = os.path.join(os.path.dirname(path), f".tuilab-{os.urandom(8).hex()}")  # nobody can have put one there
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        with open(fd, "wb") as file:
+            file.writelines([data] if isinstance(data, bytes) else data)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def identity(seen: os.stat_result) -> tuple[int, int]:

@@ -1,6 +1,5 @@
 """The Lab screen: what the catalogue says, what the keys do, and that nothing on it can steer the terminal."""
 
-import json
 import re
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import Stated, match
 from tuilab.record import events
 from tuilab.record.journal import Writer
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.past_runs import look
 from tuilab.runs.running import GoingOn
 from tuilab.tui.looks.highlight import highlight
@@ -79,15 +79,9 @@ def verdict(text: str, word: str, why: str = "") -> events.VerdictReached:
 
 
 def test_the_catalogue_has_the_last_verdict_of_each_scenario_in_words(folder: Path, root: Path) -> None:
-    root.mkdir()
-    index = {
-        "20260101T000000000Z-fast-aaaaaa": "SUPPORTED",
-        "20260102T000000000Z-fast-bbbbbb": "WEAKER THAN CLAIMED",
-        "20260101T000000000Z-plain-cccccc": "SUPPORTED",
-    }
-    for run in index:
-        (root / run).mkdir()
-    (root / ".verdicts.json").write_text(json.dumps(index))
+    record_run(root, verdict("the sum is right", "SUPPORTED"), name="20260101T000000000Z-fast-aaaaaa")
+    record_run(root, verdict("the sum is right", "WEAKER THAN CLAIMED"), name="20260102T000000000Z-fast-bbbbbb")
+    record_run(root, verdict("the sum is right", "SUPPORTED"), name="20260101T000000000Z-plain-cccccc")
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         lines = [" ".join(line.split()) for line in app.text.split("\n")]
@@ -231,7 +225,7 @@ def test_a_run_that_somebody_else_started_is_told_and_a_key_goes_there(
 
 def test_where_nothing_runs_and_nothing_came_nothing_is_read(root: Path) -> None:
     record_run(root, verdict("the sum is right", "SUPPORTED"))
-    going_on = GoingOn(root)
+    going_on = GoingOn(LedgerCache(root))
     found = going_on.look()
 
     assert found == []

@@ -4,13 +4,12 @@ A file that cannot be used is listed with the reason and hurts no other. What wa
 because reading 56 files takes 0.1 s and the cache 3 ms; one that is broken or cannot be written is done without.
 """
 
+import dataclasses
 import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from time import monotonic_ns
 from typing import Any
 from zlib import crc32
 
@@ -18,7 +17,7 @@ from tuilab import __version__, places
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.stated import Stated
 from tuilab.errors import TuilabError, UsageError
-from tuilab.files import read_regular
+from tuilab.files import Fault, Unusable, read_small, replace
 from tuilab.text import did_you_mean, show
 
 TOPICS = (
@@ -28,6 +27,8 @@ TOPICS = (
 
 _CACHE_LIMIT = 16 * 1024 * 1024
 _CACHED_FILES = 500  # more than that, and only what was listed last is kept
+
+_Cached = dict[str, tuple[str, Scenario]]  # by path: the stamp of the file, and what was read from it
 
 PathLike = str | os.PathLike[str]
 
@@ -47,16 +48,16 @@ def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
 def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
     """Return all scenarios by topic, those that cannot be used among them."""
     cached = _read_cache()
-    fresh: dict[str, list[object]] = {}
+    fresh: _Cached = {}
     scenarios = []
     for path, stamp in dict(file for folder in scenario_dirs(extra) for file in _list_files(folder)).items():
-        entry = cached.get(path)
-        if entry and entry[0] == stamp:
-            scenarios.append(_unpack(entry[1]))
+        known_stamp, known = cached.get(path, ("", None))
+        if known and known_stamp == stamp:
+            scenarios.append(known)
             continue
         scenarios.append(scenario := _read_source(path))
         if stamp and not scenario.error:
-            fresh[path] = [stamp, scenario]
+            fresh[path] = stamp, scenario
     if fresh:
         _write_cache({**(cached if len(cached) < _CACHED_FILES else {}), **fresh})
     return sorted(_refuse_twins(scenarios), key=_place)
@@ -109,7 +110,7 @@ def _refuse_twins(scenarios: list[Scenario]) -> Iterator[Scenario]:
         if twin is scenario:
             yield scenario
         else:
-            yield replace(scenario, error=f"{scenario.path} has the same name as {twin.path}; rename one")
+            yield dataclasses.replace(scenario, error=f"{scenario.path} has the same name as {twin.path}; rename one")
 
 
 def _place(scenario: Scenario) -> tuple[int, str, str]:
@@ -140,31 +141,32 @@ def _cache_path() -> str:
     return f"{places.cache_folder()}/catalog.json"
 
 
-def _read_cache() -> dict[str, Any]:
-    """Return stamp and fields of every file read before: crc32-hex SP JSON, as in a journal."""
+def _read_cache() -> _Cached:
+    """Return stamp and scenario of every file read before; of a cache of no use nothing, so that it is made again."""
+    with suppress(Unusable, TuilabError):
+        return read_small(_cache_path(), _decode, _CACHE_LIMIT)
+    return {}
+
+
+def _decode(data: bytes) -> _Cached:
+    """Take in what `_write_cache` wrote: crc32-hex SP JSON, as in a journal."""
+    if int(data[:8], 16) != crc32(data[9:]):
+        raise ValueError("it is damaged")
     try:
-        data = read_regular(_cache_path(), _CACHE_LIMIT)
-        if int(data[:8], 16) != crc32(data[9:]):
-            return {}
         maker, files = json.loads(data[9:])
-    except (OSError, ValueError, TuilabError):
-        return {}
-    return dict(files) if maker == _maker() else {}
+        if maker != _maker():
+            raise Unusable(Fault.FOREIGN, "it is another tuilab's")
+        return {path: (stamp, _unpack(fields)) for path, (stamp, fields) in files.items()}
+    except (TypeError, AttributeError) as problem:
+        raise ValueError("it holds something else than scenarios") from problem
 
 
-def _write_cache(files: dict[str, Any]) -> None:
+def _write_cache(files: _Cached) -> None:
     body = json.dumps([_maker(), files], default=_pack).encode()
     with suppress(OSError, TuilabError):
         path = _cache_path()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        temporary = f"{path}.{os.getpid()}.{monotonic_ns()}"
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(fd, "wb") as file:
-                file.write(b"%08x %b" % (crc32(body), body))
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
+        replace(path, b"%08x %b" % (crc32(body), body))
 
 
 def _pack(value: Scenario | Param) -> list[object]:
@@ -175,4 +177,9 @@ def _unpack(fields: list[Any]) -> Scenario:
     id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed = fields
     found = tuple(Param(name, kind, value, tuple(choices), *rest) for name, kind, value, choices, *rest in read_params)
     stated = tuple(Stated(*claim) for claim in claims)
-    return Scenario(id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, is_timed)
+    words = [id, topic, path, title, lesson, error, *sections.values(), *arms]
+    words += [word for claim in stated for word in claim]
+    words += [word for param in found for word in (param.name, param.type, param.label)]
+    if not all(isinstance(word, str) for word in words):
+        raise TypeError("it holds something else than scenarios")
+    return Scenario(id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, bool(is_timed))

@@ -1,6 +1,5 @@
 """What `tuilab doctor --bundle` writes for an issue: what the doctor found, the software, the last failures; no secrets."""
 
-import contextlib
 import errno
 import gzip
 import io
@@ -9,7 +8,6 @@ import os
 import re
 import stat
 import tarfile
-import tempfile
 import time
 from importlib import metadata
 from pathlib import Path
@@ -17,12 +15,13 @@ from typing import Any
 
 from tuilab import places
 from tuilab.errors import CannotRecord, TuilabError
-from tuilab.files import open_regular
+from tuilab.files import open_regular, replace
 from tuilab.probes.env import environment_facts
 from tuilab.record.encoding import spell_out
 from tuilab.record.live_run import read_run
 from tuilab.record.states import BROKEN_STATES
 from tuilab.runs import ledger, store
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.scrub import scrub
 from tuilab.text import show, show_lines
 
@@ -49,15 +48,7 @@ def _replace(path: Path, data: bytes) -> None:
     """Put a new file, which nobody else may read, in the place of whatever file has that name."""
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         raise OSError(errno.EINVAL, "it is there, and not a regular file")
-    fd, temporary = tempfile.mkstemp(prefix=".tuilab-", dir=path.parent)
-    try:
-        with open(fd, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    replace(path, data)
 
 
 def software() -> dict[str, Any]:
@@ -78,8 +69,8 @@ def failures() -> list[dict[str, Any]]:
         folders = store.list_runs(root)[:_LOOKED_AT]
     except TuilabError:
         return []
-    known = ledger.load(root)
-    entries = ((folder, known.get(folder.name) or ledger.read(folder)) for folder in folders)
+    cache = LedgerCache(root)
+    entries = ((folder, cache.entry(folder)) for folder in folders)
     bad = ((folder, entry) for folder, entry in entries if entry.state in BROKEN_STATES)
     return [_failure(folder, entry) for (folder, entry), _ in zip(bad, range(_FAILURES), strict=False)]
 

@@ -267,13 +267,12 @@ def libraries(root: Path) -> list[Fact]:
 
 def _calibration() -> list[Fact]:
     known = calibration.load()
-    lines = calibration.in_words(known)
+    lines = calibration.in_words(known.ways)
     if not lines:
         return [
             Fact("Calibration", "trust in verdicts", "", "this box was never calibrated: tuilab calibrate takes two minutes")
         ]
-    when = known.get("wall_s")
-    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(when)) if isinstance(when, int | float) else ""
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(known.wall_s)) if known.wall_s is not None else ""
     rows = [Fact("Calibration", "measured", day, "the file does not say when")]
     for line in lines:
         where, _, words = line.partition(": ")

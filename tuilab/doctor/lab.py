@@ -12,6 +12,7 @@ from tuilab.record import presence
 from tuilab.record.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import ledger, store
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.text import plural
 
 _STALE_S = 90 * 86400
@@ -20,13 +21,12 @@ _LOOKED_AT = 200  # runs, the newest
 
 def calibrated(box: Box) -> Finding:
     known = calibration.load()
-    lines = calibration.in_words(known)
+    lines = calibration.in_words(known.ways)
     step = "tuilab calibrate takes two minutes"
     if not lines:
         return unknown("this box was never calibrated: how often verdicts about time are wrong here is not known", step)
-    when = known.get("wall_s")
-    if isinstance(when, int | float) and time.time() - when > _STALE_S:
-        return warn(f"calibrated {(time.time() - when) / 86400:.0f} days ago; {lines[-1]}", step)
+    if known.wall_s is not None and time.time() - known.wall_s > _STALE_S:
+        return warn(f"calibrated {(time.time() - known.wall_s) / 86400:.0f} days ago; {lines[-1]}", step)
     return passed(lines[-1])
 
 
@@ -65,8 +65,8 @@ def orphans(box: Box) -> Finding:
 def _entries() -> list[ledger.Entry]:
     """Return the newest runs, those that are over from memory."""
     root = Path(places.runs_folder())
-    known = ledger.load(root)
-    return [known.get(folder.name) or ledger.read(folder) for folder in store.list_runs(root)[:_LOOKED_AT]]
+    cache = LedgerCache(root)
+    return [cache.entry(folder) for folder in store.list_runs(root)[:_LOOKED_AT]]
 
 
 CHECKS = {"lab.config": configured, "lab.calibration": calibrated, "lab.runs": going_on, "lab.orphans": orphans}

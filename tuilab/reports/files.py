@@ -4,11 +4,12 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import CannotRecord, TuilabError, UsageError
+from tuilab.files import replace
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.text import show
 
@@ -142,15 +143,8 @@ def _replace(target: str, pieces: Iterable[str]) -> None:
     path = os.path.realpath(target)
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         _write_all(os.open(path, os.O_WRONLY | os.O_CLOEXEC), pieces)
-        return
-    temporary = f"{path}.{os.getpid()}.part"
-    try:
-        _write_all(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), pieces)
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
-        raise
+    else:
+        replace(path, _encode(pieces), 0o666)
 
 
 def _append(target: str, pieces: Iterable[str]) -> None:
@@ -158,6 +152,9 @@ def _append(target: str, pieces: Iterable[str]) -> None:
 
 
 def _write_all(fd: int, pieces: Iterable[str]) -> None:
-    with open(fd, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-        for piece in pieces:
-            file.write(piece)
+    with open(fd, "wb") as file:
+        file.writelines(_encode(pieces))
+
+
+def _encode(pieces: Iterable[str]) -> Iterator[bytes]:
+    return (piece.encode("utf-8", "replace") for piece in pieces)

@@ -1,35 +1,25 @@
 """A line about each run: what its folder's name tells at once, and what its journal tells once somebody looks.
 
-Only the short streams of a journal are read: the supervisor's and the judge's. Runs that are over are remembered in a file
-beside them that may be deleted at any time.
+Only the short streams of a journal are read: the supervisor's and the judge's. What was learnt is remembered in `ledger_cache`.
 """
 
-import os
 import time
-from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from tuilab import filetree
 from tuilab.errors import TuilabError
-from tuilab.files import read_regular
 from tuilab.record.events import Scalar, is_newer
 from tuilab.record.journal import Reader
 from tuilab.record.live_run import presence
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.record.summary import RunSummary, fold
 from tuilab.runs.run_name import RunName
-from tuilab.runs.store import list_runs
 
-_FILE = ".ledger.json"
-_FILE_LIMIT = 64 * 1024 * 1024
 _STREAM_LIMIT = 64 * 1024 * 1024  # of what a supervisor or a judge writes about one run
 _PORTION = 1024 * 1024
 _CLAIMS = 100  # that are kept of one run
-_WORTH_KEEPING = 50  # runs
-_LOOKED_AT = 2000  # runs of a folder, the newest
 NEWBORN_S = 10.0  # in which a folder may lack its first record
 
 
@@ -55,6 +45,11 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def is_running(self) -> bool:
         return self.state in RUNNING_STATES
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it came to an end that is in its record, so that it stays as it is."""
+        return self.state in FINAL_STATES
 
     @property
     def started_s(self) -> float | None:
@@ -91,87 +86,6 @@ def look(run_dir: Path) -> tuple[RunSummary, str]:
     return summary, summary.state if summary.is_over else RunState.LOST
 
 
-def load(root: Path) -> dict[str, Entry]:
-    """Return what is remembered of the runs in a folder, by name; of a damaged file nothing."""
-    with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        entries = msgspec.json.decode(read_regular(root / _FILE, _FILE_LIMIT), type=list[Entry])
-        return {entry.run: entry for entry in entries}
-    return {}
-
-
-def save(root: Path, entries: Iterable[Entry]) -> None:
-    """Remember the runs that are over; without room or permission the next reader looks for itself."""
-    over = [entry for entry in entries if entry.state in FINAL_STATES]
-    temporary = root / f"{_FILE}.{os.getpid()}"
-    with suppress(OSError):
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(fd, "wb") as file:
-            file.write(msgspec.json.encode(over))
-        os.replace(temporary, root / _FILE)
-
-
-def spokesmen(root: Path) -> dict[str, Path]:
-    """Return, by scenario, the run that speaks for it, the newest scenario first.
-
-    It is the newest that succeeded with the scenario's defaults; if there is none, the newest that succeeded; else the newest.
-    """
-    best: dict[str, tuple[int, Path]] = {}
-    memory = Memory(root)
-    folders = list_runs(root)
-    for folder in folders[:_LOOKED_AT]:
-        scenario = from_name(folder.name).scenario
-        if best.get(scenario, (-1,))[0] == _AS_IT_IS:
-            continue
-        rank = _rank(memory.entry(folder))
-        if rank > best.get(scenario, (-1,))[0]:
-            best[scenario] = rank, folder
-    memory.keep(folder.name for folder in folders)
-    return {scenario: folder for scenario, (_, folder) in best.items()}
-
-
-_AS_IT_IS = 2
-
-
-def _rank(entry: Entry) -> int:
-    return (1 if entry.changed else _AS_IT_IS) if entry.state == RunState.SUCCEEDED else 0
-
-
-class Memory:
-    """What is remembered of the runs in a folder, and what is learnt while somebody asks."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._known = load(root)
-        self._learnt: dict[str, Entry] = {}
-
-    def entry(self, run_dir: Path) -> Entry:
-        """Return a line about a run: as remembered where it is over, else as it is now."""
-        found = self._known.get(run_dir.name) or self._learnt.get(run_dir.name)
-        if found is None:
-            found = self._learnt[run_dir.name] = read(run_dir)
-        return found
-
-    def look_around(self, runs: Iterable[Path], patience_s: float) -> None:
-        """Look at runs that nobody has looked at, for a little while: what is kept makes the next list complete."""
-        until = time.monotonic() + patience_s
-        for run_dir in runs:
-            if time.monotonic() > until:
-                return
-            self.entry(run_dir)
-
-    def size(self, runs: Iterable[str]) -> tuple[int, bool]:
-        """Return the bytes of runs on disk, as far as they were looked at, and whether all were."""
-        found = [self._known.get(run) or self._learnt.get(run) for run in runs]
-        known = [entry.bytes_total for entry in found if entry is not None and entry.bytes_total is not None]
-        return sum(known), len(known) == len(found)
-
-    def keep(self, runs: Iterable[str]) -> None:
-        """Remember what was learnt, where that was much, of the runs that are there; little is as quickly learnt again."""
-        if len(self._learnt) > _WORTH_KEEPING:
-            every = {**self._known, **self._learnt}
-            save(self._root, [every[run] for run in runs if run in every])
-
-
 def _unreadable(run_dir: Path, reason: str) -> Entry:
     return msgspec.structs.replace(from_name(run_dir.name), state=RunState.UNREADABLE, reason=reason)
 
@@ -204,8 +118,17 @@ def _is_abandoned(summary: RunSummary, run_dir: Path) -> bool:
 
 def is_newborn(run: str) -> bool:
     """Say whether a run was made so lately that it may lack its first record."""
+    return _is_young(run, time.time(), NEWBORN_S)
+
+
+def may_change(entry: Entry, now_s: float) -> bool:
+    """Say whether a run may be otherwise when it is looked at again; one that looks lost may have written nothing yet."""
+    return entry.is_running or (entry.is_read and not entry.is_over and _is_young(entry.run, now_s, 2 * NEWBORN_S))
+
+
+def _is_young(run: str, now_s: float, age_s: float) -> bool:
     started = RunName(run).started_s
-    return started is not None and abs(time.time() - started) <= NEWBORN_S
+    return started is not None and abs(now_s - started) <= age_s
 
 
 def _entry(run_dir: Path, summary: RunSummary, state: str) -> Entry:

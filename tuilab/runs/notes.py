@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.files import read_regular
+from tuilab.files import Unusable, read_small
 from tuilab.text import show
 
 FILE = "notes.jsonl"
@@ -35,18 +35,10 @@ class Notes:
 
 
 def read(run_dir: Path) -> Notes:
-    """Return the notes of a run; of a damaged file what makes sense."""
-    notes = Notes()
-    try:
-        data = read_regular(run_dir / FILE, _LIMIT)
-    except OSError:
-        return notes
-    for line in data.splitlines():
-        with suppress(ValueError, RecursionError):
-            fields = json.loads(line)
-            if isinstance(fields, dict):
-                _fold(notes, fields)
-    return notes
+    """Return the notes of a run; of a file of no use none."""
+    with suppress(Unusable):
+        return read_small(run_dir / FILE, _decode, _LIMIT)
+    return Notes()
 
 
 def add(run_dir: Path, text: str = "", tags: Sequence[str] = (), untags: Sequence[str] = ()) -> None:
@@ -82,6 +74,17 @@ def day(when: float | None) -> str:
 
 def is_tag(word: str) -> bool:
     return _TAG.fullmatch(word) is not None
+
+
+def _decode(data: bytes) -> Notes:
+    """Take in each line that makes sense: one that was cut, or that a hand broke, takes no other with it."""
+    notes = Notes()
+    for line in data.splitlines():
+        with suppress(ValueError, RecursionError):
+            fields = json.loads(line)
+            if isinstance(fields, dict):
+                _fold(notes, fields)
+    return notes
 
 
 def _fold(notes: Notes, fields: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from tuilab.record.states import RunState
 from tuilab.reports.compare_text import fields, render, width_here
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.runs import comparison, ledger, store
+from tuilab.runs.spokesmen import spokesmen
 from tuilab.text import plural, show
 
 Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that speaks for each scenario
@@ -113,7 +114,7 @@ def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
     path = path.absolute()
     if (path / "journal").is_dir():
         return path
-    found = ledger.spokesmen(path)
+    found = spokesmen(path)
     if not found:
         raise UsageError(f"there are no runs in {show(path)}")
     return found

@@ -11,7 +11,7 @@ from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import options
 from tuilab.drawings.glyphs import style_of
-from tuilab.runs import last_verdicts
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.text import show
 
 
@@ -20,7 +20,7 @@ from tuilab.text import show
 )
 def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
     found = catalog.load(scenarios)
-    verdicts = last_verdicts.last_verdicts(root or places.runs_folder())
+    verdicts = LedgerCache(root or places.runs_folder()).last_verdicts()
     if as_json:
         print(json.dumps(document(found, verdicts), indent=2))
         return

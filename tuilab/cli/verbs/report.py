@@ -83,9 +83,9 @@ def chosen(references: Sequence[str], root: Path) -> list[Path]:
 def _of_each(root: Path) -> list[Path]:
     """Return the run that speaks for every scenario, in the order of the catalogue; others come last."""
     from tuilab.catalogue import catalog
-    from tuilab.runs import ledger
+    from tuilab.runs.spokesmen import spokesmen
 
-    runs = ledger.spokesmen(root)
+    runs = spokesmen(root)
     if not runs:
         store.find("last", root)  # which says that there are none
     places = {scenario.id: at for at, scenario in enumerate(catalog.load())}

@@ -14,7 +14,8 @@ import click
 
 from tuilab.cli import options
 from tuilab.errors import UsageError
-from tuilab.runs import deleting, ledger, store
+from tuilab.runs import deleting, store
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.words import size
@@ -49,14 +50,12 @@ def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool)
     freed = deleted = 0
     is_all = True  # whether the size of each is known
     spared: list[str] = []
-    memory = ledger.Memory(root)
+    cache = LedgerCache(root)
     for run_dir in chosen:
-        entry = memory.entry(run_dir)
-        if why := deleting.why_not(run_dir, entry):
+        entry = cache.entry(run_dir)
+        if why := _delete(run_dir) if is_meant else deleting.why_not(run_dir, entry):
             spared.append(why)
             continue
-        if is_meant:
-            store.remove(run_dir)
         freed += entry.bytes_total or 0
         is_all = is_all and entry.bytes_total is not None
         deleted += 1
@@ -67,6 +66,15 @@ def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool)
         click.echo(f"kept: {why}")
     if len(spared) > 10:
         click.echo(f"kept {len(spared) - 10} more")
+
+
+def _delete(run_dir: Path) -> str:
+    """Delete a run, or return why it must not be."""
+    try:
+        deleting.delete(run_dir)
+    except UsageError as refused:
+        return str(refused)
+    return ""
 
 
 def _is_old(run: str, older_than_s: float | None) -> bool:

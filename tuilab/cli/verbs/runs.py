@@ -16,8 +16,9 @@ from tuilab.drawings.glyphs import Style, style_of
 from tuilab.record.encoding import spell_out
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
-from tuilab.runs import ledger, notes, store
+from tuilab.runs import notes, store
 from tuilab.runs.ledger import Entry
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
@@ -99,15 +100,15 @@ def command(
     folders = options.roots(roots)
     wanted = Wanted(scenario, states, since, verdicts, tags)
     runs = store.newest(folders)
-    memories = {root: ledger.Memory(root) for root in folders}
+    caches = {root: LedgerCache(root) for root in folders}
     rows: list[Row] = []
     is_more = False
-    for row in _chosen(runs, memories, wanted):
+    for row in _chosen(runs, caches, wanted):
         if len(rows) == limit:
             is_more = True
             break
         rows.append(row)
-    sizes = [_size(memory, [run for run in runs if run.parent == root]) for root, memory in memories.items()]
+    sizes = [_size(cache, [run for run in runs if run.parent == root]) for root, cache in caches.items()]
     used, is_all = sum(found for found, _ in sizes), all(is_whole for _, is_whole in sizes)
     if as_json:
         document = {"total": len(runs), "bytes": used if is_all else None, "runs": [_fields(row) for row in rows]}
@@ -120,12 +121,12 @@ def command(
     click.echo(style.fit("\n".join(lines)), color=True)
 
 
-def _chosen(runs: Sequence[Path], memories: dict[Path, ledger.Memory], wanted: Wanted) -> Iterator[Row]:
+def _chosen(runs: Sequence[Path], caches: dict[Path, LedgerCache], wanted: Wanted) -> Iterator[Row]:
     """Yield the runs that are wanted, reading no more of them than somebody asks for."""
     for run_dir in runs:
         if not wanted.may_match(run_dir.name):
             continue
-        entry = memories[run_dir.parent].entry(run_dir)
+        entry = caches[run_dir.parent].entry(run_dir)
         if wanted.matches(entry):
             written = notes.read(run_dir)
             if set(wanted.tags) <= set(written.tags):
@@ -151,12 +152,11 @@ def _lasting(entry: Entry) -> str:
     return "n/a"
 
 
-def _size(memory: ledger.Memory, runs: Sequence[Path]) -> tuple[int, bool]:
+def _size(cache: LedgerCache, runs: Sequence[Path]) -> tuple[int, bool]:
     """Return the bytes of runs on disk, and whether that is all of them; what was learnt meanwhile is kept."""
-    memory.look_around(runs, _LOOK_AROUND_S)
-    names = [run.name for run in runs]
-    memory.keep(names)
-    return memory.size(names)
+    cache.look_around(runs, _LOOK_AROUND_S)
+    cache.keep()
+    return cache.size(run.name for run in runs)
 
 
 def _footer(shown: int, total: int, disk: str, wanted: Wanted, *, is_more: bool) -> list[str]:

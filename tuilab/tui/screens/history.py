@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from tuilab.engine import launch
 from tuilab.errors import TuilabError
-from tuilab.runs import deleting, ledger, notes, store
+from tuilab.runs import deleting, notes, store
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 from tuilab.text import plural
@@ -127,7 +127,7 @@ class HistoryPage(Page):
     def _list(self) -> None:
         root = self.desk.root
         self._listed_at = store.changed_at(root)
-        known = {} if self._known.is_listed else ledger.load(root)
+        known = {} if self._known.is_listed else self.desk.ledger.over()
         try:
             runs = [run_dir.name for run_dir in store.list_runs(root)]
         except TuilabError as problem:
@@ -142,16 +142,14 @@ class HistoryPage(Page):
         deadline = time.monotonic() + _PORTION_S
         entries = []
         for run in runs:
-            entries.append(ledger.read(self.desk.root / run))
+            entries.append(self.desk.ledger.look(self.desk.root / run))
             if time.monotonic() > deadline:
                 break
         self.post_message(self.Read(entries))
 
     @work(thread=True, group="remember")
     def _remember(self) -> None:
-        if self._known.is_new:
-            self._known.is_new = False
-            ledger.save(self.desk.root, list(self._known.entries.values()))
+        if self.desk.ledger.keep():
             self._listed_at = store.changed_at(self.desk.root)
 
     def on_history_page_listed(self, message: Listed) -> None:
@@ -178,7 +176,7 @@ class HistoryPage(Page):
         self.is_reading = bool(wanted)
         if wanted:
             self._read(wanted)
-        elif self._known.is_new and not self._known.going_on(self._clock()):
+        elif self.desk.ledger.has_news and not self._known.going_on(self._clock()):
             self._remember()
 
     def _poll(self) -> None:

@@ -48,7 +48,6 @@ class Lookout:
         self._screen = screen
         self._desk = desk
         self._past: dict[str, list[PastRun]] = {}  # by the path of the scenario
-        self._over: dict[str, PastRun] = {}  # runs that are over do not change
         self._looks_at: Scenario | None = None
         self._looks_around = False
         self._going_on: GoingOn | None = None
@@ -88,7 +87,7 @@ class Lookout:
     def _look_around(self) -> None:
         from tuilab.runs.running import GoingOn
 
-        self._going_on = self._going_on or GoingOn(self._desk.root)
+        self._going_on = self._going_on or GoingOn(self._desk.ledger)
         going_on = self._going_on.look()
         self._looks_around = False
         self._screen.post_message(self.RunsCame(self._desk.verdicts(), going_on))
@@ -96,10 +95,7 @@ class Lookout:
     def _look_at(self, scenario: Scenario) -> None:
         runs: list[PastRun] = []
         for run_dir in past_runs.runs_of(scenario.id, self._desk.root):
-            run = self._over.get(run_dir.name) or past_runs.look(run_dir)
-            if not run.is_going_on:
-                self._over[run_dir.name] = run
-            runs.append(run)
+            runs.append(self._desk.ledger.past(run_dir))
             if len(runs) == 1:
                 self._past[scenario.path] = runs[:]
                 self._screen.post_message(self.PastSeen(scenario, False))

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from tuilab.record.states import RunState
 from tuilab.runs import ledger
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
@@ -20,7 +19,6 @@ class KnownRuns:
         self.entries: dict[str, Entry] = {}
         self.notes: Mapping[str, Notes] = {}  # of those that have any
         self.is_listed = False
-        self.is_new = False  # something is known that is not remembered yet
         self._unread: dict[str, None] = {}
         self._sizes: dict[str, int] = {}
         self._words: dict[str, str] = {}  # what a filter looks at, of entries that were read
@@ -46,7 +44,6 @@ class KnownRuns:
             self._sizes.pop(entry.run, None)
             if entry.bytes_total is not None:
                 self._sizes[entry.run] = entry.bytes_total
-        self.is_new = self.is_new or bool(changed)
         return {entry.run for entry in changed}
 
     def to_read(self, first: Iterable[str], seen: Sequence[str]) -> list[str]:
@@ -55,7 +52,7 @@ class KnownRuns:
 
     def going_on(self, now_s: float) -> list[str]:
         """Return the runs that may be otherwise when they are looked at again."""
-        return [entry.run for entry in self.entries.values() if entry.is_running or _may_come_alive(entry, now_s)]
+        return [entry.run for entry in self.entries.values() if ledger.may_change(entry, now_s)]
 
     def with_words(self, words: Sequence[str]) -> list[str]:
         """Return the runs that have all these words."""
@@ -88,8 +85,3 @@ class KnownRuns:
             if entry.is_read:
                 self._words[run] = found
         return all(word in found for word in words)
-
-
-def _may_come_alive(entry: Entry, now_s: float) -> bool:
-    """Say whether a run that looks lost may only have written nothing yet."""
-    return entry.state == RunState.LOST and entry.started_s is not None and now_s - entry.started_s < 2 * ledger.NEWBORN_S

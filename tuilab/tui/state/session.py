@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
-from tuilab.runs import last_verdicts
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.tui.state.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class Desk:
 
     def __init__(self, root: Path, folders: Sequence[str], settings: Settings, fps: float = 2.0) -> None:
         self.root = root
+        self.ledger = LedgerCache(root)  # what is known of the runs there
         self.folders = folders
         self.settings = settings
         self.fps = fps  # how often what is new is drawn
@@ -39,7 +40,7 @@ class Desk:
 
     def verdicts(self) -> dict[str, str]:
         """Return, by scenario, the last verdict on this box."""
-        return last_verdicts.last_verdicts(str(self.root))
+        return self.ledger.last_verdicts()
 
     def start(self, order: "RunOrder") -> Path:
         """Start a run and return its folder."""
@@ -67,6 +68,4 @@ class Desk:
 
     def is_running(self) -> bool:
         """Whether the run that was started last from here goes on."""
-        from tuilab.runs import ledger
-
-        return bool(self.started) and ledger.read(self.root / self.started[-1]).is_running
+        return bool(self.started) and self.ledger.entry(self.root / self.started[-1]).is_running

@@ -8,7 +8,7 @@ from typing import Any
 
 from tuilab import places
 from tuilab.errors import TuilabError
-from tuilab.files import read_regular
+from tuilab.files import Unusable, read_small, replace
 
 _LIMIT = 64 * 1024
 
@@ -29,16 +29,10 @@ class Settings:
 
 
 def load() -> Settings:
-    """Return the settings as they were left; of a damaged file what makes sense."""
-    found: dict[str, Any] = {}
-    with suppress(OSError, ValueError, TuilabError):
-        found = dict(json.loads(read_regular(places.settings_file(), _LIMIT)))
-    settings = Settings()
-    for field in fields(Settings):
-        value = found.get(field.name, getattr(settings, field.name))
-        if type(value) is type(field.default):
-            setattr(settings, field.name, value)
-    return settings
+    """Return the settings as they were left; of a file of no use the defaults."""
+    with suppress(Unusable, TuilabError):
+        return read_small(places.settings_file(), _decode, _LIMIT)
+    return Settings()
 
 
 def save(settings: Settings) -> None:
@@ -46,8 +40,14 @@ def save(settings: Settings) -> None:
     with suppress(OSError, TuilabError):
         path = places.settings_file()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        temporary = f"{path}.{os.getpid()}"
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(fd, "w") as file:
-            json.dump(asdict(settings), file)
-        os.replace(temporary, path)
+        replace(path, json.dumps(asdict(settings)).encode())
+
+
+def _decode(data: bytes) -> Settings:
+    """Take in each choice of the right kind; one that another tuilab made, or a hand broke, has its default."""
+    found = json.loads(data)
+    if not isinstance(found, dict):
+        raise ValueError("it holds no settings")
+    kinds = {field.name: type(field.default) for field in fields(Settings)}
+    chosen: dict[str, Any] = {name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind}
+    return Settings(**chosen)

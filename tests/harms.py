@@ -1,0 +1,64 @@
+"""What may stand where a small file of ours was: garbage, something that is no file, or one that may not be read."""
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+GARBAGE = {
+    "empty": b"",
+    "noise": bytes(range(256)) * 9,
+    "zeros": bytes(4096),
+    "not UTF-8": b'{"a": "\xff"}',
+    "null": b"null",
+    "number": b"3",
+    "words": b'"x"',
+    "list": b"[1, [2], {}]",
+    "other fields": b'{"a": 1, "b": [null]}',
+    "deep": b"[" * 60_000,
+    "long number": b'{"a": ' + b"9" * 5000 + b"}",
+}
+HARMS = [*GARBAGE, "cut", "folder", "fifo", "device", "huge", "sealed"]
+_OVERRIDES = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: what lets root read everything
+_VERSION = 0x20080522
+
+
+def harm(path: Path, kind: str) -> None:
+    """Put something else in the place of a small file."""
+    content = path.read_bytes()
+    path.unlink()
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "fifo":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "huge":
+            path.touch()
+            os.truncate(path, 1 << 40)
+        case "sealed":
+            path.write_bytes(content)
+            path.chmod(0)
+        case "cut":
+            path.write_bytes(content[: len(content) * 6 // 10])
+        case _:
+            path.write_bytes(GARBAGE[kind])
+
+
+@contextmanager
+def obeying_permissions() -> Iterator[None]:
+    """Let even root, in this thread, read only what the permissions allow."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(_VERSION, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; twice
+    assert libc.capget(header, sets) == 0
+    before = sets[0]
+    sets[0] = before & ~_OVERRIDES
+    assert libc.capset(header, sets) == 0
+    try:
+        yield
+    finally:
+        sets[0] = before
+        assert libc.capset(header, sets) == 0

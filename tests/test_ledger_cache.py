@@ -1,0 +1,133 @@
+"""The memory of past runs: it holds what would be read, is made again where it is of no use, and several may keep it."""
+
+import os
+import subprocess
+import sys
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from tests.tui.made_up import finished, make_run, started
+from tuilab.record.events import StateChanged
+from tuilab.runs import ledger, store
+from tuilab.runs.ledger_cache import FILE, LedgerCache
+
+LISTING = """
+import json, sys
+from tuilab.runs.ledger_cache import LedgerCache
+print(json.dumps(LedgerCache(sys.argv[1]).last_verdicts()), 'msgspec' in sys.modules)
+"""
+
+
+def look_at_all(root: Path) -> LedgerCache:
+    """Look at every run of a folder, and keep what was learnt."""
+    cache = LedgerCache(root)
+    cache.look_around(store.list_runs(root), 600)
+    cache.keep()
+    return cache
+
+
+def learn_and_keep(root: str, run: str) -> None:
+    """Do what one of several processes does: learn about one run, and keep that."""
+    cache = LedgerCache(root)
+    cache.look(Path(root, run))
+    cache.keep()
+
+
+def test_what_was_remembered_is_what_would_be_read(root: Path) -> None:
+    run_dir = finished(root, {"a": "SUPPORTED", "b": "WEAKER THAN CLAIMED"}, params={"rows": 5}, changed=["rows"])
+    first = look_at_all(root).entry(run_dir)
+
+    again = LedgerCache(root)
+    assert again.over() == {run_dir.name: first}
+    assert again.entry(run_dir) == first == ledger.read(run_dir)
+    assert again.size([run_dir.name]) == (first.bytes_total, True)
+    assert again.last_verdicts() == {"softmax": "WEAKER THAN CLAIMED"}
+    assert not again.has_news
+
+
+def test_only_what_is_over_is_remembered(root: Path) -> None:
+    over = finished(root, {}, at_s=1.6e9, end="aaaaaa")
+    make_run(root, started(is_alive=True), StateChanged(state="running"), at_s=1.5e9, end="bbbbbb")
+    make_run(root, started(), StateChanged(state="running"), at_s=1.4e9, end="cccccc")
+    make_run(root, started(format=99), StateChanged(state="succeeded"), at_s=1.3e9, end="dddddd")
+
+    states = {entry.run[-6:]: entry.state for entry in map(look_at_all(root).entry, store.list_runs(root))}
+    assert states == {"aaaaaa": "succeeded", "bbbbbb": "running", "cccccc": "lost", "dddddd": "unreadable"}
+    assert LedgerCache(root).over().keys() == {over.name}
+
+
+def test_a_run_that_ends_is_seen_to_end_and_then_remembered(root: Path) -> None:
+    run_dir = make_run(root, started(is_alive=True), StateChanged(state="running"))
+    cache = LedgerCache(root)
+    before = cache.entry(run_dir).state, cache.last_verdicts(), cache.keep()
+    ended = make_run(root / "elsewhere", started(), StateChanged(state="failed"))
+    (ended / "journal" / "supervisor.jsonl").replace(run_dir / "journal" / "supervisor.jsonl")
+
+    assert before == ("running", {"softmax": "running"}, False)
+    assert (cache.entry(run_dir).state, cache.last_verdicts(), cache.keep()) == ("failed", {"softmax": "FAILED"}, False)
+    assert LedgerCache(root).over().keys() == {run_dir.name}
+
+
+def test_a_run_that_is_gone_is_forgotten_and_the_one_before_speaks(root: Path) -> None:
+    older = finished(root, {"a": "REFUTED"}, at_s=1.5e9, end="aaaaaa")
+    newer = finished(root, {"a": "SUPPORTED"}, at_s=1.6e9, end="bbbbbb")
+    before = look_at_all(root).last_verdicts()
+    store.remove(newer)
+
+    assert (before, LedgerCache(root).last_verdicts()) == ({"softmax": "SUPPORTED"}, {"softmax": "REFUTED"})
+    assert LedgerCache(root).over().keys() == {older.name}
+    assert newer.name not in (root / FILE).read_text()
+
+
+def test_the_last_verdicts_load_nothing_slow(root: Path) -> None:
+    finished(root, {"a": "REFUTED"}, at_s=1.5e9, end="aaaaaa")
+    finished(root, {}, name="xyy", at_s=1.6e9, end="bbbbbb")
+
+    said = [subprocess.check_output([sys.executable, "-c", LISTING, root], text=True) for _ in range(2)]
+    assert said == [f'{{"xyy": "", "softmax": "REFUTED"}} {loaded}\n' for loaded in (True, False)]
+
+
+def test_a_run_of_a_newer_tuilab_is_not_remembered_as_failed(root: Path) -> None:
+    make_run(root, started(format=99), StateChanged(state="succeeded"))
+
+    assert look_at_all(root).last_verdicts() == {"softmax": "FAILED"}
+    assert not (root / FILE).exists()
+
+
+def test_what_is_no_run_has_no_verdict(root: Path) -> None:
+    finished(root, {"a": "SUPPORTED"})
+    (root / "notes.txt").write_text("mine")
+    (root / "2026").mkdir()
+
+    assert LedgerCache(root).last_verdicts() == {"softmax": "SUPPORTED"}
+
+
+@pytest.mark.parametrize("place", ["not there", "/proc"])
+def test_where_nothing_can_be_kept_all_goes_on(root: Path, place: str) -> None:
+    run_dir = finished(root, {})
+    cache = LedgerCache(place)
+
+    assert cache.entry(run_dir).state == "succeeded"
+    assert cache.keep()
+    assert not os.path.exists(f"{place}/{FILE}")
+
+
+def test_several_that_keep_what_they_learnt_never_break_it(root: Path) -> None:
+    runs = [finished(root, {"a": "REFUTED"}, name=f"s{n}", at_s=1.5e9 + n, end=f"{n:06}").name for n in range(12)]
+    processes = [get_context("fork").Process(target=learn_and_keep, args=(str(root), run)) for run in runs]
+    for process in processes:
+        process.start()
+
+    seen: list[set[str]] = []
+    while any(process.is_alive() for process in processes):
+        if (root / FILE).exists():
+            seen.append(set(LedgerCache(root).over()))
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 12
+    assert all(remembered and remembered <= set(runs) for remembered in seen)
+    assert look_at_all(root).over() == {run: ledger.read(root / run) for run in runs}
+    assert set(LedgerCache(root).over()) == set(runs)
+    assert [name for name in os.listdir(root) if name.startswith(".")] == [FILE]

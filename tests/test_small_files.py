@@ -1,0 +1,224 @@
+"""The small files that we keep ourselves: whatever stands in their place, nothing is said that is wrong, and nothing breaks."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from tests.harms import HARMS, harm, obeying_permissions
+from tests.tui.made_up import finished
+from tuilab import config
+from tuilab.catalogue import catalog
+from tuilab.errors import UsageError
+from tuilab.judging import calibration
+from tuilab.judging.calibration import Calibration, Trials
+from tuilab.runs import notes
+from tuilab.runs.ledger_cache import FILE, LedgerCache
+from tuilab.runs.notes import Notes
+from tuilab.tui.state import settings
+from tuilab.tui.state.settings import Settings
+
+RUN = "20270115T080000000Z-softmax-abcdef"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A small file: where it is in the folder of a test, what makes it, what asks for it, and what is told without it."""
+
+    path: str
+    make: Callable[[], object]
+    ask: Callable[[], object]
+    without: object
+
+
+def make_catalogue() -> None:
+    Path("mine").mkdir()
+    Path("mine/good.py").write_text(
+        '"""One sum."""\n\n\ndef run(lab: "Lab", rows: int = 5) -> None:\n    lab.claim("a", True)\n'
+    )
+    ask_catalogue()
+
+
+def ask_catalogue() -> list[str]:
+    return [one.title for one in catalog.load(["mine"])]
+
+
+def make_memory() -> None:
+    cache = LedgerCache("runs")
+    cache.look(finished(Path("runs"), {"a": "REFUTED"}))
+    cache.keep()
+
+
+def ask_memory() -> tuple[dict[str, str], str]:
+    """Ask for what either line of the file says, each time as a process that knows nothing yet."""
+    verdicts = LedgerCache("runs").last_verdicts()
+    cache = LedgerCache("runs")
+    state = cache.entry(Path("runs", RUN)).state
+    cache.keep()
+    return verdicts, state
+
+
+def make_notes() -> None:
+    Path("runs", RUN).mkdir(parents=True)
+    notes.add(Path("runs", RUN), "kept", ["good"])
+
+
+def make_config() -> None:
+    Path("config/tuilab").mkdir(parents=True)
+    Path("config/tuilab/config.toml").write_text("fps = 1\n")
+
+
+def ask_config() -> str:
+    """Return what is wrong: a setting that its user wrote is not passed over in silence."""
+    try:
+        return str(config.read())
+    except UsageError as problem:
+        assert str(problem).startswith(("cannot read ", f"{os.environ['XDG_CONFIG_HOME']}/tuilab/config.toml"))
+        return "it says which file cannot be used"
+
+
+def kept() -> dict[str, Kept]:
+    """Return every small file that we read, but for those of the journal."""
+    over = "over 6 processes"
+    return {
+        "catalogue": Kept("cache/tuilab/catalog.json", make_catalogue, ask_catalogue, ["One sum"]),
+        "memory": Kept(f"runs/{FILE}", make_memory, ask_memory, ({"softmax": "REFUTED"}, "succeeded")),
+        "notes": Kept(f"runs/{RUN}/notes.jsonl", make_notes, lambda: notes.read(Path("runs", RUN)), Notes()),
+        "calibration": Kept(
+            "calibration.json", lambda: calibration.save({over: Trials(1, 0, 1, 1)}), calibration.load, Calibration()
+        ),
+        "settings": Kept("screens.json", lambda: settings.save(Settings(theme="nord")), settings.load, Settings()),
+        "config": Kept("config/tuilab/config.toml", make_config, ask_config, "it says which file cannot be used"),
+    }
+
+
+KEPT = kept()
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is kept in the folder of the test, and the catalogue is one scenario, not sixty that take half a second."""
+    monkeypatch.setattr(catalog, "scenario_dirs", lambda extra: list(map(os.path.realpath, extra)))
+    for variable, folder in (("TUILAB_ROOT", "runs"), ("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config")):
+        monkeypatch.setenv(variable, str(tmp_path / folder))
+
+
+@pytest.mark.parametrize("kind", HARMS)
+@pytest.mark.parametrize("name", KEPT)
+def test_whatever_stands_in_the_place_of_a_small_file_is_passed_over_or_told(tmp_path: Path, name: str, kind: str) -> None:
+    file = KEPT[name]
+    file.make()
+    harm(tmp_path / file.path, kind)
+
+    with obeying_permissions():
+        told = file.ask()
+    assert told == ("{}" if (name, kind) == ("config", "empty") else file.without)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_small_file_is_what_it_was_made(tmp_path: Path, name: str) -> None:
+    file = KEPT[name]
+    file.make()
+
+    assert (tmp_path / file.path).is_file()
+    assert name in ("catalogue", "memory") or file.ask() != file.without
+
+
+MADE_AGAIN = [name for name in KEPT if name not in ("notes", "config")]  # which are people's
+
+
+@pytest.mark.parametrize("kind", [kind for kind in HARMS if kind != "folder"])
+@pytest.mark.parametrize("name", MADE_AGAIN)
+def test_what_is_of_no_use_is_replaced_when_it_is_kept_again(tmp_path: Path, name: str, kind: str) -> None:
+    file = KEPT[name]
+    file.make()
+    good = file.ask()
+    harm(tmp_path / file.path, kind)
+
+    with obeying_permissions():
+        file.ask() if name in ("catalogue", "memory") else file.make()
+    assert (tmp_path / file.path).is_file() and (tmp_path / file.path).stat().st_mode & 0o777 == 0o600
+    assert 2 < (tmp_path / file.path).stat().st_size < 100_000
+    assert without_time(file.ask()) == without_time(good)
+
+
+def without_time(told: object) -> object:
+    return told.ways if isinstance(told, Calibration) else told
+
+
+HEAD = b'{"format": 2, "verdicts": {"%s": "REFUTED"}}\n' % RUN.encode()
+OF_ANOTHER_KIND = {
+    "settings": [
+        b'{"theme": 3, "scenario": null, "is_zoomed": "yes", "is_smooth": 1, "pane": ["a"]}',
+        b'{"__class__": "x", "theme": true}',
+    ],
+    "calibration": [
+        b'{"HOST": 3}',
+        b'{"HOST": {"over 6 processes": {"trials": "many", "false": 0, "delays": 0, "seen": 0}}}',
+        b'{"HOST": {"over 6 processes": {"trials": 5}}}',
+        b'{"HOST": {"over 6 processes": []}}',
+        b'{"HOST": {"wall_s": 1e300}}',
+    ],
+    "notes": [b'{"text": 3, "tags": "good", "wall_s": "never"}\n{"text": null, "tags": [3, null], "untags": {"a": 1}}\n'],
+    "memory": [
+        b'[{"run": 3}]',
+        b'[{"run": "%s", "scenario": "softmax", "state": "failed"}]' % RUN.encode(),
+        b'{"format": 1, "verdicts": {"%s": "SUPPORTED"}}\n[]' % RUN.encode(),
+        b'{"format": 99, "verdicts": {"%s": "SUPPORTED"}, "more": 1}\n{}' % RUN.encode(),
+        b'{"format": 2, "verdicts": {"%s": 3}}\n[]' % RUN.encode(),
+        b'{"format": 2, "verdicts": {"%s": "\\u001b[2J"}}\n[]' % RUN.encode(),
+        b'{"format": 2, "verdicts": []}\n[]',
+        b'{"format": 2}\n[]',
+        HEAD,
+        HEAD + b'[{"run": 3}]',
+        HEAD + b'[{"run": "%s"}]' % RUN.encode(),
+        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": ""}]' % RUN.encode(),
+        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": "lost"}]' % RUN.encode(),
+        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": "succeeded", "claims": 3}]' % RUN.encode(),
+        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": "succeeded", "bytes_total": "x"}]' % RUN.encode(),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [(name, content) for name, contents in OF_ANOTHER_KIND.items() for content in contents]
+)
+def test_values_of_another_kind_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "HOST")
+    file = KEPT[name]
+    file.make()
+    (tmp_path / file.path).write_bytes(content)
+
+    assert file.ask() == file.without
+
+
+@pytest.mark.parametrize("files", ["3", "[]", "null", '{"x": 3}', '{"x": []}', '{"x": ["", 3]}', '{"x": ["", [3]]}'])
+def test_a_cache_with_the_right_checksum_that_holds_no_scenarios_is_made_again(tmp_path: Path, files: str) -> None:
+    make_catalogue()
+    path = tmp_path / KEPT["catalogue"].path
+    maker = json.dumps(json.loads(path.read_bytes()[9:])[0])
+
+    for body in (f"[{maker}, {files}]".encode(), files.encode()):
+        path.write_bytes(b"%08x %b" % (crc32(body), body))
+        assert ask_catalogue() == ["One sum"]
+
+
+@pytest.mark.parametrize("at", range(11), ids=lambda at: f"field {at}")
+@pytest.mark.parametrize("value", [3, None, "x", [3], {"a": 3}, [["x"]], [[3, 4]]], ids=str)
+def test_a_scenario_in_the_cache_with_a_field_of_another_kind_is_read_from_its_file(
+    tmp_path: Path, at: int, value: object
+) -> None:
+    make_catalogue()
+    path = tmp_path / KEPT["catalogue"].path
+    maker, files = json.loads(path.read_bytes()[9:])
+    fields = files[os.path.realpath("mine/good.py")][1]
+    is_same_kind = type(fields[at]) is type(value) or at == 10
+    fields[at] = value
+    body = json.dumps([maker, files]).encode()
+    path.write_bytes(b"%08x %b" % (crc32(body), body))
+
+    assert ask_catalogue() == ["One sum"] or is_same_kind

@@ -1,0 +1,151 @@
+"""The one memory of past runs: what is known of the runs in a folder, kept in a file beside them.
+
+It is never the truth, and may be deleted at any time: what it does not hold is read from the runs, and a file of no use, or one
+that another tuilab keeps in another form, is made again. Its first line is the last verdict on each scenario, so that
+`tuilab list` has it without loading anything slow; the second is an entry for every run that is over.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tuilab.files import Fault, Unusable, json_as, read_small, replace
+from tuilab.runs.last_verdicts import FINAL, newest_of_each, runs_in, verdict_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tuilab.runs.ledger import Entry
+    from tuilab.runs.past_runs import PastRun
+
+FILE = ".ledger.json"
+_FORMAT = 2  # of the file: a number that an older or newer tuilab would not write for this form
+_LIMIT = 64 * 1024 * 1024
+
+
+class LedgerCache:
+    """One for a folder of runs; the screens share theirs, and several threads ask it: each of its steps is one of a dict."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = os.fspath(root)
+        self._past: dict[str, PastRun] = {}  # of the runs that a lesson tells of
+        self.has_news = False  # something was learnt that is worth keeping, and is not kept
+
+    @cached_property
+    def _known(self) -> "dict[str, Entry]":
+        """By name, of the runs that were looked at; two threads that ask first may each read the file, and one is forgotten."""
+        return self._read()
+
+    def entry(self, run_dir: "Path") -> "Entry":
+        """Return a line about a run: as it is known where nothing more can happen to it, else as it is now."""
+        from tuilab.runs import ledger
+
+        found = self._known.get(run_dir.name)
+        return self.look(run_dir) if found is None or ledger.may_change(found, time.time()) else found
+
+    def look(self, run_dir: "Path") -> "Entry":
+        """Return a line about a run as it is now."""
+        from tuilab.runs import ledger
+
+        found = ledger.read(run_dir)
+        self.has_news = self.has_news or (found.is_over and found != self._known.get(found.run))
+        self._known[found.run] = found
+        return found
+
+    def look_around(self, runs: "Iterable[Path]", patience_s: float) -> None:
+        """Look at runs that nobody has looked at, for a little while: what is kept makes the next list complete."""
+        until = time.monotonic() + patience_s
+        for run_dir in runs:
+            if time.monotonic() > until:
+                return
+            if run_dir.name not in self._known:
+                self.look(run_dir)
+
+    def past(self, run_dir: "Path") -> "PastRun":
+        """Return a run as a lesson tells of it: as it is known once it is over, else as it is now."""
+        from tuilab.runs import ledger, past_runs
+
+        found = self._past.get(run_dir.name)
+        if found is None:
+            found = past_runs.look(run_dir)
+            if not (found.is_going_on or ledger.is_newborn(run_dir.name)):
+                self._past[run_dir.name] = found
+        return found
+
+    def over(self) -> "dict[str, Entry]":
+        """Return what is known of the runs that are over, by name."""
+        return {entry.run: entry for entry in list(self._known.values()) if entry.is_over}
+
+    def size(self, runs: Iterable[str]) -> tuple[int, bool]:
+        """Return the bytes of runs on disk, as far as they were looked at, and whether all were."""
+        found = [self._known.get(run) for run in runs]
+        known = [entry.bytes_total for entry in found if entry is not None and entry.bytes_total is not None]
+        return sum(known), len(known) == len(found)
+
+    def last_verdicts(self) -> dict[str, str]:
+        """Return, by scenario, the worst verdict of its newest run, or that it failed or runs."""
+        newest = newest_of_each(runs_in(self.root))
+        kept = self._read_verdicts()
+        found = {scenario: kept[run] if run in kept else self._verdict(run) for scenario, run in newest.items()}
+        if missing := set(newest.values()) - kept.keys():
+            self.has_news = self.has_news or not missing.isdisjoint(self.over())
+            self.keep()
+        return found
+
+    def keep(self) -> bool:
+        """Write down what was learnt, and say whether that was anything; where it cannot be kept, the next one looks again."""
+        has_news, self.has_news = self.has_news, False
+        if has_news:
+            with suppress(OSError):
+                self._write()
+        return has_news
+
+    def _verdict(self, run: str) -> str:
+        from pathlib import Path
+
+        return verdict_of(self.entry(Path(self.root, run)))
+
+    def _read_verdicts(self) -> dict[str, str]:
+        """Return the first line of the file: the verdict of each scenario's newest run, by run; of a file of no use nothing."""
+        with suppress(Unusable):
+            return read_small(f"{self.root}/{FILE}", _decode, _LIMIT)[0]
+        return {}
+
+    def _read(self) -> "dict[str, Entry]":
+        """Return the second line of the file: the runs that are over, by name; of a file of no use nothing."""
+        from tuilab.runs.ledger import Entry
+
+        def decode(data: bytes) -> dict[str, Entry]:
+            return {entry.run: entry for entry in json_as(list[Entry])(_decode(data)[1]) if entry.is_over}
+
+        with suppress(Unusable):
+            return read_small(f"{self.root}/{FILE}", decode, _LIMIT)
+        return {}
+
+    def _write(self) -> None:
+        """Replace the file by what it holds, which others learnt, and what is known here, of the runs that are there."""
+        import msgspec
+
+        runs = runs_in(self.root)
+        entries = self._read() | self.over()
+        kept = [entries[run] for run in runs if run in entries]
+        newest = set(newest_of_each(runs).values())
+        verdicts = {entry.run: verdict_of(entry) for entry in kept if entry.run in newest}
+        head = {"format": _FORMAT, "verdicts": verdicts}
+        replace(f"{self.root}/{FILE}", json.dumps(head).encode() + b"\n" + msgspec.json.encode(kept))
+
+
+def _decode(data: bytes) -> tuple[dict[str, str], bytes]:
+    """Return the verdicts by run, and the entries as they are written."""
+    first, _, entries = data.partition(b"\n")
+    head = json.loads(first)
+    if not isinstance(head, dict) or head.get("format") != _FORMAT:
+        raise Unusable(Fault.FOREIGN, "another tuilab keeps its memory of runs in it")
+    verdicts = head.get("verdicts")
+    if not isinstance(verdicts, dict) or not all(isinstance(word, str) and word in FINAL for word in verdicts.values()):
+        raise ValueError("it holds no verdicts")
+    return verdicts, entries
