@@ -13,9 +13,11 @@ from subprocess import CompletedProcess
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from tests.conftest import TUILAB
 from tests.engine import newest, start, until, write_scenario
+from tests.seldom import seldom
 from tuilab import cli
 from tuilab.catalogue.params import parse
 from tuilab.catalogue.scenario import Param
@@ -72,12 +74,12 @@ def finished(recorded: Path, root: Path) -> Path:
     return run_dir
 
 
-@pytest.mark.parametrize("words", [("--help",), *((verb, "--help") for verb in VERBS)])
-def test_every_verb_has_help(tuilab: Tuilab, words: tuple[str, ...]) -> None:
-    done = tuilab(*words)
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb: str) -> None:
+    done = CliRunner().invoke(cli.tuilab, [verb, "--help"], prog_name="tuilab")
 
-    assert done.returncode == 0
-    assert "Usage: tuilab" in done.stdout and done.stderr == ""
+    assert done.exit_code == 0
+    assert f"Usage: tuilab {verb}" in done.stdout and done.stderr == ""
 
 
 def test_the_overview_names_every_verb_and_exit_code(tuilab: Tuilab) -> None:
@@ -120,7 +122,7 @@ def test_a_wrong_parameter_is_named_with_what_it_takes(
 
 
 @pytest.mark.parametrize(
-    "order", [("run", "{}", "--rows", "7"), ("run", "--rows", "7", "{}"), ("run", "--headless", "--rows=7", "{}")]
+    "order", [("run", "--rows", "7", "{}"), *seldom(("run", "{}", "--rows", "7"), ("run", "--headless", "--rows=7", "{}"))]
 )
 def test_options_may_stand_before_or_after_the_name(tuilab: Tuilab, form: str, order: tuple[str, ...]) -> None:
     done = tuilab(*(word.format(form) for word in order), "--json", "--quiet")
@@ -298,7 +300,7 @@ def test_these_verbs_take_a_run() -> None:
     assert {"attach", "replay", "stop", "rm", "report", "compare", "note", "export", "verify", "advise"} <= set(BY_RUN)
 
 
-@pytest.mark.parametrize("reference", ["", " "], ids=["nothing", "a blank"])
+@pytest.mark.parametrize("reference", ["", *seldom(" ")], ids=["nothing", "a blank"])
 @pytest.mark.parametrize("verb", BY_RUN)
 def test_an_empty_reference_names_no_run(tuilab: Tuilab, root: Path, verb: str, reference: str) -> None:
     """`tuilab rm "$ID"` without an ID is no request to delete whatever there is."""
@@ -503,15 +505,10 @@ def test_the_front_never_loads_what_is_slow(tmp_path: Path, argv: list[str], unw
     assert not {name for name in unwanted if f"'{name}'" in done.stderr}
 
 
-IMPORTS = [
-    ("tuilab", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.record.events", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.record.journal", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.record.summary", {"torch", "textual", "numpy", "click"}),
+IMPORTS = [  # what these import is covered with them
     ("tuilab.judging.stats", {"torch", "textual", "click"}),
     ("tuilab.judging.judge_run", {"torch", "textual", "numpy", "click"}),
     ("tuilab.catalogue.catalog", {"torch", "textual", "numpy", "click", "msgspec"}),
-    ("tuilab.catalogue.params", {"torch", "textual", "numpy", "click", "msgspec"}),
     ("tuilab.engine.supervisor", {"torch", "textual", "numpy", "click", "psutil", "pynvml", "scipy"}),
     ("tuilab.engine.sampler", {"torch", "textual", "numpy", "click", "scipy"}),
     ("tuilab.engine.judge", {"torch", "textual", "click"}),

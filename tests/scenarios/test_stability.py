@@ -52,6 +52,7 @@ def test_without_subnormals_the_range_of_float32_and_bfloat16_ends_at_1e_minus_3
     assert not_finite(run, "digits") == {"float32": 15, "bfloat16": 15, "float16": 79}
 
 
+@pytest.mark.library
 def test_the_naive_softmax_ends_at_the_logarithm_of_the_largest_number(result: Result) -> None:
     run = result("softmax")
 
