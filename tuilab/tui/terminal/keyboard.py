@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator
 
 from textual import events
-from textual._xterm_parser import XTermParser
 from textual.message import Message
 from textual.messages import InBandWindowResize
 
 from tuilab.text import show_lines
+from tuilab.tui.terminal.textual_parts import KeyParser
 
 _TOKEN = re.compile(
     "[^\x1b]+"
@@ -38,7 +38,7 @@ class Typed:
     """Turns what a terminal sends into events."""
 
     def __init__(self) -> None:
-        self._parser = XTermParser()
+        self._parser = KeyParser()
         self._held = ""  # the begin of what is not complete
         self._opening = ""  # of the paste or the string that we are in
         self._inside = ""
@@ -104,13 +104,12 @@ class Typed:
         try:
             found += self._parser.feed(token)
         except _MALFORMED:
-            self._parser = XTermParser()
+            self._parser = KeyParser()
         if any(isinstance(event, _NOT_TYPED) for event in found):
-            self._parser = XTermParser()  # or it would count in pixels from here on
-        if self._parser._timeout_time is not None:  # it waits for more
+            self._parser = KeyParser()  # or it would count in pixels from here on
+        if self._parser.is_waiting:
             if is_whole:
-                self._parser = XTermParser()
+                self._parser = KeyParser()
             else:
-                self._parser._timeout_time = 0.0
-                found += self._parser.tick()
+                found += self._parser.stop_waiting()
         yield from (event for event in found if not isinstance(event, _NOT_TYPED))
