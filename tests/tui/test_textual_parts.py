@@ -1,4 +1,8 @@
-"""tuilab stands on parts of Textual that it may change in any version: they are known by name, and named in one file."""
+"""tuilab stands on parts of Textual that it may change in any version: they are known by name, and named in one file.
+
+To try another version: `pip install --no-deps --target /tmp/other textual==VERSION`, then with PYTHONPATH=/tmp/other this file
+and test_terminal_life.py.
+"""
 
 import ast
 import importlib
@@ -18,6 +22,7 @@ THE_FILE = HOUSE / "tui/terminal/textual_parts.py"
 VALUE = None  # in the place of parameters: not called
 
 PARTS: dict[str, dict[str, str | None]] = {
+    "rich.cells": {"split_graphemes": "text, unicode_version"},  # public, and younger than the oldest versions
     "textual._context": {"active_message_pump": VALUE, "visible_screen_stack": VALUE},
     "textual._compositor:Compositor": {"_dirty_regions": VALUE, "render_strips": "self, size"},
     "textual._xterm_parser:XTermParser": {
@@ -45,10 +50,11 @@ PARTS: dict[str, dict[str, str | None]] = {
         "_sigtstp_application": "self, *_",
     },
     "textual.screen:Screen": {"_compositor": VALUE, "_compositor_refresh": "self", "_dirty_widgets": VALUE},
+    "textual.theme:Theme": {"ansi": VALUE},  # public, too
 }
 
 
-def test_textual_has_every_part_that_tuilab_stands_on() -> None:
+def test_textual_and_rich_have_every_part_that_tuilab_stands_on() -> None:
     lacks = [lack(owner, name, takes) for owner, parts in PARTS.items() for name, takes in parts.items()]
 
     assert [line for line in lacks if line] == []
