@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from rich.color import ColorSystem
+from rich.segment import Segment
 from textual import events
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
-from textual.strip import Strip
 
 from tests.drawing_aids import SECOND, series
 from tuilab.drawings.linechart import Guide
@@ -17,6 +17,7 @@ from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import ALL, BRAILLE, Symbols
 from tuilab.tui.looks import themes
 from tuilab.tui.terminal.frames import Frames
+from tuilab.tui.terminal.textual_parts import rendered
 from tuilab.tui.widgets.chart import Chart, View
 from tuilab.tui.widgets.drawing import Drawing
 
@@ -44,8 +45,8 @@ class Showing(App[None]):
         return self.query_one(Chart)
 
     @property
-    def lines(self) -> list[Strip]:
-        return self.screen._compositor.render_strips()
+    def lines(self) -> list[list[Segment]]:
+        return rendered(self.screen)
 
 
 def drive(body: Callable[[Showing, Pilot[None]], Awaitable[None]], size: tuple[int, int] = (80, 40)) -> Showing:
@@ -65,14 +66,14 @@ def test_a_chart_shows_series_and_then_only_what_is_new() -> None:
         frames = Frames(ColorSystem.TRUECOLOR)
         app.chart.show_series([loss], title="loss", x_end=100)
         await pilot.pause()
-        first = frames.difference([strip._segments for strip in app.lines])
+        first = frames.difference(app.lines)
         app.chart.show_series([loss], title="loss", x_end=100)
         await pilot.pause()
-        same = frames.difference([strip._segments for strip in app.lines])
+        same = frames.difference(app.lines)
         loss.add(40, 40 * SECOND, 0.51)
         app.chart.show_series([loss], title="loss", x_end=100)
         await pilot.pause()
-        more = frames.difference([strip._segments for strip in app.lines])
+        more = frames.difference(app.lines)
 
         assert "loss" in app.chart.picture_text
         assert len(first) > 2000
@@ -264,7 +265,7 @@ def test_every_size_is_drawn_at_once(symbols: Symbols) -> None:
             await pilot.resize_terminal(*size)
             await pilot.pause()
             assert len(app.lines) == size[1]
-            assert {strip.cell_length for strip in app.lines} == {size[0]}
+            assert {sum(segment.cell_length for segment in line) for line in app.lines} == {size[0]}
 
         assert "loss" in app.chart.picture_text
 
@@ -320,7 +321,7 @@ def test_a_chart_is_drawn_at_its_first_size_though_nobody_told_it() -> None:
         chart.show_series([series(LOSSES)], title="loss")
         await app.mount(chart)
         await pilot.pause()
-        app.screen._compositor.render_strips()
+        assert app.lines
 
         assert "loss" in chart.picture_text
 
