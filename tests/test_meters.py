@@ -27,8 +27,8 @@ class Recorder:
         self.points.append((step, live_bytes))
 
 
-def meter(model: nn.Module | None = None, timeline: bool = False) -> Memory:
-    return Memory(Recorder(), "block", "", model, timeline)
+def meter(model: nn.Module | None = None, timeline: bool = False, lab: Recorder | None = None) -> Memory:
+    return Memory(lab or Recorder(), "block", "", model, timeline)
 
 
 @pytest.fixture
@@ -151,22 +151,22 @@ def test_the_peak_can_begin_anew() -> None:
 
 
 def test_a_timeline_has_a_point_for_every_change_in_the_block() -> None:
-    memory = meter(timeline=True)
-    with memory:
+    lab = Recorder()
+    with meter(timeline=True, lab=lab):
         a = torch.zeros(250_000)
         b = a + a
         del a
     del b
 
-    assert memory._lab.points == [(1, 1_000_448), (2, 2_000_896), (3, 1_000_448)]  # type: ignore[attr-defined]
+    assert lab.points == [(1, 1_000_448), (2, 2_000_896), (3, 1_000_448)]
 
 
 def test_a_block_that_ends_well_is_recorded() -> None:
-    memory = meter()
-    with memory:
+    lab = Recorder()
+    with meter(lab=lab):
         kept = torch.zeros(128)
 
-    (event,) = memory._lab.events  # type: ignore[attr-defined]
+    (event,) = lab.events
     assert event.values == {"peak_bytes": 512.0, "live_bytes": 512.0, "saved_bytes": 0.0, "operators": 1.0} | (
         {"cuda_peak_bytes": event.values["cuda_peak_bytes"]} if torch.cuda.is_available() else {}
     )

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, PLAIN, make_run, started, write
-from tests.tui.screens import NotingApp, drive, settle, text
+from tests.tui.screens import NotingApp, drive, settle, shown, text
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import Stated, match
 from tuilab.record import events
@@ -120,11 +120,12 @@ def test_the_filter_narrows_as_it_is_typed_and_its_letters_are_no_keys(folder: P
 
 def test_what_the_filter_leaves_is_shown_beside_it(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
-        before = str(app.page._bench.border_title)
+        before = text(pilot)
         await pilot.press("slash", *"plain one")
         await settle(pilot)
 
-        assert (before, str(app.page._bench.border_title)) == ("mine/fast", "mine/plain")
+        assert "─ mine/fast ─" in before
+        assert "─ mine/plain ─" in text(pilot)
 
     drive(body, folder, root)
 
@@ -220,9 +221,7 @@ def test_a_run_that_somebody_else_started_is_told_and_a_key_goes_there(
         assert app.said == ["nothing runs at the moment"]
         for end in ("aaaaaa", "bbbbbb"):
             make_run(root, started(is_alive=True), events.StateChanged(state="running"), at_s=time.time(), end=end)
-        app.page._look_again()
-        await settle(pilot)
-        assert "● 2 runs  stability/softmax bbbbbb, stability/softmax aaaaaa  a goes to each in turn" in text(pilot)
+        await shown(pilot, "● 2 runs  stability/softmax bbbbbb, stability/softmax aaaaaa  a goes to each in turn")
         assert "a attach" in text(pilot)
         await pilot.press("a", "a", "a")
 
@@ -454,7 +453,7 @@ def test_hostile_scenarios_are_shown_and_steer_nothing(tmp_path: Path, root: Pat
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         seen = set()
-        app.page._catalogue.action_move(-1)
+        await pilot.press("up")
         for _ in range(9):
             for key in ("p", "f", "c", "r", "escape", "y"):
                 await pilot.press(key)

@@ -6,7 +6,7 @@ late answer to a question of the program before us opens a screen), and raises o
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from textual import events
 from textual.message import Message
@@ -37,7 +37,8 @@ _NOT_TYPED = (events.Resize, events.CursorPosition, InBandWindowResize)  # nobod
 class Typed:
     """Turns what a terminal sends into events."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._parser = KeyParser()
         self._held = ""  # the begin of what is not complete
         self._opening = ""  # of the paste or the string that we are in
@@ -46,7 +47,7 @@ class Typed:
 
     def feed(self, text: str) -> Iterator[Message]:
         """Yield the events that are complete with this text."""
-        self._heard = time.monotonic()
+        self._heard = self._clock()
         text, self._held = self._held + text, ""
         while text:
             if self._opening:
@@ -64,7 +65,7 @@ class Typed:
         """Yield what silence completes: the escape key, keys with Alt that look like a begin, a paste without an end."""
         begun = self._opening + self._inside + self._held
         is_key = len(begun) <= 2
-        if not begun or time.monotonic() - self._heard < (_SILENCE_S if is_key else _LONG_SILENCE_S):
+        if not begun or self._clock() - self._heard < (_SILENCE_S if is_key else _LONG_SILENCE_S):
             return
         if is_key or not self._opening:
             self._opening = self._held = ""
