@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from rich.color import ColorSystem
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -229,14 +230,16 @@ def test_a_click_puts_the_cursor_on_the_nearest_point() -> None:
 @pytest.mark.parametrize("theme", themes.NAMES)
 def test_every_theme_gives_arms_colours_of_their_own(theme: str) -> None:
     async def body(app: Showing, pilot: Pilot[None]) -> None:
-        app.chart.show_series([series([1.0, 2.0], f"arm {number}") for number in range(6)], guides=[Guide(1.5, "limit")])
+        arms = [series([1.0, 2.0], f"arm {number}") for number in range(6)]
+        app.chart.show_series(arms, title="loss", guides=[Guide(1.5, "limit")])
         app.theme = theme
         await pilot.pause()
-        styles = [app.chart._look(f"arm{number}") for number in range(6)]
+        looks = {segment.text: segment.style or Style() for line in app.lines for segment in line}
+        of_arms = [looks[letter] for letter in "ABCDEF"]
 
-        assert len({str(style.color) for style in styles}) == 6
-        assert all(style.color != style.bgcolor for style in styles)
-        assert app.chart._look("title") != app.chart._look("muted")
+        assert len({str(look.color) for look in of_arms}) == 6
+        assert all(look.color != look.bgcolor for look in of_arms)
+        assert looks["loss"] != looks["1.8"]
 
     drive(body)
 
