@@ -23,7 +23,7 @@ from tuilab.doctor import lab as lab_checks
 from tuilab.errors import TuilabError
 from tuilab.judging.integrity import examine
 from tuilab.record import presence
-from tuilab.runs import archive, ledger, past_runs
+from tuilab.runs import ledger, past_runs
 from tuilab.runs.archive import Refused, left_out, pack, unpack
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.running import GoingOn
@@ -118,20 +118,18 @@ def test_a_hostile_archive_leaves_nothing_behind(tmp_path: Path, members: list[t
     assert str(refusal.value).isprintable()
 
 
-def test_a_bomb_ends_before_it_fills_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "_BYTES", 10 << 20)
+def test_a_bomb_ends_before_it_fills_the_disk(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "bomb.tgz", "wb", 1) as file:
         file.write(member(f"{RUN}/stdout.log", size=1 << 40).tobuf(tarfile.GNU_FORMAT))
         for _ in range(20):
             file.write(bytes(1 << 20))
 
     with pytest.raises(Refused, match=r"holds more than 10 MiB"):
-        unpack(tmp_path / "bomb.tgz", tmp_path / "runs")
+        unpack(tmp_path / "bomb.tgz", tmp_path / "runs", most_bytes=10 << 20)
     assert os.listdir(tmp_path / "runs") == []
 
 
-def test_files_and_headers_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "_FILES", 20)
+def test_files_and_headers_without_end_are_refused(tmp_path: Path) -> None:
     many = archive_of(tmp_path / "many.tgz", *((member(f"{RUN}/artifacts/{at}"), b"x") for at in range(30)))
     with gzip.open(tmp_path / "headers.tgz", "wb") as file:
         for _ in range(100):
@@ -145,7 +143,7 @@ def test_files_and_headers_without_end_are_refused(tmp_path: Path, monkeypatch: 
         (tmp_path / "header.tgz", "a header of"),
     ):
         with pytest.raises(Refused, match=words):
-            unpack(path, tmp_path / "runs")
+            unpack(path, tmp_path / "runs", most_files=20)
 
 
 def test_modes_and_owners_of_an_archive_are_not_taken(tmp_path: Path) -> None:

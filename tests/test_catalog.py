@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.catalogue import catalog
+from tuilab import places
+from tuilab.catalogue import catalog, source
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.cli.verbs.list import document, render
@@ -261,7 +262,7 @@ def test_a_path_to_a_broken_file_gives_the_reason(tmp_path: Path) -> None:
 
 def test_what_is_cached_is_what_was_read(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = load(mine)
-    monkeypatch.setattr(catalog, "_read_source", None)
+    monkeypatch.setattr(source, "read", None)
 
     assert load(mine) == before
 
@@ -296,7 +297,7 @@ def test_two_folders_share_the_cache(mine: Path, tmp_path: Path, monkeypatch: py
     (other / "second.py").write_text(GOOD.replace("One", "Another"))
     load(mine)
     load(other)
-    monkeypatch.setattr(catalog, "_read_source", None)
+    monkeypatch.setattr(source, "read", None)
 
     assert [scenario.title[:7] for scenario in load(mine, other)] == ["One ope", "Another"]
 
@@ -321,7 +322,7 @@ def test_a_broken_cache_is_rebuilt(mine: Path, cache: Path, harm: str) -> None:
 def test_a_cache_of_another_version_is_not_used(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load(mine)
     monkeypatch.setattr(catalog, "__version__", "99")
-    monkeypatch.setattr(catalog, "_read_source", lambda path: Scenario("new", "memory", str(path)))
+    monkeypatch.setattr(source, "read", lambda path: Scenario("new", "memory", str(path)))
 
     assert [scenario.id for scenario in load(mine)] == ["new"]
 
@@ -344,7 +345,7 @@ def test_without_a_place_for_the_cache_all_goes_on(mine: Path, monkeypatch: pyte
 def test_the_cache_is_where_platformdirs_has_it(monkeypatch: pytest.MonkeyPatch, given_folder: str) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", given_folder)
 
-    assert catalog._cache_path() == f"{platformdirs.user_cache_dir('tuilab')}/catalog.json"
+    assert places.cache_folder() == platformdirs.user_cache_dir("tuilab")
 
 
 # ---- the list

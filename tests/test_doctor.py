@@ -212,7 +212,7 @@ def test_variables_that_nobody_reads_are_told(tmp_path: Path) -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment).stdout
     assert "MALLOC_CONF is set, but jemalloc is not loaded" in found
     assert (
-        torch_worker._idle("KMP_AFFINITY", {"GNU OpenMP"})
+        torch_worker.why_idle("KMP_AFFINITY", {"GNU OpenMP"})
         == "KMP_AFFINITY is set, but Intel OpenMP or LLVM OpenMP is not loaded"
     )
 

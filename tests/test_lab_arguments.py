@@ -199,7 +199,7 @@ CALLS = {
     "memory.arm": Call(lambda lab, v: enter(lab.memory("x", arm=v)), as_plain, events.MemoryMeasured, lambda r: r.arm),
     "memory.model": Call(lambda lab, v: enter(lab.memory("x", model=v))),
     "memory.timeline": Call(lambda lab, v: enter(lab.memory("x", timeline=v))),
-    "arm.name": Call(lambda lab, v: lab.arm(v, an_arm)._order.arm),
+    "arm.name": Call(lambda lab, v: lab.arm(v, an_arm).name),
     "arm.body": Call(lambda lab, v: lab.arm("x", v)),
     "arm.args": Call(lambda lab, v: lab.arm("x", an_arm, v)),
     "arm.env": Call(lambda lab, v: lab.arm("x", an_arm, env=v)),

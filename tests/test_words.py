@@ -9,6 +9,7 @@ import pytest
 from tests.report_aids import recorded
 from tests.tui import pictures
 from tests.tui.made_up import make_run, started
+from tests.tui.screens import app_on, open_run, opened, text
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.spreads import Spread, draw_spreads, spread_axis
 from tuilab.drawings.units import labels
@@ -154,10 +155,9 @@ def page_of(subject: Subject) -> str:
 
 
 async def screen_of(run_dir: Path) -> str:
-    app = pictures.screens(run_dir.parent)
-    async with app.run_test(size=(200, 50)) as pilot:
-        await pictures.opened(pilot, app, run_dir)
-        return pictures.text_of(pictures.picture(app))
+    async with opened(app_on(run_dir.parent), size=(200, 50)) as pilot:
+        await open_run(pilot, run_dir)
+        return text(pilot)
 
 
 def sizes_in(text: str) -> list[str]:

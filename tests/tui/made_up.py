@@ -1,4 +1,4 @@
-"""Runs that never ran: folders with the records that a test wants, for the screens and for what they are made from."""
+"""Runs that never ran, and scenarios to look at: what a test wants, for the screens and for what they are made from."""
 
 import os
 import time
@@ -11,6 +11,34 @@ from tuilab.record import events, presence
 from tuilab.record.journal import Writer
 
 HOSTILE = "[/b][red]x[/]\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\ud800 $(reboot) [@click=app.leave]y[/]"
+FAST = '''"""A fast sum.
+
+Adding up is `quick` when *one* operator does it.
+
+## Predict
+How many times faster is it?
+## Look for
+- the sum is right
+- sum is fast
+## Try next
+`--rows 5`: less to add. `--no-tidy --work mul`: other work. `--gone 1` is no option.
+"""
+from typing import Literal
+from tuilab import Lab
+
+def run(
+    lab: Lab,
+    rows: int = 500,  # rows to add up, 1..2000 (quick 10)
+    scale: float = 1.5,  # factor
+    tidy: bool = True,  # delete names
+    work: Literal["add", "mul"] = "add",  # what is done
+    word: str = "plain \\x1b[31m",  # a text
+) -> None:
+    lab.claim("the sum is right", rows, equals=500)
+    lab.claim("sum is fast", ratio="loop/sum", at_least=2)
+    lab.race(loop=run, sum=run)
+'''
+PLAIN = '"""A plain one."""\ndef run(lab) -> None:\n    lab.claim("it holds", True)\n'
 
 
 def identity(*, is_alive: bool) -> events.Identity:
@@ -70,3 +98,11 @@ def hostile(root: Path) -> Path:
         name="evil",
         end="ev1l00",
     )
+
+
+def write(folder: Path, **sources: str) -> Path:
+    """Write scenario files into the topic `mine` of a folder, and return the folder."""
+    (folder / "mine").mkdir(parents=True, exist_ok=True)
+    for name, source in sources.items():
+        (folder / "mine" / f"{name}.py").write_text(source)
+    return folder

@@ -8,14 +8,10 @@ from typing import Any
 import pyte
 from rich.color import ColorSystem
 from textual.app import App
-from textual.pilot import Pilot
 
 from tests.record_journals import JOURNALS
-from tuilab.tui.app import TuilabApp
-from tuilab.tui.screens.run import RunPage
-from tuilab.tui.state.session import Desk
-from tuilab.tui.state.settings import Settings
 from tuilab.tui.terminal.frames import Frames
+from tuilab.tui.terminal.textual_parts import rendered
 
 GOLDENS = Path(__file__).parent / "goldens"
 COLOURS = {"truecolour": ColorSystem.TRUECOLOR, "256": ColorSystem.EIGHT_BIT, "16": ColorSystem.STANDARD, "none": None}
@@ -28,31 +24,10 @@ def recorded(name: str, root: Path) -> Path:
     return run_dir
 
 
-def screens(root: Path, **settings: Any) -> TuilabApp:
-    """Return the app over a folder of runs, with settings that are not kept."""
-    root.mkdir(exist_ok=True, parents=True)
-    return TuilabApp(Desk(root, [], Settings(has_seen_hint=True, **settings)))
-
-
-async def opened(pilot: Pilot[int], app: TuilabApp, run_dir: Path) -> RunPage:
-    """Open a run and wait until all of it is shown."""
-    app.open_run(run_dir)
-    await pilot.pause()
-    page = app.screen
-    assert isinstance(page, RunPage)
-    while not page.following.is_caught_up:
-        await pilot.pause(0.01)
-    page.show_panes()
-    await pilot.pause()
-    await pilot.pause()
-    return page
-
-
 def picture(app: App[Any], *, colours: str = "truecolour", is_utf8: bool = True) -> pyte.Screen:
     """Return what a terminal shows of the app as it is now, by way of the bytes that it would be sent."""
-    lines = [strip._segments for strip in app.screen._compositor.render_strips()]
     terminal = pyte.Screen(app.size.width, app.size.height)
-    pyte.Stream(terminal).feed(Frames(COLOURS[colours], is_utf8=is_utf8).difference(lines))
+    pyte.Stream(terminal).feed(Frames(COLOURS[colours], is_utf8=is_utf8).difference(rendered(app.screen)))
     return terminal
 
 

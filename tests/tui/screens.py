@@ -1,31 +1,115 @@
-"""Tools for tests of screens: the app on a folder of runs, what it shows as text, and waiting until it has read everything."""
+"""The app as tests of its screens use it: opened on a folder of runs, waited for until it has read everything, and read."""
 
+import asyncio
+import inspect
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from textual.pilot import Pilot
 
+from tuilab.engine.messages import RunOrder
 from tuilab.tui.app import TuilabApp
+from tuilab.tui.screens.lab import LabPage
+from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.session import Desk
 from tuilab.tui.state.settings import Settings
+from tuilab.tui.terminal.textual_parts import rendered
 
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]")
 _PATIENT = ("question", "live")  # workers that wait for the user, or for as long as a screen is open
 
 
+class ShownApp(TuilabApp):
+    """The app, which keeps what it says at the edge of the screen."""
+
+    CSS_PATH = str(Path(inspect.getfile(TuilabApp)).with_name("tuilab.tcss"))  # else it is looked for beside this file
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.said: list[str] = []
+
+    def notify(self, message: str, **more: Any) -> None:
+        self.said.append(message)
+        super().notify(message, **more)
+
+
+class NotingApp(ShownApp):
+    """Notes the orders, the sentences and what is copied, in the place of doing it."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.ordered: list[RunOrder] = []
+        self.copied: list[str] = []
+
+    def run_orders(self, orders: list[RunOrder]) -> None:
+        self.ordered += orders
+
+    def tell(self, text: str, *, is_problem: bool = True) -> None:
+        self.said.append(text)
+
+    def copy(self, text: str) -> None:
+        self.copied.append(text)
+
+    @property
+    def page(self) -> LabPage:
+        assert isinstance(self.screen, LabPage)
+        return self.screen
+
+
+def app_on(root: Path, settings: Settings | None = None) -> ShownApp:
+    """Return the app on a folder of runs, by somebody who has seen the hint; no settings are kept."""
+    root.mkdir(exist_ok=True, parents=True)
+    return ShownApp(Desk(root, [], settings or Settings(has_seen_hint=True)))
+
+
 @asynccontextmanager
 async def opened(
-    root: Path, *keys: str, size: tuple[int, int] = (100, 30), theme: str = "tuilab-dark"
+    where: Path | ShownApp, *keys: str, size: tuple[int, int] = (100, 30), theme: str = "tuilab-dark"
 ) -> AsyncIterator["Pilot[int]"]:
-    """Open the app, press keys, and wait after each until everything is read."""
-    app = TuilabApp(Desk(root, (), Settings(theme=theme)))
+    """Open an app, or one on a folder of runs; press keys, and wait after each until everything is read."""
+    app = where if isinstance(where, ShownApp) else ShownApp(Desk(where, (), Settings(theme=theme)))
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
         await press(pilot, *keys)
         yield pilot
+
+
+def drive(
+    body: Callable[[NotingApp, "Pilot[int]"], Awaitable[None]],
+    folder: Path,
+    root: Path,
+    *,
+    size: tuple[int, int] = (120, 40),
+    settings: Settings | None = None,
+) -> NotingApp:
+    """Open the Lab screen on the scenario `fast` of a folder, and do what `body` does; nothing is run."""
+    app = NotingApp(Desk(root, [str(folder)], settings or Settings(scenario="fast", has_seen_hint=True)))
+
+    async def main() -> None:
+        async with opened(app, size=size) as pilot:
+            await body(app, pilot)
+
+    asyncio.run(main())
+    return app
+
+
+async def open_run(pilot: "Pilot[int]", run_dir: Path) -> RunPage:
+    """Open a run and wait until all of it is shown."""
+    assert isinstance(pilot.app, TuilabApp)
+    pilot.app.open_run(run_dir)
+    await pilot.pause()
+    page = pilot.app.screen
+    assert isinstance(page, RunPage)
+    while not page.following.is_caught_up:
+        await pilot.pause(0.01)
+    page.show_panes()
+    await pilot.pause()
+    await pilot.pause()
+    return page
 
 
 async def press(pilot: "Pilot[int]", *keys: str) -> None:
@@ -48,13 +132,14 @@ async def settle(pilot: "Pilot[int]") -> None:
 
 def text(pilot: "Pilot[int]") -> str:
     """Return what the screen shows."""
-    lines = ["".join(segment.text for segment in strip) for strip in pilot.app.screen._compositor.render_strips()]
+    lines = ["".join(segment.text for segment in line) for line in rendered(pilot.app.screen)]
     return "\n".join(line.rstrip() for line in lines)
 
 
 def said(pilot: "Pilot[int]") -> list[str]:
     """Return the sentences at the edge of the screen."""
-    return [notification.message for notification in pilot.app._notifications]
+    assert isinstance(pilot.app, ShownApp)
+    return pilot.app.said
 
 
 async def shown(pilot: "Pilot[int]", words: str, patience_s: float = 20.0) -> str:

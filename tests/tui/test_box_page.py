@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from tests.tui.made_up import HOSTILE
@@ -83,27 +84,34 @@ async def test_a_gpu_that_is_lost_keeps_its_name_and_says_why(
 
 
 async def test_gauges_show_every_core_of_a_large_machine(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BoxPage, "_measure", lambda page: None)  # or this machine would be shown in its place
+    monkeypatch.setattr(psutil, "cpu_percent", lambda percpu: [100.0] * 256)
     async with opened(root, "b", size=(60, 20)) as pilot:
-        gauges = pilot.app.screen.query_one(Gauges)
-        gauges.show(Moment([100.0] * 256, 5 * 10**11, 10**12, (1.0, 2.0, 3.0), 12.5))
-        await settle(pilot)
-        shown = text(pilot)
+        shown = await shown_by(pilot, " of 256 cores")
 
     assert "256.0 of 256 cores" in shown
     assert shown.count("████████") >= 8  # the rest can be scrolled to
     assert "Machine" in shown
 
 
-async def test_gauges_stop_when_the_screen_is_left(root: Path) -> None:
+async def test_gauges_stop_when_the_screen_is_left(root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml.set("gpus=1")
+    for name, value in nvml.environment.items():
+        monkeypatch.setenv(name, value)
     async with opened(root, "b") as pilot:
-        page = pilot.app.screen
-        assert isinstance(page, BoxPage)
+        await shown_by(pilot, "GPU 0")
+        counts = [len(askers())]
         await press(pilot, "question_mark")
-
-        assert page._apart is None
+        counts.append(len(askers()))
         await press(pilot, "escape")
-        assert page._apart is not None
+        counts.append(len(askers()))
+
+    assert counts == [1, 0, 1]
+    assert askers() == []
+
+
+def askers() -> list[psutil.Process]:
+    """Return the processes of ours that ask the GPUs."""
+    return [one for one in psutil.Process().children() if any("gpu_process" in word for word in one.cmdline())]
 
 
 async def test_looking_again_gathers_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from rich.color import ColorSystem
+from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
-from textual.strip import Strip
 
 from tests.drawing_aids import SECOND, drawn_text, series
 from tuilab.drawings.linechart import Guide
@@ -18,6 +19,7 @@ from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import ALL, BRAILLE, Symbols
 from tuilab.tui.looks import themes
 from tuilab.tui.terminal.frames import Frames
+from tuilab.tui.terminal.textual_parts import rendered
 from tuilab.tui.widgets.chart import Chart, View
 from tuilab.tui.widgets.drawing import Drawing
 from tuilab.words import number
@@ -47,8 +49,8 @@ class Showing(App[None]):
         return self.query_one(Chart)
 
     @property
-    def lines(self) -> list[Strip]:
-        return self.screen._compositor.render_strips()
+    def lines(self) -> list[list[Segment]]:
+        return rendered(self.screen)
 
 
 def drive(body: Callable[[Showing, Pilot[None]], Awaitable[None]], size: tuple[int, int] = (80, 40)) -> Showing:
@@ -68,14 +70,14 @@ def test_a_chart_shows_series_and_then_only_what_is_new() -> None:
         frames = Frames(ColorSystem.TRUECOLOR)
         app.chart.show_series([loss], title="loss", x_end=100)
         await pilot.pause()
-        first = frames.difference([strip._segments for strip in app.lines])
+        first = frames.difference(app.lines)
         app.chart.show_series([loss], title="loss", x_end=100)
         await pilot.pause()
-        same = frames.difference([strip._segments for strip in app.lines])
+        same = frames.difference(app.lines)
         loss.add(40, 40 * SECOND, 0.51)
         app.chart.show_series([loss], title="loss", x_end=100)
         await pilot.pause()
-        more = frames.difference([strip._segments for strip in app.lines])
+        more = frames.difference(app.lines)
 
         assert "loss" in drawn_text(app.chart)
         assert len(first) > 2000
@@ -227,14 +229,16 @@ def test_a_click_puts_the_cursor_on_the_nearest_point() -> None:
 @pytest.mark.parametrize("theme", themes.NAMES)
 def test_every_theme_gives_arms_colours_of_their_own(theme: str) -> None:
     async def body(app: Showing, pilot: Pilot[None]) -> None:
-        app.chart.show_series([series([1.0, 2.0], f"arm {number}") for number in range(6)], guides=[Guide(1.5, "limit")])
+        arms = [series([1.0, 2.0], f"arm {number}") for number in range(6)]
+        app.chart.show_series(arms, title="loss", guides=[Guide(1.5, "limit")])
         app.theme = theme
         await pilot.pause()
-        styles = [app.chart._look(f"arm{number}") for number in range(6)]
+        looks = {segment.text: segment.style or Style() for line in app.lines for segment in line}
+        of_arms = [looks[letter] for letter in "ABCDEF"]
 
-        assert len({str(style.color) for style in styles}) == 6
-        assert all(style.color != style.bgcolor for style in styles)
-        assert app.chart._look("title") != app.chart._look("muted")
+        assert len({str(look.color) for look in of_arms}) == 6
+        assert all(look.color != look.bgcolor for look in of_arms)
+        assert looks["loss"] != looks["1.8"]
 
     drive(body)
 
@@ -263,7 +267,7 @@ def test_every_size_is_drawn_at_once(symbols: Symbols) -> None:
             await pilot.resize_terminal(*size)
             await pilot.pause()
             assert len(app.lines) == size[1]
-            assert {strip.cell_length for strip in app.lines} == {size[0]}
+            assert {sum(segment.cell_length for segment in line) for line in app.lines} == {size[0]}
 
         assert "loss" in drawn_text(app.chart)
 
@@ -318,7 +322,7 @@ def test_a_chart_is_drawn_at_its_first_size_though_nobody_told_it() -> None:
         chart.show_series([series(LOSSES)], title="loss")
         await app.mount(chart)
         await pilot.pause()
-        app.screen._compositor.render_strips()
+        assert app.lines
 
         assert "loss" in drawn_text(chart)
 

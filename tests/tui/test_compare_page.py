@@ -9,7 +9,7 @@ from tests.drawing_aids import drawn_text
 from tests.record_journals import JOURNALS
 from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
-from tests.tui.screens import UNSAFE, opened, press, said, text
+from tests.tui.screens import UNSAFE, opened, press, said, shown, text
 from tuilab.record import events
 from tuilab.record.journal import Writer
 from tuilab.tui.screens.compare import ComparePage
@@ -85,9 +85,7 @@ async def test_a_run_that_goes_on_is_followed(root: Path) -> None:
         journal = Writer(going / "journal" / "judge.jsonl")
         journal.append(events.VerdictReached(text="new", verdict="SUPPORTED", rule="r"))
         journal.close()
-        page._poll()
-        await pilot.pause()
-        after = text(pilot)
+        after = await shown(pilot, "2 claims")
 
     assert "● running" in before
     assert "2 claims" not in before and "Not claimed in every run: 2 claims" in after
@@ -121,7 +119,7 @@ async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tu
             await press(pilot, *keys)
             seen.append(text(pilot))
         sheets = [pane.sheet for pane in pilot.app.screen.query(SheetPane)]
-        seen += [line.plain for sheet in sheets for line in sheet._laid_out(60)]
+        seen += [str(sheet.render()) for sheet in sheets]
 
     assert [found for shown in seen if (found := UNSAFE.findall(shown.replace("\n", "")))] == []
 

@@ -6,7 +6,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.tui.lab_screen import FAST, NotingApp, drive, settle, write
+from tests.tui.made_up import FAST, write
+from tests.tui.screens import NotingApp, drive, settle, text
 from tuilab.catalogue import catalog, source
 from tuilab.catalogue.scenario import Scenario
 from tuilab.engine import launch
@@ -134,12 +135,12 @@ def test_every_shipped_try_next_is_a_preset() -> None:
 def test_typing_updates_the_command_and_marks_the_field(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         await pilot.press("f", "down", "down", "5")
-        await settle(app, pilot)
+        await settle(pilot)
 
         assert app.page.draft is not None and app.page.draft.given == {"rows": 5}
-        assert "● rows" in app.text
-        assert "default 500" in app.text
-        assert "tuilab run fast --rows 5" in app.text
+        assert "● rows" in text(pilot)
+        assert "default 500" in text(pilot)
+        assert "tuilab run fast --rows 5" in text(pilot)
 
     drive(body, folder, root)
 
@@ -147,14 +148,14 @@ def test_typing_updates_the_command_and_marks_the_field(folder: Path, root: Path
 def test_a_field_that_is_wrong_keeps_the_run_from_starting_and_takes_the_focus(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         await pilot.press("f", "down", "down", "0", "escape", "enter")
-        await settle(app, pilot)
+        await settle(pilot)
 
         assert app.ordered == []
         assert field(app, "rows").editor.has_focus
-        assert "✗ 0 is out of range; it takes 1..2000 (default 500)" in app.text
-        assert "✗ look at rows" in app.text
+        assert "✗ 0 is out of range; it takes 1..2000 (default 500)" in text(pilot)
+        assert "✗ look at rows" in text(pilot)
         await pilot.press("7", "enter", "1", "0", "enter")  # the first run asks what is expected
-        await settle(app, pilot)
+        await settle(pilot)
         assert [order.params["rows"] for order in app.ordered] == [7]
 
     drive(body, folder, root)
@@ -164,10 +165,10 @@ def test_what_is_typed_into_a_field_is_no_key_of_the_screen(folder: Path, root: 
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         theme = app.theme
         await pilot.press("f")
-        await settle(app, pilot)
+        await settle(pilot)
         field(app, "word").editor.focus()
         await pilot.press(*("q", "0", "question_mark", "slash", "T", "s", "space", "k", "n"))
-        await settle(app, pilot)
+        await settle(pilot)
 
         assert app.page.draft is not None and app.page.draft.given == {"word": "q0?/Ts kn"}
         assert (app.theme, app.page.draft.is_quick, app.is_running) == (theme, False, True)
@@ -178,13 +179,13 @@ def test_what_is_typed_into_a_field_is_no_key_of_the_screen(folder: Path, root: 
 def test_a_default_that_cannot_be_shown_is_kept_until_it_is_changed(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         await pilot.press("f")
-        await settle(app, pilot)
+        await settle(pilot)
         editor = field(app, "word").editor
         assert isinstance(editor, Input) and editor.value == "plain \ufffd[31m"
         assert app.page.draft is not None and app.page.draft.given == {}
         editor.focus()
         editor.value = "new \x1b[2J\u202e"
-        await settle(app, pilot)
+        await settle(pilot)
         assert app.page.draft.given == {"word": "new \ufffd[2J\ufffd"}
 
     drive(body, folder, root)
@@ -193,7 +194,7 @@ def test_a_default_that_cannot_be_shown_is_kept_until_it_is_changed(folder: Path
 def test_choices_and_presets_are_chosen_by_keys(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         await pilot.press("f", "down", "right", "right")
-        await settle(app, pilot)
+        await settle(pilot)
         draft = app.page.draft
         assert draft is not None and draft.given == {"tidy": False, "work": "mul"}
         field(app, "work").editor.focus()
@@ -210,9 +211,9 @@ def test_choices_and_presets_are_chosen_by_keys(folder: Path, root: Path) -> Non
 def test_a_prediction_goes_with_the_run(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         await pilot.press("f")
-        await settle(app, pilot)
+        await settle(pilot)
         await pilot.press("1", "0", "0", "enter")
-        await settle(app, pilot)
+        await settle(pilot)
 
         assert len(app.ordered) == 1
         assert app.desk.guesses == {"fast": "100"}
@@ -242,10 +243,10 @@ def test_moving_on_while_the_form_is_open_shows_the_form_of_the_other(folder: Pa
 
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         await pilot.press("f", "escape", "down")
-        await settle(app, pilot)
+        await settle(pilot)
         assert [f.key for f in app.page.query_one(Form).query(Field)][:2] == [GUESS, "lines"]
         await pilot.press("up")
-        await settle(app, pilot)
+        await settle(pilot)
         assert [f.key for f in app.page.query_one(Form).query(Field)][:2] == [GUESS, "rows"]
 
     drive(body, folder, root)
@@ -254,9 +255,9 @@ def test_moving_on_while_the_form_is_open_shows_the_form_of_the_other(folder: Pa
 def test_the_form_of_an_earlier_run_has_its_values(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         app.page.fill("fast", {"rows": 7, "tidy": False, "gone": 1}, is_quick=True)
-        await settle(app, pilot)
+        await settle(pilot)
         assert app.page.draft is not None and app.page.draft.given == {"rows": 7, "tidy": False}
-        assert "--rows 7" in app.text
+        assert "--rows 7" in text(pilot)
         app.page.fill("absent", {})
         assert app.said == ["no scenario is called absent here"]
 
@@ -266,7 +267,7 @@ def test_the_form_of_an_earlier_run_has_its_values(folder: Path, root: Path) -> 
 def test_nothing_blinks(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         await pilot.press("f", "escape", "slash")
-        await settle(app, pilot)
+        await settle(pilot)
         inputs = list(app.page.query(Input))
         assert len(inputs) > 3
         assert not any(editor.cursor_blink for editor in inputs)

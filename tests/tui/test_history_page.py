@@ -12,9 +12,9 @@ import pytest
 
 from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
-from tests.tui.screens import UNSAFE, opened, press, said, text
+from tests.tui.screens import UNSAFE, opened, press, said, shown, text
 from tuilab.record import events, presence
-from tuilab.runs import notes
+from tuilab.runs import notes, store
 from tuilab.runs.ledger_cache import FILE, LedgerCache
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
@@ -193,14 +193,10 @@ async def test_a_run_that_ends_while_one_looks_is_told(root: Path, now: float) -
     async with opened(root, "h") as pilot:
         before = text(pilot)
         (ended / "journal" / "supervisor.jsonl").replace(run_dir / "journal" / "supervisor.jsonl")
-        page = pilot.app.screen
-        assert isinstance(page, HistoryPage)
-        page._poll()
-        await press(pilot, "home")
-        after = text(pilot)
+        after = await shown(pilot, "✓ succeeded")
 
     assert "● running" in before
-    assert "✓ succeeded" in after
+    assert "● running" not in after
 
 
 async def test_enter_opens_the_run(three: Path) -> None:
@@ -255,17 +251,24 @@ async def test_a_run_that_comes_while_one_looks_is_listed_by_itself(three: Path,
         finished(three, {"a": "SUPPORTED"}, at_s=now, end="dddddd")
         page = pilot.app.screen
         assert isinstance(page, HistoryPage)
-        page._poll()
-        await press(pilot, "home")
+        await shown(pilot, "4 runs")
 
         assert [run[-6:] for run in page.runs.in_view] == ["dddddd", "cccccc", "bbbbbb", "aaaaaa"]
 
 
-async def test_nothing_is_listed_again_while_nothing_comes(three: Path) -> None:
+async def test_nothing_is_listed_again_while_nothing_comes(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Path] = []
+    changed_at = store.changed_at
+
+    def note_and_look(root: Path) -> float | None:
+        looked.append(root)
+        return changed_at(root)
+
+    monkeypatch.setattr(store, "changed_at", note_and_look)
     async with opened(three, "h") as pilot:
-        page = pilot.app.screen
-        assert isinstance(page, HistoryPage)
-        page._poll()
+        looked.clear()
+        while not looked:
+            await pilot.pause(0.05)
 
         assert [worker for worker in pilot.app.workers if worker.group == "list"] == []
 

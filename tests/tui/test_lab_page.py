@@ -8,8 +8,8 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.seldom import seldom
-from tests.tui.lab_screen import FAST, PLAIN, NotingApp, drive, settle, write
-from tests.tui.made_up import make_run, started
+from tests.tui.made_up import FAST, PLAIN, make_run, started, write
+from tests.tui.screens import NotingApp, drive, settle, shown, text
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import Stated, match
 from tuilab.record import events
@@ -22,6 +22,7 @@ from tuilab.tui.looks.reading import lay_out
 from tuilab.tui.looks.themes import NAMES
 from tuilab.tui.state.box_line import box_line
 from tuilab.tui.state.settings import Settings
+from tuilab.tui.terminal.textual_parts import rendered
 from tuilab.tui.widgets.lab.source import Source
 
 HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x9b31m[/foo][bold]\u202egnirts\u2028\ud800".encode("utf-8", "replace").decode()
@@ -84,7 +85,7 @@ def test_the_catalogue_has_the_last_verdict_of_each_scenario_in_words(folder: Pa
     record_run(root, verdict("the sum is right", "SUPPORTED"), name="20260101T000000000Z-plain-cccccc")
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
-        lines = [" ".join(line.split()) for line in app.text.split("\n")]
+        lines = [" ".join(line.split()) for line in text(pilot).split("\n")]
         assert any("▾ mine 1/3" in line for line in lines)
         assert any("≈ fast weaker" in line for line in lines)
         assert any("✓ plain" in line for line in lines)
@@ -97,27 +98,28 @@ def test_the_filter_narrows_as_it_is_typed_and_its_letters_are_no_keys(folder: P
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         theme = app.theme
         await pilot.press("slash", *"operator quick")
-        await settle(app, pilot)
+        await settle(pilot)
         assert app.page.scenario is not None and app.page.scenario.id == "fast"
-        assert "plain" not in app.text and "Scenarios 1 of" in app.text
+        assert "plain" not in text(pilot) and "Scenarios 1 of" in text(pilot)
         await pilot.press(*("q", "s", "0", "question_mark", "slash", "T", "f"))
-        await settle(app, pilot)
-        assert "nothing has all these words" in app.text
+        await settle(pilot)
+        assert "nothing has all these words" in text(pilot)
         assert (app.theme, app.is_running) == (theme, True)
         await pilot.press("escape")
-        await settle(app, pilot)
-        assert "plain" in app.text and "Scenarios 1 of" not in app.text
+        await settle(pilot)
+        assert "plain" in text(pilot) and "Scenarios 1 of" not in text(pilot)
 
     drive(body, folder, root)
 
 
 def test_what_the_filter_leaves_is_shown_beside_it(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
-        before = str(app.page._bench.border_title)
+        before = text(pilot)
         await pilot.press("slash", *"plain one")
-        await settle(app, pilot)
+        await settle(pilot)
 
-        assert (before, str(app.page._bench.border_title)) == ("mine/fast", "mine/plain")
+        assert "─ mine/fast ─" in before
+        assert "─ mine/plain ─" in text(pilot)
 
     drive(body, folder, root)
 
@@ -127,12 +129,12 @@ def test_topics_close_and_open_and_left_and_right_lead_through_them(folder: Path
         await pilot.press("left")
         assert app.page.scenario is None
         await pilot.press("left")
-        await settle(app, pilot)
-        assert "▸ mine" in app.text and "plain" not in app.text.split("│╭")[0].split("▸ mine")[1][:200]
+        await settle(pilot)
+        assert "▸ mine" in text(pilot) and "plain" not in text(pilot).split("│╭")[0].split("▸ mine")[1][:200]
         await pilot.press("right", "down", "down")
         assert app.page.scenario is not None and app.page.scenario.id == "fast"
         await pilot.press("right")
-        await settle(app, pilot)
+        await settle(pilot)
         assert app.focused is not None and app.focused.id == "lesson"
         await pilot.press("left")
         assert app.focused is not None and app.focused.id == "catalogue"
@@ -143,12 +145,12 @@ def test_topics_close_and_open_and_left_and_right_lead_through_them(folder: Path
 def test_a_file_that_cannot_be_used_says_why_and_how_to_check_it(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("up")
-        await settle(app, pilot)
-        assert "This file cannot be used" in app.text
-        assert "line 1: invalid syntax" in app.text
+        await settle(pilot)
+        assert "This file cannot be used" in text(pilot)
+        assert "line 1: invalid syntax" in text(pilot)
         assert app.page.command() == f"tuilab check {folder}/mine/broken.py"
         await pilot.press("enter", "f", "c", "r", "p")
-        await settle(app, pilot)
+        await settle(pilot)
         assert app.ordered == []
         assert "broken cannot be run: line 1: invalid syntax" in app.said[0]
 
@@ -163,7 +165,7 @@ def test_enter_runs_the_scenario_with_its_defaults(folder: Path, root: Path) -> 
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("enter")
-        await settle(app, pilot)
+        await settle(pilot)
 
         assert [(order.scenario, order.repeats, order.changed) for order in app.ordered] == [("fast", 6, [])]
         assert app.ordered[0].argv == ["run", "fast", "--scenarios", str(folder)]
@@ -174,14 +176,14 @@ def test_enter_runs_the_scenario_with_its_defaults(folder: Path, root: Path) -> 
 def test_before_its_first_run_a_scenario_asks_what_is_expected(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("enter")
-        await settle(app, pilot)
-        assert "How many times faster is it?" in app.text
+        await settle(pilot)
+        assert "How many times faster is it?" in text(pilot)
         await pilot.press("x", "enter")
-        await settle(app, pilot)
-        assert '"x" is not a number' in app.text
+        await settle(pilot)
+        assert '"x" is not a number' in text(pilot)
         assert app.ordered == []
         await pilot.press("backspace", "4", "enter")
-        await settle(app, pilot)
+        await settle(pilot)
         assert [order.scenario for order in app.ordered] == ["fast"]
         assert app.desk.guesses == {"fast": "4"}
 
@@ -191,10 +193,10 @@ def test_before_its_first_run_a_scenario_asks_what_is_expected(folder: Path, roo
 def test_whoever_expects_nothing_is_asked_once(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("enter", "escape")
-        await settle(app, pilot)
+        await settle(pilot)
         assert app.ordered == []
         await pilot.press("enter", "enter", "enter")
-        await settle(app, pilot)
+        await settle(pilot)
         assert [order.scenario for order in app.ordered] == ["fast", "fast"]
         assert app.desk.guesses == {"fast": ""}
 
@@ -213,10 +215,8 @@ def test_a_run_that_somebody_else_started_is_told_and_a_key_goes_there(
         assert app.said == ["nothing runs at the moment"]
         for end in ("aaaaaa", "bbbbbb"):
             make_run(root, started(is_alive=True), events.StateChanged(state="running"), at_s=time.time(), end=end)
-        app.page._look_again()
-        await settle(app, pilot)
-        assert "● 2 runs  stability/softmax bbbbbb, stability/softmax aaaaaa  a goes to each in turn" in app.text
-        assert "a attach" in app.text
+        await shown(pilot, "● 2 runs  stability/softmax bbbbbb, stability/softmax aaaaaa  a goes to each in turn")
+        assert "a attach" in text(pilot)
         await pilot.press("a", "a", "a")
 
     drive(body, folder, root)
@@ -250,8 +250,8 @@ def test_the_last_line_tells_what_the_keys_do_to_what_has_the_focus(
 ) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press(*keys)
-        await settle(app, pilot)
-        assert app.text.splitlines()[-1].strip().startswith(told)
+        await settle(pilot)
+        assert text(pilot).splitlines()[-1].strip().startswith(told)
 
     drive(body, folder, root)
 
@@ -264,7 +264,7 @@ def test_the_newest_two_runs_of_a_scenario_are_compared(folder: Path, root: Path
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("m", "r", "down", "m", "down", "m")
-        await settle(app, pilot)
+        await settle(pilot)
         assert app.said == ["two runs of the scenario are needed to compare"]
 
     drive(body, folder, root)
@@ -274,8 +274,8 @@ def test_the_newest_two_runs_of_a_scenario_are_compared(folder: Path, root: Path
 def test_enter_on_a_topic_runs_all_of_it_that_can_be_used(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("left")
-        await settle(app, pilot)
-        assert "runs all 2 with their defaults" in app.text
+        await settle(pilot)
+        assert "runs all 2 with their defaults" in text(pilot)
         await pilot.press("enter")
         assert [order.scenario for order in app.ordered] == ["fast", "plain"]
         assert app.page.command() == f"tuilab run mine --scenarios {folder}"
@@ -297,9 +297,9 @@ def test_each_part_has_a_key_and_the_open_one_is_remembered(folder: Path, root: 
             ("p", "lesson", "Adding up is quick"),
         ):
             await pilot.press(key, "escape")
-            await settle(app, pilot)
+            await settle(pilot)
             assert app.desk.settings.part == part
-            assert (words in app.text) == (part != "form")
+            assert (words in text(pilot)) == (part != "form")
         await pilot.press("f")
 
     app = drive(body, folder, root)
@@ -309,7 +309,7 @@ def test_each_part_has_a_key_and_the_open_one_is_remembered(folder: Path, root: 
 def test_a_part_can_be_picked_with_the_mouse(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.click("Parts", offset=(23, 0))
-        await settle(app, pilot)
+        await settle(pilot)
         assert app.desk.settings.part == "code"
 
     drive(body, folder, root)
@@ -321,10 +321,10 @@ def test_the_lesson_shows_what_the_newest_run_found(folder: Path, root: Path) ->
     )
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
-        assert "✓ the sum is right" in app.text
-        assert "≈ sum is fast" in app.text
-        assert "weaker than claimed: loop/sum 1.2 [1.1, 1.3]" in app.text
-        assert "with rows=5." in app.text
+        assert "✓ the sum is right" in text(pilot)
+        assert "≈ sum is fast" in text(pilot)
+        assert "weaker than claimed: loop/sum 1.2 [1.1, 1.3]" in text(pilot)
+        assert "with rows=5." in text(pilot)
 
     drive(body, folder, root)
 
@@ -336,7 +336,7 @@ def test_the_lesson_says_what_this_box_lacks(folder: Path, root: Path) -> None:
     journal.sync()
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
-        assert "– not testable here: two NUMA nodes" in app.text
+        assert "– not testable here: two NUMA nodes" in text(pilot)
 
     drive(body, folder, root)
 
@@ -346,8 +346,8 @@ def test_the_code_marks_the_lines_of_claims_with_their_verdicts(folder: Path, ro
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("c")
-        await settle(app, pilot)
-        lines = [line for line in app.text.split("\n") if "lab." in line]
+        await settle(pilot)
+        lines = [line for line in text(pilot).split("\n") if "lab." in line]
         assert "✗     lab.claim(" in lines[0] and "●     lab.claim(" in lines[1] and "○     lab.race(" in lines[2]
         await pilot.press("n", "right", "left", "end")
         assert isinstance(app.focused, Source)
@@ -362,7 +362,7 @@ def test_enter_among_past_runs_opens_one(folder: Path, root: Path, monkeypatch: 
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("r", "enter")
-        await settle(app, pilot)
+        await settle(pilot)
 
     app = drive(body, folder, root)
     assert opened == [run_dir]
@@ -375,28 +375,28 @@ def test_enter_among_past_runs_opens_one(folder: Path, root: Path, monkeypatch: 
 @pytest.mark.parametrize("size", [(20, 4), (80, 24), *seldom((60, 20), (40, 8), (200, 50))])
 def test_every_size_shows_the_list_and_reaches_every_part(folder: Path, root: Path, size: tuple[int, int]) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
-        assert "fast" in app.text
+        assert "fast" in text(pilot)
         for key in ("f", "c", "r", "p", "slash"):
             await pilot.press(key)
-            await settle(app, pilot)
-            assert app.text
+            await settle(pilot)
+            assert text(pilot)
         await pilot.press("escape", "escape")
-        await settle(app, pilot)
+        await settle(pilot)
         assert app.focused is not None and app.focused.id == "catalogue"
-        assert "fast" in app.text
+        assert "fast" in text(pilot)
 
     drive(body, folder, root, size=size)
 
 
 def test_a_narrow_screen_shows_the_list_or_what_was_opened(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
-        assert "Scenarios" in app.text and "Adding up" not in app.text
+        assert "Scenarios" in text(pilot) and "Adding up" not in text(pilot)
         await pilot.press("p")
-        await settle(app, pilot)
-        assert "Scenarios" not in app.text and "Adding up" in app.text
+        await settle(pilot)
+        assert "Scenarios" not in text(pilot) and "Adding up" in text(pilot)
         await pilot.press("escape")
-        await settle(app, pilot)
-        assert "Scenarios" in app.text
+        await settle(pilot)
+        assert "Scenarios" in text(pilot)
 
     drive(body, folder, root, size=(60, 20))
 
@@ -405,10 +405,10 @@ def test_the_first_start_says_what_to_do_first_and_only_once(folder: Path, root:
     settings = Settings(scenario="fast")
 
     async def first(app: NotingApp, pilot: "Pilot[int]") -> None:
-        assert "First time here?" in app.text
+        assert "First time here?" in text(pilot)
 
     async def second(app: NotingApp, pilot: "Pilot[int]") -> None:
-        assert "First time here?" not in app.text
+        assert "First time here?" not in text(pilot)
 
     drive(first, folder, root, settings=settings)
     drive(second, folder, root, settings=settings)
@@ -417,10 +417,9 @@ def test_the_first_start_says_what_to_do_first_and_only_once(folder: Path, root:
 @pytest.mark.parametrize("theme", NAMES)
 def test_every_theme_shows_where_the_cursor_is(folder: Path, root: Path, theme: str) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
-        strips = app.screen._compositor.render_strips()
-        (line,) = [strip for strip in strips if strip.text[:20].split() == ["│", "fast"]]
-        (other,) = [strip for strip in strips if strip.text[:20].split() == ["│", "plain"]]
-        styles = [next(segment.style for segment in strip if segment.text.strip(" │")) for strip in (line, other)]
+        shown = zip(text(pilot).split("\n"), rendered(app.screen), strict=True)
+        lines = {" ".join(words[:20].split()): segments for words, segments in shown}
+        styles = [next(one.style for one in lines[name] if one.text.strip(" │")) for name in ("│ fast", "│ plain")]
         assert styles[0] != styles[1]
 
     drive(body, folder, root, settings=Settings(scenario="fast", has_seen_hint=True, theme=theme))
@@ -448,12 +447,12 @@ def test_hostile_scenarios_are_shown_and_steer_nothing(tmp_path: Path, root: Pat
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         seen = set()
-        app.page._catalogue.action_move(-1)
+        await pilot.press("up")
         for _ in range(9):
             for key in ("p", "f", "c", "r", "escape", "y"):
                 await pilot.press(key)
-                assert not DANGEROUS.search(app.text)
-            await settle(app, pilot)
+                assert not DANGEROUS.search(text(pilot))
+            await settle(pilot)
             seen.add(app.page.scenario.id if app.page.scenario else "a topic")
             await pilot.press("down")
         assert seen >= {"[q] \x1b[2J\u202e", "empty", "evil", "wide", "a topic", "deep"}

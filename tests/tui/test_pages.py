@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.lab_screen import FAST, PLAIN, write
-from tests.tui.made_up import HOSTILE, make_run, started
+from tests.tui.made_up import FAST, HOSTILE, PLAIN, make_run, started, write
 from tests.tui.pictures import compare, picture, recorded, text_of
-from tests.tui.screens import UNSAFE, opened, press
+from tests.tui.screens import UNSAFE, opened, press, text
 from tuilab.catalogue import catalog
 from tuilab.cli import VERBS
 from tuilab.record import events
 from tuilab.tui.screens.page import Page
+from tuilab.tui.terminal.textual_parts import rendered
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
 PAGES: dict[str, tuple[str, ...]] = {  # the keys that lead from the Lab screen to each
@@ -82,10 +82,9 @@ def hostile_runs(root: Path) -> None:
 async def test_hostile_text_is_inert_on_every_screen(tmp_path: Path, page: str, size: tuple[int, int]) -> None:
     hostile_runs(tmp_path)
     async with opened(tmp_path, *PAGES[page], size=size) as pilot:
-        lines = ["".join(s.text for s in strip) for strip in pilot.app.screen._compositor.render_strips()]
-        links = [s.style.link for strip in pilot.app.screen._compositor.render_strips() for s in strip if s.style]
+        links = [segment.style.link for line in rendered(pilot.app.screen) for segment in line if segment.style]
 
-        assert [line for line in lines if UNSAFE.search(line)] == []
+        assert [line for line in text(pilot).split("\n") if UNSAFE.search(line)] == []
         assert {link for link in links if link} == set()
         await walk(pilot)
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.tui.made_up import finished, make_run, started
-from tests.tui.pictures import COLOURS, compare, opened, picture, recorded, screens, text_of
+from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
+from tests.tui.screens import app_on, open_run, opened, text
 from tuilab.record import presence
 from tuilab.record.events import RunStarted, StateChanged
 from tuilab.record.journal import Writer
 from tuilab.runs import store
-from tuilab.tui.app import TuilabApp
 from tuilab.tui.screens.lab import LabPage
-from tuilab.tui.state.session import Desk
 from tuilab.tui.widgets.run.output import OutputPane
 from tuilab.tui.widgets.run.series import ChartPane
 
@@ -24,18 +23,18 @@ SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", ["tour", "not-a-number", "crash-in-the-third-repeat"])
 async def test_a_recorded_run_looks_as_it_should(tmp_path: Path, name: str, size: tuple[int, int]) -> None:
-    app = screens(tmp_path)
-    async with app.run_test(size=size) as pilot:
-        await opened(pilot, app, recorded(name, tmp_path))
+    app = app_on(tmp_path)
+    async with opened(app, size=size) as pilot:
+        await open_run(pilot, recorded(name, tmp_path))
 
         compare(f"run-{name}-{size[0]}x{size[1]}", text_of(picture(app)))
 
 
 @pytest.mark.parametrize("colours", COLOURS)
 async def test_the_words_are_the_same_in_every_depth_of_colour(tmp_path: Path, colours: str) -> None:
-    app = screens(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app, recorded("tour", tmp_path))
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        await open_run(pilot, recorded("tour", tmp_path))
         shown = picture(app, colours=colours)
 
         compare("run-tour-120x40", text_of(shown))
@@ -45,19 +44,19 @@ async def test_the_words_are_the_same_in_every_depth_of_colour(tmp_path: Path, c
 
 async def test_without_utf8_everything_is_ascii(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "C")
-    app = screens(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app, recorded("tour", tmp_path))
-        text = text_of(picture(app, is_utf8=False))
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        await open_run(pilot, recorded("tour", tmp_path))
+        drawn = text_of(picture(app, is_utf8=False))
 
-        assert text.isascii()
-        compare("run-tour-120x40-ascii", text)
+        assert drawn.isascii()
+        compare("run-tour-120x40-ascii", drawn)
 
 
 async def test_one_cursor_moves_over_all_charts(tmp_path: Path) -> None:
-    app = screens(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        page = await opened(pilot, app, recorded("tour", tmp_path))
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        page = await open_run(pilot, recorded("tour", tmp_path))
         await pilot.press("left", "left", "left")
         await pilot.pause()
         moments = {pane.chart.cursor_t for pane in page.query(ChartPane)}
@@ -67,9 +66,9 @@ async def test_one_cursor_moves_over_all_charts(tmp_path: Path) -> None:
 
 
 async def test_n_goes_to_the_first_value_that_is_no_number(tmp_path: Path) -> None:
-    app = screens(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        page = await opened(pilot, app, recorded("not-a-number", tmp_path))
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        page = await open_run(pilot, recorded("not-a-number", tmp_path))
         await pilot.press("n")
         await pilot.pause()
 
@@ -77,9 +76,9 @@ async def test_n_goes_to_the_first_value_that_is_no_number(tmp_path: Path) -> No
 
 
 async def test_z_fills_the_screen_with_a_pane_and_gives_it_back(tmp_path: Path) -> None:
-    app = screens(tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        page = await opened(pilot, app, recorded("tour", tmp_path))
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, recorded("tour", tmp_path))
         await pilot.press("tab", "z")
         await pilot.pause()
         whole = page.maximized
@@ -91,9 +90,9 @@ async def test_z_fills_the_screen_with_a_pane_and_gives_it_back(tmp_path: Path) 
 
 
 async def test_a_run_that_is_over_is_played_again(tmp_path: Path) -> None:
-    app = screens(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        page = await opened(pilot, app, recorded("tour", tmp_path))
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        page = await open_run(pilot, recorded("tour", tmp_path))
         whole = page.following.summary.records
         await pilot.press("space")
         while not page.following.is_caught_up:
@@ -124,20 +123,20 @@ async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(tmp_path: Path)
         )
     )  # fmt: skip
     writer.append(StateChanged(state="running"))
-    app = screens(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        page = await opened(pilot, app, run_dir)
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        page = await open_run(pilot, run_dir)
 
         assert page.following.state == "lost"
-        assert "mine/alone" in text_of(picture(app)).splitlines()[0]
-        assert "! lost" in text_of(picture(app)).splitlines()[0]
+        assert "mine/alone" in text(pilot).splitlines()[0]
+        assert "! lost" in text(pilot).splitlines()[0]
 
 
 async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) -> None:
-    app = screens(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app, finished(tmp_path, {"a": "SUPPORTED"}))
-        shown = text_of(picture(app))
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        await open_run(pilot, finished(tmp_path, {"a": "SUPPORTED"}))
+        shown = text(pilot)
         await pilot.press("1")
         await pilot.pause()
         lab = app.screen
@@ -149,16 +148,16 @@ async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) ->
 
 
 async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(tmp_path: Path) -> None:
-    app = screens(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        page = await opened(pilot, app, recorded("tour", tmp_path))
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        page = await open_run(pilot, recorded("tour", tmp_path))
         page.panes.every[3].focus()
         await pilot.press("z", "o")
         await pilot.pause()
         first = app.desk.settings.pane, app.desk.settings.is_zoomed, app.desk.settings.is_smooth
-    again = TuilabApp(Desk(tmp_path, [], app.desk.settings))
-    async with again.run_test(size=(120, 40)) as pilot:
-        page = await opened(pilot, again, next(tmp_path.glob("*-tour-*")))
+    again = app_on(tmp_path, app.desk.settings)
+    async with opened(again, size=(120, 40)) as pilot:
+        page = await open_run(pilot, next(tmp_path.glob("*-tour-*")))
         await pilot.pause()
         second = page.maximized, page.view.is_smooth
         await pilot.press("0")
@@ -171,12 +170,12 @@ async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(tmp
 
 
 async def test_tab_goes_from_pane_to_pane_while_one_fills_the_screen_and_escape_gives_it_back(tmp_path: Path) -> None:
-    app = screens(tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        page = await opened(pilot, app, recorded("tour", tmp_path))
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, recorded("tour", tmp_path))
         await pilot.press("tab", "z", "tab")
         await pilot.pause()
-        shown = text_of(picture(app)).splitlines()
+        shown = text(pilot).splitlines()
         second = page.maximized
         await pilot.press("escape")
         await pilot.pause()
@@ -188,9 +187,9 @@ async def test_tab_goes_from_pane_to_pane_while_one_fills_the_screen_and_escape_
 
 
 async def test_the_stage_of_the_moment_under_the_cursor_is_marked(tmp_path: Path) -> None:
-    app = screens(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        page = await opened(pilot, app, recorded("tour", tmp_path))
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        page = await open_run(pilot, recorded("tour", tmp_path))
         await pilot.press("left")
         await pilot.pause()
         t = page.view.cursor_t
@@ -203,15 +202,15 @@ async def test_the_stage_of_the_moment_under_the_cursor_is_marked(tmp_path: Path
 
 
 async def test_the_keys_of_a_run_that_goes_on_are_others_than_of_one_that_is_over(tmp_path: Path) -> None:
-    app = screens(tmp_path)
+    app = app_on(tmp_path)
     over = finished(tmp_path, {"a": "SUPPORTED"}, name="nobody", end="aaaaaa")
     going = make_run(tmp_path, started(is_alive=True), StateChanged(state="running"), at_s=time.time(), end="bbbbbb")
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with opened(app, size=(120, 40)) as pilot:
         told = []
         for run_dir in (over, going):
-            await opened(pilot, app, run_dir)
+            await open_run(pilot, run_dir)
             await pilot.pause(0.6)
-            told.append(text_of(picture(app)).splitlines()[-1].strip())
+            told.append(text(pilot).splitlines()[-1].strip())
             await pilot.press("escape")
 
         assert told[0].startswith("a again  space replay  e report")

@@ -11,11 +11,12 @@ from tuilab.tui.terminal.keyboard import Typed
 
 def keys_of(*parts: str, silence_s: float = 0.0) -> list[str]:
     """Return the keys (and 'paste ...') that these parts mean, followed by some silence."""
-    typed = Typed()
+    now = 0.0
+    typed = Typed(lambda: now)
     found: list[Message] = []
     for part in parts:
         found += typed.feed(part)
-    typed._heard -= silence_s
+    now = silence_s
     found += typed.tick()
     return [event.key if isinstance(event, Key) else f"paste {event.text}" for event in found if isinstance(event, Key | Paste)]
 
@@ -72,9 +73,10 @@ def test_a_paste_is_one_text_whatever_is_in_it() -> None:
 
 
 def test_a_paste_whose_end_is_lost_ends_with_a_silence() -> None:
-    typed = Typed()
+    now = 0.0
+    typed = Typed(lambda: now)
     begun = list(typed.feed("\x1b[200~x"))
-    typed._heard -= 2.0
+    now = 2.0
     ended = list(typed.tick())
 
     assert begun == []
@@ -83,9 +85,10 @@ def test_a_paste_whose_end_is_lost_ends_with_a_silence() -> None:
 
 
 def test_a_string_whose_end_is_lost_ends_with_a_silence() -> None:
-    typed = Typed()
+    now = 0.0
+    typed = Typed(lambda: now)
     list(typed.feed("\x1b]11;rgb"))
-    typed._heard -= 2.0
+    now = 2.0
 
     assert list(typed.tick()) == []
     assert [event.key for event in typed.feed("q") if isinstance(event, Key)] == ["q"]

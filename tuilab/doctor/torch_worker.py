@@ -84,7 +84,7 @@ def variables(box: Box) -> Finding:
     """Which variables are set and read by nobody in a worker."""
     maps = _maps()
     loaded = {name for name, pattern in {**_RUNTIMES, **_ALLOCATORS}.items() if re.search(pattern, maps)}
-    idle = [_idle(name, loaded) for name in sorted(box.environ)]
+    idle = [why_idle(name, loaded) for name in sorted(box.environ)]
     found = [sentence for sentence in idle if sentence]
     if found:
         return warn("; ".join(found), "unset what is not meant, or preload the library that reads it")
@@ -95,7 +95,7 @@ def variables(box: Box) -> Finding:
     )
 
 
-def _idle(name: str, loaded: set[str]) -> str:
+def why_idle(name: str, loaded: set[str]) -> str:
     """Return why a variable has no effect; nothing when it has one, or when that is not known."""
     for prefix, readers in _READERS.items():
         if name.startswith(prefix) and not loaded & set(readers):

@@ -17,6 +17,7 @@ class Arm:
     """A function of the scenario that runs in a process of its own each time it is called."""
 
     def __init__(self, order: ArmOrder, line: WorkerLine, journal: Writer) -> None:
+        self.name = order.arm
         self._order = order
         self._line = line
         self._journal = journal
@@ -26,9 +27,9 @@ class Arm:
         self._line.send(self._order)
         reply = self._line.receive()
         if not isinstance(reply, ArmReply):
-            raise ArmFailed(f"{self._order.arm}: the supervisor is gone")
+            raise ArmFailed(f"{self.name}: the supervisor is gone")
         self._journal.append(
-            events.ArmFinished(arm=self._order.arm, writer=reply.writer, elapsed_s=reply.elapsed_s, error=reply.error)
+            events.ArmFinished(arm=self.name, writer=reply.writer, elapsed_s=reply.elapsed_s, error=reply.error)
         )
         if reply.error:
             raise ArmFailed(reply.error)

@@ -26,8 +26,8 @@ from tuilab.record.summary import RunSummary
 from tuilab.text import plural, show
 from tuilab.words import size
 
-_BYTES = 4 << 30  # of all files of a run together
-_FILES = 10_000
+MOST_BYTES = 4 << 30  # of all files of a run together
+MOST_FILES = 10_000
 _NAME_BYTES = 4096  # of a name too long for a header
 _BLOCK = 512
 _CHUNK = 1 << 20
@@ -116,7 +116,7 @@ def _entries(run_dir: Path, folder: str) -> list[tuple[str, bool]]:
 # ---- unpacking
 
 
-def unpack(path: Path, root: Path) -> Unpacked:
+def unpack(path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> Unpacked:
     """Put the run in an archive among the runs in `root`; whatever goes wrong, nothing is left of it."""
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -124,7 +124,7 @@ def unpack(path: Path, root: Path) -> Unpacked:
     except OSError as problem:
         raise CannotRecord(f"cannot write into {show(root)}: {problem.strerror}") from problem
     try:
-        found = _unpack(path, below)
+        found = _unpack(path, below, most_bytes, most_files)
         _examine(found)
         there = root / found.run_dir.name
         if os.path.lexists(there):
@@ -143,15 +143,15 @@ def unpack(path: Path, root: Path) -> Unpacked:
         shutil.rmtree(below, ignore_errors=True)
 
 
-def _unpack(path: Path, below: Path) -> Unpacked:
+def _unpack(path: Path, below: Path, most_bytes: int, most_files: int) -> Unpacked:
     found = Unpacked(below)
     written = 0
     room = os.statvfs(below)
-    most = min(_BYTES, room.f_bavail * room.f_frsize // 2)  # whoever else writes there needs room, too
+    most = min(most_bytes, room.f_bavail * room.f_frsize // 2)  # whoever else writes there needs room, too
     with _open(path) as file, gzip.GzipFile(fileobj=file) as squeezed:
-        for at, about in enumerate(_members(squeezed)):
-            if at >= _FILES:
-                raise Refused(f"{show(path)} holds more than {_FILES} files: not an archive of a run")
+        for at, about in enumerate(_members(squeezed, most_files)):
+            if at >= most_files:
+                raise Refused(f"{show(path)} holds more than {most_files} files: not an archive of a run")
             name = _checked_name(about, found, below)
             written += about.size
             if written > most:
@@ -169,10 +169,10 @@ def _open(path: Path) -> BinaryIO:
         raise UsageError(f"cannot read {show(path)}: {problem.strerror or problem}") from problem
 
 
-def _members(squeezed: gzip.GzipFile) -> Iterator[tarfile.TarInfo]:
+def _members(squeezed: gzip.GzipFile, most_files: int) -> Iterator[tarfile.TarInfo]:
     """Yield the headers; whoever gets one reads what belongs to it. Nothing is believed, and a long name only so long."""
     long_name = ""
-    for _ in range(3 * _FILES):
+    for _ in range(3 * most_files):
         block = _read(squeezed, _BLOCK)
         if not block.strip(b"\0"):
             return

@@ -163,8 +163,8 @@ class TuilabApp(PacedApp[int]):
         self.redraw()
 
     def _write_to_terminal(self, data: str) -> None:
-        if self._driver is not None:
-            self._driver.write(data)
+        if self.terminal is not None:
+            self.terminal.write(data)
 
     def heed_signal(self, number: int) -> None:
         """Leave in order."""

@@ -8,18 +8,18 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import ScreenResume
-from textual.screen import Screen
 from textual.widgets import Input
 
 from tuilab.errors import TuilabError
 from tuilab.tui.keys import Key, keys_at
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.state.session import Desk
+from tuilab.tui.terminal.textual_parts import TextualApp, TextualScreen
 from tuilab.tui.widgets.heading import Heading
 from tuilab.tui.widgets.keybar import KeyBar
 
 
-class Page(Screen[None]):
+class Page(TextualScreen[None]):
     """A screen that fills its body in `compose_body`; its keys are those that `keys.py` has for its place."""
 
     PLACE: ClassVar[str] = ""
@@ -57,15 +57,15 @@ class Page(Screen[None]):
         event.refresh_styles = self._was_open
         self._was_open = True
 
-    def _compositor_refresh(self) -> None:
+    def show_changes(self) -> None:
         """Have the app draw; what Textual would render here for the terminal is never sent."""
         if self is self.app.screen and self.lab.draws_frames:
-            self._compositor._dirty_regions.clear()
-            self._dirty_widgets.clear()
-            self.app._display(self, "")
-            self.app._update_mouse_over(self)
+            app = cast("TextualApp[int]", self.app)
+            self.forget_changes()
+            app.display_update(self, "")
+            app.move_mouse(self)
         else:
-            super()._compositor_refresh()
+            super().show_changes()
 
     @property
     def lab(self) -> Navigator:

@@ -17,12 +17,12 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from typing import Any
 
-from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key, Resize
 from textual.geometry import Size
 
 from tuilab.tui.terminal.guardian import open_again
 from tuilab.tui.terminal.keyboard import Typed
+from tuilab.tui.terminal.textual_parts import TextualDriver
 
 _QUESTION = b"\x1b[5n"  # are you well? the oldest question of all; some terminals print a part of those that they do not know
 _ANSWER = re.compile(r"\x1b\[0n")
@@ -36,11 +36,13 @@ _READ = 4096
 _HEARD_S = 0.2  # that a key has to act before the next one of its burst
 
 
-class Terminal(LinuxDriver):
+class Terminal(TextualDriver):
     """Reads keys, writes frames; says when the next frame may be sent, and when nobody is there any more."""
 
     def __init__(self, app: Any, **more: Any) -> None:
         super().__init__(app, **more)
+        self.app = app
+        self.loop = asyncio.get_running_loop()
         self.on_ready: Callable[[], None] = lambda: None
         self.on_start: Callable[[], None] = lambda: None  # and again after a suspension: the terminal shows something else
         self.settle: Callable[[], Coroutine[Any, Any, None]] = _nothing
@@ -62,6 +64,7 @@ class Terminal(LinuxDriver):
         self._is_leaving = False
         self._is_stuck = False  # took nothing when we left
         self._is_cut = False  # what we sent last has no end: only the guardian can say something that is understood
+        app.terminal = self
 
     @property
     def is_ready(self) -> bool:
@@ -98,12 +101,12 @@ class Terminal(LinuxDriver):
         self._asked = self._started = time.monotonic()
         self._tell_taken(True)
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        if self._must_signal_resume or self._key_thread is None:  # in the background: the terminal is the shell's
-            self._must_signal_resume = self._is_leaving = True
+        if self.is_to_resume or not self.has_opened:  # in the background: the terminal is the shell's
+            self.is_to_resume = self._is_leaving = True
             self._tell_taken(False)
             return
-        self._loop.add_signal_handler(signal.SIGWINCH, self._tell_size)
-        self._loop.call_soon_threadsafe(self.on_start)
+        self.loop.add_signal_handler(signal.SIGWINCH, self._tell_size)
+        self.loop.call_soon_threadsafe(self.on_start)
 
     def disable_input(self) -> None:
         """Ask nothing more, and let the answers that are on their way arrive: the shell would take them for something typed.
@@ -146,27 +149,27 @@ class Terminal(LinuxDriver):
                 self._send()
         return not self._waiting
 
-    def _sigtstp_application(self, *_: Any) -> None:
-        self._loop.call_soon_threadsafe(self._stop)  # not in the middle of whatever the signal interrupts
+    def heed_stop(self) -> None:
+        self.loop.call_soon_threadsafe(self._stop)  # not in the middle of whatever the signal interrupts
 
-    def _sigcont_application(self, *_: Any) -> None:
-        self._loop.call_soon_threadsafe(self._come_back)
+    def heed_continue(self) -> None:
+        self.loop.call_soon_threadsafe(self._come_back)
 
     def _stop(self) -> None:
         """Give the terminal back and stop, unless we are about to leave, or have stopped."""
-        if not self._app._exit and not self._is_leaving:
-            super()._sigtstp_application()
+        if self.app.return_code is None and not self._is_leaving:
+            super().heed_stop()
 
     def _come_back(self) -> None:
         """Open the screens again; after a stop that came without a warning the terminal has not been given back yet.
 
         Textual would take the modes of the open screens for those that the terminal is to be left with.
         """
-        if self._is_gone or self._app._exit or not self._auto_restart:
+        if self._is_gone or self.app.return_code is not None:
             return
-        if self._key_thread is None and not self._must_signal_resume:
+        if not self.has_opened and not self.is_to_resume:
             return  # not open yet
-        if not self._must_signal_resume:
+        if not self.is_to_resume:
             self.suspend_application_mode()
         self.resume_application_mode()
 
@@ -197,20 +200,20 @@ class Terminal(LinuxDriver):
 
         So a flood of keys stays in the terminal, and not in our memory.
         """
-        heard = asyncio.run_coroutine_threadsafe(self.settle(), self._loop)
+        heard = asyncio.run_coroutine_threadsafe(self.settle(), self.loop)
         try:
             heard.result(_HEARD_S)
         except (TimeoutError, CancelledError):
             heard.cancel()
 
-    def _request_terminal_sync_mode_support(self) -> None:
+    def ask_about_frames(self) -> None:
         """Ask the question of the frames instead: whether there are answers, and how soon."""
         self.write(_QUESTION.decode())
 
-    def _query_in_band_window_resize(self) -> None:
+    def ask_about_size(self) -> None:
         """Ask for no reports of the size between the keys: the system tells it."""
 
-    def _get_terminal_size(self) -> tuple[int, int]:
+    def terminal_size(self) -> tuple[int, int]:
         """Return what the terminal says of itself; variables that were exported once are not asked."""
         try:
             columns, rows = os.get_terminal_size(self._out)
@@ -220,8 +223,8 @@ class Terminal(LinuxDriver):
 
     def _tell_size(self) -> None:
         """Tell the size that the terminal has now: not from a handler that another may interrupt, and be outlived by."""
-        size = Size(*self._get_terminal_size())
-        self._app.post_message(Resize(size, size))
+        size = Size(*self.terminal_size())
+        self.app.post_message(Resize(size, size))
 
     def _read(self) -> bytes:
         try:
@@ -244,7 +247,7 @@ class Terminal(LinuxDriver):
             self._answers_expected -= count
             if self._answers_expected <= 0:
                 self.round_trip_s = time.monotonic() - self._asked
-                self._loop.call_soon_threadsafe(self.on_ready)
+                self.loop.call_soon_threadsafe(self.on_ready)
 
     def _send(self) -> None:
         if self._is_gone:
@@ -256,7 +259,7 @@ class Terminal(LinuxDriver):
                 self.bytes_sent += sent
                 self._waiting = self._waiting[sent:]
         except BlockingIOError:
-            self._loop.call_soon_threadsafe(self._await_room)
+            self.loop.call_soon_threadsafe(self._await_room)
         except OSError:
             self._waiting = b""
             self._lose()
@@ -264,13 +267,13 @@ class Terminal(LinuxDriver):
     def _await_room(self) -> None:
         if not self._is_writer_added:
             self._is_writer_added = True
-            self._loop.add_writer(self._out, self._continue)
+            self.loop.add_writer(self._out, self._continue)
 
     def _continue(self) -> None:
         with self._lock:
             self._send()
             if not self._waiting:
-                self._loop.remove_writer(self._out)
+                self.loop.remove_writer(self._out)
                 self._is_writer_added = False
         if not self._waiting:
             self.on_ready()
@@ -279,7 +282,7 @@ class Terminal(LinuxDriver):
         """Leave: nobody is there any more."""
         if not self._is_gone:
             self._is_gone = True
-            self._loop.call_soon_threadsafe(self._app.exit, None, 0)
+            self.loop.call_soon_threadsafe(self.app.exit, None, 0)
 
 
 def leave_on_signals(leave: Callable[[int], None]) -> None:

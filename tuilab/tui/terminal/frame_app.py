@@ -12,9 +12,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from rich.console import COLOR_SYSTEMS
 from rich.segment import Segment, Segments
-from textual._context import active_message_pump, visible_screen_stack
-from textual.app import App, ReturnType
+from textual.app import ReturnType
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
@@ -22,6 +22,7 @@ from textual.widget import Widget
 from tuilab.text import is_utf8_terminal, show_lines
 from tuilab.tui.terminal.driver import Terminal, leave_on_signals
 from tuilab.tui.terminal.frames import Frames
+from tuilab.tui.terminal.textual_parts import TextualApp, at_work, rendered
 
 _SHORTEST_S = 1 / 30  # between two frames
 _LAID_OUT_S = 0.1  # after another size of the terminal is told
@@ -29,12 +30,13 @@ _RECHECK_S = 1.0  # for answers that are lost
 _SLOW_S = 0.5  # a frame that takes so long to arrive means a slow link
 
 
-class PacedApp(App[ReturnType]):
+class PacedApp(TextualApp[ReturnType]):
     """What every screen is shown by."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(driver_class=Terminal, **more)
         self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # and given back
+        self.terminal: Terminal | None = None  # which says so itself; a headless app has none
         self._frames: Frames | None = None
         self._is_due = False
         self._drawn = 0.0
@@ -57,27 +59,27 @@ class PacedApp(App[ReturnType]):
     @property
     def bytes_sent(self) -> int:
         """Bytes that the terminal was sent; 0 where there is none."""
-        return self._driver.bytes_sent if isinstance(self._driver, Terminal) else 0
+        return self.terminal.bytes_sent if self.terminal else 0
 
     @property
     def is_link_slow(self) -> bool:
         """Whether the last frame took long to arrive at the terminal."""
-        return isinstance(self._driver, Terminal) and self._driver.round_trip_s > _SLOW_S
+        return self.terminal is not None and self.terminal.round_trip_s > _SLOW_S
 
     @property
     def is_stalled(self) -> bool:
         """Whether the terminal takes nothing: what would be drawn now could not be seen."""
-        return isinstance(self._driver, Terminal) and self._driver.is_stalled
+        return self.terminal is not None and self.terminal.is_stalled
 
     @property
     def is_terminal_given_back(self) -> bool:
         """Whether the terminal was told everything that leaves it as it was; one that takes nothing was not."""
-        return not isinstance(self._driver, Terminal) or self._driver.is_given_back
+        return self.terminal is None or self.terminal.is_given_back
 
     @property
     def draws_frames(self) -> bool:
         """Whether a screen need not render updates: frames are composed here when the terminal is ready; or there is none."""
-        return self.is_headless or isinstance(self._driver, Terminal)
+        return self.is_headless or self.terminal is not None
 
     def redraw(self) -> None:
         """Send the whole frame again: the terminal may show something else."""
@@ -96,7 +98,7 @@ class PacedApp(App[ReturnType]):
 
     async def settle(self) -> None:
         """Wait until what was typed has gone through the app, what has the focus, all around it, and the app again."""
-        if not self._screen_stack:
+        if not self.screen_stack:
             return
         around = (self.focused or self.screen).ancestors_with_self
         for pump in (self, *around, self):
@@ -104,21 +106,20 @@ class PacedApp(App[ReturnType]):
             if pump.call_later(has_come.set):
                 await has_come.wait()
 
-    def _handle_exception(self, error: Exception) -> None:
+    def heed_mistake(self, error: Exception) -> None:
         """Leave because of a mistake; what fails in a screen that was left while it opened, or as we leave, is none."""
-        if not self._exit and not _is_taken_away(active_message_pump.get(self)):
-            super()._handle_exception(error)
+        if self.return_code is None and not _is_taken_away(at_work(self)):
+            super().heed_mistake(error)
 
-    def _fatal_error(self) -> None:
+    def show_mistake(self) -> None:
         """Leave with a plain traceback; Textual's own shows every local, text of a run among them."""
-        self._exit_renderables.append(Segments([Segment(show_lines(traceback.format_exc()))]))
-        self._close_messages_no_wait()
+        self.panic(Segments([Segment(show_lines(traceback.format_exc()))]))
 
-    def _display(self, screen: Screen[Any], renderable: Any) -> None:
-        if not isinstance(self._driver, Terminal) or renderable is None:
-            super()._display(screen, renderable)
+    def display_update(self, screen: Screen[Any], update: Any) -> None:
+        if self.terminal is None or update is None:
+            super().display_update(screen, update)
             return
-        self._driver.on_ready, self._driver.on_start, self._driver.settle = self._on_ready, self.redraw, self.settle
+        self.terminal.on_ready, self.terminal.on_start, self.terminal.settle = self._on_ready, self.redraw, self.settle
         self._drawing_context = contextvars.copy_context()
         self._mark()
         self.post_display_hook()
@@ -131,7 +132,7 @@ class PacedApp(App[ReturnType]):
         """Draw as soon as may be, if there is something to draw."""
         if not self._is_due or self._drawing_context is None:
             return
-        is_ready = isinstance(self._driver, Terminal) and self._driver.is_ready
+        is_ready = self.terminal is not None and self.terminal.is_ready
         if self._timer is not None:
             if not is_ready:
                 return  # or every change would put off looking again
@@ -142,25 +143,24 @@ class PacedApp(App[ReturnType]):
 
     def _draw(self) -> None:
         self._timer = None
-        terminal = self._driver
-        if not self._is_due or not self._running or self._closed or not isinstance(terminal, Terminal):
+        terminal = self.terminal
+        if not self._is_due or not self.is_running or self.is_closed or terminal is None:
             return
-        if not terminal.is_ready or self._batch_count:
+        if not terminal.is_ready or self.is_in_batch:
             self._on_ready()
             return
         self._is_due = False
         self._drawn = time.monotonic()
         try:
-            visible_screen_stack.set(self._background_screens)
-            lines = [strip._segments for strip in self.screen._compositor.render_strips()]
+            lines = rendered(self.screen)
         except Exception as problem:
-            self._handle_exception(problem)
+            self.heed_mistake(problem)
             return
-        frames = self._frames or Frames(self.console._color_system, is_utf8=is_utf8_terminal())
+        frames = self._frames or Frames(COLOR_SYSTEMS.get(self.console.color_system or ""), is_utf8=is_utf8_terminal())
         if frame := frames.difference(lines):
             x, y = self.screen.outer_size.clamp_offset(self.cursor_position)
             terminal.send_frame(f"{frame}\x1b[{y + 1};{x + 1}H")
-        self._frames = frames if self.screen.outer_size == terminal._get_terminal_size() else None  # else it will not fit
+        self._frames = frames if self.screen.outer_size == terminal.terminal_size() else None  # else it will not fit
 
 
 def _is_taken_away(where: MessagePump) -> bool:

@@ -13,11 +13,14 @@ from rich.cells import split_graphemes
 from rich.color import ColorSystem
 from rich.segment import Segment
 from rich.style import Style
-from textual.strip import SGR_STYLES
 
 _GAP = 5  # unchanged cells between two changed ones that are cheaper to send than a cursor move
 _IS_SIMPLE = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
+_ATTRIBUTES = {
+    "bold": "1", "dim": "2", "italic": "3", "underline": "4", "blink": "5", "blink2": "6", "reverse": "7", "conceal": "8",
+    "strike": "9", "underline2": "21", "frame": "51", "encircle": "52", "overline": "53",
+}  # fmt: skip
 _PLAIN = {
     **dict.fromkeys(range(0x2500, 0x2580), "+"),
     **{ord(sign): "-" for sign in "─━┄┅┈┉╌╍╴╶╸╺—–▔▁▂═"},
@@ -132,8 +135,7 @@ def _change_of_pen(old: Pen | None, new: Pen) -> str:
 def _pen(style: Style | None, colours: ColorSystem | None) -> Pen:
     if style is None:
         return Pen("", "39", "49")
-    bits = style._attributes & style._set_attributes
-    attributes = ";".join(code for bit, code in enumerate(SGR_STYLES) if bits & (1 << bit))
+    attributes = ";".join(code for name, code in _ATTRIBUTES.items() if getattr(style, name))
     if colours is None:
         return Pen(attributes, "39", "49")
     colour = ";".join(style.color.downgrade(colours).get_ansi_codes()) if style.color else "39"

@@ -6,14 +6,14 @@ late answer to a question of the program before us opens a screen), and raises o
 
 import re
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from textual import events
-from textual._xterm_parser import XTermParser
 from textual.message import Message
 from textual.messages import InBandWindowResize
 
 from tuilab.text import show_lines
+from tuilab.tui.terminal.textual_parts import KeyParser
 
 _TOKEN = re.compile(
     "[^\x1b]+"
@@ -37,8 +37,9 @@ _NOT_TYPED = (events.Resize, events.CursorPosition, InBandWindowResize)  # nobod
 class Typed:
     """Turns what a terminal sends into events."""
 
-    def __init__(self) -> None:
-        self._parser = XTermParser()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._parser = KeyParser()
         self._held = ""  # the begin of what is not complete
         self._opening = ""  # of the paste or the string that we are in
         self._inside = ""
@@ -46,7 +47,7 @@ class Typed:
 
     def feed(self, text: str) -> Iterator[Message]:
         """Yield the events that are complete with this text."""
-        self._heard = time.monotonic()
+        self._heard = self._clock()
         text, self._held = self._held + text, ""
         while text:
             if self._opening:
@@ -64,7 +65,7 @@ class Typed:
         """Yield what silence completes: the escape key, keys with Alt that look like a begin, a paste without an end."""
         begun = self._opening + self._inside + self._held
         is_key = len(begun) <= 2
-        if not begun or time.monotonic() - self._heard < (_SILENCE_S if is_key else _LONG_SILENCE_S):
+        if not begun or self._clock() - self._heard < (_SILENCE_S if is_key else _LONG_SILENCE_S):
             return
         if is_key or not self._opening:
             self._opening = self._held = ""
@@ -104,13 +105,12 @@ class Typed:
         try:
             found += self._parser.feed(token)
         except _MALFORMED:
-            self._parser = XTermParser()
+            self._parser = KeyParser()
         if any(isinstance(event, _NOT_TYPED) for event in found):
-            self._parser = XTermParser()  # or it would count in pixels from here on
-        if self._parser._timeout_time is not None:  # it waits for more
+            self._parser = KeyParser()  # or it would count in pixels from here on
+        if self._parser.is_waiting:
             if is_whole:
-                self._parser = XTermParser()
+                self._parser = KeyParser()
             else:
-                self._parser._timeout_time = 0.0
-                found += self._parser.tick()
+                found += self._parser.stop_waiting()
         yield from (event for event in found if not isinstance(event, _NOT_TYPED))

@@ -1,0 +1,196 @@
+"""tuilab stands on parts of Textual that it may change in any version: they are known by name, and named in one file.
+
+To try another version: `pip install --no-deps --target /tmp/other textual==VERSION`, then with PYTHONPATH=/tmp/other this file
+and test_terminal_life.py.
+"""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import tuilab
+import tuilab.tui
+
+HOUSE = Path(tuilab.__file__).parent
+THE_FILE = HOUSE / "tui/terminal/textual_parts.py"
+VALUE = None  # in the place of parameters: not called
+
+PARTS: dict[str, dict[str, str | None]] = {
+    "rich.cells": {"split_graphemes": "text, unicode_version"},  # public, and younger than the oldest versions
+    "textual._context": {"active_message_pump": VALUE, "visible_screen_stack": VALUE},
+    "textual._compositor:Compositor": {"_dirty_regions": VALUE, "render_strips": "self, size"},
+    "textual._xterm_parser:XTermParser": {
+        "__init__": "self, debug",
+        "_timeout_time": VALUE,
+        "feed": "self, data",
+        "tick": "self",
+    },
+    "textual.app:App": {
+        "_background_screens": VALUE,
+        "_batch_count": VALUE,
+        "_closed": VALUE,
+        "_display": "self, screen, renderable",
+        "_fatal_error": "self",
+        "_handle_exception": "self, error",
+        "_update_mouse_over": "self, screen",
+    },
+    "textual.drivers.linux_driver:LinuxDriver": {
+        "_get_terminal_size": "self",
+        "_key_thread": VALUE,
+        "_must_signal_resume": VALUE,
+        "_query_in_band_window_resize": "self",
+        "_request_terminal_sync_mode_support": "self",
+        "_sigcont_application": "self, *_",
+        "_sigtstp_application": "self, *_",
+    },
+    "textual.screen:Screen": {"_compositor": VALUE, "_compositor_refresh": "self", "_dirty_widgets": VALUE},
+    "textual.theme:Theme": {"ansi": VALUE},  # public, too
+}
+
+
+def test_textual_and_rich_have_every_part_that_tuilab_stands_on() -> None:
+    lacks = [lack(owner, name, takes) for owner, parts in PARTS.items() for name, takes in parts.items()]
+
+    assert [line for line in lacks if line] == []
+
+
+def test_a_part_that_is_gone_or_has_changed_is_named_with_its_owner() -> None:
+    assert lack("textual.app:App", "_exploit", VALUE) == "textual.app:App._exploit is gone"
+    assert lack("textual._contacts", "active_app", VALUE) == "textual._contacts.active_app is gone"
+    assert lack("textual.app:App", "_fatal_error", "self, why") == "textual.app:App._fatal_error takes (self), not (self, why)"
+    assert lack("textual.app:App", "_display", VALUE) == "textual.app:App._display is called, and was a value"
+    assert lack("textual.app:App", "_closed", "self") == "textual.app:App._closed is a value, and was called"
+
+
+def test_the_parts_that_are_looked_for_are_those_that_the_one_file_names() -> None:
+    named = set(private_names(ast.parse(THE_FILE.read_text())))
+    looked_for = {name for owner, parts in PARTS.items() for name in [*owner.replace(":", ".").split("."), *parts]}
+
+    assert named == {name for name in looked_for if is_private(name)}
+
+
+def test_no_other_file_takes_a_private_part_of_somebody_else() -> None:
+    """A name that begins with an underscore is asked of `self` only, or it is one of those that a named tuple has in public."""
+    found = []
+    for path in sorted(HOUSE.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        if path != THE_FILE and ("tui" in path.parts or imports_textual(tree)):
+            found += [f"{path.relative_to(HOUSE)}: {taken}" for taken in taken_from_others(tree)]
+
+    assert found == []
+
+
+def test_no_class_of_ours_has_a_private_name_that_its_base_in_textual_has() -> None:
+    found = []
+    for one in classes_of_ours():
+        names = set(private_names(ast.parse(textwrap.dedent(inspect.getsource(one)))))
+        for base in foreign_bases(one):
+            found += [f"{one.__module__}.{one.__name__}.{name} is {base.__name__}'s" for name in names & own_names(base)]
+
+    assert found == []
+
+
+def test_no_public_name_that_we_give_to_a_private_part_is_one_of_textual() -> None:
+    parts = importlib.import_module("tuilab.tui.terminal.textual_parts")
+    found = []
+    for node in ast.parse(THE_FILE.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            one = getattr(parts, node.name)
+            names = {name for statement in node.body for name in names_bound(statement) if not is_private(name)}
+            for base in foreign_bases(one):
+                found += [f"{node.name}.{name} is {base.__name__}'s" for name in names & own_names(base)]
+
+    assert found == []
+
+
+def lack(owner: str, name: str, takes: str | None) -> str:
+    """Return what Textual lacks of a part, in words; nothing when it is there as it was."""
+    try:
+        where: Any = importlib.import_module(owner.partition(":")[0])
+        if ":" in owner:
+            where = getattr(where, owner.partition(":")[2])
+    except (ImportError, AttributeError):
+        return f"{owner}.{name} is gone"
+    if not hasattr(where, name) and not any(name in own_names(base) for base in getattr(where, "__mro__", ())):
+        return f"{owner}.{name} is gone"
+    part = getattr(where, name, None)
+    if not callable(part):
+        return f"{owner}.{name} is a value, and was called" if takes is not None else ""
+    if takes is None:
+        return f"{owner}.{name} is called, and was a value"
+    parameters = inspect.signature(part).parameters.values()
+    found = ", ".join(str(one.replace(annotation=one.empty, default=one.empty)) for one in parameters)
+    return "" if found == takes else f"{owner}.{name} takes ({found}), not ({takes})"
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__")
+
+
+def private_names(tree: ast.AST) -> Iterator[str]:
+    """Yield every private name that is asked of an object, imported, or defined in a class."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom):
+            names = (node.module or "").split(".")
+        elif isinstance(node, ast.ClassDef):
+            names = [name for statement in node.body for name in names_bound(statement)]
+        else:
+            continue
+        yield from (name for name in names if is_private(name))
+
+
+def names_bound(statement: ast.stmt) -> list[str]:
+    """Return the names that a statement in the body of a class gives to it."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [statement.name]
+    return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+
+
+def imports_textual(tree: ast.AST) -> bool:
+    modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    modules += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    return any(module.split(".")[0] in ("textual", "rich") for module in modules)
+
+
+def taken_from_others(tree: ast.AST) -> Iterator[str]:
+    """Yield the private names that are imported, or asked of anything but `self`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            whole = ast.unparse(node)
+            if ast.unparse(node.value) != "self" and node.attr not in ("_replace", "_asdict") and whole != "os._exit":
+                yield whole
+        elif isinstance(node, ast.ImportFrom):
+            names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+            yield from (f"from {node.module} import {name}" for name in names if is_private(name))
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if any(is_private(part) for part in alias.name.split(".")))
+
+
+def classes_of_ours() -> Iterator[type]:
+    for module in pkgutil.walk_packages(tuilab.tui.__path__, "tuilab.tui."):
+        if Path(str(HOUSE), *module.name.split(".")[1:]).with_suffix(".py") != THE_FILE:
+            here = vars(importlib.import_module(module.name)).values()
+            yield from (one for one in here if inspect.isclass(one) and one.__module__ == module.name)
+
+
+def foreign_bases(one: type) -> list[type]:
+    return [base for base in one.__mro__ if base.__module__.split(".")[0] in ("textual", "rich")]
+
+
+@cache
+def own_names(one: type) -> set[str]:
+    """Return the names that a class has, and those that its methods give to `self`."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(one)))
+    except (OSError, TypeError):
+        return set(vars(one))
+    asked = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
+    return set(vars(one)) | {node.attr for node in asked if ast.unparse(node.value) == "self"}

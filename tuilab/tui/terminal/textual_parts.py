@@ -1,0 +1,151 @@
+"""Every private part of Textual that tuilab stands on, under public names; no other file of tuilab uses one.
+
+What Textual calls of itself by a private name has a public twin here: Textual calls the one, which calls the other, which does
+what Textual does unless a class below overrides it. The versions of Textual that have all of this are those that
+`pyproject.toml` allows; tests/tui/test_textual_parts.py says which part another version lacks.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.segment import Segment
+from textual._context import active_message_pump, visible_screen_stack
+from textual._xterm_parser import XTermParser
+from textual.app import App, ReturnType
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.screen import Screen, ScreenResultType
+
+
+def rendered(screen: Screen[Any]) -> list[list[Segment]]:
+    """Return the lines that a screen shows, with what shines through it of those behind."""
+    visible_screen_stack.set(screen.app._background_screens)
+    return [list(strip) for strip in screen._compositor.render_strips()]
+
+
+def at_work(app: App[Any]) -> MessagePump:
+    """Return the widget or the screen whose message is being handled, else the app."""
+    return active_message_pump.get(app)
+
+
+class TextualApp(App[ReturnType]):
+    """Textual's app."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no message is handled any more."""
+        return self._closed
+
+    @property
+    def is_in_batch(self) -> bool:
+        """Whether changes are under way that are to be shown together."""
+        return self._batch_count > 0
+
+    def display_update(self, screen: Screen[Any], update: Any) -> None:
+        """Draw what changed on a screen."""
+        super()._display(screen, update)
+
+    def heed_mistake(self, error: Exception) -> None:
+        """Leave because of an exception that nobody caught."""
+        super()._handle_exception(error)
+
+    def show_mistake(self) -> None:
+        """Have the exception that is being handled printed when the terminal is given back."""
+        super()._fatal_error()
+
+    def move_mouse(self, screen: Screen[Any]) -> None:
+        """Tell the widgets of a screen, which may have moved, what the mouse is over."""
+        self._update_mouse_over(screen)
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        self.display_update(screen, renderable)
+
+    def _handle_exception(self, error: Exception) -> None:
+        self.heed_mistake(error)
+
+    def _fatal_error(self) -> None:
+        self.show_mistake()
+
+
+class TextualScreen(Screen[ScreenResultType]):
+    """Textual's screen."""
+
+    def show_changes(self) -> None:
+        """Render what changed, and have the app draw it."""
+        super()._compositor_refresh()
+
+    def forget_changes(self) -> None:
+        """Take what changed for drawn."""
+        self._compositor._dirty_regions.clear()
+        self._dirty_widgets.clear()
+
+    def _compositor_refresh(self) -> None:
+        self.show_changes()
+
+
+class TextualDriver(LinuxDriver):
+    """Textual's driver of a terminal."""
+
+    @property
+    def has_opened(self) -> bool:
+        """Whether the terminal was ever ours."""
+        return self._key_thread is not None
+
+    @property
+    def is_to_resume(self) -> bool:
+        """Whether the screens were closed by a stop, and are to be opened again."""
+        return self._must_signal_resume
+
+    @is_to_resume.setter
+    def is_to_resume(self, is_so: bool) -> None:
+        self._must_signal_resume = is_so
+
+    def heed_stop(self) -> None:
+        """Give the terminal back and stop this process."""
+        super()._sigtstp_application()
+
+    def heed_continue(self) -> None:
+        """Open the screens again."""
+        super()._sigcont_application()
+
+    def ask_about_frames(self) -> None:
+        """Ask the terminal whether it can show a frame at once."""
+        super()._request_terminal_sync_mode_support()
+
+    def ask_about_size(self) -> None:
+        """Ask the terminal to report its size between the keys."""
+        super()._query_in_band_window_resize()
+
+    def terminal_size(self) -> tuple[int, int]:
+        """Return the columns and rows of the terminal."""
+        return super()._get_terminal_size()
+
+    def _sigtstp_application(self, *_: Any) -> None:
+        self.heed_stop()
+
+    def _sigcont_application(self, *_: Any) -> None:
+        self.heed_continue()
+
+    def _request_terminal_sync_mode_support(self) -> None:
+        self.ask_about_frames()
+
+    def _query_in_band_window_resize(self) -> None:
+        self.ask_about_size()
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        return self.terminal_size()
+
+
+class KeyParser(XTermParser):
+    """Textual's parser of what a terminal sends."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether more may belong to what came last."""
+        return self._timeout_time is not None
+
+    def stop_waiting(self) -> Iterable[Message]:
+        """Return the events of what came last as it is."""
+        self._timeout_time = 0.0
+        return self.tick()
