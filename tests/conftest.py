@@ -32,6 +32,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return len(os.sched_getaffinity(0)) + int(config.option.markexpr != "library")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What injects faults is not even loaded where it would not run."""
+    return True if collection_path.name == "faults" and "not faults" in config.option.markexpr else None
+
+
 @pytest.fixture(scope="session", autouse=True)
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What tests start shares a cache, which is not the user's, and loads no real torch, which takes a second of a core.
