@@ -21,6 +21,8 @@ from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.page import Page
 from tuilab.tui.screens.run import RunPage
+from tuilab.tui.state.run_reader import RunReader
+from tuilab.tui.widgets.run.looking import Looking
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -84,6 +86,14 @@ def test_every_key_has_something_that_it_does(place: str, page: type[Page]) -> N
 
     assert [action for action in sorted(own) if not hasattr(page, f"action_{action}")] == []
     assert [action for action in sorted(of_app) if not hasattr(TuilabApp, f"action_{action}")] == []
+
+
+@pytest.mark.parametrize(("action", "part"), [("look", Looking), ("play", RunReader)])
+def test_every_way_of_looking_at_a_run_and_of_playing_it_is_one_that_there_is(action: str, part: type) -> None:
+    ways = [key.action.partition("'")[2].partition("'")[0] for key in KEYS["run"] if key.action.startswith(f"{action}(")]
+
+    assert len(ways) > 4
+    assert [way for way in ways if not callable(getattr(part, way, None))] == []
 
 
 async def test_asking_for_help_in_help_opens_it_once(root: Path) -> None:

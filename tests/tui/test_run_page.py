@@ -10,7 +10,7 @@ import pytest
 from tests.tui.made_up import finished, make_run, started
 from tests.tui.pictures import COLOURS, compare, opened, picture, recorded, screens, text_of
 from tuilab.record import presence
-from tuilab.record.events import RunStarted, StateChanged
+from tuilab.record.events import Logged, RunStarted, StateChanged
 from tuilab.record.journal import Writer
 from tuilab.runs import store
 from tuilab.tui.app import TuilabApp
@@ -61,10 +61,38 @@ async def test_one_cursor_moves_over_all_charts(tmp_path: Path) -> None:
         page = await opened(pilot, app, recorded("tour", tmp_path))
         await pilot.press("left", "left", "left")
         await pilot.pause()
-        moments = {pane.chart.cursor_t for pane in page.query(ChartPane)}
+        charts = [pane.chart for pane in page.query(ChartPane)]
 
-        assert None not in moments
-        assert len({round(moment / 1e8) for moment in moments if moment}) <= 2  # each chart at its point nearest to the moment
+        assert len(charts) > 2
+        assert [chart.key for chart in charts if chart.cursor is None or not chart.readings] == []
+
+
+async def test_each_chart_is_drawn_once_for_a_record_and_once_for_a_key(tmp_path: Path) -> None:
+    app = screens(tmp_path)
+    run_dir = make_run(tmp_path, started(is_alive=True), StateChanged(state="running"), at_s=time.time())
+    journal = Writer(run_dir / "journal" / "worker-0.jsonl")
+    for step in range(30):
+        journal.append(Logged(s=step, v={"loss": 1.0 / (step + 1), "x": float(step)}))
+    async with app.run_test(size=(120, 40)) as pilot:
+        page = await opened(pilot, app, run_dir)
+        charts = {pane.chart.key: pane.chart for pane in page.query(ChartPane)}
+        drawn: list[str] = []
+        for key, chart in charts.items():
+            draw = chart._painted
+            chart._painted = lambda *size, key=key, draw=draw: drawn.append(key) or draw(*size)  # type: ignore[method-assign]
+        page.show_panes()
+        counts = {}
+        journal.append(Logged(s=30, v={"loss": 0.01, "x": 30.0}))
+        page._turn()
+        counts["a record"], drawn[:] = sorted(drawn), []
+        for press in ("left", "left", "plus", "o", "t"):
+            await pilot.press(press)
+            await pilot.pause()
+            counts[press], drawn[:] = sorted(drawn), []
+
+    both = ["series loss", "series x"]
+    every = ["memory", *both]
+    assert counts == {"a record": both, "left": every, "plus": every, "o": both, "t": both}
 
 
 async def test_n_goes_to_the_first_value_that_is_no_number(tmp_path: Path) -> None:
@@ -162,7 +190,7 @@ async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(tmp
     async with again.run_test(size=(120, 40)) as pilot:
         page = await opened(pilot, again, next(tmp_path.glob("*-tour-*")))
         await pilot.pause()
-        second = page.maximized, page.view.is_smooth
+        second = page.maximized, page.looking.view.is_smooth
         await pilot.press("0")
         await pilot.pause()
 
@@ -195,7 +223,7 @@ async def test_the_stage_of_the_moment_under_the_cursor_is_marked(tmp_path: Path
         page = await opened(pilot, app, recorded("tour", tmp_path))
         await pilot.press("left")
         await pilot.pause()
-        t = page.view.cursor_t
+        t = page.looking.view.cursor_t
         stages = page.following.summary.stages
 
         assert t is not None

@@ -10,7 +10,8 @@ from tuilab.record.summary import Claim, RunSummary
 from tuilab.record.told import evidence
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.state.following import Shown
-from tuilab.tui.widgets.pane import TextPane, View
+from tuilab.tui.state.view import View
+from tuilab.tui.widgets.pane import TextPane
 
 
 class ClaimsPane(TextPane):
