@@ -102,6 +102,19 @@ async def test_a_run_that_cannot_be_read_is_named(two: Path) -> None:
         assert isinstance(pilot.app.screen, ComparePage)
 
 
+async def test_each_run_is_read_once_for_the_comparison_and_its_report(
+    curves: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(curves, *COMPARE) as pilot:
+        for run_dir in curves.glob("2*"):
+            (run_dir / "journal").rename(run_dir / "gone")
+        await press(pilot, "e")
+        sentences = said(pilot)
+
+    assert sentences[-1].endswith("about 2 runs")
+
+
 async def test_the_command_is_offered(two: Path) -> None:
     async with opened(two, *COMPARE) as pilot:
         page = pilot.app.screen

@@ -262,6 +262,21 @@ def test_the_last_line_tells_what_the_keys_do_to_what_has_the_focus(
     drive(body, folder, root)
 
 
+def test_the_keys_of_a_topic_are_told_only_while_one_is_in_the_list(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("left")
+        await settle(app, pilot)
+        in_list = app.text.splitlines()[-1]
+        await pilot.press("p")
+        await settle(app, pilot)
+        in_lesson = app.text.splitlines()[-1]
+
+        assert "run all" in in_list and "fold" in in_list
+        assert "run all" not in in_lesson and "fold" not in in_lesson
+
+    drive(body, folder, root)
+
+
 def test_the_newest_two_runs_of_a_scenario_are_compared(folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[list[str]] = []
     monkeypatch.setattr(NotingApp, "open_compare", lambda app, runs: compared.append([run.name[-6:] for run in runs]))

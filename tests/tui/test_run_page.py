@@ -163,6 +163,21 @@ async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(tmp_path: Path)
         assert "! lost" in text_of(picture(app)).splitlines()[0]
 
 
+async def test_the_report_on_a_run_that_is_shown_does_not_read_its_record_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_dir = recorded("tour", tmp_path)
+    app = screens(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app, run_dir)
+        (run_dir / "journal").rename(tmp_path / "gone")
+        await pilot.press("e")
+        await app.workers.wait_for_complete()
+
+    assert "thirty steps at a learning rate of 3 end in nan" in (tmp_path / "tuilab-tour-abc123.html").read_text()
+
+
 async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) -> None:
     app = screens(tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:

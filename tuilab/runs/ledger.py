@@ -87,7 +87,7 @@ def read(run_dir: Path) -> Entry:
         return msgspec.structs.replace(from_name(run_dir.name), state="unreadable", reason=problem.strerror or str(problem))
     except TuilabError as problem:
         return msgspec.structs.replace(from_name(run_dir.name), state="unreadable", reason=str(problem))
-    return _entry(run_dir, summary, state)
+    return entry_of(run_dir, summary, state)
 
 
 def look(run_dir: Path) -> tuple[RunSummary, str]:
@@ -212,7 +212,8 @@ def is_newborn(run: str) -> bool:
     return started is not None and abs(time.time() - started) <= NEWBORN_S
 
 
-def _entry(run_dir: Path, summary: RunSummary, state: str) -> Entry:
+def entry_of(run_dir: Path, summary: RunSummary, state: str) -> Entry:
+    """Return a line about a run that has been read."""
     run = summary.run
     guessed = from_name(run_dir.name)
     claims = [(claim.text[:300], claim.verdict.verdict if claim.verdict else "") for claim in summary.claims.values()]

@@ -113,14 +113,11 @@ class ComparePage(Page):
         for run_dir in self._run_dirs:
             try:
                 watch = Watch(run_dir)
-                while watch.refresh():
-                    pass
+                entries.append(_caught_up(watch))
             except TuilabError as problem:
                 problems.append(str(problem))
             else:
-                watch.close()  # any number of runs may be compared
                 watches.append(watch)
-                entries.append(ledger.read(run_dir))
         is_one_scenario = len({entry.scenario for entry in entries}) == 1
         changes = _source_changes([watch.run_dir for watch in watches]) if is_one_scenario else []
         self.post_message(self.Loaded(watches, entries, changes, problems))
@@ -141,13 +138,10 @@ class ComparePage(Page):
             return
         for at in going:
             try:
-                while self._watches[at].refresh():
-                    pass
-                self._watches[at].close()
+                self._entries[at] = _caught_up(self._watches[at])
             except TuilabError as problem:
                 self.lab.tell(str(problem))
                 return
-            self._entries[at] = ledger.read(self._watches[at].run_dir)
         self._show()
 
     # ---- what is shown
@@ -235,12 +229,23 @@ class ComparePage(Page):
             self.lab.action_step_back()
 
     def action_export(self) -> None:
-        self.export(self._run_dirs)
+        are_over = not any(entry.is_running for entry in self._entries)
+        whole = [(watch, entry.state) for watch, entry in zip(self._watches, self._entries, strict=True)]
+        self.export(self._run_dirs, whole if are_over and len(whole) == len(self._run_dirs) else ())
 
     def reset_layout(self) -> None:
         """Show everything as at first."""
         if self.has_class("-zoom"):
             self.action_maximise()
+
+
+def _caught_up(watch: Watch) -> Entry:
+    """Read what is new of a run and let go of it, as any number of runs may be compared; return a line about it."""
+    while watch.refresh():
+        pass
+    state = watch.state()
+    watch.close()
+    return ledger.entry_of(watch.run_dir, watch.summary, state) if watch.summary.run else ledger.read(watch.run_dir)
 
 
 def first_lines(series: Iterable[Series], name: str) -> list[Series]:

@@ -179,6 +179,9 @@ class LabPage(Page):
     def on_workbench_opened(self, event: Workbench.Opened) -> None:
         self.columns.show_part(event.part)
 
+    def on_descendant_focus(self) -> None:
+        self.show_keys()  # once more: what had the focus before has been told
+
     def on_form_changed(self) -> None:
         self.show_command()
 

@@ -15,6 +15,7 @@ from textual.widgets import Input
 from tuilab.errors import TuilabError
 from tuilab.tui.keys import Key, keys_at
 from tuilab.tui.navigator import Navigator
+from tuilab.tui.state.following import Whole
 from tuilab.tui.state.session import Desk
 from tuilab.tui.widgets.heading import Heading
 from tuilab.tui.widgets.keybar import KeyBar
@@ -89,11 +90,11 @@ class Page(Screen[None]):
         """Return the command line that does what this screen does; every page has one."""
         return "tuilab"
 
-    def export(self, run_dirs: Sequence[Path]) -> None:
-        """Write a page about runs, and say where it is."""
+    def export(self, run_dirs: Sequence[Path], in_hand: Sequence[Whole] = ()) -> None:
+        """Write a page about runs, and say where it is; runs that are `in_hand` are not read again."""
         from tuilab.tui.state.export import export
 
-        self.do(partial(export, run_dirs, self.desk.scenarios))
+        self.do(partial(export, run_dirs, self.desk.scenarios, in_hand))
 
     @work(thread=True, group="doing")
     def do(self, act: Callable[[], str], *, is_refusal_a_problem: bool = True) -> None:

@@ -186,4 +186,5 @@ class RunPage(Page):
             self.lab.open_form(run.scenario, dict(run.params), is_quick=run.quick)
 
     def action_export(self) -> None:
-        self.export([self.run_dir])
+        whole = self.following.whole
+        self.export([self.run_dir], [whole] if whole else [])
