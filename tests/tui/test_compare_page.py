@@ -74,6 +74,18 @@ async def test_curves_of_a_name_are_overlaid_and_a_key_shows_the_next_name(curve
     assert first.splitlines()[0] != second.splitlines()[0]
 
 
+async def test_each_chart_has_a_view_of_its_own(curves: Path) -> None:
+    async with opened(curves, *COMPARE, size=(200, 50)) as pilot:
+        first, second = [chart for chart in pilot.app.screen.query(Chart) if chart.has_class("is-shown")][:2]
+        before = first.is_log, second.is_log
+        await pilot.click(first, offset=(40, 5))
+        await press(pilot, "l")
+
+        assert first.readings != []
+        assert second.readings == []
+        assert (first.is_log, second.is_log) == (not before[0], not before[1])
+
+
 async def test_a_run_that_goes_on_is_followed(root: Path) -> None:
     going = make_run(root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa")
     finished(root, {"same": "SUPPORTED"}, end="bbbbbb")

@@ -98,9 +98,10 @@ class RunPage(Page):
         if reader.is_frozen or not self.is_current:
             return
         try:
-            reader.read()
+            reader.has_news |= self.following.read()
         except TuilabError as problem:
             self.lab.tell(str(problem))
+            reader.is_frozen = True
             return
         if self.lab.is_stalled or reader.is_too_soon(is_link_slow=self.lab.is_link_slow):
             return

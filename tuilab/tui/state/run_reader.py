@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from tuilab.errors import TuilabError, UsageError
+from tuilab.errors import UsageError
 from tuilab.tui.state.following import Following
 from tuilab.tui.state.playback import Playback
 
@@ -34,14 +34,6 @@ class RunReader:
         if self.following.is_over:
             return "run that is over"
         return "run that is frozen" if self.is_frozen else "run that goes on"
-
-    def read(self) -> None:
-        """Take in what is new; what cannot be read is not tried again."""
-        try:
-            self.has_news |= self.following.read()
-        except TuilabError:
-            self.is_frozen = True
-            raise
 
     def is_too_soon(self, *, is_link_slow: bool) -> bool:
         """Say whether the link cannot take the next picture yet."""
