@@ -1,6 +1,6 @@
 """The History screen: every run of this box as a table; open, compare, stop and delete them.
 
-What is read is a matter of `RunsReader`, what is shown of `RunList`, `headline` and `rundetails`, and how runs are deleted of
+What is read is a matter of `HistoryReader`, what is shown of `RunList`, `count` and `rundetails`, and how runs are deleted of
 `deletion`.
 """
 
@@ -22,9 +22,9 @@ from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.command_line import root_option
-from tuilab.tui.state.runs_reader import RunsReader
+from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.tui.widgets.filterline import FilterLine
-from tuilab.tui.widgets.history import deletion, headline
+from tuilab.tui.widgets.history import count, deletion
 from tuilab.tui.widgets.history.rundetails import details
 from tuilab.tui.widgets.history.runlist import RunList
 
@@ -54,7 +54,7 @@ class HistoryPage(Page):
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
         self._clock = clock
-        self._reader = RunsReader(self, lambda: self.desk.root, clock)
+        self._reader = HistoryReader(self, lambda: self.desk.root, clock)
         self._stopping: set[str] = set()
 
     @property
@@ -101,13 +101,13 @@ class HistoryPage(Page):
         if self.is_current:
             self._reader.look_again()
 
-    def on_runs_reader_listed(self, message: RunsReader.Listed) -> None:
+    def on_history_reader_listed(self, message: HistoryReader.Listed) -> None:
         self._reader.take_list(message)
         self.runs.unmark([run for run in self.runs.marked if run not in self._reader.known.entries])
         self._show()
         self._reader.read_more(lambda: self.runs.in_view, is_new_list=True)
 
-    def on_runs_reader_read(self, message: RunsReader.Read) -> None:
+    def on_history_reader_read(self, message: HistoryReader.Read) -> None:
         """Take in what was learnt; the whole list is gone through only where a filter may see it differently."""
         known = self._reader.known
         changed = known.take(message.entries)
@@ -123,13 +123,13 @@ class HistoryPage(Page):
     def _show(self) -> None:
         known = self._reader.known
         runs = known.with_words(self.filter.words)
-        self.runs.show(runs, known.entries, known.notes, self._clock(), headline.why_empty(self._reader))
+        self.runs.show(runs, known.entries, known.notes, self._clock(), count.why_empty(self._reader))
         self._show_heading(len(runs))
         self._show_details()
 
     def _show_heading(self, matching: int) -> None:
         where = plain(str(self.desk.root), 60, "dim") if self.size.width >= 120 else Content("")
-        self.heading.show(headline.count_of(self._reader, matching, len(self.runs.marked)), where)
+        self.heading.show(count.words_of(self._reader, matching, len(self.runs.marked)), where)
 
     @on(RunList.Moved)
     def _show_details(self) -> None:

@@ -16,7 +16,7 @@ from tuilab.record.series import Series, ends_of, wants_log
 from tuilab.tui.state.view import Spot, View, Window
 from tuilab.tui.widgets.drawing import Drawing
 
-Columns = Sequence[tuple[list[int], list[int], list[tuple[int, int]]]]
+_Points = Sequence[tuple[list[int], list[int], list[tuple[int, int]]]]
 _LEAST_SHARE = 1e-4  # of all x that a zoom shows
 
 
@@ -216,7 +216,7 @@ class Chart(Drawing):
         return draw(self._line_chart(), width, height, symbols)
 
 
-def _partner(place: float, columns: Columns, *, is_sorted: bool = True) -> int | None:
+def _partner(place: float, columns: _Points, *, is_sorted: bool = True) -> int | None:
     """Return what stands beside the number nearest to `place`: the time of a step, or the step of a time."""
     found: list[tuple[float, int]] = []
     for keys, values, bad in columns:

@@ -19,7 +19,7 @@ _PORTION_S = 0.03  # of reading, before the screen has its turn
 _PAUSE_S = 0.01
 
 
-class RunsReader:
+class HistoryReader:
     """One for the screen: `look` which runs there are, then `read_more` of what happened in them, the visible ones first."""
 
     class Listed(Message):

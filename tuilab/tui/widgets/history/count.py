@@ -1,12 +1,12 @@
-"""What the History screen tells above its list, and where the list would be when it is empty."""
+"""How many runs the History screen has, told above its list, and why it has none."""
 
 from textual.content import Content
 
-from tuilab.tui.state.runs_reader import RunsReader
+from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.words import size
 
 
-def count_of(reader: RunsReader, matching: int, marked: int) -> Content:
+def words_of(reader: HistoryReader, matching: int, marked: int) -> Content:
     """Return how many runs there are, how many of them match the filter or are marked, and what they take on disk."""
     known = reader.known
     total, used = len(known.entries), size(known.bytes_known)
@@ -19,7 +19,7 @@ def count_of(reader: RunsReader, matching: int, marked: int) -> Content:
     return Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
 
 
-def why_empty(reader: RunsReader) -> str:
+def why_empty(reader: HistoryReader) -> str:
     """Return why no run is listed."""
     if reader.problem:
         return reader.problem
