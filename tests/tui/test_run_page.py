@@ -67,6 +67,17 @@ async def test_one_cursor_moves_over_all_charts(tmp_path: Path) -> None:
         assert [chart.key for chart in charts if chart.cursor is None or not chart.readings] == []
 
 
+async def test_along_time_the_cursor_is_at_one_moment_in_all_charts(tmp_path: Path) -> None:
+    app = screens(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        page = await opened(pilot, app, recorded("tour", tmp_path))
+        await pilot.press("left", "left", "left", "t")
+        await pilot.pause()
+        places = {pane.chart.cursor for pane in page.query(ChartPane)}
+
+        assert len(places) == 1 and None not in places
+
+
 async def test_each_chart_is_drawn_once_for_a_record_and_once_for_a_key(tmp_path: Path) -> None:
     app = screens(tmp_path)
     run_dir = make_run(tmp_path, started(is_alive=True), StateChanged(state="running"), at_s=time.time())
