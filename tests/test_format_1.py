@@ -15,6 +15,7 @@ from tuilab.judging.integrity import examine
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.reports.files import ENDINGS, write
+from tuilab.reports.subject import read_subject
 from tuilab.runs import archive, ledger
 from tuilab.runs.comparison import compare
 from tuilab.tui.state.playback import Playback
@@ -59,13 +60,13 @@ def test_it_plays_again_to_its_end(run_dir: Path) -> None:
 @of_each
 @pytest.mark.parametrize("ending", [ending for ending, kind in ENDINGS.items() if kind not in ("tensorboard", "pyperf")])
 def test_every_report_is_written(run_dir: Path, ending: str, tmp_path: Path) -> None:
-    write([run_dir], str(tmp_path / f"run{ending}"), ENDINGS[ending])
+    write([read_subject(run_dir)], str(tmp_path / f"run{ending}"), ENDINGS[ending])
 
     assert (tmp_path / f"run{ending}").stat().st_size > 100
 
 
 def test_its_times_are_written_for_pyperf(tmp_path: Path) -> None:
-    write([RUNS[1]], str(tmp_path / "run.pyperf.json"), "pyperf")
+    write([read_subject(RUNS[1])], str(tmp_path / "run.pyperf.json"), "pyperf")
 
     names = [one["metadata"]["name"] for one in json.loads((tmp_path / "run.pyperf.json").read_text())["benchmarks"]]
     assert names == [f"broadcasting/row-reduce {arm}" for arm in ("index", "unbind", "sum")]

@@ -4,6 +4,8 @@ import json
 import math
 import shutil
 import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from zlib import crc32
@@ -13,6 +15,8 @@ import pytest
 from tests.record_journals import JOURNALS, RECIPES
 from tuilab.judging.integrity import examine
 from tuilab.judging.judge_run import judge
+from tuilab.judging.question import ask
+from tuilab.judging.ratio import flaw
 from tuilab.judging.standing import standings
 from tuilab.record.live_run import read_run
 from tuilab.record.verdicts import RULE
@@ -64,6 +68,20 @@ def test_a_recorded_run_gets_its_verdicts(name: str) -> None:
     reached = judge(read_run(JOURNALS / name))
 
     assert [(one.text, one.verdict, one.why) for one in reached] == VERDICTS[name]
+
+
+def test_a_claim_about_a_ratio_is_looked_over_once_and_asked_once() -> None:
+    summary = read_run(JOURNALS / "tour")
+    called: Counter[object] = Counter()
+    sys.setprofile(lambda frame, event, _: called.update([frame.f_code] if event == "call" else []))
+    try:
+        judge(summary)
+    finally:
+        sys.setprofile(None)
+
+    ratios = [claim for claim in summary.claims.values() if claim.declared]
+    assert len(ratios) == 2
+    assert (called[flaw.__code__], called[ask.__code__]) == (2, 2)
 
 
 @pytest.mark.parametrize("name", VERDICTS)

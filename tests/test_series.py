@@ -6,9 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.record.curves import SeriesByKey, add_logged
 from tuilab.record.events import Logged
-from tuilab.record.series import LIMIT, Series
+from tuilab.record.series import LIMIT, Series, SeriesByKey, add_logged
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([0.0, -0.0, 1e308, -1e308])
 RECORDS = st.lists(

@@ -75,6 +75,17 @@ async def test_curves_of_a_name_are_overlaid_and_a_key_shows_the_next_name(curve
     assert first.splitlines()[0] != second.splitlines()[0]
 
 
+async def test_each_chart_has_a_view_of_its_own(curves: Path) -> None:
+    async with opened(curves, *COMPARE, size=(200, 50)) as pilot:
+        first, second = [chart for chart in pilot.app.screen.query(Chart) if chart.has_class("is-shown")][:2]
+        before = first.is_log, second.is_log
+        await pilot.click(first, offset=(40, 5))
+        await press(pilot, "l")
+
+        assert first.cursor is not None and second.cursor is None
+        assert (first.is_log, second.is_log) == (not before[0], not before[1])
+
+
 async def test_a_run_that_goes_on_is_followed(root: Path) -> None:
     going = make_run(root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa")
     finished(root, {"same": "SUPPORTED"}, end="bbbbbb")
@@ -99,6 +110,19 @@ async def test_a_run_that_cannot_be_read_is_named(two: Path) -> None:
 
         assert any("cannot read the run" in sentence for sentence in said(pilot))
         assert isinstance(pilot.app.screen, ComparePage)
+
+
+async def test_each_run_is_read_once_for_the_comparison_and_its_report(
+    curves: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(curves, *COMPARE) as pilot:
+        for run_dir in curves.glob("2*"):
+            (run_dir / "journal").rename(run_dir / "gone")
+        await press(pilot, "e")
+        sentences = said(pilot)
+
+    assert sentences[-1].endswith("about 2 runs")
 
 
 async def test_the_command_is_offered(two: Path) -> None:

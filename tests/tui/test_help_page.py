@@ -21,6 +21,9 @@ from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.page import Page
 from tuilab.tui.screens.run import RunPage
+from tuilab.tui.state.run_reader import RunReader
+from tuilab.tui.widgets.lab.columns import Columns
+from tuilab.tui.widgets.run.looking import Looking
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -84,6 +87,16 @@ def test_every_key_has_something_that_it_does(place: str, page: type[Page]) -> N
 
     assert [action for action in sorted(own) if not hasattr(page, f"action_{action}")] == []
     assert [action for action in sorted(of_app) if not hasattr(TuilabApp, f"action_{action}")] == []
+
+
+@pytest.mark.parametrize(
+    ("place", "action", "part"), [("lab", "go", Columns), ("run", "look", Looking), ("run", "play", RunReader)]
+)
+def test_a_key_that_asks_a_part_of_the_screen_asks_for_what_that_can_do(place: str, action: str, part: type) -> None:
+    ways = [key.action.partition("'")[2].partition("'")[0] for key in KEYS[place] if key.action.startswith(f"{action}(")]
+
+    assert len(ways) > 4
+    assert [way for way in ways if not callable(getattr(part, way, None))] == []
 
 
 async def test_asking_for_help_in_help_opens_it_once(root: Path) -> None:

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, PLAIN, make_run, started, write
-from tests.tui.screens import NotingApp, drive, settle, shown, text
+from tests.tui.screens import NotingApp, drive, press, settle, shown, text
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import Stated, match
 from tuilab.record import events
@@ -252,6 +252,19 @@ def test_the_last_line_tells_what_the_keys_do_to_what_has_the_focus(
         await pilot.press(*keys)
         await settle(pilot)
         assert text(pilot).splitlines()[-1].strip().startswith(told)
+
+    drive(body, folder, root)
+
+
+def test_the_keys_of_a_topic_are_told_only_while_one_is_in_the_list(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await press(pilot, "left")
+        in_list = text(pilot).splitlines()[-1]
+        await press(pilot, "p")
+        in_lesson = text(pilot).splitlines()[-1]
+
+        assert "run all" in in_list and "fold" in in_list
+        assert "run all" not in in_lesson and "fold" not in in_lesson
 
     drive(body, folder, root)
 

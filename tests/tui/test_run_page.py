@@ -9,8 +9,11 @@ import pytest
 from tests.tui.made_up import finished, make_run, started
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
 from tests.tui.screens import app_on, open_run, opened, text
+from tuilab.drawings.linechart import LineChart, draw
+from tuilab.drawings.picture import Picture
+from tuilab.drawings.symbols import Symbols
 from tuilab.record import presence
-from tuilab.record.events import RunStarted, StateChanged
+from tuilab.record.events import Logged, RunStarted, StateChanged
 from tuilab.record.journal import Writer
 from tuilab.runs import store
 from tuilab.tui.screens.lab import LabPage
@@ -59,10 +62,53 @@ async def test_one_cursor_moves_over_all_charts(tmp_path: Path) -> None:
         page = await open_run(pilot, recorded("tour", tmp_path))
         await pilot.press("left", "left", "left")
         await pilot.pause()
-        moments = {pane.chart.cursor_t for pane in page.query(ChartPane)}
+        charts = [pane.chart for pane in page.query(ChartPane)]
 
-        assert None not in moments
-        assert len({round(moment / 1e8) for moment in moments if moment}) <= 2  # each chart at its point nearest to the moment
+        assert len(charts) > 2
+        assert [chart.key for chart in charts if chart.cursor is None] == []
+
+
+async def test_along_time_the_cursor_is_at_one_moment_in_all_charts(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        page = await open_run(pilot, recorded("tour", tmp_path))
+        await pilot.press("left", "left", "left", "t")
+        await pilot.pause()
+        places = {pane.chart.cursor for pane in page.query(ChartPane)}
+
+        assert len(places) == 1 and None not in places
+
+
+async def test_each_chart_is_drawn_once_for_a_record_and_once_for_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = app_on(tmp_path)
+    run_dir = make_run(tmp_path, started(is_alive=True), StateChanged(state="running"), at_s=time.time())
+    journal = Writer(run_dir / "journal" / "worker-0.jsonl")
+    for step in range(30):
+        journal.append(Logged(s=step, v={"loss": 1.0 / (step + 1), "x": float(step)}))
+    drawn: list[str] = []
+
+    def draw_and_note(chart: LineChart, width: int, height: int, symbols: Symbols) -> Picture:
+        drawn.append(chart.title)
+        return draw(chart, width, height, symbols)
+
+    async with opened(app, size=(120, 40)) as pilot:
+        page = await open_run(pilot, run_dir)
+        monkeypatch.setattr("tuilab.tui.widgets.chart.draw", draw_and_note)
+        counts = {}
+        journal.append(Logged(s=30, v={"loss": 0.01, "x": 30.0}))
+        while page.following.summary.series["loss", "", "worker-0"].count < 31:
+            await pilot.pause(0.05)
+        counts["a record"], drawn[:] = sorted(drawn), []
+        for press in ("left", "left", "plus", "o", "t"):
+            await pilot.press(press)
+            await pilot.pause()
+            counts[press], drawn[:] = sorted(drawn), []
+
+    both = ["loss", "x"]
+    every = ["loss", "memory", "x"]
+    assert counts == {"a record": both, "left": every, "plus": every, "o": both, "t": both}
 
 
 async def test_n_goes_to_the_first_value_that_is_no_number(tmp_path: Path) -> None:
@@ -72,7 +118,7 @@ async def test_n_goes_to_the_first_value_that_is_no_number(tmp_path: Path) -> No
         await pilot.press("n")
         await pilot.pause()
 
-        assert 7.0 in [pane.chart.view.cursor for pane in page.query(ChartPane)]  # 2 squared seven times is more than a float32
+        assert 7.0 in [pane.chart.cursor for pane in page.query(ChartPane)]  # 2 squared seven times is more than a float32
 
 
 async def test_z_fills_the_screen_with_a_pane_and_gives_it_back(tmp_path: Path) -> None:
@@ -132,6 +178,21 @@ async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(tmp_path: Path)
         assert "! lost" in text(pilot).splitlines()[0]
 
 
+async def test_the_report_on_a_run_that_is_shown_does_not_read_its_record_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_dir = recorded("tour", tmp_path)
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        await open_run(pilot, run_dir)
+        (run_dir / "journal").rename(tmp_path / "gone")
+        await pilot.press("e")
+        await app.workers.wait_for_complete()
+
+    assert "thirty steps at a learning rate of 3 end in nan" in (tmp_path / "tuilab-tour-abc123.html").read_text()
+
+
 async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(120, 40)) as pilot:
@@ -159,7 +220,7 @@ async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(tmp
     async with opened(again, size=(120, 40)) as pilot:
         page = await open_run(pilot, next(tmp_path.glob("*-tour-*")))
         await pilot.pause()
-        second = page.maximized, page.view.is_smooth
+        second = page.maximized, page.looking.view.is_smooth
         await pilot.press("0")
         await pilot.pause()
 
@@ -192,7 +253,7 @@ async def test_the_stage_of_the_moment_under_the_cursor_is_marked(tmp_path: Path
         page = await open_run(pilot, recorded("tour", tmp_path))
         await pilot.press("left")
         await pilot.pause()
-        t = page.view.cursor_t
+        t = page.looking.view.cursor_t
         stages = page.following.summary.stages
 
         assert t is not None

@@ -38,6 +38,7 @@ class Outcome:
     is_silent: bool = False  # whoever asked prints what came of it
     report: str = ""  # a file that is written at the end
     runs: list[tuple[RunSummary, str, Path]] = field(default_factory=list)
+    watched: list[tuple[Watch, str]] = field(default_factory=list)  # the same runs as they were read, and their states
     codes: list[ExitCode] = field(default_factory=list)
 
     def take(self, watch: Watch, state: str) -> None:
@@ -45,6 +46,7 @@ class Outcome:
         code = headless.exit_code(watch.summary, state, is_strict=self.is_strict)
         self.codes.append(ExitCode.INTERRUPTED if watch.was_interrupted else code)
         self.runs.append((watch.summary, state, watch.run_dir))
+        self.watched.append((watch, state))
         if not (self.as_json or self.as_jsonl or self.is_silent):
             width = shutil.get_terminal_size((100, 24)).columns
             style = style_of(sys.stdout)
@@ -65,8 +67,9 @@ class Outcome:
 
     def _write_report(self) -> None:
         from tuilab.reports.files import format_of, write
+        from tuilab.reports.subject import subject_of
 
-        write([run_dir for _, _, run_dir in self.runs], self.report, format_of(self.report))
+        write([subject_of(*one) for one in self.watched], self.report, format_of(self.report))
         if self.report != "-" and not self.is_quiet:
             _say(f"report: {show(self.report, 500)}")
 

@@ -1,7 +1,7 @@
 """A claim about a ratio as a question about numbers: all in logs, and turned so that it claims "at least"."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from tuilab.judging import stats
@@ -13,33 +13,42 @@ from tuilab.text import plural
 
 @dataclass(frozen=True)
 class Question:
-    """A claim and its measurements."""
+    """A claim and its measurements; alone and at the last look, until it is asked `at` another one."""
 
     units: list[float]
     unit: str
     bound: float
     margin: float
+    alpha: float  # the error that the claim may spend
+    trust: str  # why "no difference" must not be claimed, or nothing
     confidence: float  # of the interval that the bound is held against
     equivalence: float  # of the interval that must lie inside the margin
     final: tuple[float, float]  # the same two at the last look
-    trust: str  # why "no difference" must not be claimed, or nothing
+
+    def at(self, look: tuple[int, int], among: int) -> "Question":
+        """Return the question at one of several looks, as one among several claims."""
+        alpha = self.alpha / among
+        confidence, equivalence = (stats.look_confidence(*look, 1 - error) for error in (alpha, 2 * alpha))
+        final = (stats.look_confidence(look[1], look[1], 1 - alpha), stats.look_confidence(look[1], look[1], 1 - 2 * alpha))
+        return replace(self, confidence=confidence, equivalence=equivalence, final=final)
 
 
-def ask(claim: events.ClaimDeclared, evidence: Evidence, look: tuple[int, int], among: int) -> Question:
+def ask(claim: events.ClaimDeclared, evidence: Evidence) -> Question:
     """Put the claim as a question; a claim of less than the margin says itself that less than the margin matters."""
     units, unit = units_of(evidence.rounds)
     sign = 1 if claim.op == "at_least" else -1
     bound, margin = sign * math.log(claim.bound), math.log1p(claim.margin)
-    alpha = (1 - claim.confidence) / among
+    alpha = 1 - claim.confidence
     return Question(
         units=[sign * value for value in units],
         unit=unit,
         bound=bound,
         margin=min(margin, bound) if bound > 0 else margin,
-        confidence=stats.look_confidence(*look, 1 - alpha),
-        equivalence=stats.look_confidence(*look, 1 - 2 * alpha),
-        final=(stats.look_confidence(look[1], look[1], 1 - alpha), stats.look_confidence(look[1], look[1], 1 - 2 * alpha)),
+        alpha=alpha,
         trust=distrust(claim, evidence),
+        confidence=1 - alpha,
+        equivalence=1 - 2 * alpha,
+        final=(1 - alpha, 1 - 2 * alpha),
     )
 
 

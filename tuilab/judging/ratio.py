@@ -32,15 +32,16 @@ def flaw(claim: events.ClaimDeclared) -> str:
 
 
 def judge_ratios(claims: Sequence[tuple[events.ClaimDeclared, Evidence]], look: tuple[int, int] = (1, 1)) -> list[Judgement]:
-    """Judge the claims of one run about ratios together, by Holm's steps.
+    """Judge the claims of one run about ratios together, by Holm's steps; none of them has a flaw.
 
     The surest claim comes first, at the level of one among all; each decision leaves one claim fewer for the next to be
     one among.
     """
     found: dict[int, Judgement] = {}
     among = len(claims)
-    for i in sorted(range(len(claims)), key=lambda i: _p_value(*claims[i])):
-        found[i] = judge_ratio(*claims[i], look, among)
+    questions = [_question(claim, evidence) for claim, evidence in claims]
+    for i in sorted(range(len(claims)), key=lambda i: _p_value(questions[i])):
+        found[i] = _judge(*claims[i], questions[i], look, among)
         among -= found[i].verdict in DECISIONS
     return [found[i] for i in range(len(claims))]
 
@@ -58,9 +59,20 @@ def judge_ratio(claim: events.ClaimDeclared, evidence: Evidence, look: tuple[int
     """
     if problem := flaw(claim):
         raise ValueError(problem)
-    if not is_finite(evidence):
+    return _judge(claim, evidence, _question(claim, evidence), look, among)
+
+
+def _question(claim: events.ClaimDeclared, evidence: Evidence) -> Question | None:
+    """Return what is asked about numbers; None where they are not all numbers."""
+    return ask(claim, evidence) if is_finite(evidence) else None
+
+
+def _judge(
+    claim: events.ClaimDeclared, evidence: Evidence, asked: Question | None, look: tuple[int, int], among: int
+) -> Judgement:
+    if asked is None:
         return Judgement(Verdict.INVALID, evidence.difference or "a time is not a number: a block took no time, or for ever")
-    question = ask(claim, evidence, look, among)
+    question = asked.at(look, among)
     if not question.units:
         return Judgement(Verdict.INCONCLUSIVE, "no round was measured")
     verdict, reason = Verdict.INVALID, failed_control(claim, evidence)
@@ -107,12 +119,9 @@ def _is_inside(question: Question) -> bool:
     return -question.margin <= low and high <= question.margin
 
 
-def _p_value(claim: events.ClaimDeclared, evidence: Evidence) -> float:
+def _p_value(question: Question | None) -> float:
     """Return how sure a decision is, to put claims in order: against the bound, or that there is no difference."""
-    if not is_finite(evidence):
-        return 1.0
-    question = ask(claim, evidence, (1, 1), 1)
-    if len(question.units) < MIN_UNITS:
+    if question is None or len(question.units) < MIN_UNITS:
         return 1.0
     equal = stats.tost_p(question.units, question.margin) if question.bound >= 0 else 1.0
     return min(stats.p_value(question.units, question.bound), equal)

@@ -12,10 +12,9 @@ from operator import itemgetter, not_
 from typing import Any, NamedTuple
 
 from tuilab.record import events
-from tuilab.record.curves import add_logged
 from tuilab.record.events import Unknown
 from tuilab.record.journal import Corrupt, Gap, Item
-from tuilab.record.series import Series
+from tuilab.record.series import Series, add_logged
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.verdicts import NOT_JUDGED, is_against
 

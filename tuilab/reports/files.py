@@ -35,10 +35,15 @@ def format_of(target: str, wanted: str = "") -> str:
 
 
 def write(
-    runs: Sequence[Path], target: str, kind: str, *, known: Sequence[Scenario] = (), limit: int = 0, is_appended: bool = False
+    subjects: list[Subject],
+    target: str,
+    kind: str,
+    *,
+    known: Sequence[Scenario] = (),
+    limit: int = 0,
+    is_appended: bool = False,
 ) -> None:
     """Write the report on some runs to a file, or to stdout for `-`."""
-    subjects = read_subjects(runs)
     if kind == "tensorboard":
         from tuilab.reports.formats.tensorboard import export
 

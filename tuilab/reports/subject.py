@@ -48,11 +48,17 @@ def read_subject(run_dir: Path) -> Subject:
     watch = Watch(run_dir)
     while watch.refresh():
         pass
-    state, summary = watch.state(), watch.summary
+    found = subject_of(watch, watch.state())
+    watch.close()
+    return found
+
+
+def subject_of(watch: Watch, state: str) -> Subject:
+    """Return a run as it has been read."""
+    run_dir, summary = watch.run_dir, watch.summary
     gaps = [f"stream {show(name)} cannot be read: {show(why)}" for name, why in watch.unreadable.items()]
     if watch.pending_bytes and (summary.is_over or state == RunState.LOST):
         gaps.append(f"{plural(watch.pending_bytes, 'byte')} at the end of a stream are no whole record")
-    watch.close()
     run = summary.run
     scenario, data = read_recorded(run_dir / "scenario.py", run.topic if run else "", run.scenario if run else "")
     note = show(scenario.error) if scenario.error else ""

@@ -74,7 +74,7 @@ def read(run_dir: Path) -> Entry:
         return _unreadable(run_dir, problem.strerror or str(problem))
     except TuilabError as problem:
         return _unreadable(run_dir, str(problem))
-    return _entry(run_dir, summary, state)
+    return entry_of(run_dir, summary, state)
 
 
 def look(run_dir: Path) -> tuple[RunSummary, str]:
@@ -131,7 +131,8 @@ def _is_young(run: str, now_s: float, age_s: float) -> bool:
     return started is not None and abs(now_s - started) <= age_s
 
 
-def _entry(run_dir: Path, summary: RunSummary, state: str) -> Entry:
+def entry_of(run_dir: Path, summary: RunSummary, state: str) -> Entry:
+    """Return a line about a run that has been read."""
     run = summary.run
     guessed = from_name(run_dir.name)
     claims = [(claim.text[:300], claim.verdict.verdict if claim.verdict else "") for claim in summary.claims.values()]

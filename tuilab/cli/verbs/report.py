@@ -67,7 +67,8 @@ def command(
         )
     folders = chosen(runs or ["last"], options.root(root))
     known = _known(scenarios) if "all" in runs else []
-    files.write(folders, target, found, known=known, limit=GITHUB_LIMIT if github else 0, is_appended=is_appended)
+    subjects = files.read_subjects(folders)
+    files.write(subjects, target, found, known=known, limit=GITHUB_LIMIT if github else 0, is_appended=is_appended)
     if target != files.STDOUT:
         print(f"{plural(len(folders), 'run')}: {show(target, 500)}", file=sys.stderr)
 

@@ -3,6 +3,7 @@
 import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from textual import work
@@ -22,9 +23,11 @@ from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.command_line import root_option
-from tuilab.tui.widgets.chart import Chart
+from tuilab.tui.state.view import View
+from tuilab.tui.widgets.chart import Chart, Curves
 from tuilab.tui.widgets.compare import compared
 from tuilab.tui.widgets.sheetpane import SheetPane
+from tuilab.words import unit_of
 
 _POLL_S = 1.5  # while one of the runs goes on
 _SOURCE_LIMIT = 1024 * 1024
@@ -70,6 +73,7 @@ class ComparePage(Page):
         self._changes: list[str] = []
         self._found: Comparison | None = None
         self._first_curve = 0
+        self._views = [View()] * _CHARTS  # of each chart, whatever curves it shows
         self.is_reading = True
 
     def compose_body(self) -> ComposeResult:
@@ -80,7 +84,7 @@ class ComparePage(Page):
                 yield SheetPane("Numbers", id="numbers")
             with Vertical(id="curves"):
                 for at in range(_CHARTS):
-                    chart = Chart(id=f"chart{at}")
+                    chart = Chart(name=str(at), id=f"chart{at}")
                     chart.can_focus = True
                     yield chart
 
@@ -109,14 +113,11 @@ class ComparePage(Page):
         for run_dir in self._run_dirs:
             try:
                 watch = Watch(run_dir)
-                while watch.refresh():
-                    pass
+                entries.append(_caught_up(watch))
             except TuilabError as problem:
                 problems.append(str(problem))
             else:
-                watch.close()  # any number of runs may be compared
                 watches.append(watch)
-                entries.append(ledger.read(run_dir))
         is_one_scenario = len({entry.scenario for entry in entries}) == 1
         changes = _source_changes([watch.run_dir for watch in watches]) if is_one_scenario else []
         self.post_message(self.Loaded(watches, entries, changes, problems))
@@ -137,13 +138,10 @@ class ComparePage(Page):
             return
         for at in going:
             try:
-                while self._watches[at].refresh():
-                    pass
-                self._watches[at].close()
+                self._entries[at] = _caught_up(self._watches[at])
             except TuilabError as problem:
                 self.lab.tell(str(problem))
                 return
-            self._entries[at] = ledger.read(self._watches[at].run_dir)
         self._show()
 
     # ---- what is shown
@@ -174,10 +172,10 @@ class ComparePage(Page):
         for at, chart in enumerate(self.query(Chart)):
             chart.set_class(at < count, "is-shown")
             if at < count:
-                self._show_curve(chart, names[(self._first_curve + at) % len(names)], len(names))
+                self._show_curve(chart, self._views[at], names[(self._first_curve + at) % len(names)], len(names))
         self.query_one("#curves").display = bool(names)
 
-    def _show_curve(self, chart: Chart, name: str, count: int) -> None:
+    def _show_curve(self, chart: Chart, view: View, name: str, count: int) -> None:
         lines: list[Series] = []
         labels: list[str] = []
         starts: list[int] = []
@@ -187,7 +185,8 @@ class ComparePage(Page):
                 labels.append(f"{compared.number(at)} {line.arm}".strip())
                 starts.append(watch.summary.first_t)
         is_over = not any(entry.is_running for entry in self._entries)
-        chart.show_series(lines, labels, title=name, start_t=starts, is_over=is_over)
+        curves = Curves(tuple(lines), tuple(labels), title=name, unit=unit_of(name), starts=tuple(starts), is_over=is_over)
+        chart.show_curves(curves, view)
         chart.border_subtitle = Content(f"{self._found.series.index(name) + 1} of {count}") if self._found and count > 1 else ""
 
     # ---- keys
@@ -198,8 +197,15 @@ class ComparePage(Page):
             self._show_curves()
 
     def action_toggle_log(self) -> None:
-        for chart in self.query(Chart):
-            chart.toggle_log()
+        for at, chart in enumerate(self.query(Chart)):
+            view = self._views[at]
+            self._views[at] = replace(view, is_log=not (chart.is_log if view.is_log is None else view.is_log))
+        self._show_curves()
+
+    def on_chart_clicked(self, message: Chart.Clicked) -> None:
+        at = list(self.query(Chart)).index(message.chart)
+        self._views[at] = self._views[at].with_cursor(message.chart.key, message.spot)
+        self._show_curves()
 
     def action_maximise(self) -> None:
         """Show the focused pane alone, or all of them again."""
@@ -223,12 +229,23 @@ class ComparePage(Page):
             self.lab.action_step_back()
 
     def action_export(self) -> None:
-        self.export(self._run_dirs)
+        are_over = not any(entry.is_running for entry in self._entries)
+        whole = [(watch, entry.state) for watch, entry in zip(self._watches, self._entries, strict=True)]
+        self.export(self._run_dirs, whole if are_over and len(whole) == len(self._run_dirs) else ())
 
     def reset_layout(self) -> None:
         """Show everything as at first."""
         if self.has_class("-zoom"):
             self.action_maximise()
+
+
+def _caught_up(watch: Watch) -> Entry:
+    """Read what is new of a run and let go of it, as any number of runs may be compared; return a line about it."""
+    while watch.refresh():
+        pass
+    state = watch.state()
+    watch.close()
+    return ledger.entry_of(watch.run_dir, watch.summary, state) if watch.summary.run else ledger.read(watch.run_dir)
 
 
 def first_lines(series: Iterable[Series], name: str) -> list[Series]:

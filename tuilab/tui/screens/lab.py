@@ -1,34 +1,33 @@
-"""The Lab screen: choose a scenario, read its lesson, fill in its form, run it."""
+"""The Lab screen: choose a scenario, read its lesson, fill in its form, run it.
 
-import shlex
+What stands on it is a matter of `Columns`, what its forms hold of `Drafts`, how runs are started of `Starter`, and what is read
+of them meanwhile of `Lookout`.
+"""
+
 from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Static
 
 from tuilab.catalogue.scenario import Scenario, Value
-from tuilab.errors import TuilabError
 from tuilab.runs.past_runs import PastRun
-from tuilab.text import plural, show
+from tuilab.text import show
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
-from tuilab.tui.state import command_line
+from tuilab.tui.state import command_line, drafts
 from tuilab.tui.state.background_reader import Lookout
-from tuilab.tui.state.draft import GUESS, Draft, spelt
-from tuilab.tui.widgets.lab.catalogue import Catalogue
-from tuilab.tui.widgets.lab.catalogue_pane import CataloguePane
+from tuilab.tui.state.draft import Draft
+from tuilab.tui.state.drafts import Drafts
+from tuilab.tui.widgets.lab.columns import Columns
 from tuilab.tui.widgets.lab.running_line import GoingLine
+from tuilab.tui.widgets.lab.starter import Starter
 from tuilab.tui.widgets.lab.workbench import Workbench
 from tuilab.tui.widgets.lines import PickList
-
-if TYPE_CHECKING:
-    from tuilab.engine.messages import RunOrder
 
 _LOOK_AGAIN_S = 2.0
 _READING_S = 0.5  # a user who stays longer is reading
@@ -55,19 +54,17 @@ class LabPage(Page):
 
     def __init__(self) -> None:
         super().__init__()
-        self._drafts: dict[str, Draft] = {}
-        self._attached = 0  # times that the user went to a run that goes on
-        self._asked: set[str] = set()  # scenarios whose prediction was asked for
-
-    # ---- what is on the screen
+        self._drafts = Drafts()
 
     def compose_body(self) -> ComposeResult:
         if not self.desk.settings.has_seen_hint:
             yield Static(Content(_HINT), id="hint")
-        yield GoingLine()
-        with Horizontal(id="columns"):
-            yield CataloguePane(self.desk.scenarios)
-            yield Workbench(self.desk.settings.part)
+        self._going_on = GoingLine()
+        self.columns = Columns(self.desk)
+        self._catalogue, self._bench = self.columns.catalogue, self.columns.bench
+        self._starter = Starter(self.columns, self._drafts, self.lab)
+        yield self._going_on
+        yield self.columns
 
     def on_mount(self) -> None:
         self._lookout = Lookout(self, self.desk)
@@ -86,18 +83,6 @@ class LabPage(Page):
         self.query("#hint").remove()
 
     @property
-    def _catalogue(self) -> Catalogue:
-        return self.query_one(Catalogue)
-
-    @property
-    def _bench(self) -> Workbench:
-        return self.query_one(Workbench)
-
-    @property
-    def _going_on(self) -> GoingLine:
-        return self.query_one(GoingLine)
-
-    @property
     def _past(self) -> list[PastRun]:
         """The past runs of the scenario under the cursor, as far as they were read."""
         return (self._lookout.past(self.scenario) if self.scenario else None) or []
@@ -105,29 +90,25 @@ class LabPage(Page):
     @property
     def scenario(self) -> Scenario | None:
         """The scenario under the cursor; None on a topic."""
-        row = self._catalogue.row
-        return row.scenario if row else None
+        return self.columns.scenario
 
     @property
     def draft(self) -> Draft | None:
         """What the form of the scenario under the cursor holds."""
-        return self._drafts.setdefault(self.scenario.path, Draft(self.scenario)) if self.scenario else None
+        return self._drafts.of(self.scenario) if self.scenario else None
 
     def _show_chosen(self) -> None:
-        row = self._catalogue.row
-        if row is None:
-            return
+        """Show what is under the cursor, and read about it."""
         if draft := self.draft:
             self.desk.settings.scenario = draft.scenario.id
-            self._bench.show_draft(draft, self._past)
             self._lookout.look_at(draft.scenario)
-        else:
-            self._bench.show_topic(row.topic, self._catalogue.of_topic(row.topic), self._catalogue.verdicts)
-        self._show_command()
+        if self._catalogue.row:
+            self.columns.show(draft, self._past)
+            self.show_command()
 
-    def _show_command(self) -> None:
-        wrong = list(self.draft.problems) if self.draft and not self.draft.scenario.error else []
-        self._bench.show_command(f"✗ look at {', '.join(wrong)}" if wrong else self.command())
+    def show_command(self) -> None:
+        """Show the command line that does the same, or what is wrong with the form."""
+        self._bench.show_command(self._drafts.what_is_wrong(self.draft) or self.command())
 
     def command(self) -> str:
         row = self._catalogue.row
@@ -142,178 +123,67 @@ class LabPage(Page):
             found.insert(0, "topic")
         return [*found[:-1], "a run goes on", *found[-1:]] if self._going_on.runs else found
 
-    # ---- keys
+    def action_go(self, how: str, *values: str) -> None:
+        """Go elsewhere on the screen: one of the ways that `Columns` knows."""
+        getattr(self.columns, how)(*values)
 
     def action_run(self) -> None:
         """Run what is chosen; among past runs, open one."""
-        from tuilab.tui.widgets.lab.past_runs import PastRuns
-
-        row = self._catalogue.row
-        if isinstance(self.focused, PastRuns):
-            if self.focused.run_dir:
-                self.lab.open_run(self.focused.run_dir)
-        elif (draft := self.draft) and self._has_to_ask(draft):
-            self._ask(draft)
-        elif row is not None:
-            self._run_chosen()
-
-    def _run_chosen(self) -> None:
-        try:
-            self._run(self._orders())
-        except TuilabError as problem:
-            self.lab.tell(str(problem))
-
-    def _has_to_ask(self, draft: Draft) -> bool:
-        """Say whether this is the first run of a scenario here, and nobody has said what it may bring."""
-        if GUESS not in draft.fields or draft.problems or draft.scenario.path in self._asked:
-            return False
-        return not draft.text(GUESS).strip() and self._lookout.past(draft.scenario) == []
-
-    def _ask(self, draft: Draft) -> None:
-        from tuilab.tui.widgets.lab.prediction import Prediction
-
-        def heed(wants_to_run: bool | None) -> None:
-            if wants_to_run:
-                self._asked.add(draft.scenario.path)
-                self._bench.refill()
-                self._run_chosen()
-
-        self.app.push_screen(Prediction(draft), heed)
+        if self._bench.is_among_runs:
+            if run_dir := self._bench.chosen_run:
+                self.lab.open_run(run_dir)
+        else:
+            past = self._lookout.past(self.scenario) if self.scenario else None
+            self._starter.start(self.draft, past, self.command())
 
     def action_attach(self) -> None:
         """Go to a run that goes on; asked again, to the next of them."""
-        runs = self._going_on.runs
-        if runs:
-            self.lab.open_run(self.desk.root / runs[self._attached % len(runs)].run)
-            self._attached += 1
+        if run := self._going_on.next():
+            self.lab.open_run(self.desk.root / run)
         else:
             self.lab.tell("nothing runs at the moment", is_problem=False)
 
     def action_compare(self) -> None:
         """Compare the newest run of the scenario, or the chosen one, with the one before it."""
-        from tuilab.tui.widgets.lab.past_runs import PastRuns
-
-        runs = [run.run_dir for run in self._past]
-        chosen = self.focused.run_dir if isinstance(self.focused, PastRuns) else None
-        at = runs.index(chosen) if chosen in runs else 0
-        if len(runs) > at + 1:
-            self.lab.open_compare([runs[at + 1], runs[at]])
+        if self.scenario and (pair := self._lookout.pair(self.scenario, self._bench.chosen_run)):
+            self.lab.open_compare(pair)
         else:
             self.lab.tell("two runs of the scenario are needed to compare", is_problem=False)
-
-    def _orders(self) -> "list[RunOrder]":
-        """Return what is to be run; none while the form holds something that cannot be used."""
-        draft, row = self.draft, self._catalogue.row
-        if draft is None:
-            from tuilab.engine import launch
-
-            usable = [s for s in self._catalogue.of_topic(row.topic) if not s.error] if row else []
-            argv = shlex.split(self.command())[1:]
-            return [launch.order(scenario, {}, root=self.desk.root, argv=argv) for scenario in usable]
-        if problems := draft.problems:
-            self.action_show_part("form", next(iter(problems)))
-            return []
-        words = command_line.run_words(draft, self.desk.root, self.desk.folders)
-        self.desk.guesses[draft.scenario.id] = draft.text(GUESS).strip() if GUESS in draft.fields else ""
-        return [draft.order(self.desk.root, words[1:])]
-
-    def _run(self, orders: "list[RunOrder]") -> None:
-        if orders and self.desk.is_running():
-            self.lab.tell(f"{plural(len(orders), 'run')} will start when the one before is over", is_problem=False)
-        if orders:
-            self.lab.run_orders(orders)
-
-    def action_filter(self) -> None:
-        self.remove_class("-reading")
-        self.query_one(CataloguePane).open_filter()
-
-    def action_show_part(self, part: str, field: str = "") -> None:
-        if self._catalogue.row is None:
-            return
-        if self.scenario:
-            self.desk.settings.part = part
-        self.add_class("-reading")
-        self._bench.open(part, field)
 
     def action_toggle_quick(self) -> None:
         if draft := self.draft:
             draft.is_quick = not draft.is_quick
             self._bench.refill()
-            self._show_command()
-
-    def action_next_claim(self) -> None:
-        """Show the code, and in it the next claim."""
-        from tuilab.tui.widgets.lab.source import Source
-
-        if isinstance(self.focused, Source):
-            self.focused.go_to_next_claim()
-        else:
-            self.action_show_part("code")
-
-    def action_step_in(self) -> None:
-        row = self._catalogue.row
-        if row and row.scenario is None and not self._catalogue.is_open(row.topic):
-            self._catalogue.set_open(row.topic, True)
-        elif self._catalogue.has_focus:
-            self.action_show_part(self._bench.part)
-
-    def action_step_aside(self) -> None:
-        row = self._catalogue.row
-        if not self._catalogue.has_focus:
-            self._back_to_list()
-        elif row and row.scenario:
-            self._catalogue.go_to_topic(row.topic)
-        elif row:
-            self._catalogue.set_open(row.topic, False)
-
-    def action_step_out(self) -> None:
-        pane = self.query_one(CataloguePane)
-        if pane.has_focus_within and pane.is_filtered:
-            pane.close_filter()
-        else:
-            self._back_to_list()
-
-    def _back_to_list(self) -> None:
-        self.remove_class("-reading")
-        self._catalogue.focus()
+            self.show_command()
 
     def fill(self, scenario: str, values: Mapping[str, Value], *, is_quick: bool = False) -> None:
         """Show the form of a scenario with the values of a run, or as many of them as it still has."""
         if not self._catalogue.go_to(scenario) or (draft := self.draft) is None:
             self.lab.tell(f"no scenario is called {show(scenario, 60)} here")
             return
-        draft.clear()
-        draft.is_quick = is_quick
-        for param in draft.scenario.params:
-            if param.name in values and values[param.name] != draft.standard(param):
-                draft.type(param.name, spelt(param, values[param.name]))
+        drafts.fill(draft, values, is_quick=is_quick)
         self._bench.refill()
-        self._show_command()
-        self.action_show_part("form")
-
-    # ---- what the widgets say
+        self.show_command()
+        self.columns.show_part("form")
 
     def on_pick_list_moved(self, event: PickList.Moved) -> None:
         if event.picker is self._catalogue:
             self._show_chosen()
             self.show_keys()
 
-    def on_pick_list_chosen(self, event: PickList.Chosen) -> None:
+    @on(PickList.Chosen)
+    @on(Input.Submitted)
+    def _run_it(self) -> None:
         self.action_run()
 
     def on_workbench_opened(self, event: Workbench.Opened) -> None:
-        self.action_show_part(event.part)
+        self.columns.show_part(event.part)
 
     def on_descendant_focus(self) -> None:
-        self.show_keys()
+        self.show_keys()  # once more: what had the focus before has been told
 
     def on_form_changed(self) -> None:
-        self._show_command()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.action_run()
-
-    # ---- what is read meanwhile
+        self.show_command()
 
     def _look_again(self) -> None:
         """Look around while something runs, and when runs came or went; else nothing is read."""
@@ -321,8 +191,7 @@ class LabPage(Page):
             self._look_around()
 
     def _look_around(self) -> None:
-        self._lookout.look_around()
-        self._lookout.look_at(self.scenario)
+        self._lookout.look_around(self.scenario)
 
     def _prepare(self) -> None:
         """Have a process ready by the time that the lesson is read, and the screen that will show the run."""

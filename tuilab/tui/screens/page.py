@@ -1,6 +1,7 @@
 """What every screen of tuilab has in common: a heading, a body, and the line of keys."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -13,6 +14,7 @@ from textual.widgets import Input
 from tuilab.errors import TuilabError
 from tuilab.tui.keys import Key, keys_at
 from tuilab.tui.navigator import Navigator
+from tuilab.tui.state.following import Whole
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal.textual_parts import TextualApp, TextualScreen
 from tuilab.tui.widgets.heading import Heading
@@ -88,16 +90,24 @@ class Page(TextualScreen[None]):
         """Return the command line that does what this screen does; every page has one."""
         return "tuilab"
 
-    @work(thread=True, group="export")
-    def export(self, run_dirs: Sequence[Path]) -> None:
-        """Write a page about runs, beside the main path, and say where it is."""
+    def export(self, run_dirs: Sequence[Path], in_hand: Sequence[Whole] = ()) -> None:
+        """Write a page about runs, and say where it is; runs that are `in_hand` are not read again."""
         from tuilab.tui.state.export import export
 
+        self.do(partial(export, run_dirs, self.desk.scenarios, in_hand))
+
+    @work(thread=True, group="doing")
+    def do(self, act: Callable[[], str], *, is_refusal_a_problem: bool = True) -> None:
+        """Do something beside the main path, and say what came of it."""
         try:
-            said, is_problem = export(run_dirs, self.desk.scenarios), False
+            said, is_problem = act(), False
         except TuilabError as problem:
-            said, is_problem = str(problem), True
-        self.app.call_from_thread(self.lab.tell, said, is_problem=is_problem)
+            said, is_problem = str(problem), is_refusal_a_problem
+        self.app.call_from_thread(self.say_done, said, is_problem=is_problem)
+
+    def say_done(self, said: str, *, is_problem: bool) -> None:
+        """Say what came of something that was done."""
+        self.lab.tell(said, is_problem=is_problem)
 
     def action_copy_command(self) -> None:
         """Copy the command line, and say what was really done."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -56,6 +57,12 @@ class Lookout:
         """Return the past runs of a scenario; None while nobody has looked."""
         return self._past.get(scenario.path)
 
+    def pair(self, scenario: Scenario, chosen: Path | None) -> list[Path]:
+        """Return the chosen run of a scenario, else the newest, after the one before it; nothing where there are not two."""
+        runs = [run.run_dir for run in self.past(scenario) or []]
+        at = runs.index(chosen) if chosen in runs else 0
+        return [runs[at + 1], runs[at]] if len(runs) > at + 1 else []
+
     def has_news(self) -> bool:
         """Say whether runs may have come or gone since the last look around."""
         return self._going_on is not None and self._going_on.has_changed()
@@ -64,11 +71,12 @@ class Lookout:
         """Find out what this box is."""
         self._start(self._see_box)
 
-    def look_around(self) -> None:
-        """Read the last verdicts, and which runs go on."""
+    def look_around(self, scenario: Scenario | None) -> None:
+        """Read the last verdicts, and which runs go on; look at the past runs of a scenario, too."""
         if not self._looks_around:
             self._looks_around = True
             self._start(self._look_around)
+        self.look_at(scenario)
 
     def look_at(self, scenario: Scenario | None) -> None:
         """Look at the past runs of a scenario, when those of the one before are done."""

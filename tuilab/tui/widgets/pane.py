@@ -1,6 +1,5 @@
 """A part of the Run screen: a frame with a title, that can be focused, scrolled and maximised."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -10,16 +9,7 @@ from textual.widgets import Static
 
 if TYPE_CHECKING:
     from tuilab.tui.state.following import Shown
-
-
-@dataclass(frozen=True)
-class View:
-    """How the user wants to look at a run; every pane heeds it."""
-
-    is_log: bool | None = None  # None: as the data suggests
-    is_smooth: bool = False
-    is_timed: bool = False
-    cursor_t: int | None = None  # a moment on the clock of the records: one cursor for all panes
+    from tuilab.tui.state.view import View
 
 
 class Pane(VerticalScroll):
@@ -40,7 +30,7 @@ class Pane(VerticalScroll):
         super().__init__()
         self.border_title = Content(title)
 
-    def show(self, run: "Shown", view: View) -> None:
+    def show(self, run: "Shown", view: "View") -> None:
         """Show the run as it is now."""
 
 

@@ -83,6 +83,12 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._entries.get(self._chosen_run)
 
     @property
+    def acted_on(self) -> list[Entry]:
+        """The marked runs, else the one that the cursor is on."""
+        marked = [self._entries[run] for run in self.marked if run in self._entries]
+        return marked or ([self.chosen] if self.chosen else [])
+
+    @property
     def in_view(self) -> Sequence[str]:
         """The runs that can be seen now."""
         first = self.scroll_offset.y

@@ -24,6 +24,7 @@ class GoingLine(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.runs: Sequence[Entry] = ()
+        self._visited = 0  # times that the user went to one of them
 
     def show(self, runs: "Sequence[Entry]") -> None:
         """Show these runs."""
@@ -31,6 +32,11 @@ class GoingLine(Widget):
             self.runs = runs
             self.set_class(bool(runs), "has-runs")
             self.refresh()
+
+    def next(self) -> str:
+        """Return the run to go to; asked again, the next of them, and nothing where there is none."""
+        self._visited += bool(self.runs)
+        return self.runs[(self._visited - 1) % len(self.runs)].run if self.runs else ""
 
     def render(self) -> RenderResult:
         from tuilab.runs.store import short_id

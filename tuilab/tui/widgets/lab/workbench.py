@@ -1,6 +1,7 @@
 """The right side of the Lab: what belongs to the chosen scenario, in four parts of which one is open."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
 from textual.app import ComposeResult
@@ -61,6 +62,16 @@ class Workbench(Vertical):
     @property
     def _open_part(self) -> str:
         return self.part if self._draft else "lesson"
+
+    @property
+    def is_among_runs(self) -> bool:
+        """Whether the user is among the past runs."""
+        return "runs" in self._widgets and self._widgets["runs"].has_focus
+
+    @property
+    def chosen_run(self) -> Path | None:
+        """The past run that the user is on."""
+        return getattr(self._widgets["runs"], "run_dir", None) if self.is_among_runs else None
 
     def show_topic(self, topic: str, scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> None:
         """Show what a topic has."""

@@ -11,7 +11,8 @@ from tuilab.record.told import evidence
 from tuilab.record.verdicts import Verdict
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.state.following import Shown
-from tuilab.tui.widgets.pane import TextPane, View
+from tuilab.tui.state.view import View
+from tuilab.tui.widgets.pane import TextPane
 
 
 class ClaimsPane(TextPane):

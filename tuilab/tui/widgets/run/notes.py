@@ -1,7 +1,6 @@
 """What a scenario had to say, and after the run what to try next."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from textual.content import Content
 
@@ -10,16 +9,11 @@ from tuilab.text import show_lines
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import heading, inline
 from tuilab.tui.state.following import Shown
-from tuilab.tui.widgets.pane import TextPane, View
+from tuilab.tui.state.next_steps import NextSteps
+from tuilab.tui.state.view import View
+from tuilab.tui.widgets.pane import TextPane
 
 _LINES = 60
-
-
-class TryNext(NamedTuple):
-    """What a lesson says to try next, and those of its options that a key opens, as it spells them."""
-
-    text: str = ""
-    options: tuple[str, ...] = ()
 
 
 class NotesPane(TextPane):
@@ -27,7 +21,7 @@ class NotesPane(TextPane):
 
     def __init__(self) -> None:
         super().__init__("Notes")
-        self.try_next = TryNext()
+        self.next_steps = NextSteps()
 
     def show(self, run: Shown, view: View) -> None:
         latest = {text.title: text.text for text in run.summary.texts}
@@ -35,17 +29,17 @@ class NotesPane(TextPane):
         for title, text in latest.items():
             lines += [plain(title, 200, "bold")] if title else []
             lines += [Content(line) for line in show_lines(text).splitlines()[:_LINES]]
-        if run.is_over and self.try_next.text:
+        if run.is_over and self.next_steps.text:
             lines += [Content(""), heading("Try next")] if lines else []
             lines += self._to_try()
         self.border_title = Content("Notes" if latest else "Try next")
         self.put(lines)
 
     def _to_try(self) -> Iterator[Content]:
-        for block in blocks(self.try_next.text):
+        for block in blocks(self.next_steps.text):
             if block.kind == "note":
                 yield Content.styled(f"  {block.text}", "$text-muted")
                 continue
-            keys = [str(key) for key, option in enumerate(self.try_next.options, 1) if f"`{option}`" in block.text]
+            keys = [str(key) for key, option in enumerate(self.next_steps.options, 1) if f"`{option.name}`" in block.text]
             sign = Content.styled(",".join(keys), "bold $text-accent") if keys else Content("▸" if block.kind == "item" else "")
             yield Content.assemble(sign, " " if sign else "", inline(block.text))

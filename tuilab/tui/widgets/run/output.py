@@ -14,7 +14,8 @@ from tuilab.text import show_lines
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.playback import Playback
-from tuilab.tui.widgets.pane import TextPane, View
+from tuilab.tui.state.view import View
+from tuilab.tui.widgets.pane import TextPane
 
 _TAIL = 16 * 1024  # bytes of each stream that are looked at
 _LINES = 200

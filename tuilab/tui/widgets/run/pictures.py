@@ -8,8 +8,9 @@ from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import ImageShown
 from tuilab.tui.state.following import Shown
+from tuilab.tui.state.view import View
 from tuilab.tui.widgets.drawing import Drawing, Paint
-from tuilab.tui.widgets.pane import Pane, View
+from tuilab.tui.widgets.pane import Pane
 
 _MOST = 6
 

@@ -11,8 +11,9 @@ from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
 from tuilab.tui.state.following import Shown
-from tuilab.tui.widgets.chart import Chart
-from tuilab.tui.widgets.pane import Pane, View
+from tuilab.tui.state.view import View
+from tuilab.tui.widgets.chart import Chart, Curves
+from tuilab.tui.widgets.pane import Pane
 from tuilab.words import unit_of
 
 _GUIDES = (Guide(65504.0, "fp16 max"), Guide(3.4028235e38, "fp32 max"))
@@ -25,41 +26,36 @@ class ChartPane(Pane):
     ChartPane { padding: 0; overflow: hidden; }
     """
 
-    def __init__(self, title: str) -> None:
-        super().__init__(title)
-        self.chart = Chart()
+    def __init__(self, name: str) -> None:
+        super().__init__("")
+        self.chart = Chart(name=name)
 
     def compose(self) -> ComposeResult:
         yield self.chart
-
-    def heed(self, view: View, *, is_timed: bool) -> None:
-        """Look at the lines as the user wants to look at all of them."""
-        if self.chart.view.is_timed != is_timed:
-            self.chart.toggle_time_axis()
-        self.chart.look(replace(self.chart.view, is_log=view.is_log, is_smooth=view.is_smooth))
 
 
 class SeriesPane(ChartPane):
     """All series of one name: every arm, every repeat."""
 
     def __init__(self, name: str) -> None:
-        super().__init__("")
+        super().__init__(f"series {name}")
         self.series_name = name
 
     def show(self, run: Shown, view: View) -> None:
         summary = run.summary
         found = [one for one in summary.series.values() if one.name == self.series_name]
-        self.chart.show_series(
-            found,
-            [show(one.arm, 30) for one in found],
-            order=[show(arm, 30) for arm in run.arms] if any(one.arm for one in found) else (),
+        curves = Curves(
+            tuple(found),
+            tuple(show(one.arm, 30) for one in found),
+            order=tuple(show(arm, 30) for arm in run.arms) if any(one.arm for one in found) else (),
             title=show(self.series_name, 40),
-            start_t=summary.first_t,
+            unit=unit_of(self.series_name) if found else "",
+            starts=(summary.first_t,) * len(found),
             x_end=_last_step(summary, found),
             is_over=run.is_over,
             guides=() if unit_of(self.series_name) else _GUIDES,
         )
-        self.heed(view, is_timed=view.is_timed)
+        self.chart.show_curves(curves, view)
         bad = sum(one.bad_count for one in found)
         self.border_subtitle = Content.styled(f"{bad} not finite", "$text-error") if bad else None
 
@@ -81,16 +77,17 @@ class MemoryPane(ChartPane):
     def show(self, run: Shown, view: View) -> None:
         summary = run.summary
         found = memory_series(summary)
-        self.chart.show_series(
-            [series for _, series in found],
-            [name for name, _ in found],
+        curves = Curves(
+            tuple(series for _, series in found),
+            tuple(name for name, _ in found),
             title="memory",
             unit="bytes",
-            start_t=summary.first_t,
+            starts=(summary.first_t,) * len(found),
+            has_steps=False,
             is_over=run.is_over,
             empty=summary.unavailable.get("sampler", "no sample yet"),
         )
-        self.heed(replace(view, is_log=False, is_smooth=False), is_timed=True)
+        self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False))
         reason = "" if summary.gpus else gpu_reason(summary)
         self.border_subtitle = Content.styled(show(reason, 60), "$text-muted") if reason else None
 

@@ -11,8 +11,9 @@ from tuilab.drawings.symbols import Symbols
 from tuilab.record.blocks import noise_floor, times_of
 from tuilab.text import plural, show
 from tuilab.tui.state.following import Shown
+from tuilab.tui.state.view import View
 from tuilab.tui.widgets.drawing import Drawing
-from tuilab.tui.widgets.pane import Pane, View
+from tuilab.tui.widgets.pane import Pane
 
 
 class TimingsPane(Pane):

@@ -1,0 +1,36 @@
+"""What there is to try after a run: what its lesson says, and the forms that a key opens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuilab.catalogue.params import parse
+from tuilab.catalogue.scenario import Scenario, Value
+from tuilab.record.summary import RunSummary
+from tuilab.tui.state.presets import Preset, try_next
+
+_MOST = 3  # that have a key
+
+
+@dataclass(frozen=True)
+class NextSteps:
+    """The words of a lesson, and those of its options that a key opens, as it spells them."""
+
+    scenario: Scenario | None = None
+    options: tuple[Preset, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.scenario.sections.get("Try next", "") if self.scenario else ""
+
+    def form(self, number: int) -> tuple[str, dict[str, Value]] | None:
+        """Return the scenario and the values of the option of a number, from 1 on; None when there is none."""
+        if self.scenario is None or number > len(self.options):
+            return None
+        typed = self.options[number - 1].typed
+        return self.scenario.id, {p.name: parse(p, typed[p.name]) for p in self.scenario.params if p.name in typed}
+
+
+def next_steps(summary: RunSummary, scenarios: Sequence[Scenario]) -> NextSteps:
+    """Return what there is to try after a run."""
+    scenario = next((one for one in scenarios if summary.run and one.id == summary.run.scenario), None)
+    return NextSteps(scenario, tuple(try_next(scenario)[:_MOST])) if scenario else NextSteps()

@@ -1,0 +1,30 @@
+"""How many runs the History screen has, told above its list, and why it has none."""
+
+from textual.content import Content
+
+from tuilab.tui.state.history_reader import HistoryReader
+from tuilab.words import size
+
+
+def words_of(reader: HistoryReader, matching: int, marked: int) -> Content:
+    """Return how many runs there are, how many of them match the filter or are marked, and what they take on disk."""
+    known = reader.known
+    total, used = len(known.entries), size(known.bytes_known)
+    count = f"{matching:,} of {total:,} runs" if matching != total else f"{total:,} run{'s' * (total != 1)}"
+    parts = [count] if known.is_listed else []
+    if known.sized:
+        parts.append(f"{used} on disk" if known.sized == total else f"{used} on disk in {known.sized:,}")
+    if marked:
+        parts.append(f"{marked} marked")
+    return Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
+
+
+def why_empty(reader: HistoryReader) -> str:
+    """Return why no run is listed."""
+    if reader.problem:
+        return reader.problem
+    if not reader.known.is_listed:
+        return "Reading the folder of runs …"
+    if reader.known.entries:
+        return "No run has all these words; esc shows all."
+    return "No runs yet. Choose a scenario (esc) and press enter there; or: tuilab run softmax --headless"

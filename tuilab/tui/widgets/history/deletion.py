@@ -1,0 +1,44 @@
+"""Deleting runs from a screen: what is asked before, and what is said of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tuilab.errors import TuilabError
+from tuilab.runs import deleting, store
+from tuilab.runs.ledger import Entry
+from tuilab.text import plural
+from tuilab.tui.looks.moments import exactly
+from tuilab.tui.widgets.question import Question
+from tuilab.words import size
+
+
+def why_not(root: Path, entries: Sequence[Entry]) -> str:
+    """Return why one of some runs must not be deleted, or nothing; processes are looked for, which takes a moment."""
+    return next(filter(None, (deleting.why_not(root / entry.run, entry) for entry in entries)), "")
+
+
+def question_about(entries: Sequence[Entry]) -> Question:
+    """Return the question whether runs are to be deleted."""
+    names = [f"{store.short_id(e.run)}  {exactly(e.started_s)}  {e.name}  {e.state}" for e in entries]
+    title = f"Delete {plural(len(entries), 'run')}?"
+    return Question(title, names, f"{_freed(entries)} on disk. This cannot be taken back.")
+
+
+def delete(root: Path, runs: Sequence[str]) -> str:
+    """Delete runs and say so; TuilabError where one must not be by now, or cannot be deleted, says how many were."""
+    done = 0
+    try:
+        for run in runs:
+            deleting.delete(root / run)
+            done += 1
+    except TuilabError as problem:
+        raise TuilabError(f"deleted {done} of {plural(len(runs), 'run')}: {problem}") from problem
+    return f"deleted {plural(done, 'run')}"
+
+
+def _freed(entries: Sequence[Entry]) -> str:
+    """Return the bytes of some runs in words, as far as they are known."""
+    known = [entry.bytes_total for entry in entries if entry.bytes_total is not None]
+    if not known:
+        return "n/a"
+    return size(sum(known)) if len(known) == len(entries) else f"more than {size(sum(known))}"

@@ -1,0 +1,97 @@
+"""The two columns of the Lab, the catalogue and the workbench, and how one goes from one to the other."""
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+
+from tuilab.catalogue.scenario import Scenario
+from tuilab.runs.past_runs import PastRun
+from tuilab.tui.state.draft import Draft
+from tuilab.tui.state.session import Desk
+from tuilab.tui.widgets.lab.catalogue import Catalogue
+from tuilab.tui.widgets.lab.catalogue_pane import CataloguePane
+from tuilab.tui.widgets.lab.workbench import Workbench
+
+
+class Columns(Horizontal):
+    """On a narrow screen one of them is shown. The action `go('show_part', 'form')` is `show_part('form')` here."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(id="columns")
+        self._desk = desk
+        self._left = CataloguePane(desk.scenarios)
+        self.bench = Workbench(desk.settings.part)
+
+    def compose(self) -> ComposeResult:
+        yield self._left
+        yield self.bench
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self._left.catalogue
+
+    @property
+    def scenario(self) -> Scenario | None:
+        """The scenario under the cursor; None on a topic."""
+        row = self.catalogue.row
+        return row.scenario if row else None
+
+    def show(self, draft: Draft | None, past: Sequence[PastRun]) -> None:
+        """Show what is under the cursor: a scenario with its form and its past runs, or a topic."""
+        if draft:
+            self.bench.show_draft(draft, past)
+        elif row := self.catalogue.row:
+            self.bench.show_topic(row.topic, self.catalogue.of_topic(row.topic), self.catalogue.verdicts)
+
+    def filter(self) -> None:
+        """Have words typed that narrow the catalogue."""
+        self.screen.remove_class("-reading")
+        self._left.open_filter()
+
+    def show_part(self, part: str, field: str = "") -> None:
+        """Open a part of the workbench and go there; of the form, to a certain field."""
+        if self.catalogue.row is None:
+            return
+        if self.scenario:
+            self._desk.settings.part = part
+        self.screen.add_class("-reading")
+        self.bench.open(part, field)
+
+    def next_claim(self) -> None:
+        """Show the code, and in it the next claim."""
+        from tuilab.tui.widgets.lab.source import Source
+
+        if isinstance(self.screen.focused, Source):
+            self.screen.focused.go_to_next_claim()
+        else:
+            self.show_part("code")
+
+    def step_in(self) -> None:
+        """Open the topic; of a scenario, go to what is open on the right."""
+        row = self.catalogue.row
+        if row and row.scenario is None and not self.catalogue.is_open(row.topic):
+            self.catalogue.set_open(row.topic, True)
+        elif self.catalogue.has_focus:
+            self.show_part(self.bench.part)
+
+    def step_aside(self) -> None:
+        """Back to the list; in the list, to the topic, and close it."""
+        row = self.catalogue.row
+        if not self.catalogue.has_focus:
+            self._back_to_list()
+        elif row and row.scenario:
+            self.catalogue.go_to_topic(row.topic)
+        elif row:
+            self.catalogue.set_open(row.topic, False)
+
+    def step_out(self) -> None:
+        """Clear the filter, or back to the list."""
+        if self._left.has_focus_within and self._left.is_filtered:
+            self._left.close_filter()
+        else:
+            self._back_to_list()
+
+    def _back_to_list(self) -> None:
+        self.screen.remove_class("-reading")
+        self.catalogue.focus()

@@ -1,0 +1,61 @@
+"""Runs what is chosen on the Lab screen: a prediction is asked for first, and a form that cannot be used is gone to."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tuilab.errors import TuilabError
+from tuilab.runs.past_runs import PastRun
+from tuilab.text import plural
+from tuilab.tui.navigator import Navigator
+from tuilab.tui.state import drafts
+from tuilab.tui.state.draft import Draft
+from tuilab.tui.state.drafts import Drafts
+from tuilab.tui.widgets.lab.columns import Columns
+
+if TYPE_CHECKING:
+    from tuilab.engine.messages import RunOrder
+
+
+class Starter:
+    """One for the screen."""
+
+    def __init__(self, columns: Columns, drafts: Drafts, lab: Navigator) -> None:
+        self._columns = columns
+        self._drafts = drafts
+        self._lab = lab
+
+    def start(self, draft: Draft | None, past: Sequence[PastRun] | None, command: str) -> None:
+        """Run a draft, or the topic under the cursor; `past` runs of the draft's scenario are None while nobody has looked."""
+        if draft and self._drafts.has_to_ask(draft, past):
+            self._ask(draft, command)
+        elif draft and draft.problems:
+            self._columns.show_part("form", next(iter(draft.problems)))
+        elif self._columns.catalogue.row is not None:
+            self._run(draft, command)
+
+    def _ask(self, draft: Draft, command: str) -> None:
+        from tuilab.tui.widgets.lab.prediction import Prediction
+
+        def heed(wants_to_run: bool | None) -> None:
+            if wants_to_run:
+                self._drafts.note_asked(draft)
+                self._columns.bench.refill()
+                self.start(draft, None, command)
+
+        self._columns.app.push_screen(Prediction(draft), heed)
+
+    def _run(self, draft: Draft | None, command: str) -> None:
+        try:
+            orders = self._orders(draft, command)
+            if orders and self._lab.desk.is_running():
+                self._lab.tell(f"{plural(len(orders), 'run')} will start when the one before is over", is_problem=False)
+            if orders:
+                self._lab.run_orders(orders)
+        except TuilabError as problem:
+            self._lab.tell(str(problem))
+
+    def _orders(self, draft: Draft | None, command: str) -> "list[RunOrder]":
+        if draft:
+            return [drafts.order_of(draft, self._lab.desk)]
+        row, catalogue = self._columns.catalogue.row, self._columns.catalogue
+        return drafts.orders_of_topic(catalogue.of_topic(row.topic), command, self._lab.desk) if row else []

@@ -1,0 +1,50 @@
+"""Where the panes of a run stand: which there are, in which order, how many columns each spans, and how high the rows are."""
+
+from collections.abc import Sequence
+
+from tuilab.record.blocks import has_times
+from tuilab.record.summary import RunSummary
+from tuilab.tui.widgets.run.series import names_of
+
+_MOST_SERIES = 6
+_MANY = 5  # panes, that need three rows
+_LEAST_ROW = 9  # lines that a chart needs
+_ROOMY_ROW = 8  # from so many lines on, rows share the height
+
+
+def columns_of(width: int) -> int:
+    """Return how many panes stand beside each other on a screen of that width."""
+    return 1 if width < 70 else 2 if width < 170 else 3
+
+
+def spans_of(summary: RunSummary, columns: int, *, has_notes: bool) -> dict[str, int]:
+    """Return the names of the panes in their order, each with the columns that it spans."""
+    charts = [f"series {name}" for name in names_of(summary)[:_MOST_SERIES]]
+    charts += ["timings"] if has_times(summary) else []
+    rest = ["pictures"] if summary.images else []
+    rest += ["notes"] if summary.texts or has_notes else []
+    if columns == 1:
+        return _filled([*charts[:1], "claims", "memory", *charts[1:], *rest], columns)
+    return _filled([*charts[:1], "memory", *charts[1:2], "claims", *charts[2:], *rest], columns)
+
+
+def are_claims_tall(panes: int, columns: int) -> bool:
+    """Whether the claims, which are what the run is made for, take two rows; `panes` stand above what was printed."""
+    return columns > 1 and panes >= _MANY
+
+
+def rows_of(spans: dict[str, int], columns: int, height: int) -> str:
+    """Return the height of the rows as Textual wants it: they share what there is, each at least as high as a chart needs."""
+    cells = sum(spans.values()) - spans["output"] + are_claims_tall(len(spans) - 1, columns)
+    rows = -(-cells // columns)
+    output = 6 if height < 30 else 9
+    room = (max(height - 2, 1) - output) // max(rows, 1)
+    return " ".join([*["1fr" if room >= _ROOMY_ROW else str(_LEAST_ROW)] * rows, str(output)])
+
+
+def _filled(order: Sequence[str], columns: int) -> dict[str, int]:
+    """Return the columns that each pane spans, so that no place stays empty."""
+    spans = dict.fromkeys(order, 1)
+    if free := -(len(order) + are_claims_tall(len(order), columns)) % columns:
+        spans[order[-1]] += free
+    return {**spans, "output": columns}
