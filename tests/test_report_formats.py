@@ -18,6 +18,7 @@ from tuilab.drawings.lines import lines_of, thinned
 from tuilab.errors import UsageError
 from tuilab.record import events
 from tuilab.record.series import Series
+from tuilab.reports.files import GITHUB_LIMIT
 from tuilab.reports.formats import csv as table
 from tuilab.reports.formats import html, junit, markdown
 from tuilab.reports.formats.full import full, schema
@@ -183,7 +184,7 @@ def test_nothing_ends_a_block_of_code_from_inside() -> None:
 def test_a_long_report_for_a_code_host_is_cut_to_its_limit() -> None:
     subjects = [recorded("tour")] * 60
 
-    text = markdown.render(subjects, limit=markdown.GITHUB_LIMIT)
+    text = markdown.render(subjects, limit=GITHUB_LIMIT)
 
     assert len(markdown.render(subjects)) > 65_000
     assert len(text) < 65_000

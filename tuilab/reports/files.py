@@ -19,6 +19,7 @@ ENDINGS = {
     ".trace.json": "trace", ".pyperf.json": "pyperf", ".tfevents": "tensorboard",
 }  # fmt: skip
 STDOUT = "-"
+GITHUB_LIMIT = 65_000  # characters, of 65,536 that a comment may have
 
 
 def format_of(target: str, wanted: str = "") -> str:

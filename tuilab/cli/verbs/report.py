@@ -53,7 +53,6 @@ def command(
         click.echo(schema_of(), nl=False)
         return
     from tuilab.reports import files
-    from tuilab.reports.formats.markdown import GITHUB_LIMIT
 
     is_appended = github and not target
     target = target or (os.environ.get(_SUMMARY, "") if github else "")
@@ -68,7 +67,7 @@ def command(
     folders = chosen(runs or ["last"], options.root(root))
     known = _known(scenarios) if "all" in runs else []
     subjects = files.read_subjects(folders)
-    files.write(subjects, target, found, known=known, limit=GITHUB_LIMIT if github else 0, is_appended=is_appended)
+    files.write(subjects, target, found, known=known, limit=files.GITHUB_LIMIT if github else 0, is_appended=is_appended)
     if target != files.STDOUT:
         print(f"{plural(len(folders), 'run')}: {show(target, 500)}", file=sys.stderr)
 

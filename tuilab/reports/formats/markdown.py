@@ -16,7 +16,6 @@ from tuilab.reports.plain import first_repeat
 from tuilab.reports.subject import Subject
 from tuilab.text import show, show_lines
 
-GITHUB_LIMIT = 65_000  # characters, of 65,536 that a comment may have
 _WIDTH, _HEIGHT = 78, 12
 _ACTIVE = re.compile(r"([\\`*_\[\]<>|~$&#])")
 _BLOCK = re.compile(r"^(\s*\d*)([-+=>]|[.)](?=\s))")
