@@ -13,10 +13,10 @@ from zlib import crc32
 import pytest
 
 from tests.record_journals import JOURNALS, RECIPES
+from tuilab.judging.flaw import flaw
 from tuilab.judging.integrity import examine
 from tuilab.judging.judge_run import judge
 from tuilab.judging.question import ask
-from tuilab.judging.ratio import flaw
 from tuilab.judging.standing import standings
 from tuilab.record.live_run import read_run
 from tuilab.record.verdicts import RULE

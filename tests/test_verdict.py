@@ -10,8 +10,9 @@ import pytest
 
 from tuilab.judging.evidence import Evidence
 from tuilab.judging.exact import holds, judge_exact
+from tuilab.judging.flaw import flaw
 from tuilab.judging.judge_run import judge, present_look
-from tuilab.judging.ratio import flaw, judge_ratio, judge_ratios
+from tuilab.judging.ratio import judge_ratio, judge_ratios
 from tuilab.lab.measured import measured
 from tuilab.record import events
 from tuilab.record.events import BlockTimed, ClaimDeclared, ClaimMeasured, Control, Measured, Operator

@@ -6,8 +6,9 @@ from dataclasses import asdict
 
 from tuilab.judging.evidence import gather
 from tuilab.judging.exact import judge_exact
+from tuilab.judging.flaw import flaw
 from tuilab.judging.judgement import Judgement
-from tuilab.judging.ratio import flaw, judge_ratios
+from tuilab.judging.ratio import judge_ratios
 from tuilab.record import events
 from tuilab.record.summary import Claim, RunSummary
 from tuilab.record.verdicts import RULE, Verdict

@@ -11,6 +11,7 @@ from statistics import fmean
 from tuilab.judging import stats
 from tuilab.judging.controls import doubt, failed_control
 from tuilab.judging.evidence import MIN_UNITS, Evidence, is_finite, units_of
+from tuilab.judging.flaw import flaw
 from tuilab.judging.judgement import Judgement
 from tuilab.judging.question import Question, ask, counted, more_repeats, too_few
 from tuilab.record import events
@@ -18,17 +19,6 @@ from tuilab.record.verdicts import DECISIONS, Verdict
 from tuilab.text import plural
 
 _LARGEST_LOG = 700  # beyond it a ratio is no float
-
-
-def flaw(claim: events.ClaimDeclared) -> str:
-    """Return why a claim about a ratio cannot be judged whatever is measured, or nothing."""
-    if claim.op not in ("at_least", "at_most"):
-        return f"a ratio is claimed with at_least= or at_most=, not {claim.op}=: no measured ratio is exact"
-    if not 0 < claim.bound < math.inf:
-        return f"a ratio is above zero and finite; the claimed bound is {claim.bound:g}"
-    if not 0 <= claim.margin < math.inf:
-        return f"a margin is zero or more; the claimed one is {claim.margin:g}"
-    return "" if 0.5 < claim.confidence < 1 else f"a confidence is between 0.5 and 1; the claimed one is {claim.confidence:g}"
 
 
 def judge_ratios(claims: Sequence[tuple[events.ClaimDeclared, Evidence]], look: tuple[int, int] = (1, 1)) -> list[Judgement]:

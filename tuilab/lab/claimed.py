@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tuilab.catalogue.source import read_stated
 from tuilab.catalogue.stated import OLD_FORM, SECTION, Stated, is_key, named, new_form
-from tuilab.judging.ratio import flaw
+from tuilab.judging.flaw import flaw
 from tuilab.lab.given import checked, told, whole, words
 from tuilab.lab.measured import claimed_bound, measured, two_arms
 from tuilab.record import events
