@@ -110,6 +110,7 @@ def test_a_mistake_stops_every_verb_but_help_and_those_that_tell_of_it(configure
     assert configured("config", "path").returncode == 0
 
 
+@pytest.mark.slow
 def test_the_doctor_works_with_a_file_that_is_wrong_and_says_so(configured: Configured, folder: Path) -> None:
     (folder / "config.toml").write_text("fps = 0\n")
 

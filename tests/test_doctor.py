@@ -331,6 +331,7 @@ def test_a_bundle_has_the_last_failure_and_no_secret(tuilab: Tuilab, root: Path,
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_a_bundle_that_cannot_be_written_is_one_sentence(tuilab: Tuilab) -> None:
     done = tuilab("doctor", "--bundle", "/proc/none/x.json")
 

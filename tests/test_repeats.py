@@ -11,7 +11,6 @@ import pytest
 from tests.engine import look, newest, write_scenario
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
-pytestmark = pytest.mark.real_torch
 
 TIMED = """
 lab.claim("slow is slower", ratio="slow/fast", at_least=2)
@@ -28,6 +27,7 @@ lab.race(one=lab.arm("one", step, 0.5), two=lab.arm("two", step, 1.0))
 
 
 @pytest.mark.slow
+@pytest.mark.real_torch
 def test_claims_about_time_get_six_processes_and_quick_gets_one(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = str(write_scenario(tmp_path, TIMED))
 
@@ -51,6 +51,7 @@ def test_without_claims_about_time_one_process_is_enough(tuilab: Tuilab, root: P
 
 
 @pytest.mark.slow
+@pytest.mark.real_torch
 def test_a_budget_that_is_spent_ends_the_run_in_order(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     done = tuilab("run", str(write_scenario(tmp_path, TIMED)), "--headless", "--quiet", "--budget", "1s")
 
@@ -70,6 +71,7 @@ def test_a_wrong_budget_is_one_sentence(tuilab: Tuilab, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.real_torch
 def test_arms_in_processes_of_their_own_alternate_from_repeat_to_repeat(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     done = tuilab("run", str(write_scenario(tmp_path, APART, ARMS)), "--json", "--quiet", "--repeat", "2")
 
@@ -82,6 +84,7 @@ def test_arms_in_processes_of_their_own_alternate_from_repeat_to_repeat(tuilab: 
 
 
 @pytest.mark.slow
+@pytest.mark.real_torch
 @pytest.mark.parametrize("seconds", ["float('nan')", "float('inf')", "0.0", "-1"])
 def test_an_arm_that_returns_no_time_is_refused(tuilab: Tuilab, root: Path, tmp_path: Path, seconds: str) -> None:
     tuilab("run", str(write_scenario(tmp_path, APART.replace("1.0", seconds), ARMS)), "--headless", "--quiet", "--repeat", "1")
@@ -92,6 +95,7 @@ def test_an_arm_that_returns_no_time_is_refused(tuilab: Tuilab, root: Path, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.real_torch
 def test_a_busy_box_makes_no_parallel_claim(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     """With less than 64 cores free the claim is inconclusive, whatever the times say."""
     body = TIMED.replace("at_least=2", "at_least=2, cores=64")
