@@ -509,6 +509,7 @@ IMPORTS = [  # what these import is covered with them
     ("tuilab.judging.stats", {"torch", "textual", "click"}),
     ("tuilab.judging.judge_run", {"torch", "textual", "numpy", "click"}),
     ("tuilab.catalogue.catalog", {"torch", "textual", "numpy", "click", "msgspec"}),
+    ("tuilab.catalogue.params", {"torch", "textual", "numpy", "click", "msgspec"}),
     ("tuilab.engine.supervisor", {"torch", "textual", "numpy", "click", "psutil", "pynvml", "scipy"}),
     ("tuilab.engine.sampler", {"torch", "textual", "numpy", "click", "scipy"}),
     ("tuilab.engine.judge", {"torch", "textual", "click"}),

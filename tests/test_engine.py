@@ -13,6 +13,7 @@ import pytest
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
 from tests.seldom import seldom_rows
 from tuilab.engine import processes
+from tuilab.engine.attendants import has_claims
 from tuilab.judging.integrity import examine
 from tuilab.lab.worker import describe
 from tuilab.record import presence
@@ -372,6 +373,21 @@ def test_a_scenario_can_import_its_neighbours(tuilab: Tuilab, tmp_path: Path) ->
     path = write_scenario(tmp_path, 'import helper\nlab.claim("it is 42", helper.ANSWER, equals=42)')
 
     assert tuilab("run", str(path), "--headless", "--quiet").returncode == 0
+
+
+@pytest.mark.parametrize("before", [0, 1_048_570, 3_000_000], ids=["at once", "over the end of a portion", "late"])
+def test_a_run_has_something_to_judge_wherever_its_claim_stands(tmp_path: Path, before: int) -> None:
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / "supervisor.jsonl").write_text('"claim_')
+    (tmp_path / "journal" / "worker-0.jsonl").write_bytes(b"x" * before)
+    without = has_claims(tmp_path)
+    (tmp_path / "journal" / "worker-1-rank-2.jsonl").write_bytes(b"x" * before + b'{"k":"claim_measured"}')
+
+    assert (without, has_claims(tmp_path)) == (False, True)
+
+
+def test_where_claims_cannot_be_looked_for_the_judge_is_asked(tmp_path: Path) -> None:
+    assert has_claims(tmp_path / "gone")
 
 
 def test_two_runs_at_once_do_not_meet(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:

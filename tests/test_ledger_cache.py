@@ -89,6 +89,22 @@ def test_the_last_verdicts_load_nothing_slow(root: Path) -> None:
     assert said == [f'{{"xyy": "", "softmax": "REFUTED"}} {loaded}\n' for loaded in (True, False)]
 
 
+def test_a_lost_run_is_remembered_as_failed_once_it_can_have_no_other_end(root: Path) -> None:
+    run_dir = make_run(root, started(is_alive=False), StateChanged(state="running"), at_s=1.5e9)
+
+    assert LedgerCache(root).last_verdicts() == {"softmax": "FAILED"}
+    said = subprocess.check_output([sys.executable, "-c", LISTING, root], text=True)
+    assert said == '{"softmax": "FAILED"} False\n'
+    assert LedgerCache(root).over() == {} and run_dir.name in (root / FILE).read_text()
+
+
+def test_a_folder_whose_name_cannot_be_shown_is_no_run(root: Path) -> None:
+    os.rename(finished(root, {"a": "SUPPORTED"}), os.fsencode(root) + b"/20261123T000000000Z-softmax-\xff")
+    finished(root, {}, name="xyy")
+
+    assert LedgerCache(root).last_verdicts() == {"xyy": ""}
+
+
 def test_a_run_of_a_newer_tuilab_is_not_remembered_as_failed(root: Path) -> None:
     make_run(root, started(format=99), StateChanged(state="succeeded"))
 

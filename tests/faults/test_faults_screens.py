@@ -510,7 +510,6 @@ def test_killed_in_the_middle_of_a_sequence_it_leaves_a_terminal_that_works(site
     path = site.folder / "cut.py"
     path.write_text(f"""
 import os, signal, termios
-from tuilab.tui.terminal.guardian import RESTORE
 from tuilab.tui.terminal.guardian import Guardian
 Guardian(1).note(True)
 modes = termios.tcgetattr(0)

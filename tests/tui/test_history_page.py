@@ -12,13 +12,14 @@ import pytest
 
 from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
-from tests.tui.screens import UNSAFE, opened, press, said, shown, text
+from tests.tui.screens import UNSAFE, opened, press, said, settle, shown, text
 from tuilab.record import events, presence
 from tuilab.runs import notes, store
 from tuilab.runs.ledger_cache import FILE, LedgerCache
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
+from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.tui.widgets.history.runlist import RunList
 from tuilab.tui.widgets.question import Question
 
@@ -258,19 +259,27 @@ async def test_a_run_that_comes_while_one_looks_is_listed_by_itself(three: Path,
 
 async def test_nothing_is_listed_again_while_nothing_comes(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[Path] = []
-    changed_at = store.changed_at
+    listed: list[HistoryReader.Listed] = []
+    changed_at, take_list = store.changed_at, HistoryReader.take_list
 
     def note_and_look(root: Path) -> float | None:
         looked.append(root)
         return changed_at(root)
 
+    def note_and_take(reader: HistoryReader, message: HistoryReader.Listed) -> None:
+        listed.append(message)
+        take_list(reader, message)
+
     monkeypatch.setattr(store, "changed_at", note_and_look)
+    monkeypatch.setattr(HistoryReader, "take_list", note_and_take)
     async with opened(three, "h") as pilot:
         looked.clear()
-        while not looked:
+        listed.clear()
+        while not (looked or listed):
             await pilot.pause(0.05)
+        await settle(pilot)
 
-        assert [worker for worker in pilot.app.workers if worker.group == "list"] == []
+        assert listed == []
 
 
 async def test_notes_and_tags_are_shown_and_found(three: Path) -> None:

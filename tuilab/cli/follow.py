@@ -37,15 +37,13 @@ class Outcome:
     has_chart: bool = False
     is_silent: bool = False  # whoever asked prints what came of it
     report: str = ""  # a file that is written at the end
-    runs: list[tuple[RunSummary, str, Path]] = field(default_factory=list)
-    watched: list[tuple[Watch, str]] = field(default_factory=list)  # the same runs as they were read, and their states
+    watched: list[tuple[Watch, str]] = field(default_factory=list)  # the runs as they were read, and their states
     codes: list[ExitCode] = field(default_factory=list)
 
     def take(self, watch: Watch, state: str) -> None:
         """Keep the result of a run that is over, and print it if each is printed by itself."""
         code = headless.exit_code(watch.summary, state, is_strict=self.is_strict)
         self.codes.append(ExitCode.INTERRUPTED if watch.was_interrupted else code)
-        self.runs.append((watch.summary, state, watch.run_dir))
         self.watched.append((watch, state))
         if not (self.as_json or self.as_jsonl or self.is_silent):
             width = shutil.get_terminal_size((100, 24)).columns
@@ -57,11 +55,12 @@ class Outcome:
     def finish(self) -> ExitCode:
         """Print what is printed once, at the end, and return the exit code."""
         code = headless.worst(self.codes)
+        runs = [(watch.summary, state, watch.run_dir) for watch, state in self.watched]
         if self.as_json:
-            _print(json.dumps(document(self.runs, code), indent=2))
-        elif len(self.runs) > 1 and not self.as_jsonl:
-            _print(_overview(self.runs, style_of(sys.stdout)))
-        if self.report and self.runs:
+            _print(json.dumps(document(runs, code), indent=2))
+        elif len(runs) > 1 and not self.as_jsonl:
+            _print(_overview(runs, style_of(sys.stdout)))
+        if self.report and runs:
             self._write_report()
         return code
 

@@ -1,5 +1,6 @@
 """The attendants of a run: the sampler, which is started again when it dies, and the judge, which is asked when it is time."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from tuilab.engine import messages
 from tuilab.engine.children import Crew
 from tuilab.engine.spawn import Child, spawn_judge, spawn_sampler
+from tuilab.files import open_regular
 from tuilab.record import events
 from tuilab.record.journal import Writer
 
@@ -14,7 +16,28 @@ SAMPLER_SILENCE_S = 10.0
 SAMPLER_STARTS = 4  # the first and three more
 JUDGE_PATIENCE_S = 60.0
 _DISMISSED = "dismissed"
+_CLAIM = b'"claim_'  # in every record of a claim
+_PORTION = 1024 * 1024
 _CALLED_OFF = "not waited for, because the run was stopped"
+
+
+def has_claims(run_dir: Path) -> bool:
+    """Say whether there may be something to judge; where that cannot be looked at, the judge finds out."""
+    try:
+        streams = [name for name in os.listdir(run_dir / "journal") if name.startswith("worker")]
+        return any(_has_claims(run_dir / "journal" / name) for name in streams)
+    except OSError:
+        return True
+
+
+def _has_claims(stream: Path) -> bool:
+    with open(open_regular(stream), "rb") as file:
+        end = b""
+        while portion := file.read(_PORTION):
+            if _CLAIM in end + portion:
+                return True
+            end = portion[-len(_CLAIM) :]
+    return False
 
 
 class Attendants:

@@ -86,7 +86,6 @@ class Farewell(msgspec.Struct, tag=True):
     value: Any = None
     lost: int = 0  # records that could not be written
     rank: int = 0  # whose it is, under torchrun
-    has_claimed: bool = True  # of one that failed or died it is not known
 
 
 class ArmReply(msgspec.Struct, tag=True):

@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 
 from tuilab.engine import messages, processes, worker_records
-from tuilab.engine.attendants import Attendants
+from tuilab.engine.attendants import Attendants, has_claims
 from tuilab.engine.children import Crew
 from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_go, open_run
 from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
@@ -45,14 +45,13 @@ class Supervisor:
         self._deadline = time.monotonic() + order.timeout_s if order.timeout_s else None
         self._stop: tuple[RunState, str] | None = None  # the state and reason that the run will end in
         self._is_hurried = False
-        self._has_claimed = bool(order.claims)
 
     def run(self) -> None:
         """Run the order and write down how it ended."""
         self._enter(RunState.STARTING)
         self._attendants.start_sampler()
         state, reason = self._run_repeats()
-        if self._has_claimed and self.journal.is_in_place():
+        if self.journal.is_in_place() and has_claims(self.run_dir):
             self._attendants.judge(is_called_off=lambda: self._is_hurried)
         self._attendants.end_sampler()
         leftovers = self._end(spare=set())
@@ -149,8 +148,6 @@ class Supervisor:
         if self._attendants.note_death(child, is_stopping=self._stop is not None):
             return
         self.journal.append(worker_records.exited(child, self.run_dir))
-        if child.farewell is None or child.farewell.has_claimed:
-            self._has_claimed = True
         if child.asker is not None:
             self._finish_arm(child, child.asker)
 

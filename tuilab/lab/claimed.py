@@ -30,7 +30,6 @@ class Claims:
     """The claims of one worker: what the lesson states, what was claimed, and which arms have to race for it."""
 
     def __init__(self, source: Path) -> None:
-        self.is_any = False
         self._source = source
         self._stated: Sequence[Stated] | None = None  # read with the first claim
         self._keys: set[str] = set()
@@ -52,7 +51,6 @@ class Claims:
 
     def add(self, record: Record) -> None:
         """Note a claim that was made."""
-        self.is_any = True
         if record.key:
             self._keys.add(record.key)
         if isinstance(record, events.ClaimDeclared):

@@ -286,11 +286,10 @@ class Lab:
     def records_written(self) -> int:
         return self._journal.written
 
-    def close(self) -> bool:
-        """Bring over what is still on a device, and say whether there are claims; ValueError for one of what never raced."""
+    def close(self) -> None:
+        """Bring over what is still on a device; ValueError for a claim about an arm that never raced."""
         self._flush()
         self._claims.check_raced(self._raced)
-        return self._claims.is_any
 
     # ---- plumbing
 

@@ -85,7 +85,7 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
         lab = Lab(journal, run_dir, line, order)
         module = load_scenario(run_dir / "scenario.py", order.source_dir)
         value = _call(module, lab, order)
-        has_claimed = lab.close()
+        lab.close()
         line.check()
     except BoxLacks as lack:
         needs = str(lack)[:_MESSAGE_LIMIT]
@@ -96,7 +96,7 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
     except BaseException as problem:
         journal.append(describe(problem, run_dir / "scenario.py"))
         return Farewell(error=f"{type(problem).__name__}: {_first_line(problem)}"), 1
-    return Farewell(value=value, has_claimed=has_claimed), 0
+    return Farewell(value=value), 0
 
 
 def _call(module: ModuleType, lab: Any, order: WorkerOrder) -> Any:

@@ -19,9 +19,9 @@ FINAL = frozenset({*Verdict, FAILED, ""})  # all that a run can say of its scena
 
 
 def runs_in(root: str) -> list[str]:
-    """Return the names in a folder of runs, newest first; whether each is a run shows when it is looked at."""
+    """Return the names in a folder that may be runs, newest first; whether each is one shows when it is looked at."""
     with suppress(OSError), os.scandir(root) as entries:
-        return sorted((entry.name for entry in entries if entry.name[:1] != "."), reverse=True)
+        return sorted((entry.name for entry in entries if entry.name[:1] != "." and entry.name.isprintable()), reverse=True)
     return []
 
 

@@ -52,6 +52,10 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.state in FINAL_STATES
 
     @property
+    def is_lost(self) -> bool:
+        return self.state == RunState.LOST
+
+    @property
     def started_s(self) -> float | None:
         """When it started, in seconds since 1970; None for a folder with another kind of name."""
         return RunName(self.run).started_s

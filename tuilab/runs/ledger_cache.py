@@ -52,7 +52,8 @@ class LedgerCache:
         from tuilab.runs import ledger
 
         found = ledger.read(run_dir)
-        self.has_news = self.has_news or (found.is_over and found != self._known.get(found.run))
+        if found.is_over and found != self._known.get(found.run):
+            self.has_news = True
         self._known[found.run] = found
         return found
 
@@ -92,7 +93,8 @@ class LedgerCache:
         kept = self._read_verdicts()
         found = {scenario: kept[run] if run in kept else self._verdict(run) for scenario, run in newest.items()}
         if missing := set(newest.values()) - kept.keys():
-            self.has_news = self.has_news or not missing.isdisjoint(self.over())
+            if not missing.isdisjoint(self._settled()):
+                self.has_news = True
             self.keep()
         return found
 
@@ -103,6 +105,14 @@ class LedgerCache:
             with suppress(OSError):
                 self._write()
         return has_news
+
+    def _settled(self) -> "dict[str, Entry]":
+        """Return those to which nothing more can happen; what cannot be read may be readable for another tuilab."""
+        from tuilab.runs import ledger
+
+        now = time.time()
+        known = list(self._known.values())
+        return {one.run: one for one in known if one.is_over or (one.is_lost and not ledger.may_change(one, now))}
 
     def _verdict(self, run: str) -> str:
         from pathlib import Path
@@ -133,8 +143,8 @@ class LedgerCache:
         runs = runs_in(self.root)
         entries = self._read() | self.over()
         kept = [entries[run] for run in runs if run in entries]
-        newest = set(newest_of_each(runs).values())
-        verdicts = {entry.run: verdict_of(entry) for entry in kept if entry.run in newest}
+        settled = self._read_verdicts() | {run: verdict_of(entry) for run, entry in (entries | self._settled()).items()}
+        verdicts = {run: settled[run] for run in newest_of_each(runs).values() if run in settled}
         head = {"format": _FORMAT, "verdicts": verdicts}
         replace(f"{self.root}/{FILE}", json.dumps(head).encode() + b"\n" + msgspec.json.encode(kept))
 
