@@ -130,3 +130,5 @@ def test_a_folder_that_is_not_there_fails_validation(configured: Configured, fol
 
     done = configured("config", "validate")
     assert done.returncode == 2 and "line 2: there is no folder /not/there" in done.stderr
+    listed = configured("list")
+    assert listed.returncode == 2 and "/not/there is not a folder; TUILAB_SCENARIOS, or the config file" in listed.stderr

@@ -74,6 +74,15 @@ def read() -> dict[str, Value]:
         raise UsageError(f"cannot read {show(where)}: {problem}") from problem
 
 
+def checked() -> dict[str, Value]:
+    """Return what the file says; UsageError also where it names a folder of scenarios that is not there."""
+    found = read()
+    for folder in found.get("scenarios", Value("", "")).text.split(os.pathsep):
+        if folder and not os.path.isdir(folder):
+            raise UsageError(f"{show(places.config_file())}, {found['scenarios'].origin}: there is no folder {show(folder)}")
+    return found
+
+
 def effective(environ: Mapping[str, str]) -> dict[str, Value]:
     """Return every setting with who says so."""
     told = read()

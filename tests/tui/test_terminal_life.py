@@ -97,6 +97,14 @@ def test_bytes_that_are_no_text_are_ignored(tmp_path: Path) -> None:
         assert term.wait() == 0
 
 
+def test_a_folder_of_scenarios_that_is_not_there_is_one_sentence_and_no_screen_opens(tmp_path: Path) -> None:
+    with terminal(tmp_path, "--scenarios", "/not/there") as term:
+        term.wait_for("tuilab: /not/there is not a folder")
+
+        assert term.wait() == 2
+        assert b"\x1b[?1049h" not in term.sent and b"Traceback" not in term.sent
+
+
 @pytest.mark.slow
 def test_a_terminal_that_takes_nothing_costs_nothing_and_lets_us_go(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:

@@ -37,10 +37,11 @@ def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
     """Return the folders of scenarios: the one that comes with tuilab, then the given ones, or those of TUILAB_SCENARIOS."""
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     installed = f"{package}/_scenarios"
+    who = "--scenarios" if extra else "TUILAB_SCENARIOS, or the config file (tuilab config tells which),"
     extra = extra or [folder for folder in os.environ.get("TUILAB_SCENARIOS", "").split(os.pathsep) if folder]
     for folder in extra:
         if not os.path.isdir(folder):
-            raise UsageError(f"{show(folder)} is not a folder; --scenarios takes one that holds scenario files")
+            raise UsageError(f"{show(folder)} is not a folder; {who} takes one that holds scenario files")
     folders = [installed if os.path.isdir(installed) else f"{package}/../scenarios", *extra]
     return list(dict.fromkeys(os.path.realpath(folder) for folder in folders))
 

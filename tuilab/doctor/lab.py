@@ -34,9 +34,9 @@ def configured(box: Box) -> Finding:
     if not os.path.lexists(places.config_file()):
         return passed("no file: everything has its default")
     try:
-        found = config.read()
+        found = config.checked()
     except TuilabError as problem:
-        return failed(str(problem), "tuilab config validate; until then no other command works")
+        return failed(str(problem), "tuilab config validate; until it is right most commands do not work")
     return passed(f"{places.config_file()}: {plural(len(found), 'setting')}")
 
 

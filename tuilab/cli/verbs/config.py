@@ -13,7 +13,6 @@ import click
 
 from tuilab import config, places
 from tuilab.config import SETTINGS, Value
-from tuilab.errors import UsageError
 from tuilab.text import plural, show
 
 
@@ -40,11 +39,7 @@ def _validate() -> str:
     where = show(places.config_file())
     if not os.path.lexists(places.config_file()):
         return f"there is no {where}: everything has its default"
-    found = config.read()
-    for folder in found.get("scenarios", Value("", "")).text.split(os.pathsep):
-        if folder and not os.path.isdir(folder):
-            raise UsageError(f"{where}, {found['scenarios'].origin}: there is no folder {show(folder)}")
-    return f"{where} is right: {plural(len(found), 'setting')}"
+    return f"{where} is right: {plural(len(config.checked()), 'setting')}"
 
 
 def _toml(key: str, value: Value) -> str:

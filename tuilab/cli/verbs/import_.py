@@ -3,6 +3,7 @@
 Nothing in an archive is believed: names, links, sizes and modes are checked, and nothing of it is ever executed.
 """
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,10 +23,11 @@ from tuilab.text import plural, show
     ],
 )
 def command(files: Sequence[Path], root: str | None) -> None:
+    where = f" --root {shlex.quote(show(root))}" if root else ""
     for path in files:
         found = archive.unpack(path, options.root(root))
         name = store.short_id(found.run_dir.name)
-        click.echo(f"{name}  {found.run_dir}  see it: tuilab attach {name}")
+        click.echo(f"{name}  {found.run_dir}  see it: tuilab attach {name}{where}")
         if found.damage:
             click.echo(f"{name}: {found.damage}", err=True)
         if found.left_out:
