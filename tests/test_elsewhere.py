@@ -103,6 +103,15 @@ def test_yes_does_not_delete_a_run_that_goes_on_here(tuilab: Tuilab, root: Path)
     assert run_dir.exists()
 
 
+def test_a_run_in_a_state_of_a_newer_tuilab_is_deleted_no_sooner_than_one_that_runs(tuilab: Tuilab, root: Path) -> None:
+    run_dir = records_of(root, started(is_alive=True), *(events.StateChanged(state=state) for state in ("running", "paused")))
+
+    done = tuilab("rm", "last", "--yes")
+
+    assert done.returncode == 2 and "is paused; stop it first" in done.stderr
+    assert run_dir.is_dir()
+
+
 def test_a_run_that_has_just_been_made_is_not_said_to_be_lost(tuilab: Tuilab, root: Path) -> None:
     """Its supervisor writes the first record in a moment."""
     name = store.short_id(store.create("tour", root).name)

@@ -10,7 +10,9 @@ import pytest
 
 from tests.tui.made_up import finished, make_run, started
 from tuilab.record.events import StateChanged
+from tuilab.record.verdicts import Verdict
 from tuilab.runs import ledger, store
+from tuilab.runs.last_verdicts import overall
 from tuilab.runs.ledger_cache import FILE, LedgerCache
 
 LISTING = """
@@ -96,6 +98,11 @@ def test_a_lost_run_is_remembered_as_failed_once_it_can_have_no_other_end(root: 
     said = subprocess.check_output([sys.executable, "-c", LISTING, root], text=True)
     assert said == '{"softmax": "FAILED"} False\n'
     assert LedgerCache(root).over() == {} and run_dir.name in (root / FILE).read_text()
+
+
+def test_a_claim_without_a_verdict_that_we_know_is_not_taken_for_one_that_cannot_be_tested() -> None:
+    assert [overall([""]), overall(["MOSTLY TRUE"]), overall([])] == ["", "", ""]
+    assert overall(["", Verdict.NOT_TESTABLE]) == Verdict.NOT_TESTABLE
 
 
 def test_a_folder_whose_name_cannot_be_shown_is_no_run(root: Path) -> None:

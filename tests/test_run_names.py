@@ -29,7 +29,8 @@ def test_a_name_tells_scenario_id_and_start() -> None:
         ("2026-tour-abc123", "tour", "abc123"),
         ("20261321T223331195Z-tour-abc123", "tour", "abc123"),  # of the thirteenth month
         ("20261121T2233311ööZ-tour-abc123", "tour", "abc123"),
-        ("-", "", ""),
+        ("-", "", "-"),
+        ("x-", "", "x-"),
         ("", "", ""),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tui.made_up import finished, make_run, started
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
-from tests.tui.screens import app_on, open_run, opened, text
+from tests.tui.screens import app_on, open_run, opened, settle, text
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
@@ -17,6 +17,7 @@ from tuilab.record.events import Logged, RunStarted, StateChanged
 from tuilab.record.journal import Writer
 from tuilab.runs import store
 from tuilab.tui.screens.lab import LabPage
+from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run.output import OutputPane
 from tuilab.tui.widgets.run.series import ChartPane
 
@@ -119,6 +120,22 @@ async def test_n_goes_to_the_first_value_that_is_no_number(tmp_path: Path) -> No
         await pilot.pause()
 
         assert 7.0 in [pane.chart.cursor for pane in page.query(ChartPane)]  # 2 squared seven times is more than a float32
+
+
+@pytest.mark.parametrize("key", ["tab", "shift+tab"])
+async def test_zoomed_each_pane_is_reached_in_turn(tmp_path: Path, key: str) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, recorded("tour", tmp_path))
+        await pilot.press("tab", "z")
+        panes = {pane for pane in page.query(Pane) if pane.can_focus}
+        shown = []
+        for _ in panes:
+            await pilot.press(key)
+            await settle(pilot)
+            shown.append(page.maximized)
+
+        assert len(panes) > 3 and set(shown) == panes
 
 
 async def test_z_fills_the_screen_with_a_pane_and_gives_it_back(tmp_path: Path) -> None:

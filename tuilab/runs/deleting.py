@@ -17,12 +17,12 @@ def why_not(run_dir: Path, entry: Entry, *, is_given_up: bool = False) -> str:
     One that cannot be seen from here may be given up by who knows that it is over; while it is written to, it is not.
     """
     name = show(store.short_id(entry.run))
-    if entry.is_running:
-        return _why_not_yet(run_dir, entry, is_given_up)
     if entry.state == RunState.UNREADABLE:
         return f"{name} stays, because whether it goes on is not known: {show(entry.reason)}"
-    if entry.state == RunState.LOST and not is_imported(run_dir):
-        return _why_not_while_some_are_left(name, entry.run)
+    if entry.state == RunState.LOST:
+        return "" if is_imported(run_dir) else _why_not_while_some_are_left(name, entry.run)
+    if not entry.is_over:  # in whatever state: a newer tuilab may know others
+        return _why_not_yet(run_dir, entry, is_given_up)
     return ""
 
 

@@ -45,4 +45,4 @@ def verdict_of(entry: "Entry") -> str:
 
 def overall(verdicts: list[str]) -> str:
     """Return the one verdict that several amount to: the worst; NOT TESTABLE HERE only when nothing could be tested."""
-    return next((verdict for verdict in WORST_FIRST if verdict in verdicts), Verdict.NOT_TESTABLE if verdicts else "")
+    return next((verdict for verdict in WORST_FIRST if verdict in verdicts), "")

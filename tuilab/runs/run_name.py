@@ -17,7 +17,7 @@ class RunName:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.id = text.rpartition("-")[2]
+        self.id = text.rpartition("-")[2] or text
         self.scenario = text.partition("-")[2].rpartition("-")[0]
 
     @property

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from textual.widget import Widget
+
 from tuilab.tui.state.session import Desk
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart
+from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run.panes import Panes
 
 
@@ -72,11 +75,14 @@ class Looking:
     def step(self, step: int) -> None:
         """Go to the next pane or the one before; zoomed, to look at each in turn."""
         screen = self._panes.screen
-        is_zoomed = screen.maximized is not None
+        if screen.maximized is None:
+            screen.focus_next() if step > 0 else screen.focus_previous()
+            return
+        panes: list[Widget] = list(self._panes.query(Pane))  # those that are hidden, too, which have no focus to be handed on
+        pane = panes[(panes.index(screen.maximized) + step) % len(panes)]
         screen.minimize()
-        screen.focus_next() if step > 0 else screen.focus_previous()
-        if is_zoomed and (pane := self._panes.focused):
-            screen.maximize(pane, container=False)
+        pane.focus()
+        screen.maximize(pane, container=False)
 
     def scroll(self, rows: int) -> None:
         """Scroll all panes."""
