@@ -8,11 +8,15 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from click.testing import CliRunner
 
 from tests.engine import newest, until, write_scenario
+from tests.harms import obeying_permissions
 from tests.test_archive import make_run
 from tests.tui.made_up import make_run as records_of
 from tests.tui.made_up import started
+from tuilab import cli
+from tuilab.errors import CannotRecord
 from tuilab.record.events import RunDescribed, StateChanged, VerdictReached
 from tuilab.runs import ledger, notes
 from tuilab.runs.ledger_cache import LedgerCache
@@ -126,6 +130,19 @@ def test_many_runs_are_deleted_only_when_that_is_meant(
     assert f"would delete {3 - len(left)} run" in asked.stdout
     assert f"deleted {3 - len(left)} run" in tuilab("rm", *words, "--yes").stdout
     assert ids(tuilab("runs", "--json")) == left
+
+
+def test_a_run_that_cannot_be_deleted_keeps_no_other_from_it(three: Path) -> None:
+    (_, middle, _) = sorted(three.glob("*-*"))
+    (middle / "artifacts" / "closed" / "x").mkdir(parents=True)
+    (middle / "artifacts" / "closed").chmod(0o500)
+    with obeying_permissions():
+        done = CliRunner().invoke(cli.tuilab, ["rm", "--keep", "0", "--yes", "--root", str(three)])
+    (middle / "artifacts" / "closed").chmod(0o700)
+
+    assert isinstance(done.exception, CannotRecord)
+    assert "deleted 2 runs" in done.stdout and "kept: cannot delete" in done.stdout
+    assert [run_dir.name for run_dir in three.glob("*-*")] == [middle.name]
 
 
 def test_a_run_that_goes_on_survives_every_sweep(tuilab: Tuilab, three: Path, tmp_path: Path) -> None:

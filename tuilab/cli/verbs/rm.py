@@ -13,8 +13,9 @@ from pathlib import Path
 import click
 
 from tuilab.cli import options
-from tuilab.errors import UsageError
+from tuilab.errors import CannotRecord, UsageError
 from tuilab.runs import deleting, store
+from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
@@ -36,45 +37,49 @@ def command(runs: Sequence[str], older_than: float | None, keep: int | None, yes
     if is_sweep == bool(runs):
         raise UsageError("name the runs to delete, or say --older-than AGE or --keep N; tuilab rm --help tells more")
     if is_sweep:
-        for root in options.roots(roots):
-            _sweep(root, older_than, keep or 0, is_meant=yes)
+        failed = [_sweep(root, older_than, keep or 0, is_meant=yes) for root in options.roots(roots)]
+        if any(failed):
+            raise CannotRecord("not all of them could be deleted; see above")
         return
     for run_dir in dict.fromkeys(store.find_surely(run, options.roots(roots)) for run in runs):
         deleting.delete(run_dir, is_given_up=yes)
         click.echo(f"deleted {run_dir.name}")
 
 
-def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool) -> None:
-    """Delete the runs of an age, or say which would be."""
-    chosen = [run_dir for run_dir in store.list_runs(root)[keep:] if _is_old(run_dir.name, older_than_s)]
-    freed = deleted = 0
-    is_all = True  # whether the size of each is known
+def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool) -> bool:
+    """Delete the runs of an age, or say which would be; return whether one could not be deleted though it might."""
+    gone: list[Entry] = []
     spared: list[str] = []
+    failed: list[str] = []
     cache = LedgerCache(root)
-    for run_dir in chosen:
-        entry = cache.entry(run_dir)
-        if why := _delete(run_dir) if is_meant else deleting.why_not(run_dir, entry):
-            spared.append(why)
+    for run_dir in store.list_runs(root)[keep:]:
+        if not _is_old(run_dir.name, older_than_s):
             continue
-        freed += entry.bytes_total or 0
-        is_all = is_all and entry.bytes_total is not None
-        deleted += 1
+        entry = cache.entry(run_dir)
+        try:
+            if is_meant:
+                deleting.delete(run_dir)
+            elif why := deleting.why_not(run_dir, entry):
+                raise UsageError(why)
+        except UsageError as refused:
+            spared.append(str(refused))
+        except CannotRecord as problem:
+            failed.append(str(problem))
+        else:
+            gone.append(entry)
+    known = [entry.bytes_total for entry in gone if entry.bytes_total is not None]
+    disk = f"{'' if len(known) == len(gone) else 'more than '}{size(sum(known))}"
     done = "deleted" if is_meant else "would delete"
-    disk = f"{'' if is_all else 'more than '}{size(freed)}"
-    click.echo(f"{done} {plural(deleted, 'run')}, {disk}, in {show(root)}{'' if is_meant else '; add --yes to do it'}")
-    for why in spared[:10]:
+    click.echo(f"{done} {plural(len(gone), 'run')}, {disk}, in {show(root)}{'' if is_meant else '; add --yes to do it'}")
+    _tell_kept([*failed, *spared])
+    return bool(failed)
+
+
+def _tell_kept(reasons: Sequence[str]) -> None:
+    for why in reasons[:10]:
         click.echo(f"kept: {why}")
-    if len(spared) > 10:
-        click.echo(f"kept {len(spared) - 10} more")
-
-
-def _delete(run_dir: Path) -> str:
-    """Delete a run, or return why it must not be."""
-    try:
-        deleting.delete(run_dir)
-    except UsageError as refused:
-        return str(refused)
-    return ""
+    if len(reasons) > 10:
+        click.echo(f"kept {len(reasons) - 10} more")
 
 
 def _is_old(run: str, older_than_s: float | None) -> bool:
