@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,18 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """What injects faults is not even loaded where it would not run."""
     return True if collection_path.name == "faults" and "not faults" in config.option.markexpr else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test that is marked `first(n)` the first n cases run by default; the others are the same again, and slow."""
+    seen: Counter[tuple[Path, str]] = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("first"):
+            name = item.path, item.name.partition("[")[0]
+            seen[name] += 1
+            if seen[name] > mark.args[0]:
+                item.add_marker("slow")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -110,6 +110,7 @@ def test_a_scenarios_parameters_are_options_with_help(tuilab: Tuilab, form: str)
         (("extra",), "extra"),
     ],
 )
+@pytest.mark.first(4)
 def test_a_wrong_parameter_is_named_with_what_it_takes(
     tuilab: Tuilab, root: Path, form: str, words: tuple[str, ...], sentence: str
 ) -> None:
@@ -218,6 +219,7 @@ ENVIRONMENTS = [{"LC_ALL": "C"}, {"TERM": "dumb"}, {"NO_COLOR": "1"}, {"LC_ALL":
 
 
 @pytest.mark.parametrize("env", ENVIRONMENTS)
+@pytest.mark.first(2)
 def test_piped_output_has_no_escapes_whatever_the_terminal(tuilab: Tuilab, finished: Path, env: dict[str, str]) -> None:
     done = tuilab("attach", "last", "--headless", "--plot", env=env)
 
@@ -265,6 +267,7 @@ def test_a_home_that_is_missing_is_no_problem_with_a_root(tuilab: Tuilab, form: 
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "-rf", "a\nb", "x" * 300, "$(touch hit)", "; rm -rf .", "sofmax", ""])
+@pytest.mark.first(4)
 def test_an_unknown_name_is_one_sentence(tuilab: Tuilab, name: str) -> None:
     done = tuilab("run", "--headless", "--", name)
 
@@ -302,6 +305,7 @@ def test_these_verbs_take_a_run() -> None:
 
 @pytest.mark.parametrize("reference", ["", *seldom(" ")], ids=["nothing", "a blank"])
 @pytest.mark.parametrize("verb", BY_RUN)
+@pytest.mark.first(4)
 def test_an_empty_reference_names_no_run(tuilab: Tuilab, root: Path, verb: str, reference: str) -> None:
     """`tuilab rm "$ID"` without an ID is no request to delete whatever there is."""
     run_dir = root / RUN
@@ -402,6 +406,7 @@ def test_an_empty_folder_of_runs_is_not_the_usual_one(tuilab: Tuilab, root: Path
 
 @pytest.mark.parametrize("verb", ["rm", "stop"])
 @pytest.mark.parametrize(("reference", "needed"), [("2", 15), ("abc", 4), ("2027", 15), ("20270115T0800", 15)])
+@pytest.mark.first(3)
 def test_what_cannot_be_taken_back_wants_more_than_a_few_characters(
     tuilab: Tuilab, root: Path, verb: str, reference: str, needed: int
 ) -> None:
@@ -495,6 +500,7 @@ FRONT = "import sys; from tuilab.cli import tuilab; tuilab.main({argv!r}, standa
         (["config"], {"torch", "textual", "numpy", "psutil", "tomllib"}),
     ],
 )
+@pytest.mark.first(3)
 def test_the_front_never_loads_what_is_slow(tmp_path: Path, argv: list[str], unwanted: set[str]) -> None:
     code = FRONT.format(argv=argv) + "print(sorted(sys.modules), file=sys.stderr)"
 
@@ -528,6 +534,7 @@ IMPORTS = [  # what these import is covered with them
 
 
 @pytest.mark.parametrize(("module", "unwanted"), IMPORTS, ids=[module for module, _ in IMPORTS])
+@pytest.mark.first(6)
 def test_who_may_know_whom(module: str, unwanted: set[str]) -> None:
     code = f"import {module}, sys; print(*sys.modules)"
 

@@ -92,6 +92,7 @@ def test_scenarios_of_the_file_are_found_by_every_command(configured: Configured
         (b"\x1b[2J = 1\n", "is not TOML"),
     ],
 )
+@pytest.mark.first(5)
 def test_a_mistake_is_one_sentence_with_its_line(configured: Configured, folder: Path, text: bytes, sentence: str) -> None:
     (folder / "config.toml").write_bytes(text)
 

@@ -251,6 +251,7 @@ def test_a_healthy_gpu_passes_except_that_this_torch_cannot_use_it(fake: "FakeNv
         (["na=ecc"], "gpu.memory_errors", "n/a", "no memory of these GPUs"),
     ],
 )
+@pytest.mark.first(4)
 def test_what_a_driver_says_becomes_a_sentence(fake: "FakeNvml", lines: list[str], name: str, status: str, words: str) -> None:
     fake.set(*lines)
 

@@ -237,6 +237,7 @@ def test_when_the_supervisor_is_killed_its_worker_ends_and_the_run_is_lost(tuila
     ],
     ids=lambda value: value if " " in value and "(" not in value else None,
 )
+@pytest.mark.first(2)
 def test_a_stop_reaches_every_process(tuilab: Tuilab, root: Path, tmp_path: Path, body: str, what: str) -> None:
     path = write_scenario(tmp_path, f'lab.stage("asleep")\n{body}\ntime.sleep(600)')
     tuilab("run", str(path), "--detach")

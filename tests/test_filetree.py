@@ -49,6 +49,7 @@ def deep(run_dir: Path, request: pytest.FixtureRequest) -> tuple[Path, int]:
     return run_dir, before + 10 * depth
 
 
+@pytest.mark.first(1)
 def test_a_run_of_any_depth_is_shown_counted_packed_and_deleted(
     tuilab: Tuilab, root: Path, tmp_path: Path, deep: tuple[Path, int]
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_run_of_any_depth_is_shown_counted_packed_and_deleted(
     assert store.list_runs(root) == [] and not os.path.lexists(deep[0])
 
 
+@pytest.mark.first(1)
 def test_few_descriptors_are_enough_for_any_depth(root: Path, deep: tuple[Path, int]) -> None:
     script = (
         "import resource, sys; from pathlib import Path; from tuilab import filetree\n"

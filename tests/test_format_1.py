@@ -59,6 +59,7 @@ def test_it_plays_again_to_its_end(run_dir: Path) -> None:
 
 @of_each
 @pytest.mark.parametrize("ending", [ending for ending, kind in ENDINGS.items() if kind not in ("tensorboard", "pyperf")])
+@pytest.mark.first(8)
 def test_every_report_is_written(run_dir: Path, ending: str, tmp_path: Path) -> None:
     write([read_subject(run_dir)], str(tmp_path / f"run{ending}"), ENDINGS[ending])
 

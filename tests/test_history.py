@@ -59,6 +59,7 @@ def ids(done: "CompletedProcess[str]") -> list[str]:
         (("--tag", "good"), []),
     ],
 )
+@pytest.mark.first(6)
 def test_options_choose_among_the_runs(tuilab: Tuilab, three: Path, words: tuple[str, ...], found: list[str]) -> None:
     assert ids(tuilab("runs", "--json", *words)) == found
 
@@ -121,6 +122,7 @@ def test_a_planted_link_is_not_written_through(tuilab: Tuilab, three: Path, tmp_
         (("--older-than", "52w"), ["aaaaaa", "bbbbbb", "cccccc"]),
     ],
 )
+@pytest.mark.first(2)
 def test_many_runs_are_deleted_only_when_that_is_meant(
     tuilab: Tuilab, three: Path, words: tuple[str, ...], left: list[str]
 ) -> None:

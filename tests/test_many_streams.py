@@ -72,6 +72,7 @@ def stages(items: list[tuple[str, Item]]) -> list[str]:
         ("runs",),
     ],
 )
+@pytest.mark.first(2)
 def test_a_run_of_more_streams_than_descriptors_is_shown_by_every_view(root: Path, words: tuple[str, ...]) -> None:
     add_streams(make_run(root), MANY)
     done = subprocess.run(

@@ -112,6 +112,7 @@ def test_a_driver_without_gpus_says_so(nvml: "FakeNvml") -> None:
         ("ecc", "ecc_uncorrected"),
     ],
 )
+@pytest.mark.first(4)
 def test_a_field_that_is_not_told_is_left_out_with_the_reason(nvml: "FakeNvml", fault: str, call: str, field: str) -> None:
     said = ask(nvml, f"{fault}={call}")
 
@@ -133,6 +134,7 @@ def test_a_field_that_is_not_told_is_left_out_with_the_reason(nvml: "FakeNvml", 
         ("ecc=0xffffffffffffffff", "ecc_uncorrected"),
     ],
 )
+@pytest.mark.first(3)
 def test_a_number_that_cannot_be_is_left_out(nvml: "FakeNvml", line: str, field: str) -> None:
     said = ask(nvml, line)
 

@@ -41,6 +41,7 @@ def visitors() -> Iterator[tuple[int, list[str]]]:
 
 
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.first(4)
 def test_every_recorded_run_has_a_report_below_the_limit_that_says_what_it_claimed(name: str) -> None:
     subject = recorded(name)
 

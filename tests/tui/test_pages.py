@@ -30,6 +30,7 @@ PAGES: dict[str, tuple[str, ...]] = {  # the keys that lead from the Lab screen 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("page", ["lab", "form", "code", "help"])
+@pytest.mark.first(8)
 async def test_a_screen_looks_as_it_should(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, size: tuple[int, int]
 ) -> None:
@@ -44,6 +45,7 @@ async def test_a_screen_looks_as_it_should(
 
 
 @pytest.mark.parametrize("page", PAGES)
+@pytest.mark.first(3)
 async def test_the_command_of_a_screen_exists(tmp_path: Path, page: str) -> None:
     for name in ("tour", "two-repeats"):
         recorded(name, tmp_path)

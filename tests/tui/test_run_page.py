@@ -26,6 +26,7 @@ SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", ["tour", "not-a-number", "crash-in-the-third-repeat"])
+@pytest.mark.first(4)
 async def test_a_recorded_run_looks_as_it_should(tmp_path: Path, name: str, size: tuple[int, int]) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=size) as pilot:
@@ -35,6 +36,7 @@ async def test_a_recorded_run_looks_as_it_should(tmp_path: Path, name: str, size
 
 
 @pytest.mark.parametrize("colours", COLOURS)
+@pytest.mark.first(2)
 async def test_the_words_are_the_same_in_every_depth_of_colour(tmp_path: Path, colours: str) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(120, 40)) as pilot:
