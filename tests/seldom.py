@@ -6,9 +6,4 @@ import pytest
 
 
 def seldom(*cases: Any) -> list[Any]:
-    return seldom_rows(*((case,) for case in cases))
-
-
-def seldom_rows(*cases: tuple[Any, ...]) -> list[Any]:
-    """Return cases that have a value for each of several arguments."""
-    return [pytest.param(*case, marks=pytest.mark.slow) for case in cases]
+    return [pytest.param(case, marks=pytest.mark.slow) for case in cases]

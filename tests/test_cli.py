@@ -303,9 +303,9 @@ def test_these_verbs_take_a_run() -> None:
     assert {"attach", "replay", "stop", "rm", "report", "compare", "note", "export", "verify", "advise"} <= set(BY_RUN)
 
 
-@pytest.mark.parametrize("reference", ["", *seldom(" ")], ids=["nothing", "a blank"])
+@pytest.mark.parametrize("reference", ["", " "], ids=["nothing", "a blank"])
 @pytest.mark.parametrize("verb", BY_RUN)
-@pytest.mark.first(4)
+@pytest.mark.first(8)
 def test_an_empty_reference_names_no_run(tuilab: Tuilab, root: Path, verb: str, reference: str) -> None:
     """`tuilab rm "$ID"` without an ID is no request to delete whatever there is."""
     run_dir = root / RUN

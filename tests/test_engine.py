@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
-from tests.seldom import seldom_rows
 from tuilab.engine import processes
 from tuilab.engine.attendants import has_claims
 from tuilab.judging.integrity import examine
@@ -57,13 +56,12 @@ def test_a_runs_folder_belongs_to_its_owner_alone(tuilab: Tuilab, root: Path, tm
         ("sys.exit(7)", "failed", "the scenario called sys.exit(7)"),
         ("os._exit(0)", "failed", "the worker ended with exit code 0 before run() returned"),
         ("ctypes.string_at(0)", "killed", "ended by SIGSEGV"),
-        *seldom_rows(
-            ("os._exit(9)", "failed", "the worker ended with exit code 9 before run() returned"),
-            ("os.kill(os.getpid(), signal.SIGKILL)", "killed", "ended by SIGKILL; nobody asked for that: out of memory?"),
-            ("os.abort()", "killed", "ended by SIGABRT"),
-        ),
+        ("os._exit(9)", "failed", "the worker ended with exit code 9 before run() returned"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "killed", "ended by SIGKILL; nobody asked for that: out of memory?"),
+        ("os.abort()", "killed", "ended by SIGABRT"),
     ],
 )
+@pytest.mark.first(4)
 def test_a_run_that_fails_says_how(tuilab: Tuilab, root: Path, tmp_path: Path, body: str, state: str, reason: str) -> None:
     path = write_scenario(tmp_path, f"lab.log(0, loss=1.5)\n{body}")
 

@@ -217,7 +217,7 @@ def _signal(name: str, supervisor: Identity, number: int) -> None:
 
 
 def _end_orphans(run: str) -> str:
-    found = processes.names_of(lambda: [pid for pid, _ in processes.left_of(run)])
+    found = processes.names_left(run)
     if not found:
         return f"{store.short_id(run)} is lost; none of its processes is left"
     stubborn = processes.end_marked(run)

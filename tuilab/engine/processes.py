@@ -188,14 +188,14 @@ def open_mark() -> Callable[[str], None]:
 
 def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
     """End the processes that a dead supervisor left behind; return the names of those that would not go."""
-    for pid, start in left_of(run):
+    for pid, start in _left_of(run):
         _send_if_allowed(pid, start, signal.SIGTERM, signal.SIGCONT)
     deadline = time.monotonic() + grace_s
-    while left_of(run) and time.monotonic() < deadline:
+    while _left_of(run) and time.monotonic() < deadline:
         time.sleep(0.02)
     deadline = time.monotonic() + _STORM_S
     before: list[tuple[int, int]] = []
-    while (left := left_of(run)) and time.monotonic() < deadline:
+    while (left := _left_of(run)) and time.monotonic() < deadline:
         if left != before:  # others than a moment ago: a storm, which a busy box gives us little time to catch
             before, since = left, time.monotonic()
         elif time.monotonic() > since + _PATIENCE_S:
@@ -203,10 +203,15 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
         for pid, start in _suspend_marked(run, min(deadline, time.monotonic() + _PATIENCE_S)):
             _send_if_allowed(pid, start, signal.SIGKILL)
         time.sleep(0.02)
-    return names_of(lambda: [pid for pid, _ in left_of(run)])
+    return names_left(run)
 
 
-def left_of(run: str) -> list[tuple[int, int]]:
+def names_left(run: str) -> list[str]:
+    """Return the names of what carries the mark of `run`."""
+    return names_of(lambda: [pid for pid, _ in _left_of(run)])
+
+
+def _left_of(run: str) -> list[tuple[int, int]]:
     """Return (pid, start time) of what carries the mark of `run`; of a storm too fast to be looked at, one that is gone."""
     try:
         return marked(run)

@@ -39,11 +39,7 @@ def start_time(pid: int) -> int | None:
     A process whose first thread has ended looks like a zombie, but has other threads.
     """
     fields = stat_fields(pid)
-    return None if fields is None else _start_of(fields)
-
-
-def _start_of(fields: list[str]) -> int | None:
-    if fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
+    if fields is None or fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
         return None
     return int(fields[19])
 

@@ -38,7 +38,7 @@ class LedgerCache:
     @cached_property
     def _known(self) -> "dict[str, Entry]":
         """By name, of the runs that were looked at; two threads that ask first may each read the file, and one is forgotten."""
-        return self._read()
+        return self._read()[1]
 
     def entry(self, run_dir: "Path") -> "Entry":
         """Return a line about a run: as it is known where nothing more can happen to it, else as it is now."""
@@ -125,26 +125,28 @@ class LedgerCache:
             return read_small(f"{self.root}/{FILE}", _decode, _LIMIT)[0]
         return {}
 
-    def _read(self) -> "dict[str, Entry]":
-        """Return the second line of the file: the runs that are over, by name; of a file of no use nothing."""
+    def _read(self) -> "tuple[dict[str, str], dict[str, Entry]]":
+        """Return both lines of the file, the second as the runs that are over, by name; of a file of no use nothing."""
         from tuilab.runs.ledger import Entry
 
-        def decode(data: bytes) -> dict[str, Entry]:
-            return {entry.run: entry for entry in json_as(list[Entry])(_decode(data)[1]) if entry.is_over}
+        def decode(data: bytes) -> tuple[dict[str, str], dict[str, Entry]]:
+            verdicts, entries = _decode(data)
+            return verdicts, {entry.run: entry for entry in json_as(list[Entry])(entries) if entry.is_over}
 
         with suppress(Unusable):
             return read_small(f"{self.root}/{FILE}", decode, _LIMIT)
-        return {}
+        return {}, {}
 
     def _write(self) -> None:
         """Replace the file by what it holds, which others learnt, and what is known here, of the runs that are there."""
         import msgspec
 
         runs = runs_in(self.root)
-        entries = self._read() | self.over()
+        verdicts, entries = self._read()
+        entries |= self.over()
         kept = [entries[run] for run in runs if run in entries]
-        settled = self._read_verdicts() | {run: verdict_of(entry) for run, entry in (entries | self._settled()).items()}
-        verdicts = {run: settled[run] for run in newest_of_each(runs).values() if run in settled}
+        verdicts |= {run: verdict_of(entry) for run, entry in (entries | self._settled()).items()}
+        verdicts = {run: verdicts[run] for run in newest_of_each(runs).values() if run in verdicts}
         head = {"format": _FORMAT, "verdicts": verdicts}
         replace(f"{self.root}/{FILE}", json.dumps(head).encode() + b"\n" + msgspec.json.encode(kept))
 
