@@ -86,7 +86,8 @@ async def test_a_gpu_that_is_lost_keeps_its_name_and_says_why(
 async def test_gauges_show_every_core_of_a_large_machine(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "cpu_percent", lambda percpu: [100.0] * 256)
     async with opened(root, "b", size=(60, 20)) as pilot:
-        shown = await shown_by(pilot, " of 256 cores")
+        await shown_by(pilot, " of 256 cores")
+        shown = await shown_by(pilot, "████████")  # the gauges have their room a moment after the words
 
     assert "256.0 of 256 cores" in shown
     assert shown.count("████████") >= 8  # the rest can be scrolled to
