@@ -40,6 +40,7 @@ from tuilab import Lab
 def run(
     lab: Lab,
     rows: int = 500,  # how many rows, 1..10000 (quick 10)
+    cols: int = 50,  # how many columns, 1..100 (quick 5)
     rate: float = 0.5,  # how fast, 0.0..1.0
     mode: Literal["slow", "fast"] = "slow",  # which way
     shuffle: bool = False,  # in random order
@@ -134,18 +135,9 @@ def test_options_may_stand_before_or_after_the_name(tuilab: Tuilab, form: str, o
 
 
 def test_quick_takes_the_quick_sizes_but_never_overrides_what_was_given(tuilab: Tuilab, form: str) -> None:
-    (quick,) = json.loads(tuilab("run", form, "--quick", "--json").stdout)["runs"]
-    (given,) = json.loads(tuilab("run", form, "--quick", "--json", "--rows", "600").stdout)["runs"]
+    (run,) = json.loads(tuilab("run", form, "--quick", "--json", "--rows", "600").stdout)["runs"]
 
-    assert quick["params"] == {"rows": 10, "rate": 0.5, "mode": "slow", "shuffle": False}
-    assert given["params"]["rows"] == 600
-
-
-def test_a_refuted_claim_is_exit_code_1(tuilab: Tuilab, form: str) -> None:
-    done = tuilab("run", form, "--headless", "--mode", "fast")
-
-    assert done.returncode == 1
-    assert "REFUTED" in done.stdout and "measured fast, claimed slow" in done.stdout
+    assert run["params"] == {"rows": 600, "cols": 5, "rate": 0.5, "mode": "slow", "shuffle": False}
 
 
 def test_json_is_one_document_and_stays_free_of_nan(tuilab: Tuilab, tmp_path: Path) -> None:
@@ -208,13 +200,6 @@ def test_closed_standard_streams_do_no_harm(root: Path, tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
-def test_without_a_terminal_it_says_that_it_runs_headless(tuilab: Tuilab, form: str) -> None:
-    done = tuilab("run", form)
-
-    assert done.returncode == 0
-    assert "there is no terminal; running as with --headless" in done.stderr
-
-
 ENVIRONMENTS = [{"LC_ALL": "C"}, {"TERM": "dumb"}, {"NO_COLOR": "1"}, {"LC_ALL": "", "LANG": "C.UTF-8"}]
 
 
@@ -228,10 +213,11 @@ def test_piped_output_has_no_escapes_whatever_the_terminal(tuilab: Tuilab, finis
     assert env.get("LC_ALL") != "C" or done.stdout.isascii()
 
 
-def test_what_a_run_says_into_a_pipe_has_no_escapes(tuilab: Tuilab, form: str) -> None:
-    done = tuilab("run", form, "--headless", "--plot", env={"LC_ALL": "C"})
+def test_into_a_pipe_it_runs_headless_and_says_so_without_escapes(tuilab: Tuilab, form: str) -> None:
+    done = tuilab("run", form, "--plot", env={"LC_ALL": "C"})
 
     assert done.returncode == 0
+    assert "there is no terminal; running as with --headless" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     assert done.stdout.isascii()
 
@@ -458,16 +444,18 @@ def test_verify_finds_what_was_changed(tuilab: Tuilab, finished: Path) -> None:
     assert "judge: checksum does not match at byte 0" in done.stdout
 
 
-def test_the_last_verdict_stands_in_the_list(tuilab: Tuilab, tmp_path: Path) -> None:
+def test_a_refuted_claim_is_exit_code_1_and_stands_in_the_list(tuilab: Tuilab, tmp_path: Path) -> None:
     folder = tmp_path / "own" / "mine"
     folder.mkdir(parents=True)
     (folder / "form.py").write_text(PARAMS)
     words = ("--scenarios", str(tmp_path / "own"))
 
     before = json.loads(tuilab("list", "--json", *words).stdout)["scenarios"]
-    tuilab("run", "form", "--headless", "--quiet", "--mode", "fast", *words)
+    done = tuilab("run", "form", "--headless", "--quiet", "--mode", "fast", *words)
     after = json.loads(tuilab("list", "--json", *words).stdout)["scenarios"]
 
+    assert done.returncode == 1
+    assert "REFUTED" in done.stdout and "measured fast, claimed slow" in done.stdout
     assert [s["last_verdict"] for s in before if s["id"] == "form"] == [None]
     assert [s["last_verdict"] for s in after if s["id"] == "form"] == ["REFUTED"]
 

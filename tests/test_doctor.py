@@ -57,6 +57,7 @@ def ask(tuilab: Tuilab, *words: str, **more: Any) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.library
 @pytest.mark.real_torch
 def test_every_question_is_answered_and_its_id_is_its_groups_affair(tuilab: Tuilab) -> None:
     told = ask(tuilab)

@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 import pyte
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.color import ColorSystem
 from rich.segment import Segment
@@ -41,6 +41,7 @@ def shown(screen: pyte.Screen) -> list[list[tuple[object, ...]]]:
     return [[tuple(screen.buffer[y][x])[:8] for x in range(screen.columns)] for y in range(screen.lines)]
 
 
+@settings(max_examples=40)
 @given(frames_of)
 def test_differences_lead_to_the_same_screen_as_whole_frames(described: list[list[list[tuple[str, Style | None]]]]) -> None:
     frames = Frames(ColorSystem.TRUECOLOR)
