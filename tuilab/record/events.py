@@ -62,6 +62,7 @@ class RunStarted(Event):
     claim_keys: list[str] = []  # of those claims, in their order; empty words where they have none
     repeats: Count = 1
     looks: list[Count] = []  # numbers of repeats at which the verdicts may end the run
+    luck: float | None = None  # of one process on this box, as `calibrate` measured it: a standard deviation of log ratios
     budget_s: float | None = None
     quick: bool = False
     timeout_s: float | None = None
@@ -264,6 +265,8 @@ class RaceStarted(Event):
     loops: dict[str, AtLeastOne]  # calls of each arm in one of its blocks
     base: str = ""  # the arm that the controls use
     delay: float = 0.0  # of the control with a known delay, as a share of a step
+    seed: int | None = None  # of the order in which the arms take turns; None: it rotated
+    has_instances: bool = False  # the controls are instances of their own, not the arm itself once more
 
 
 class FirstCalled(Event):
@@ -285,11 +288,14 @@ class BlockTimed(Event):
     device_ns: Count | None = None  # from CUDA events: loops x the median step
     is_warmup: bool = False
     control: Control = ""
-    is_disturbed: bool = False  # by the sensors alone; it was run again at once
-    is_rerun: bool = False
+    is_disturbed: bool = False  # by the sensors alone
+    is_rerun: bool = False  # of versions that ran a disturbed block again at once
     switches: int = 0  # involuntary context switches
+    thread_ns: Count | None = None  # CPU time of the thread that made the calls; cpu_ns is that of the whole process
+    waits: int | None = None  # times that this thread gave its core away by itself: for a lock, a disk, a sleep
     pressure_us: int | None = None  # in which some process of the box waited for a core
-    steal_ticks: int | None = None  # that the hypervisor took
+    steal_ticks: int | None = None  # that the hypervisor took, of all cores
+    core_steal_ticks: int | None = None  # of the core that the thread ran on
     throttled: int | None = None  # periods in which the cgroup's quota was used up
     records: int = 0  # written while the time ran
 
@@ -299,6 +305,7 @@ class RaceFinished(Event):
     is_same: bool | None = None  # did the arms compute the same thing; None: not asked
     difference: str = ""
     record_ns: int = 0  # what writing a record cost, to judge the observer
+    is_settled: bool | None = None  # had the times stopped drifting before the first round that counts
 
 
 class CoresMeasured(Event):
