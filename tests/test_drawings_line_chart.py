@@ -2,7 +2,9 @@
 
 import math
 import random
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.drawing_aids import SECOND, changed_cells, series
@@ -166,6 +168,16 @@ def test_a_logarithm_says_what_it_cannot_show() -> None:
 
     assert "log, 2 not above 0" in draw(LineChart(lines, is_log=True), 60, 12).text
     assert "linear: nothing above 0" in draw(LineChart(lines_of([series([-1.0, 0.0])]), is_log=True), 60, 12).text
+
+
+def test_what_shares_its_place_with_a_zero_is_drawn_on_the_logarithm_that_is_said() -> None:
+    (line,) = lines_of([series([1.0, 10.0, 100.0])])
+    mixed = replace(line, lows=np.array([1.0, 0.0, 100.0]))  # somewhere near 10 there was a 0
+
+    text = draw(LineChart((mixed,), is_log=True), 60, 12).text
+
+    assert "log, 1 not above 0" in text
+    assert [tick for tick in ("100┤", " 10┤", " 1┤") if tick not in text] == []
 
 
 def test_a_tiny_chart_is_numbers() -> None:

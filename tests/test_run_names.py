@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuilab.runs import ledger, store
+from tuilab.runs.last_verdicts import runs_in
 from tuilab.runs.run_name import RunName, new_name
 
 GIVEN = "20261121T223331195Z-row-reduce-abbc91"
@@ -18,6 +19,17 @@ def test_a_name_tells_scenario_id_and_start() -> None:
 
     assert (name.scenario, name.id) == ("row-reduce", "abbc91")
     assert (name.started_s, name.started) == (1795300411.195, "2026-11-21 22:33Z")
+
+
+def test_the_newest_run_is_one_whose_time_is_known(tmp_path: Path) -> None:
+    names = [GIVEN, "20260101T000000000Z-tour-abc123", "tour-kept", "2027-plans"]
+    for name in reversed(names):
+        (tmp_path / name / "journal").mkdir(parents=True)
+
+    assert [run.name for run in store.list_runs(tmp_path)] == names
+    assert [run.name for run in store.newest([tmp_path])] == names
+    assert runs_in(str(tmp_path)) == names
+    assert store.find("last", tmp_path).name == GIVEN
 
 
 @pytest.mark.parametrize(

@@ -117,9 +117,8 @@ class _Drawn:
 
     def _y_axis(self, low: float, high: float) -> Axis:
         values = [value for line in (*self.behind, *self.lines) for value in _visible_range(line, low, high)]
-        is_log = self.chart.is_log and all(value > 0 for value in values)
-        if not values:
-            values, is_log = [0.0, 1.0], False
+        is_log = self.chart.is_log and bool(values)
+        values = values or [0.0, 1.0]
         bottom, top = min(values), max(values)
         for guide in self.chart.guides:
             if _is_near(guide.value, bottom, top, is_log):
@@ -272,9 +271,9 @@ def _entries(chart: LineChart) -> list[legend.Entry]:
 
 def _notes(chart: LineChart) -> list[str]:
     hidden = sum(positive(line)[1] for line in chart.lines) if chart.is_log else 0
-    shown = sum(len(line.xs) for line in chart.lines) - hidden
-    scale = [] if not chart.is_log else ["log"] if shown else ["linear: nothing above 0"]
-    return [*scale, *([f"{hidden} not above 0"] if hidden and shown else []), *(["smoothed"] if chart.behind else [])]
+    has_shown = any((line.highs > 0).any() for line in chart.lines)
+    scale = [] if not chart.is_log else ["log"] if has_shown else ["linear: nothing above 0"]
+    return [*scale, *([f"{hidden} not above 0"] if hidden and has_shown else []), *(["smoothed"] if chart.behind else [])]
 
 
 def _numbers(chart: LineChart, width: int, height: int, symbols: Symbols) -> Picture:

@@ -169,11 +169,15 @@ def next_point(lines: Sequence[Line], x: float | None, wanted: float) -> float |
 
 
 def positive(line: Line) -> tuple[Line, int]:
-    """Return a line without the points that a logarithm cannot show, broken where they were, and how many there were."""
-    is_kept = line.highs > 0
-    hidden = int(len(is_kept) - np.count_nonzero(is_kept))
+    """Return a line without the points that a logarithm cannot show, broken where they were, and at how many places it was.
+
+    Of points that share a place, the least may be one of these and the greatest not: then the greatest is shown.
+    """
+    hidden = int(np.count_nonzero(line.lows <= 0))
     if not hidden:
         return line, 0
+    is_kept = line.highs > 0
+    line = replace(line, lows=np.where(line.lows > 0, line.lows, line.highs))
     kept = np.flatnonzero(is_kept)
     broken = np.concatenate([[0], np.cumsum(line.breaks | ~is_kept[1:] | ~is_kept[:-1])])
     breaks = np.diff(broken[kept]) > 0 if len(kept) else np.zeros(0, np.bool_)

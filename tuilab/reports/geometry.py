@@ -88,10 +88,9 @@ class Chart:
 
 def draw(panel: Panel, share: float = 1.0) -> Chart:
     """Return the shapes of a panel; `share` of the usual number of points, where a report has many charts."""
-    about = f"{panel.unit or 'value'}{', logarithmic' if panel.is_log else ''} over {'seconds' if panel.is_timed else 'steps'}"
     lines = [line for line in panel.lines if not line.is_empty]
     if not lines:
-        return Chart(panel.title, about, notes=(panel.reason or "no points",))
+        return Chart(panel.title, _about(panel, False), notes=(panel.reason or "no points",))
     most = max(int(share * _ALL_POINTS / len(lines)), 30)
     cut = [positive(line)[0] if panel.is_log else line for line in lines]
     hidden = sum(positive(line)[1] for line in lines) if panel.is_log else 0
@@ -104,9 +103,13 @@ def draw(panel: Panel, share: float = 1.0) -> Chart:
     x_ticks = [Tick(_px(share), label) for share, label in x.ticks if -1e-9 <= share <= 1 + 1e-9]
     y_ticks = [Tick(_py(share), label) for share, label in y.ticks if -1e-9 <= share <= 1 + 1e-9]
     return Chart(
-        panel.title, about, tuple(curves), tuple(entries), tuple(x_ticks), tuple(y_ticks), tuple(notes),
+        panel.title, _about(panel, y.is_log), tuple(curves), tuple(entries), tuple(x_ticks), tuple(y_ticks), tuple(notes),
         tuple(_letters(thin, x, y, entries)), "seconds" if panel.is_timed else "step", x.low, x.high,
     )  # fmt: skip
+
+
+def _about(panel: Panel, is_log: bool) -> str:
+    return f"{panel.unit or 'value'}{', logarithmic' if is_log else ''} over {'seconds' if panel.is_timed else 'steps'}"
 
 
 def _axes(panel: Panel, lines: Sequence[Line], thin: Sequence[Line]) -> tuple[Axis, Axis]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import FAILED, RUNNING, WORST_FIRST, Verdict
-from tuilab.runs.run_name import RunName
+from tuilab.runs.run_name import RunName, by_time
 
 if TYPE_CHECKING:
     from tuilab.runs.ledger import Entry
@@ -21,7 +21,8 @@ FINAL = frozenset({*Verdict, FAILED, ""})  # all that a run can say of its scena
 def runs_in(root: str) -> list[str]:
     """Return the names in a folder that may be runs, newest first; whether each is one shows when it is looked at."""
     with suppress(OSError), os.scandir(root) as entries:
-        return sorted((entry.name for entry in entries if entry.name[:1] != "." and entry.name.isprintable()), reverse=True)
+        names = [entry.name for entry in entries if entry.name[:1] != "." and entry.name.isprintable()]
+        return sorted(names, key=by_time, reverse=True)
     return []
 
 

@@ -37,6 +37,11 @@ class RunName:
         return "n/a" if started_s is None else time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(started_s))
 
 
+def by_time(name: str) -> tuple[bool, str]:
+    """Return the key that sorts names of runs by when they started; one that tells no time comes before all that do."""
+    return name[:8].isdigit() and name[8:9] == "T", name
+
+
 def new_name(scenario: str) -> str:
     """Return the name of a new run; such names sort by time."""
     now = time.time()

@@ -25,5 +25,5 @@ class GoingOn:
     def look(self) -> list[Entry]:
         """Return the runs that go on, the newest first."""
         self._changed_at = store.changed_at(self._root)
-        newest = [run for run in runs_in(self._cache.root) if run[0].isdigit()][:_NEWEST]
+        newest = runs_in(self._cache.root)[:_NEWEST]
         return [entry for run in newest if (entry := self._cache.entry(self._root / run)).is_running]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuilab import filetree
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.runs.run_name import RunName, new_name
+from tuilab.runs.run_name import RunName, by_time, new_name
 from tuilab.text import show
 
 _LAST = re.compile(r"last(?:~([0-9]{1,6}))?")
@@ -42,7 +42,7 @@ def list_runs(under: Path) -> list[Path]:
     except OSError as problem:
         raise UsageError(f"cannot read the folder of runs {show(under)}: {problem.strerror}") from problem
     where = os.fspath(under)
-    return [under / name for name in sorted(names, reverse=True) if _is_run(where, name)]
+    return [under / name for name in sorted(names, key=by_time, reverse=True) if _is_run(where, name)]
 
 
 def changed_at(under: Path) -> float | None:
@@ -55,7 +55,7 @@ def changed_at(under: Path) -> float | None:
 
 def newest(roots: Sequence[Path]) -> list[Path]:
     """Return the runs of several folders, newest first."""
-    return sorted((run for root in roots for run in list_runs(root)), key=lambda run: run.name, reverse=True)
+    return sorted((run for root in roots for run in list_runs(root)), key=lambda run: by_time(run.name), reverse=True)
 
 
 def _is_run(under: str, name: str) -> bool:
