@@ -281,6 +281,11 @@ def is_well(front: "subprocess.CompletedProcess[str]") -> bool:
     return front.returncode in set(ExitCode) and not re.search("^Traceback", text, re.MULTILINE) and not UNSAFE.search(text)
 
 
+def kill(*victims: tuple[int, int], number: int = signal.SIGKILL) -> None:
+    for pid, start in victims:
+        assert processes.send(pid, start, number)
+
+
 def supervisor_of(run_dir: Path) -> tuple[int, int]:
     """Return pid and start time of a run's supervisor."""
     run = until(lambda: look(run_dir).summary.run)

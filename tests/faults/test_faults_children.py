@@ -1,0 +1,131 @@
+"""What a worker starts: children, storms, daemons and loaders end with their run, and are named."""
+
+import pytest
+
+from tests.engine import write_scenario
+from tests.faults.oracle import (
+    Site,
+    check,
+    is_well,
+    latest,
+    reach_stage,
+)
+
+pytestmark = pytest.mark.faults
+
+
+def test_five_hundred_short_lived_grandchildren_are_no_burden(site: Site) -> None:
+    body = """
+for _ in range(500):
+    if os.fork() == 0:
+        if os.fork(): os._exit(0)
+        os._exit(3)
+    os.wait()
+"""
+    done = site.run("run", str(write_scenario(site.folder, body)), "--headless", "--quiet")
+
+    assert done.returncode == 0
+    assert check(site, latest(site), "succeeded").summary.leftover_count < 20
+
+
+@pytest.mark.parametrize("generation", ["time.sleep(0.002)", "pass"], ids=["slow", "fast"])
+def test_a_storm_of_forks_ends_with_its_run(site: Site, generation: str) -> None:
+    """Each process forks its successor in a session of its own and ends: none lives long enough to be seen for long."""
+    body = f"""
+lab.stage("on")
+deadline = time.monotonic() + 60
+for _ in range(4):
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while time.monotonic() < deadline:
+            if os.fork(): os._exit(0)
+            os.setsid()
+            {generation}
+        os._exit(0)
+time.sleep(600)
+"""
+    run_dir = site.detach(write_scenario(site.folder, body))
+    reach_stage(site, "on")
+
+    site.run("stop", "last")
+
+    check(site, run_dir, "stopped")
+
+
+@pytest.mark.real_torch
+def test_a_loader_worker_that_is_killed_is_a_failure_that_names_it(site: Site) -> None:
+    """A real DataLoader; the run goes on to its end, and no loader process is left."""
+    more = """
+import torch
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, i):
+        time.sleep(0.01)
+        if i == 17: os.kill(os.getpid(), signal.SIGKILL)
+        return torch.zeros(4)
+"""
+    body = "for step, batch in enumerate(torch.utils.data.DataLoader(Data(), 4, num_workers=2)): lab.log(step, x=1.0)"
+    done = site.run("run", str(write_scenario(site.folder, body, more)), "--headless", "--quiet")
+
+    summary = check(site, latest(site), "failed").summary
+    assert done.returncode == 4 and is_well(done)
+    assert "DataLoader worker" in summary.reason
+
+
+def test_a_loader_worker_that_hangs_does_not_outlive_a_killed_trainer(site: Site) -> None:
+    more = """
+import multiprocessing
+
+def hang():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True: time.sleep(1)
+"""
+    body = """
+for _ in range(3): multiprocessing.get_context("fork").Process(target=hang, daemon=True).start()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    site.run("run", str(write_scenario(site.folder, body, more)), "--headless", "--quiet")
+
+    assert check(site, latest(site), "killed").summary.reason.startswith("ended by SIGKILL")
+
+
+def test_a_child_outlives_the_thread_that_forked_it(site: Site) -> None:
+    """The kernel ties a child to the thread that made it; a pool that is filled from a thread must not lose its processes."""
+    body = """
+import threading
+def fork():
+    if os.fork() == 0:
+        time.sleep(0.5)
+        os._exit(7)
+thread = threading.Thread(target=fork)
+thread.start()
+thread.join()
+lab.claim("the child ended by itself", os.waitstatus_to_exitcode(os.wait()[1]), equals=7)
+"""
+    done = site.run("run", str(write_scenario(site.folder, body)), "--headless", "--quiet")
+
+    assert done.returncode == 0, done.stdout
+    check(site, latest(site), "succeeded")
+
+
+def test_a_worker_that_becomes_a_daemon_is_not_left_behind(site: Site) -> None:
+    body = """
+lab.log(0, half=0.0)
+hears, tells = os.pipe()
+if os.fork():
+    os.read(hears, 1)
+    os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+os.write(tells, b"x")
+null = os.open(os.devnull, os.O_RDWR)
+for fd in (0, 1, 2): os.dup2(null, fd)
+os.closerange(3, 256)
+time.sleep(600)
+"""
+    done = site.run("run", str(write_scenario(site.folder, body)), "--headless", "--quiet")
+
+    summary = check(site, latest(site), "failed").summary
+    assert summary.reason == "the worker ended with exit code 0 before run() returned"
+    assert summary.leftover_count == 1 and "left behind and ended: 1 process:" in done.stdout

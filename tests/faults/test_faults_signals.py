@@ -1,0 +1,228 @@
+"""Signals and stops: whatever is sent, and whatever a worker makes of it, the run ends in a state that says so."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import TUILAB
+from tests.engine import look, until, write_scenario
+from tests.faults.oracle import Site, check, child_of, is_well, kill, latest, reach_stage, supervisor_of
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.mark.parametrize(
+    ("number", "state"),
+    [(signal.SIGTERM, "stopped"), (signal.SIGINT, "stopped"), (signal.SIGSEGV, "lost"), (signal.SIGABRT, "lost")],
+)
+def test_a_signal_to_the_supervisor_ends_the_run_in_a_state_that_says_so(site: Site, number: int, state: str) -> None:
+    run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
+    reach_stage(site, "on")
+
+    kill(supervisor_of(run_dir), number=number)
+
+    check(site, run_dir, state)
+
+
+def test_signals_that_are_no_request_do_not_touch_the_run(site: Site) -> None:
+    go = site.folder / "go"
+    run_dir = site.detach(
+        write_scenario(site.folder, f'lab.stage("on")\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)')
+    )
+    reach_stage(site, "on")
+    for number in (
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGPIPE,
+        signal.SIGTSTP,
+        signal.SIGCONT,
+    ):
+        kill(supervisor_of(run_dir), number=number)
+    kill(supervisor_of(run_dir), number=signal.SIGCONT)
+    go.touch()
+
+    check(site, run_dir, "succeeded")
+
+
+def test_a_supervisor_that_was_suspended_can_be_asked_to_stop(site: Site) -> None:
+    run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
+    reach_stage(site, "on")
+    kill(supervisor_of(run_dir), number=signal.SIGSTOP)
+
+    site.run("stop", "last")
+
+    check(site, run_dir, "stopped")
+
+
+# ---- the worker misbehaves
+
+STUBBORN = """
+for number in range(1, 65):
+    try: signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError): pass
+"""
+
+
+LEADERLESS = """
+import threading
+threading.Thread(target=time.sleep, args=[600]).start()
+lab.stage("on")
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        (STUBBORN, "it ignores every signal"),
+        (f"if os.fork() == 0: os.setsid()\n{STUBBORN}", "its child in a session of its own ignores every signal"),
+        (
+            "if os.fork() == 0: os.kill(os.getpid(), signal.SIGSTOP)\nos.kill(os.getpid(), signal.SIGSTOP)",
+            "all of it is suspended",
+        ),
+        ("ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)", "it hides from ptrace and its /proc belongs to root"),
+        (LEADERLESS, "its first thread has ended and another goes on"),
+    ],
+    ids=lambda value: "" if "(" in value else value,
+)
+def test_a_stop_ends_a_worker(site: Site, body: str, what: str) -> None:
+    run_dir = site.detach(write_scenario(site.folder, f'lab.stage("on")\n{body}\ntime.sleep(600)'))
+    reach_stage(site, "on")
+
+    site.run("stop", "last", "--now")
+
+    check(site, run_dir, "stopped")
+
+
+FREEZER = Path("/sys/fs/cgroup/freezer")
+
+
+@pytest.mark.skipif(
+    not os.access(FREEZER, os.W_OK), reason="a process that cannot be killed takes root and a freezer of cgroups v1"
+)
+@pytest.mark.timeout(180)
+def test_a_worker_that_cannot_be_killed_is_named(site: Site) -> None:
+    run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
+    reach_stage(site, "on")
+    (worker,) = child_of(supervisor_of(run_dir)[0], "tuilab.lab.worker")
+    ice = FREEZER / f"tuilab-{os.getpid()}"
+    ice.mkdir()
+    try:
+        (ice / "cgroup.procs").write_text(str(worker[0]))
+        (ice / "freezer.state").write_text("FROZEN")
+        site.run("stop", "last", "--now")
+        until(lambda: look(run_dir).summary.is_over)
+        (ice / "freezer.state").write_text("THAWED")
+
+        summary = check(site, run_dir, "unkillable").summary
+        assert summary.reason.startswith(f"could not be ended: {worker[0]} ") and "tuilab.lab.worker" in summary.reason
+    finally:
+        (ice / "freezer.state").write_text("THAWED")
+        until(lambda: not (ice / "cgroup.procs").read_text())
+        ice.rmdir()
+
+
+def test_every_way_to_end_is_told_apart(site: Site) -> None:
+    """Exit codes and all signals that end a process, the nameless real-time ones too: each in an arm of one run."""
+    codes = (0, 1, 2, 42, 126, 127, 128, 137, 255)
+    harmless = {
+        signal.SIGCHLD,
+        signal.SIGCONT,
+        signal.SIGURG,
+        signal.SIGWINCH,
+        signal.SIGSTOP,
+        signal.SIGTSTP,
+        signal.SIGTTIN,
+        signal.SIGTTOU,
+    }
+    fatal = [number for number in (*range(1, 32), 34, 40, 64) if number not in harmless]  # 32 and 33 are the C library's
+    more = """
+def leave(lab, code):
+    os._exit(code)
+
+def die(lab, number):
+    if number != signal.SIGKILL: signal.signal(number, signal.SIG_DFL)
+    ctypes.CDLL(None).syscall(62, os.getpid(), number)
+    time.sleep(1)
+"""
+    body = f"""
+for name, body, numbers in (("code", leave, {list(codes)}), ("signal", die, {fatal})):
+    for number in numbers:
+        try: lab.arm(f"{{name}} {{number}}", body, number)()
+        except Exception as problem: lab.text(str(problem), title=f"{{name}} {{number}}")
+"""
+    done = site.run("run", str(write_scenario(site.folder, body, more)), "--headless", "--quiet")
+
+    summary = check(site, latest(site), "succeeded").summary
+    ends = {worker.started.arm: worker.exited for worker in summary.workers.values() if worker.started and worker.exited}
+    told = {text.title: text.text for text in summary.texts}
+    assert is_well(done) and done.returncode == 0
+    assert [ends[f"code {code}"].code for code in codes] == list(codes)
+    assert [ends[f"signal {number}"].signal for number in fatal] == fatal
+    assert told["code 42"] == "the worker ended with exit code 42 before run() returned"
+    assert told["signal 11"] == "ended by SIGSEGV"
+    assert told["signal 40"] == "ended by signal 40"
+
+
+# ---- what a run inherits
+
+HOSTILE_START = """
+import os, signal, sys
+for number in range(1, 32):
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_ignored_and_blocked_signals_are_not_inherited_by_the_run(site: Site) -> None:
+    body = """
+deaf = [s.name for s in signal.Signals if s not in (signal.SIGPIPE, signal.SIGXFSZ) and signal.getsignal(s) == signal.SIG_IGN]
+lab.claim("it ignores nothing", " ".join(deaf), equals="")
+lab.claim("it blocks nothing", len(signal.pthread_sigmask(signal.SIG_BLOCK, [])), equals=0)
+lab.stage("on")
+time.sleep(600)
+"""
+    path = write_scenario(site.folder, body)
+    site.run("run", str(path), "--detach", command=[sys.executable, "-c", HOSTILE_START, TUILAB])
+    run_dir = reach_stage(site, "on")
+
+    site.run("stop", "last")
+
+    summary = check(site, run_dir, "stopped").summary
+    assert [claim.verdict.verdict for claim in summary.claims.values() if claim.verdict] == ["SUPPORTED", "SUPPORTED"]
+
+
+def test_a_signal_handler_may_log_in_the_middle_of_a_record(site: Site) -> None:
+    """As one does who saves something on SIGTERM; a lock that is held would wait for itself."""
+    body = """
+ticks = []
+def tick(*_):
+    ticks.append(len(ticks))
+    lab.log(ticks[-1], tick=1.0)
+signal.signal(signal.SIGALRM, tick)
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+step = 0
+while len(ticks) < 100:
+    lab.log(step, half=step / 2)
+    step += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+lab.claim("every tick", ticks[-1], equals=99)
+signal.signal(signal.SIGTERM, lambda *_: (lab.stage("saved"), sys.exit()))
+lab.stage("on")
+while True: time.sleep(0.001)
+"""
+    run_dir = site.detach(write_scenario(site.folder, body))
+    reach_stage(site, "on")
+
+    site.run("stop", "last")
+
+    summary = check(site, run_dir, "stopped").summary
+    assert summary.series["tick", "", "worker-0"].count == 100
+    assert [stage.name for stage in summary.stages] == ["on", "saved"]
