@@ -281,6 +281,14 @@ def is_well(front: "subprocess.CompletedProcess[str]") -> bool:
     return front.returncode in set(ExitCode) and not re.search("^Traceback", text, re.MULTILINE) and not UNSAFE.search(text)
 
 
+def items_of(run_dir: Path) -> dict[str, dict[int, Any]]:
+    """Return every record that is read, by stream and number."""
+    found: dict[str, dict[int, Any]] = {}
+    for stream in (run_dir / "journal").iterdir():
+        found[stream.name] = {item.n: item for item in read_stream(stream) if not isinstance(item, Corrupt | Gap)}
+    return found
+
+
 def kill(*victims: tuple[int, int], number: int = signal.SIGKILL) -> None:
     for pid, start in victims:
         assert processes.send(pid, start, number)

@@ -1,0 +1,178 @@
+"""Folders that go away, have odd names, or are wanted by many at once; output of any size."""
+
+import os
+import random
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import TUILAB
+from tests.engine import until, write_scenario
+from tests.faults.gates import STEPS, gates, reaches
+from tests.faults.oracle import (
+    Site,
+    check,
+    is_well,
+    latest,
+    supervisor_of,
+)
+from tuilab.errors import CannotRecord
+from tuilab.record.journal import Writer
+from tuilab.record.live_run import read_run
+from tuilab.runs import store
+
+pytestmark = pytest.mark.faults
+
+# ---- the run folder goes away
+
+
+@pytest.mark.parametrize("change", ["removed", "renamed", "replaced by a link", "replaced by another"])
+def test_a_run_whose_folder_goes_away_is_stopped(site: Site, change: str) -> None:
+    """Writing into a removed file succeeds silently; a run that nobody can see or stop must not go on."""
+    at = gates(site)
+    path = write_scenario(site.folder, 'lab.log(0, half=0.0)\nwait_for("gone")\ntime.sleep(600)', STEPS)
+    front = site.start("run", str(path), "--headless")
+    reaches(at, "gone")
+    run_dir, aside, other = latest(site), site.folder / "aside", site.folder / "other"
+    (other / "journal").mkdir(parents=True)
+    if change == "removed":
+        shutil.rmtree(run_dir)
+    else:
+        run_dir.rename(aside)
+    if change == "replaced by a link":
+        run_dir.symlink_to(other)
+    elif change == "replaced by another":
+        other.rename(run_dir)
+    (at / "gone").touch()
+
+    out, err = front.communicate(timeout=60)
+    until(lambda: not site.living())
+
+    assert front.returncode in (2, 4) and "Traceback" not in out + err
+    if change != "removed":
+        summary = read_run(aside)
+        assert summary.state == "failed"
+        assert summary.reason == "the folder of the run was removed or replaced"
+    strangers = [entry for folder in (run_dir, other) if folder.exists() for entry in folder.rglob("*") if entry.is_file()]
+    assert strangers == []
+
+
+# ---- where runs are kept
+
+
+HOMES = [
+    b"with spaces",
+    b"with\nnewline",
+    b"not-utf-8-\xff\xfe",
+    "ünïcödé-目".encode(),
+    b"-rf",
+    b"a" * 200,
+    b"$(touch hit)",
+    b"\x1b[2J",
+]
+
+
+@pytest.mark.parametrize("name", HOMES, ids=repr)
+def test_a_home_with_any_name_holds_runs(site: Site, name: bytes) -> None:
+    home = os.fsencode(site.folder) + b"/" + name
+    os.mkdir(home)
+    environment = {os.fsencode(key): os.fsencode(value) for key, value in site.environment.items()}
+    for variable in (b"TUILAB_ROOT", b"XDG_STATE_HOME"):
+        environment.pop(variable, None)
+    scenario = write_scenario(Path(os.fsdecode(home)), 'lab.log(0, half=0.0)\nlab.claim("one is one", True)')
+    everything = {**environment, b"HOME": home}
+
+    def tuilab(*words: str) -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run([TUILAB, *words], env=everything, capture_output=True, timeout=60, cwd=home)
+
+    ran = tuilab("run", str(scenario), "--headless")
+    said = [
+        ran,
+        *(
+            tuilab(*words)
+            for words in (("runs",), ("attach",), ("verify",), ("attach", "--json"), ("stop", "last"), ("rm", "last"))
+        ),
+    ]
+
+    assert [done.returncode for done in said] == [0] * 7, [done.stderr for done in said]
+    assert b"Traceback" not in b"".join(done.stderr for done in said)
+    assert not list(Path(os.fsdecode(home)).glob("hit"))
+    until(lambda: not site.living())
+
+
+@pytest.mark.parametrize("home", [None, "", "relative", "/proc/no", "/dev/null", "/nonexistent/x"])
+def test_a_home_that_cannot_be_written_is_one_sentence(site: Site, home: str | None) -> None:
+    path = write_scenario(site.folder, "lab.log(0, half=0.0)")
+    unset = {name: value for name, value in site.environment.items() if name not in ("TUILAB_ROOT", "HOME", "XDG_STATE_HOME")}
+    environment = unset if home is None else {**unset, "HOME": home}
+    if home in (None, "", "/nonexistent/x"):  # root may make folders anywhere, and has a home without a variable
+        environment["XDG_STATE_HOME"] = "/proc/no"
+
+    done = subprocess.run([TUILAB, "run", str(path), "--headless"], env=environment, capture_output=True, text=True, timeout=60)
+    listed = subprocess.run([TUILAB, "runs"], env=environment, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 5, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("tuilab: ") and is_well(done) and is_well(listed)
+
+
+def test_twenty_runs_that_start_at_once_have_twenty_folders(site: Site) -> None:
+    path = str(write_scenario(site.folder, 'lab.claim("one is one", True)'))
+
+    fronts = [site.start("run", path, "--detach") for _ in range(20)]
+    ids = {front.communicate(timeout=60)[0].strip() for front in fronts}
+
+    assert len(ids) == len(list(site.root.iterdir())) == 20
+    for run_dir in site.root.iterdir():
+        check(site, run_dir, "succeeded")
+
+
+def test_two_supervisors_cannot_share_a_folder(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if both should draw the same name at the same second."""
+    monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
+    monkeypatch.setattr(time, "time", lambda: 1.0)
+    first = store.create("same", site.root)
+
+    with pytest.raises(CannotRecord, match="File exists"):
+        store.create("same", site.root)
+
+    Writer(first / "journal" / "supervisor.jsonl").close()
+    with pytest.raises(FileExistsError):
+        Writer(first / "journal" / "supervisor.jsonl")
+
+
+# ---- what a run prints and says
+
+
+def test_a_gigabyte_without_a_line_break_is_kept_in_bounded_memory(site: Site) -> None:
+    at = gates(site)
+    body = 'chunk = bytes([65]) * 2**20\nfor _ in range(1024): os.write(1, chunk)\nos.write(1, b"the end")\nwait_for("printed")'
+    run_dir = site.detach(write_scenario(site.folder, body, STEPS))
+    reaches(at, "printed")
+    pid, _ = supervisor_of(run_dir)
+    until(lambda: (run_dir / "stdout.log").read_bytes().endswith(b"the end"))
+    status = dict(row.split(":\t") for row in Path(f"/proc/{pid}/status").read_text().splitlines())
+    descriptors = len(os.listdir(f"/proc/{pid}/fd"))
+    (at / "printed").touch()
+
+    printed = check(site, run_dir, "succeeded").summary.outputs["stdout"]
+    assert (printed.bytes_total, printed.bytes_head, printed.bytes_tail) == (2**30 + 7, 2**19, 2**19)
+    assert (run_dir / "stdout.log").stat().st_size == 2**20
+    assert int(status["VmHWM"].split()[0]) < 64 * 1024
+    assert descriptors < 32
+
+
+def test_any_bytes_are_kept_as_they_were_printed(site: Site) -> None:
+    chance = random.Random(1)
+    noise = chance.randbytes(300_000) + b"\xff\xfe\0\r\x1b[2J\xe7\x9b" * 1000
+    (site.folder / "noise").write_bytes(noise)
+    body = f"data = open({str(site.folder / 'noise')!r}, 'rb').read()\nfor fd in (1, 2):\n    for at in range(0, len(data), 4097): os.write(fd, data[at:at + 4097])"
+
+    done = site.run("run", str(write_scenario(site.folder, body)), "--headless")
+
+    run_dir = latest(site)
+    check(site, run_dir, "succeeded")
+    assert is_well(done)
+    assert (run_dir / "stdout.log").read_bytes() == (run_dir / "stderr.log").read_bytes() == noise
