@@ -8,12 +8,16 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import until
+from tests.faults.fronts import Open, Window
 from tests.faults.oracle import Site, make_site
+from tests.tui.terminals import Terminal
+from tests.tui.tmux import Tmux
 
 
 @pytest.fixture
@@ -29,6 +33,34 @@ def go(site: Site) -> Path:
     """The file that a waiting scenario waits for."""
     site.environment["GO"] = str(site.folder / "go")
     return site.folder / "go"
+
+
+@pytest.fixture
+def screens(site: Site) -> Iterator[Open]:
+    """Open `tuilab ...` in a terminal of its own, in the environment of the site; each is closed at the end."""
+    opened: list[Terminal] = []
+
+    def open_one(*words: str, command: tuple[str, ...] = (TUILAB,), **more: Any) -> Terminal:
+        opened.append(Terminal(*command, *words, **{"env": site.environment, **more}))
+        return opened[-1]
+
+    yield open_one
+    for terminal in opened:
+        terminal.close()
+
+
+@pytest.fixture
+def window(site: Site) -> Iterator[Window]:
+    """Open a window of tmux with a command in it; the server ends with the test."""
+    opened: list[Tmux] = []
+
+    def open_one(*command: str, **more: str) -> Tmux:
+        opened.append(Tmux(site.folder, {**site.environment, **more}, *command))
+        return opened[-1]
+
+    yield open_one
+    for tmux in opened:
+        tmux.close()
 
 
 @dataclass

@@ -12,8 +12,6 @@ from tuilab.record import presence
 
 pytestmark = pytest.mark.faults
 
-# ---- the sampler and the judge
-
 
 @pytest.mark.timeout(180)
 def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_is_not_hurt(site: Site) -> None:

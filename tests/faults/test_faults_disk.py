@@ -23,8 +23,6 @@ from tuilab.errors import ExitCode
 
 pytestmark = pytest.mark.faults
 
-# ---- the disk is full, read-only or broken
-
 
 @pytest.fixture
 def small_disk(site: Site) -> Iterator[Path]:

@@ -1,0 +1,244 @@
+"""The screens under signals and in tmux: left, suspended, resized, killed, they give the terminal back."""
+
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import TUILAB
+from tests.engine import look, until, write_scenario
+from tests.faults.fronts import NOISY, WAITS, Open, Window, front_of, is_gone, is_whole, soon_s, wait_for_points
+from tests.faults.oracle import Site, check, reach_stage
+from tests.tui.tmux import Tmux
+
+pytestmark = pytest.mark.faults
+
+# ---- signals
+
+
+@pytest.mark.parametrize(
+    "number, code",
+    [
+        (signal.SIGTERM, 130),
+        (signal.SIGINT, 130),
+        (signal.SIGQUIT, 130),
+        (signal.SIGHUP, 0),
+        (signal.SIGKILL, -9),
+        (signal.SIGSEGV, -11),
+        (signal.SIGABRT, -6),
+        (signal.SIGUSR1, -10),
+        (signal.SIGPIPE, None),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_a_signal_to_the_screens_does_not_touch_the_run(
+    site: Site, screens: Open, go: Path, number: int, code: int | None
+) -> None:
+    term = screens("run", str(write_scenario(site.folder, WAITS)))
+    run_dir = reach_stage(site, "on")
+    term.wait_for("running", "half")
+    term.process.send_signal(number)
+    if code is None:
+        term.type("q")
+
+    assert term.wait() == (code or 0)
+    until(term.is_restored)
+    until(lambda: is_gone(site))
+    assert term.strange() == []
+    assert b"Traceback" not in term.sent
+    id = run_dir.name.rpartition("-")[2].encode()
+    farewell = b"goes on.  Come back: tuilab attach " + id
+    assert (farewell in term.sent) == (code is None or code >= 0)
+    go.touch()
+    check(site, run_dir, "succeeded")
+
+
+def test_stopped_without_a_warning_and_continued_it_gives_the_terminal_back_all_the_same(
+    site: Site, screens: Open, go: Path
+) -> None:
+    term = screens("run", str(write_scenario(site.folder, WAITS)))
+    run_dir = reach_stage(site, "on")
+    term.wait_for("running", "half")
+    threads = psutil.Process(term.process.pid).num_threads()
+    for _ in range(2):
+        term.process.send_signal(signal.SIGSTOP)
+        until(lambda: psutil.Process(term.process.pid).status() == psutil.STATUS_STOPPED)
+        term.wipe()
+        term.process.send_signal(signal.SIGCONT)
+        term.wait_for("running", "half")
+    more_threads = psutil.Process(term.process.pid).num_threads() - threads
+    go.touch()
+    term.wait_for("succeeded", "the last stage")
+    term.type("q")
+
+    assert term.wait() == 0
+    assert term.is_restored()
+    assert more_threads == 0
+    check(site, run_dir, "succeeded")
+
+
+# ---- in tmux
+
+
+def test_a_tmux_session_that_is_left_and_entered_in_another_size_shows_the_run(
+    site: Site, window: Window, screens: Open, go: Path
+) -> None:
+    tmux = window(TUILAB, "run", str(write_scenario(site.folder, WAITS)))
+    run_dir = reach_stage(site, "on")
+    client = screens("attach", command=tuple(tmux.command), env=tmux.env)
+    client.wait_for("running", "half")
+    tmux.ask("detach-client")
+    client.wait()
+    screens("attach", command=tuple(tmux.command), env=tmux.env, columns=90, rows=28)
+    until(lambda: len(tmux.picture().splitlines()) == 27 and is_whole(tmux.picture()))
+    picture = tmux.picture()
+    tmux.keys("C-l")
+    go.touch()
+    until(lambda: tmux.shows("succeeded", "the last stage"))
+
+    assert "running" in picture and "half" in picture
+    assert is_whole(tmux.picture())
+    check_leaving(site, tmux, run_dir)
+
+
+def check_leaving(site: Site, tmux: Tmux, run_dir: Path) -> None:
+    tmux.keys("q")
+    until(lambda: is_gone(site))
+    check(site, run_dir, "succeeded")
+
+
+def test_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site: Site, window: Window, go: Path) -> None:
+    tmux = window("bash", "--norc", "-i")
+    tmux.keys(f"{TUILAB} run {write_scenario(site.folder, WAITS)}", "Enter")
+    run_dir = reach_stage(site, "on")
+    until(lambda: tmux.shows("running", "half"))
+    tmux.keys("C-z")
+    until(lambda: tmux.shows("Stopped"))
+    tmux.ask("resize-window", "-x", "90", "-y", "30")
+    tmux.keys("echo a word | rev", "Enter")
+    until(lambda: tmux.shows("drow a"))
+    go.touch()
+    until(lambda: look(run_dir).state == "succeeded")
+    tmux.keys("fg", "Enter")
+    until(lambda: tmux.shows("succeeded", "the last stage"))
+
+    until(lambda: len(tmux.picture().splitlines()) == 30 and is_whole(tmux.picture()))
+    tmux.keys("q")
+    until(lambda: tmux.shows("Its result: tuilab attach", "drow a"))
+    tmux.keys("echo again | rev", "Enter")
+    until(lambda: tmux.shows("niaga"))
+    tmux.keys("exit", "Enter")
+    check(site, run_dir, "succeeded")
+
+
+def test_sent_to_the_background_it_stops_again_and_comes_back_when_it_is_asked(site: Site, window: Window, go: Path) -> None:
+    tmux = window("bash", "--norc", "-i")
+    tmux.keys(f"{TUILAB} run {write_scenario(site.folder, WAITS)}", "Enter")
+    run_dir = reach_stage(site, "on")
+    until(lambda: tmux.shows("running", "half"))
+    tmux.keys("C-z")
+    until(lambda: tmux.shows("Stopped"))
+    tmux.keys("clear; bg", "Enter")
+    until(lambda: tmux.shows("tuilab run", "&"))
+    until(lambda: front_of(site).status() == psutil.STATUS_STOPPED)
+    tmux.keys("jobs; echo a word | rev", "Enter")
+    until(lambda: tmux.shows("Stopped", "drow a"))
+    in_the_background = tmux.picture()
+    tmux.keys("fg", "Enter")
+    until(lambda: tmux.shows("running", "half") and is_whole(tmux.picture()))
+    go.touch()
+    until(lambda: tmux.shows("succeeded", "the last stage"))
+    tmux.keys("q")
+    until(lambda: tmux.shows("Its result: tuilab attach", "drow a"))
+
+    assert "running" not in in_the_background
+    tmux.keys("exit", "Enter")
+    check(site, run_dir, "succeeded")
+
+
+def test_y_copies_into_the_buffer_of_tmux(site: Site, window: Window, go: Path) -> None:
+    tmux = window(TUILAB, "run", str(write_scenario(site.folder, WAITS)))
+    run_dir = reach_stage(site, "on")
+    until(lambda: tmux.shows("running", "half"))
+    tmux.keys("y")
+    until(lambda: tmux.shows("in tmux's buffer"))
+
+    assert tmux.ask("show-buffer") == f"tuilab attach {run_dir.name.rpartition('-')[2]}"
+    go.touch()
+    check_leaving(site, tmux, run_dir)
+
+
+def test_a_pane_of_tmux_that_is_killed_ends_the_front_and_not_the_run(site: Site, window: Window, go: Path) -> None:
+    tmux = window(TUILAB, "run", str(write_scenario(site.folder, WAITS)))
+    run_dir = reach_stage(site, "on")
+    until(lambda: tmux.shows("running", "half"))
+    tmux.ask("kill-pane", check=False)
+
+    until(lambda: is_gone(site), patience_s=soon_s())
+    assert look(run_dir).state == "running"
+    go.touch()
+    check(site, run_dir, "succeeded")
+
+
+def test_a_tmux_that_hangs_does_not_hold_up_the_run(site: Site, window: Window, go: Path) -> None:
+    tmux = window(TUILAB, "run", str(write_scenario(site.folder, NOISY)))
+    run_dir = reach_stage(site, "on")
+    until(lambda: tmux.shows("running", "loss"))
+    server = psutil.Process(int(tmux.ask("display", "-p", "#{pid}")))
+    server.suspend()
+    wait_for_points(run_dir, 1000)
+    go.touch()
+    until(lambda: look(run_dir).state == "succeeded")
+    server.resume()
+    until(lambda: tmux.shows("succeeded", "the last line"))
+
+    check_leaving(site, tmux, run_dir)
+
+
+CUTS = {
+    "nothing": "",
+    "an escape": "\x1b",
+    "a begin": "\x1b[",
+    "a colour": "\x1b[38;2;1",
+    "a string": "\x1b]22;poi",
+    "half a character": "\xe2\x96",
+}
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
+def test_killed_in_the_middle_of_a_sequence_it_leaves_a_terminal_that_works(site: Site, window: Window, cut: str) -> None:
+    path = site.folder / "cut.py"
+    path.write_text(f"""
+import os, signal, termios
+from tuilab.tui.terminal.guardian import Guardian
+Guardian(1).note(True)
+modes = termios.tcgetattr(0)
+modes[3] &= ~(termios.ISIG | termios.ECHO | termios.ICANON)
+termios.tcsetattr(0, termios.TCSANOW, modes)
+os.write(1, b"\\x1b[?1049h" + {cut!r}.encode("latin-1"))
+os.kill(os.getpid(), signal.SIGKILL)
+""")
+    tmux = window("bash", "--norc", "-i", PS1="> ")
+    tmux.keys(f"{sys.executable} -P {path}; touch {site.folder}/killed", "Enter")
+    until((site.folder / "killed").exists)
+    until(lambda: tmux.ask("display", "-p", "#{alternate_on}") == "0\n")
+    tmux.keys("echo a word | rev", "Enter")
+    until(lambda: tmux.shows("drow a"))
+
+    assert "[<u" not in tmux.picture() and "[?1" not in tmux.picture()
+    tmux.keys("exit", "Enter")
+
+
+@pytest.mark.parametrize("kind, is_true", [("truecolor", True), ("", False)])
+def test_in_tmux_there_are_as_many_colours_as_promised(site: Site, window: Window, go: Path, kind: str, is_true: bool) -> None:
+    tmux = window(TUILAB, "run", str(write_scenario(site.folder, WAITS)), COLORTERM=kind)
+    run_dir = reach_stage(site, "on")
+    until(lambda: tmux.shows("running", "half"))
+    coloured = tmux.picture("-e")
+
+    assert ("[38;2;" in coloured or ";48;2;" in coloured) is is_true
+    assert is_true or "38;5;" in coloured
+    go.touch()
+    check_leaving(site, tmux, run_dir)
