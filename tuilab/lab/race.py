@@ -17,7 +17,7 @@ import torch
 from tuilab.lab.given import MOST, checked, number, number_in, told, words
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.sensors import Sensors, is_disturbed
-from tuilab.lab.timing import calibrate, time_block
+from tuilab.lab.timing import calibrate, time_block, wait_for_pools
 from tuilab.record import events
 
 Call = Callable[[], object]
@@ -84,7 +84,7 @@ def run_race(
     try:
         is_same, difference = _compare(lab, arms, same)
         slots = _prepare(lab, arms, threads, device)
-        times, record_ns = _Rounds(lab, slots, seconds, device).run()
+        times, record_ns = _Rounds(lab, slots, seconds, threads, device).run()
         finished = events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference, record_ns=record_ns)
         lab.record(finished)
     finally:
@@ -117,7 +117,10 @@ def _are_close(a: Any, b: Any, tolerance: float) -> bool:
 
 def _prepare(lab: RaceRecorder, arms: dict[str, Call], threads: int, device: torch.device) -> list[_Slot]:
     """Find how many calls fill a block of each arm, and add the controls, made from the fastest arm."""
-    paces = {name: calibrate(arm, device) for name, arm in arms.items()}
+    paces = {}
+    for name, arm in arms.items():
+        wait_for_pools()
+        paces[name] = calibrate(arm, device, threads)
     slots = [_Slot(name, arm, paces[name].loops, paces[name].calm_share) for name, arm in arms.items()]
     base = min(slots, key=lambda slot: paces[slot.arm].step_s)
     started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops={s.arm: s.loops for s in slots})
@@ -130,10 +133,11 @@ def _prepare(lab: RaceRecorder, arms: dict[str, Call], threads: int, device: tor
 class _Rounds:
     """The rounds of a race."""
 
-    def __init__(self, lab: RaceRecorder, slots: list[_Slot], seconds: float, device: torch.device) -> None:
+    def __init__(self, lab: RaceRecorder, slots: list[_Slot], seconds: float, threads: int, device: torch.device) -> None:
         self._lab = lab
         self._slots = slots
         self._seconds = seconds
+        self._threads = threads
         self._device = device
         self._sensors = Sensors()
         self._warm: dict[str, list[float]] = {slot.arm: [] for slot in slots}
@@ -180,7 +184,8 @@ class _Rounds:
         block = events.BlockTimed(arm=slot.arm, round=turn, slot=number, loops=slot.loops, **timed._asdict(), **seen._asdict())
         block.control = slot.control
         block.records = self._lab.records_written - written
-        block.is_disturbed = is_disturbed(seen, timed.wall_ns, timed.cpu_ns, slot.calm_share)
+        share = timed.share(self._threads)
+        block.is_disturbed = is_disturbed(seen, timed.wall_ns, share, slot.calm_share, self._threads)
         return block
 
 
