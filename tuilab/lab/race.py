@@ -2,8 +2,8 @@
 
 A block is as many calls of one arm as fill 10 ms (50 ms on a GPU). A round has one block of every arm, in an order that rotates
 and is reversed every other round. Two more arms are controls: the fastest arm once more (A/A), and once more with a known delay
-of 5 %. Blocks before the times have settled are recorded as warm-up; a block that the sensors say was disturbed is run again
-once, and both stay in the record. Nothing is judged here.
+of 5 %. Blocks before the times have settled are recorded as warm-up; a block that the sensors say was disturbed is marked, and
+counts as it is: one that ran again would run warm, and would hide what an arm itself does. Nothing is judged here.
 """
 
 import time
@@ -164,15 +164,11 @@ class _Rounds:
             self._lab.progress(done_ms, total_ms, "ms of racing")
 
     def _run_slot(self, slot: _Slot, turn: int, number: int, is_warmup: bool) -> None:
-        """Time a block, and once more if it was disturbed."""
-        for is_rerun in (False, True):
-            block = self._time(slot, turn, number)
-            block.is_warmup, block.is_rerun = is_warmup, is_rerun
-            began = time.perf_counter_ns()
-            self._lab.record(block)
-            self._record_ns.append(time.perf_counter_ns() - began)
-            if is_warmup or not block.is_disturbed:
-                break
+        block = self._time(slot, turn, number)
+        block.is_warmup = is_warmup
+        began = time.perf_counter_ns()
+        self._lab.record(block)
+        self._record_ns.append(time.perf_counter_ns() - began)
         if not slot.control:
             step_s = (block.device_ns or block.wall_ns) / block.loops / 1e9
             (self._warm if is_warmup else self._times)[slot.arm].append(step_s)
