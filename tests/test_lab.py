@@ -2,6 +2,7 @@
 
 import math
 import os
+import random
 import re
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from tuilab.engine.messages import WorkerOrder
 from tuilab.lab import Lab
 from tuilab.record import events
 from tuilab.record.journal import Corrupt, Gap, Writer
+from tuilab.record.order import order_of_round
 
 E = TypeVar("E", bound=events.Event)
 
@@ -275,7 +277,45 @@ def test_a_race_is_made_of_whole_cycles(lab: Lab, recorded: Recorded) -> None:
     lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.1)
 
     rounds = {block.round for block in recorded(events.BlockTimed) if not block.is_warmup}
-    assert len(rounds) >= 6 and len(rounds) % 4 == 0
+    assert len(rounds) >= 6 and len(rounds) % 2 == 0 and min(rounds) % 2 == 0
+
+
+def test_the_order_of_a_race_is_drawn_again_from_its_record(lab: Lab, recorded: Recorded) -> None:
+    lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.1)
+
+    (race,), blocks = recorded(events.RaceStarted), recorded(events.BlockTimed)
+    numbers = {("slow", ""): 0, ("fast", ""): 1, (race.base, "same"): 2, (race.base, "delayed"): 3}
+    rounds = [blocks[i : i + 4] for i in range(0, len(blocks), 4)]
+    assert race.seed is not None and len(rounds) >= 8
+    for turn, found in enumerate(rounds):
+        assert [(block.round, block.slot) for block in found] == [(turn, 0), (turn, 1), (turn, 2), (turn, 3)]
+        assert [numbers[block.arm, block.control] for block in found] == order_of_round(race.seed, turn, 4)
+
+
+def test_each_race_draws_another_order_whatever_the_scenario_seeds(lab: Lab, recorded: Recorded) -> None:
+    for number in range(2):
+        torch.manual_seed(0)
+        random.seed(0)
+        arms: dict[str, Any] = {f"a{number}": sum_up, f"b{number}": sum_up}
+        lab.race(**arms, seconds=0.01)
+
+    one, other = recorded(events.RaceStarted)
+    assert one.seed != other.seed  # two of 2**32
+
+
+def test_a_race_says_whether_its_times_had_settled(lab: Lab, recorded: Recorded) -> None:
+    """An arm that gets slower with each call never settles; what was measured of it counts all the same."""
+    calls = iter(range(100, 10**9, 100))
+
+    lab.race(steady=sum_up, slower=lambda: sum(range(next(calls))), seconds=0.05)
+
+    (finished,) = recorded(events.RaceFinished)
+    assert finished.is_settled is False
+    assert [block for block in recorded(events.BlockTimed) if not block.is_warmup]
+
+
+def sum_up() -> int:
+    return sum(range(200))
 
 
 def test_a_race_times_every_arm_and_both_controls_in_every_round(lab: Lab, recorded: Recorded) -> None:

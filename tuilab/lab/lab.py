@@ -31,7 +31,8 @@ from tuilab.lab.images import image_shown
 from tuilab.lab.memory import Memory
 from tuilab.lab.pending import Pending
 from tuilab.lab.prefix import complete, has_ranks
-from tuilab.lab.race import Race, check_race, run_process_race, run_race
+from tuilab.lab.process_race import run_process_race
+from tuilab.lab.race import Race, check_race, run_race
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.env import cuda_facts, torch_facts
 from tuilab.probes.settings import read_setting

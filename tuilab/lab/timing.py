@@ -10,10 +10,13 @@ import torch
 
 from tuilab.lab import device as devices
 
+Call = Callable[[], object]
+
+_DELAY = 0.05  # of the control with a known delay, about
 _BLOCK_S = {"cpu": 0.010, "cuda": 0.050}
 _LEAST_LOOPS = {"cpu": 1, "cuda": 20}  # on a GPU waiting on the host would not be seen: the delay must be calls
 _CALM_BLOCKS = 3
-_MANY = 20
+_MANY = 20  # calls, of which one is about the known delay
 _NAP_S = 0.005
 _PATIENCE_S = 0.5  # OpenBLAS spins for some 0.1 s, libgomp for less; a thread of the scenario may work for ever
 _SPINNING_CORES = 0.1
@@ -41,7 +44,7 @@ class Pace(NamedTuple):
     calm_share: float  # CPU time of wall time when nothing interferes
 
 
-def calibrate(call: Callable[[], object], device: torch.device, threads: int = 1) -> Pace:
+def calibrate(call: Call, device: torch.device, threads: int = 1) -> Pace:
     """Find the pace of a function from a few blocks; on a busy box the calmest of them tells what it does undisturbed."""
     goal_ns = _BLOCK_S[device.type] * 1e9
     loops = 1
@@ -70,9 +73,14 @@ def wait_for_pools(cores: Callable[[], float] = cores_of_others) -> None:
         pass
 
 
-def time_block(call: Callable[[], object], loops: int, device: torch.device, delay: float = 0.0) -> Timed:
-    """Time `loops` calls; a `delay` adds a known share: more calls where there are many, waiting where there are few."""
-    extra = round(loops * delay) if loops >= _MANY else 0
+def known_delay(loops: int) -> float:
+    """Return the share of a block of `loops` calls by which a delayed one is longer: whole calls where there are many."""
+    return _extra_calls(loops) / loops or _DELAY
+
+
+def time_block(call: Call, loops: int, device: torch.device, *, is_delayed: bool = False) -> Timed:
+    """Time `loops` calls; a delayed block has the known delay on top: more calls where there are many, else waiting."""
+    extra = _extra_calls(loops) if is_delayed else 0
     spans = _Spans(min(loops + extra, _MOST_SPANS)) if device.type == "cuda" else None
     devices.synchronize(device)
     cpu_ns, thread_ns = time.process_time_ns(), time.thread_time_ns()
@@ -83,12 +91,16 @@ def time_block(call: Callable[[], object], loops: int, device: torch.device, del
     else:
         spans.run(call, loops + extra)
     devices.synchronize(device)
-    if delay and not extra:
-        _wait(int((time.perf_counter_ns() - wall_ns) * delay))
+    if is_delayed and not extra:
+        _wait(int((time.perf_counter_ns() - wall_ns) * _DELAY))
     wall_ns = time.perf_counter_ns() - wall_ns
     thread_ns = time.thread_time_ns() - thread_ns
     cpu_ns = time.process_time_ns() - cpu_ns
     return Timed(wall_ns, cpu_ns, thread_ns, None if spans is None else spans.elapsed_ns(loops + extra))
+
+
+def _extra_calls(loops: int) -> int:
+    return round(loops * _DELAY) if loops >= _MANY else 0
 
 
 def _wait(nanoseconds: int) -> None:
@@ -104,7 +116,7 @@ class _Spans:
     def __init__(self, count: int) -> None:
         self._pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
 
-    def run(self, call: Callable[[], object], loops: int) -> None:
+    def run(self, call: Call, loops: int) -> None:
         for begin, end in self._pairs:
             begin.record()
             call()
