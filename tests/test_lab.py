@@ -7,8 +7,10 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -21,7 +23,7 @@ from tuilab.engine.messages import WorkerOrder
 from tuilab.lab import Lab
 from tuilab.record import events
 from tuilab.record.journal import Corrupt, Gap, Writer
-from tuilab.record.order import order_of_round
+from tuilab.record.order import BEFORE, order, order_of_round
 
 E = TypeVar("E", bound=events.Event)
 
@@ -312,6 +314,62 @@ def test_a_race_says_whether_its_times_had_settled(lab: Lab, recorded: Recorded)
     (finished,) = recorded(events.RaceFinished)
     assert finished.is_settled is False
     assert [block for block in recorded(events.BlockTimed) if not block.is_warmup]
+
+
+def test_the_controls_of_a_race_of_factories_are_instances_of_their_own(lab: Lab, recorded: Recorded) -> None:
+    """The fastest arm is made once for itself and once for each control; each instance is called, and timed."""
+    made: dict[str, list[Counter[str]]] = {"slow": [], "fast": []}
+
+    def make(name: str, count: int) -> Callable[[], int]:
+        calls: Counter[str] = Counter()
+        made[name].append(calls)
+        return lambda: calls.update(["call"]) or sum(range(count))
+
+    lab.race(slow=lambda: make("slow", 20_000), fast=lambda: make("fast", 200), factories=True, seconds=0.05, same=1e6)
+
+    (race,) = recorded(events.RaceStarted)
+    assert (race.base, race.has_instances) == ("fast", True)
+    assert (len(made["slow"]), len(made["fast"])) == (1, 3)
+    blocks = [block for block in recorded(events.BlockTimed) if block.arm == "fast" and block.control]
+    of_controls = sorted(calls["call"] for calls in made["fast"][1:])
+    extra = round(race.delay * race.loops["fast"])
+    rounds = len(blocks) // 2
+    assert of_controls == [1 + rounds * race.loops["fast"], 1 + rounds * (race.loops["fast"] + extra)]
+
+
+def test_without_factories_the_controls_are_the_arm_itself(lab: Lab, recorded: Recorded) -> None:
+    lab.race(a=sum_up, b=sum_up, seconds=0.01)
+
+    (race,) = recorded(events.RaceStarted)
+    assert race.has_instances is False
+
+
+def test_who_is_made_first_differs_from_process_to_process(lab: Lab, recorded: Recorded) -> None:
+    """Each race draws it from its seed: who allocates first would else be the same arm in every process."""
+    for number in range(6):
+        made: list[str] = []
+        names = [f"a{number}", f"b{number}", f"c{number}"]
+        arms: dict[str, Any] = {name: partial(lambda made, name: made.append(name) or sum_up, made, name) for name in names}
+        lab.race(**arms, factories=True, seconds=0.001)
+        race = recorded(events.RaceStarted)[-1]
+        assert race.seed is not None
+        assert made[:3] == [names[i] for i in order(race.seed, BEFORE, 3)]
+        assert race.arms == names
+
+
+@pytest.mark.parametrize("factory", [lambda: torch.ones(2), lambda: None, lambda: 3])
+def test_a_factory_that_makes_no_function_is_told(lab: Lab, recorded: Recorded, factory: Any) -> None:
+    with pytest.raises(TypeError, match="with factories=True b takes a function that makes the one to be timed; it made "):
+        lab.race(a=lambda: sum_up, b=factory, factories=True)
+
+    assert not recorded(events.RaceStarted)
+
+
+def test_arms_in_processes_of_their_own_have_no_factories(lab: Lab) -> None:
+    one, two = lab.arm("one", test_an_arm_races_once), lab.arm("two", test_an_arm_races_once)
+
+    with pytest.raises(TypeError, match="factories is for functions; an arm in a process of its own is made anew"):
+        lab.race(one=one, two=two, factories=True)
 
 
 def sum_up() -> int:

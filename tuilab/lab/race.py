@@ -21,6 +21,9 @@ from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.rounds import Rounds, Slot
 from tuilab.lab.timing import Call, calibrate, known_delay, wait_for_pools
 from tuilab.record import events
+from tuilab.record.order import BEFORE, order
+
+Same = float | Callable[[Any, Any], bool] | None
 
 
 class Race:
@@ -40,8 +43,10 @@ class Race:
         return self.step_s[arm]
 
 
-def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int) -> None:
+def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int, factories: Any) -> None:
     """Raise TypeError or ValueError for what no race can be made of, before any arm is called."""
+    if not isinstance(factories, bool):
+        raise TypeError(f"factories takes True or False, not {told(factories)}")
     for name, arm in arms.items():
         if not callable(arm):
             raise TypeError(f"{name} takes a function or an arm, not {told(arm)}")
@@ -56,16 +61,23 @@ def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int) ->
 
 
 def run_race(
-    lab: RaceRecorder, arms: dict[str, Call], same: float | Callable[[Any, Any], bool] | None, seconds: float, threads: int,
-    device: torch.device,
+    lab: RaceRecorder, arms: Mapping[str, Callable[[], Any]], same: Same, seconds: float, threads: int, device: torch.device,
+    factories: bool,
 ) -> Race:  # fmt: skip
-    """Run the arms against each other for about `seconds` and return their times."""
+    """Run the arms against each other for about `seconds` and return their times; `factories` make what is timed."""
     seed = randbits(32)  # another one in each process, whatever the scenario seeds
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        is_same, difference = _compare(lab, arms, same)
-        slots = _prepare(lab, arms, seed, threads, device)
+        calls = _make_all(arms, seed) if factories else dict(arms)
+        is_same, difference = _compare(lab, calls, next(iter(arms)), same)
+        prepared, base = _prepare(calls, threads, device)
+        slots = [prepared[name] for name in arms]
+        loops = {slot.arm: slot.loops for slot in slots}
+        started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
+        started.delay, started.seed, started.has_instances = known_delay(base.loops), seed, factories
+        lab.record(started)
+        slots += _controls(base, arms[base.arm] if factories else None)
         found = Rounds(lab, slots, seed, seconds, threads, device).run()
         finished = events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference)
         finished.record_ns, finished.is_settled = found.record_ns, found.is_settled
@@ -75,9 +87,20 @@ def run_race(
     return Race(found.step_s)
 
 
-def _compare(
-    lab: RaceRecorder, arms: dict[str, Call], same: float | Callable[[Any, Any], bool] | None
-) -> tuple[bool | None, str]:
+def _make_all(factories: Mapping[str, Callable[[], Any]], seed: int) -> dict[str, Call]:
+    """Make the arms in an order of their own: who allocates first would else be the same one in every process."""
+    names = list(factories)
+    return {names[i]: _make(names[i], factories[names[i]]) for i in order(seed, BEFORE, len(names))}
+
+
+def _make(name: str, factory: Callable[[], Any]) -> Call:
+    made = factory()
+    if not callable(made):
+        raise TypeError(f"with factories=True {name} takes a function that makes the one to be timed; it made {told(made)}")
+    return made  # type: ignore[no-any-return]
+
+
+def _compare(lab: RaceRecorder, arms: Mapping[str, Call], first: str, same: Same) -> tuple[bool | None, str]:
     """Call every arm for the first time and say whether all compute what the first one does."""
     outputs = {}
     for name, arm in arms.items():
@@ -86,8 +109,8 @@ def _compare(
         lab.record(events.FirstCalled(arm=name, wall_ns=time.perf_counter_ns() - began))
     if same is None:
         return None, ""
-    (first, expected), *others = outputs.items()
-    for name, output in others:
+    expected = outputs.pop(first)
+    for name, output in outputs.items():
         is_equal = same(expected, output) if callable(same) else _are_close(expected, output, same)
         if not is_equal:
             return False, f"{name} does not compute what {first} does"
@@ -98,15 +121,20 @@ def _are_close(a: Any, b: Any, tolerance: float) -> bool:
     return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=tolerance, atol=tolerance)
 
 
-def _prepare(lab: RaceRecorder, arms: dict[str, Call], seed: int, threads: int, device: torch.device) -> list[Slot]:
-    """Find how many calls fill a block of each arm, and add the controls, made from the fastest arm."""
+def _prepare(arms: Mapping[str, Call], threads: int, device: torch.device) -> tuple[dict[str, Slot], Slot]:
+    """Find how many calls of each arm fill a block; return the arms, and the fastest of them, which the controls use."""
     paces = {}
     for name, arm in arms.items():
         wait_for_pools()
         paces[name] = calibrate(arm, device, threads)
-    slots = [Slot(name, arm, paces[name].loops, paces[name].calm_share) for name, arm in arms.items()]
-    base = min(slots, key=lambda slot: paces[slot.arm].step_s)
-    started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops={s.arm: s.loops for s in slots})
-    started.base, started.delay, started.seed = base.arm, known_delay(base.loops), seed
-    lab.record(started)
-    return [*slots, replace(base, control="same"), replace(base, control="delayed")]
+    slots = {name: Slot(name, arms[name], pace.loops, pace.calm_share) for name, pace in paces.items()}
+    return slots, slots[min(paces, key=lambda name: paces[name].step_s)]
+
+
+def _controls(base: Slot, factory: Callable[[], Any] | None) -> list[Slot]:
+    """Return the controls: the fastest arm twice more, where there is a factory as instances with memory of their own."""
+    controls: tuple[events.Control, ...] = ("same", "delayed")
+    calls = [_make(base.arm, factory) if factory else base.call for _ in controls]
+    for call in calls:
+        call()  # what the first call costs is no part of a round
+    return [replace(base, call=call, control=control) for call, control in zip(calls, controls, strict=True)]

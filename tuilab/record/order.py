@@ -9,6 +9,7 @@ which an interval sees, and no bias that all processes share.
 from hashlib import sha256
 
 CYCLE = 2  # rounds
+BEFORE = -1  # the pair that stands for what happens before the first round
 
 
 def order(seed: int, pair: int, count: int) -> list[int]:
