@@ -357,6 +357,17 @@ def test_who_is_made_first_differs_from_process_to_process(lab: Lab, recorded: R
         assert race.arms == names
 
 
+def test_the_arm_that_differs_first_is_named_whoever_was_made_first(lab: Lab, recorded: Recorded) -> None:
+    for number in range(4):
+        arms: dict[str, Any] = {
+            f"{name}{number}": lambda value=value: lambda: value for name, value in zip("abc", (1, 2, 3), strict=True)
+        }
+        lab.race(**arms, factories=True, same=0.0, seconds=0.001)
+
+    told = [finished.difference for finished in recorded(events.RaceFinished)]
+    assert told == [f"b{number} does not compute what a{number} does" for number in range(4)]
+
+
 @pytest.mark.parametrize("factory", [lambda: torch.ones(2), lambda: None, lambda: 3])
 def test_a_factory_that_makes_no_function_is_told(lab: Lab, recorded: Recorded, factory: Any) -> None:
     with pytest.raises(TypeError, match="with factories=True b takes a function that makes the one to be timed; it made "):

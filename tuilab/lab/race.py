@@ -70,7 +70,7 @@ def run_race(
     torch.set_num_threads(threads)
     try:
         calls = _make_all(arms, seed) if factories else dict(arms)
-        is_same, difference = _compare(lab, calls, next(iter(arms)), same)
+        is_same, difference = _compare(lab, calls, list(arms), same)
         prepared, base = _prepare(calls, threads, device)
         slots = [prepared[name] for name in arms]
         loops = {slot.arm: slot.loops for slot in slots}
@@ -100,8 +100,8 @@ def _make(name: str, factory: Callable[[], Any]) -> Call:
     return made  # type: ignore[no-any-return]
 
 
-def _compare(lab: RaceRecorder, arms: Mapping[str, Call], first: str, same: Same) -> tuple[bool | None, str]:
-    """Call every arm for the first time and say whether all compute what the first one does."""
+def _compare(lab: RaceRecorder, arms: Mapping[str, Call], names: list[str], same: Same) -> tuple[bool | None, str]:
+    """Call every arm for the first time; say whether all compute what the first one does, or else which is the first not to."""
     outputs = {}
     for name, arm in arms.items():
         began = time.perf_counter_ns()
@@ -109,9 +109,10 @@ def _compare(lab: RaceRecorder, arms: Mapping[str, Call], first: str, same: Same
         lab.record(events.FirstCalled(arm=name, wall_ns=time.perf_counter_ns() - began))
     if same is None:
         return None, ""
-    expected = outputs.pop(first)
-    for name, output in outputs.items():
-        is_equal = same(expected, output) if callable(same) else _are_close(expected, output, same)
+    first, *others = names
+    for name in others:
+        pair = outputs[first], outputs[name]
+        is_equal = same(*pair) if callable(same) else _are_close(*pair, same)
         if not is_equal:
             return False, f"{name} does not compute what {first} does"
     return True, ""
