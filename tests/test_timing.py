@@ -1,13 +1,14 @@
 """What is found out about an arm before it is raced, and what its blocks take."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 import torch
 
 from tuilab.lab import timing
-from tuilab.lab.timing import Pace, Timed, calibrate, time_block, wait_for_pools
+from tuilab.lab.timing import Pace, Timed, calibrate, known_delay, time_block, wait_for_pools
 
 CPU = torch.device("cpu")
 
@@ -50,6 +51,32 @@ def test_a_block_has_the_time_of_its_thread_apart_from_that_of_the_others() -> N
     assert 0 < timed.thread_ns <= timed.cpu_ns
     assert timed.share(1) == timed.thread_ns / timed.wall_ns
     assert timed.share(2) == timed.cpu_ns / timed.wall_ns
+
+
+@pytest.mark.parametrize(("loops", "extra"), [(20, 1), (29, 1), (30, 2), (1000, 50)])
+def test_where_calls_are_many_the_known_delay_is_whole_calls(loops: int, extra: int) -> None:
+    calls: list[None] = []
+
+    time_block(lambda: calls.append(None), loops, CPU, time.thread_time_ns)
+
+    assert len(calls) == loops + extra
+    assert known_delay(loops) == extra / loops
+
+
+@pytest.mark.parametrize("loops", [1, 19])
+def test_where_calls_are_few_the_known_delay_is_a_share_of_their_time(loops: int) -> None:
+    """By the clock that is asked for: here each call takes 1000 of it, and each look at it one."""
+    ticks = Counter[str]()
+
+    def look() -> int:
+        ticks["looks"] += 1
+        return ticks["work"] + ticks["looks"]
+
+    time_block(lambda: ticks.update(work=1000), loops, CPU, look)
+
+    assert ticks["work"] == 1000 * loops
+    assert ticks["looks"] == pytest.approx(0.05 * 1000 * loops, abs=5)
+    assert known_delay(loops) == 0.05
 
 
 def test_a_race_waits_until_a_pool_rests() -> None:

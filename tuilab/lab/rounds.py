@@ -9,7 +9,7 @@ import torch
 
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.sensors import Sensors, is_disturbed
-from tuilab.lab.timing import Call, time_block
+from tuilab.lab.timing import Call, Clock, time_block
 from tuilab.record import events
 from tuilab.record.order import CYCLE, order_of_round
 
@@ -17,6 +17,7 @@ _MOST_ROUNDS = 200
 _UNITS = 6  # rounds of one process, or processes, that an interval needs at least
 _WARM_SHARE = 0.3  # of the time
 _DRIFT = 0.03
+_ON_CORE_SHARE = 0.9  # CPU time of wall time, of an arm that does not wait
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,14 @@ class Rounds:
         began = time.perf_counter_ns()
         self._lab.record(block)
         self._record_ns.append(time.perf_counter_ns() - began)
-        if not slot.control:
-            step_s = (block.device_ns or block.wall_ns) / block.loops / 1e9
-            (self._warm if is_warmup else self._times)[slot.arm].append(step_s)
+        if is_warmup and not slot.control:
+            self._warm[slot.arm].append(self._own_ns(slot, block) / block.loops)
+        elif not slot.control:
+            self._times[slot.arm].append((block.device_ns or block.wall_ns) / block.loops / 1e9)
 
     def _time(self, slot: Slot, turn: int, place: int) -> events.BlockTimed:
         before, written = self._sensors.read(), self._lab.records_written
-        timed = time_block(slot.call, slot.loops, self._device, is_delayed=slot.control == "delayed")
+        timed = time_block(slot.call, slot.loops, self._device, self._clock(slot) if slot.control == "delayed" else None)
         seen = self._sensors.read().since(before)
         block = events.BlockTimed(arm=slot.arm, round=turn, slot=place, loops=slot.loops, **timed._asdict(), **seen._asdict())
         block.control = slot.control
@@ -98,6 +100,18 @@ class Rounds:
         share = timed.share(self._threads)
         block.is_disturbed = is_disturbed(seen, timed.wall_ns, share, slot.calm_share, self._threads)
         return block
+
+    def _own_ns(self, slot: Slot, block: events.BlockTimed) -> int:
+        """Return the time that tells whether an arm drifts: on a busy box the wall clock of one on a core never settles."""
+        own_ns = block.thread_ns if self._is_on_core(slot) else None
+        return block.device_ns or own_ns or block.wall_ns
+
+    def _clock(self, slot: Slot) -> Clock:
+        return time.thread_time_ns if self._is_on_core(slot) else time.perf_counter_ns
+
+    def _is_on_core(self, slot: Slot) -> bool:
+        """Say whether an arm is on the core all the time when nothing interferes: it neither shares its work nor waits."""
+        return self._threads == 1 and slot.calm_share > _ON_CORE_SHARE
 
 
 def has_settled(warm: dict[str, list[float]]) -> bool:

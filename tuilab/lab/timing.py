@@ -11,6 +11,7 @@ import torch
 from tuilab.lab import device as devices
 
 Call = Callable[[], object]
+Clock = Callable[[], int]  # in nanoseconds
 
 _DELAY = 0.05  # of the control with a known delay, about
 _BLOCK_S = {"cpu": 0.010, "cuda": 0.050}
@@ -78,11 +79,16 @@ def known_delay(loops: int) -> float:
     return _extra_calls(loops) / loops or _DELAY
 
 
-def time_block(call: Call, loops: int, device: torch.device, *, is_delayed: bool = False) -> Timed:
-    """Time `loops` calls; a delayed block has the known delay on top: more calls where there are many, else waiting."""
-    extra = _extra_calls(loops) if is_delayed else 0
+def time_block(call: Call, loops: int, device: torch.device, delay: Clock | None = None) -> Timed:
+    """Time `loops` calls; with the known delay on top if it is asked for: more calls where there are many, else spinning.
+
+    `delay` is the clock that the spinning goes by. For an arm that is on its core all the time it is that of its thread: on a
+    busy box a share of the wall time would be a greater one of what the arm itself takes.
+    """
+    extra = _extra_calls(loops) if delay else 0
     spans = _Spans(min(loops + extra, _MOST_SPANS)) if device.type == "cuda" else None
     devices.synchronize(device)
+    began = delay() if delay else 0
     cpu_ns, thread_ns = time.process_time_ns(), time.thread_time_ns()
     wall_ns = time.perf_counter_ns()
     if spans is None:
@@ -91,8 +97,8 @@ def time_block(call: Call, loops: int, device: torch.device, *, is_delayed: bool
     else:
         spans.run(call, loops + extra)
     devices.synchronize(device)
-    if is_delayed and not extra:
-        _wait(int((time.perf_counter_ns() - wall_ns) * _DELAY))
+    if delay and not extra:
+        _spin(delay, (delay() - began) * _DELAY)
     wall_ns = time.perf_counter_ns() - wall_ns
     thread_ns = time.thread_time_ns() - thread_ns
     cpu_ns = time.process_time_ns() - cpu_ns
@@ -103,10 +109,10 @@ def _extra_calls(loops: int) -> int:
     return round(loops * _DELAY) if loops >= _MANY else 0
 
 
-def _wait(nanoseconds: int) -> None:
-    """Spin: sleeping would give the core away."""
-    until = time.perf_counter_ns() + nanoseconds
-    while time.perf_counter_ns() < until:
+def _spin(clock: Clock, nanoseconds: float) -> None:
+    """Use up time on the core: sleeping would give it away."""
+    until = clock() + nanoseconds
+    while clock() < until:
         pass
 
 
