@@ -114,6 +114,8 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ('at_least=50)', 'at_least=50, tolerance=2)', (35, "lab.claim_ratio takes no tolerance")),
         ("    lab.claim_ratio(", "    with lab.memory('race'):\n        lab.race(other=len, sum=len)\n    lab.claim_ratio(",
          (37, "sum raced before this was claimed; claim first, then measure")),
+        ("slices=lambda: by_index(x)", "slices=lambda: lambda: by_index(x)",
+         (37, "slices makes a function, so the making is what is timed; add factories=True")),
         ("refutes: row-1", "refutes: the row, row-1",
          (13, f'"the row" after refutes: is no key ({RULE}); write keys with commas between them')),
         ("refutes: row-1", "refutes: Row-1.",
@@ -157,6 +159,15 @@ def test_a_bullet_whose_key_is_none_is_told_the_rule(tmp_path: Path, word: str) 
 
     (found,) = findings(tmp_path, source)
     assert found == (10, f"[{word}] is no key ({RULE}); write one in its place, and claim it by that key")
+
+
+def test_factories_are_followed_to_the_functions_that_they_make(tmp_path: Path) -> None:
+    arms = "slices=lambda: lambda: by_index(x), sum=lambda: lambda: by_sum(x), factories=True"
+    source = GOOD.replace("slices=lambda: by_index(x), sum=lambda: by_sum(x)", arms)
+
+    assert findings(tmp_path, source) == []
+    (found,) = findings(tmp_path, source.replace("by_sum(x):", "by_sum(x, dim):"))
+    assert found.sentence.startswith("the arms take different numbers of parameters (slices 1, sum 2)")
 
 
 LOOP = """for key, got in [("row-1", 1), ("row-2", 2)]:

@@ -2,12 +2,15 @@
 
 import math
 import os
+import random
 import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -20,6 +23,7 @@ from tuilab.engine.messages import WorkerOrder
 from tuilab.lab import Lab
 from tuilab.record import events
 from tuilab.record.journal import Corrupt, Gap, Writer
+from tuilab.record.order import BEFORE, order, order_of_round
 
 E = TypeVar("E", bound=events.Event)
 
@@ -275,19 +279,124 @@ def test_a_race_is_made_of_whole_cycles(lab: Lab, recorded: Recorded) -> None:
     lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.1)
 
     rounds = {block.round for block in recorded(events.BlockTimed) if not block.is_warmup}
-    assert len(rounds) >= 6 and len(rounds) % 4 == 0
+    assert len(rounds) >= 6 and len(rounds) % 2 == 0 and min(rounds) % 2 == 0
+
+
+def test_the_order_of_a_race_is_drawn_again_from_its_record(lab: Lab, recorded: Recorded) -> None:
+    lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.1)
+
+    (race,), blocks = recorded(events.RaceStarted), recorded(events.BlockTimed)
+    numbers = {("slow", ""): 0, ("fast", ""): 1, (race.base, "same"): 2, (race.base, "delayed"): 3}
+    rounds = [blocks[i : i + 4] for i in range(0, len(blocks), 4)]
+    assert race.seed is not None and len(rounds) >= 8
+    for turn, found in enumerate(rounds):
+        assert [(block.round, block.slot) for block in found] == [(turn, 0), (turn, 1), (turn, 2), (turn, 3)]
+        assert [numbers[block.arm, block.control] for block in found] == order_of_round(race.seed, turn, 4)
+
+
+def test_each_race_draws_another_order_whatever_the_scenario_seeds(lab: Lab, recorded: Recorded) -> None:
+    for number in range(2):
+        torch.manual_seed(0)
+        random.seed(0)
+        arms: dict[str, Any] = {f"a{number}": sum_up, f"b{number}": sum_up}
+        lab.race(**arms, seconds=0.01)
+
+    one, other = recorded(events.RaceStarted)
+    assert one.seed != other.seed  # two of 2**32
+
+
+def test_a_race_says_whether_its_times_had_settled(lab: Lab, recorded: Recorded) -> None:
+    """An arm that gets slower with each call never settles; what was measured of it counts all the same."""
+    calls = iter(range(100, 10**9, 100))
+
+    lab.race(steady=sum_up, slower=lambda: sum(range(next(calls))), seconds=0.05)
+
+    (finished,) = recorded(events.RaceFinished)
+    assert finished.is_settled is False
+    assert [block for block in recorded(events.BlockTimed) if not block.is_warmup]
+
+
+def test_the_controls_of_a_race_of_factories_are_instances_of_their_own(lab: Lab, recorded: Recorded) -> None:
+    """The fastest arm is made once for itself and once for each control; each instance is called, and timed."""
+    made: dict[str, list[Counter[str]]] = {"slow": [], "fast": []}
+
+    def make(name: str, count: int) -> Callable[[], int]:
+        calls: Counter[str] = Counter()
+        made[name].append(calls)
+        return lambda: calls.update(["call"]) or sum(range(count))
+
+    lab.race(slow=lambda: make("slow", 20_000), fast=lambda: make("fast", 200), factories=True, seconds=0.05, same=1e6)
+
+    (race,) = recorded(events.RaceStarted)
+    assert (race.base, race.has_instances) == ("fast", True)
+    assert (len(made["slow"]), len(made["fast"])) == (1, 3)
+    blocks = [block for block in recorded(events.BlockTimed) if block.arm == "fast" and block.control]
+    of_controls = sorted(calls["call"] for calls in made["fast"][1:])
+    extra = round(race.delay * race.loops["fast"])
+    rounds = len(blocks) // 2
+    assert of_controls == [1 + rounds * race.loops["fast"], 1 + rounds * (race.loops["fast"] + extra)]
+
+
+def test_without_factories_the_controls_are_the_arm_itself(lab: Lab, recorded: Recorded) -> None:
+    lab.race(a=sum_up, b=sum_up, seconds=0.01)
+
+    (race,) = recorded(events.RaceStarted)
+    assert race.has_instances is False
+
+
+def test_who_is_made_first_differs_from_process_to_process(lab: Lab, recorded: Recorded) -> None:
+    """Each race draws it from its seed: who allocates first would else be the same arm in every process."""
+    for number in range(6):
+        made: list[str] = []
+        names = [f"a{number}", f"b{number}", f"c{number}"]
+        arms: dict[str, Any] = {name: partial(lambda made, name: made.append(name) or sum_up, made, name) for name in names}
+        lab.race(**arms, factories=True, seconds=0.001)
+        race = recorded(events.RaceStarted)[-1]
+        assert race.seed is not None
+        assert made[:3] == [names[i] for i in order(race.seed, BEFORE, 3)]
+        assert race.arms == names
+
+
+def test_the_arm_that_differs_first_is_named_whoever_was_made_first(lab: Lab, recorded: Recorded) -> None:
+    for number in range(4):
+        arms: dict[str, Any] = {
+            f"{name}{number}": lambda value=value: lambda: value for name, value in zip("abc", (1, 2, 3), strict=True)
+        }
+        lab.race(**arms, factories=True, same=0.0, seconds=0.001)
+
+    told = [finished.difference for finished in recorded(events.RaceFinished)]
+    assert told == [f"b{number} does not compute what a{number} does" for number in range(4)]
+
+
+@pytest.mark.parametrize("factory", [lambda: torch.ones(2), lambda: None, lambda: 3])
+def test_a_factory_that_makes_no_function_is_told(lab: Lab, recorded: Recorded, factory: Any) -> None:
+    with pytest.raises(TypeError, match="with factories=True b takes a function that makes the one to be timed; it made "):
+        lab.race(a=lambda: sum_up, b=factory, factories=True)
+
+    assert not recorded(events.RaceStarted)
+
+
+def test_arms_in_processes_of_their_own_have_no_factories(lab: Lab) -> None:
+    one, two = lab.arm("one", test_an_arm_races_once), lab.arm("two", test_an_arm_races_once)
+
+    with pytest.raises(TypeError, match="factories is for functions; an arm in a process of its own is made anew"):
+        lab.race(one=one, two=two, factories=True)
+
+
+def sum_up() -> int:
+    return sum(range(200))
 
 
 def test_a_race_times_every_arm_and_both_controls_in_every_round(lab: Lab, recorded: Recorded) -> None:
     lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.2, same=lambda a, b: True)
 
-    blocks = [block for block in recorded(events.BlockTimed) if not block.is_warmup and not block.is_rerun]
+    blocks = [block for block in recorded(events.BlockTimed) if not block.is_warmup]
     by_round: dict[int, list[tuple[str, str]]] = {}
     for block in blocks:
         by_round.setdefault(block.round, []).append((block.arm, block.control))
     assert len(by_round) >= 6
     expected = [("fast", ""), ("fast", "delayed"), ("fast", "same"), ("slow", "")]
-    assert {tuple(sorted(found)) for found in by_round.values()} == {tuple(expected)}
+    assert {tuple(sorted(found)) for found in by_round.values()} == {tuple(expected)}  # each once: nothing is run again
     assert len({found[0] for found in by_round.values()}) > 1  # the first slot goes round
     assert all(block.records == 0 for block in blocks)
     (finished,) = recorded(events.RaceFinished)

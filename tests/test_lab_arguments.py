@@ -247,6 +247,7 @@ SLOW: dict[str, tuple[Callable[[Any, Any], object], list[Any]]] = {
     "race.seconds": (lambda lab, v: lab.race(a=len, b=len, seconds=v), [None, "1", 0, -1, math.nan, math.inf, 1e300, Odd()]),
     "race.threads": (lambda lab, v: lab.race(a=len, b=len, threads=v), [None, "1", 0, -1, 1.5, 2**63, 10**6, Odd()]),
     "race.device": (lambda lab, v: lab.race(a=len, b=len, device=v), ["cpu", 0, Odd()]),
+    "race.factories": (lambda lab, v: lab.race(a=len, b=len, factories=v), [None, 0, 1, "yes", [True], Odd()]),
     "race.arms": (lambda lab, v: lab.race(arms=v, other=len), [None, 1, "x", Odd()]),
     "effective_cores.processes": (lambda lab, v: lab.effective_cores(v), [None, "2", 0, -1, 1.5, 2**63, 10**6, math.nan]),
     "claim_ratio.cores": (

@@ -64,7 +64,7 @@ def test_it_says_estimate_interval_noise_floor_command_lesson_source_and_environ
     assert "A run with a loss that ends in Inf and NaN" in text
     assert "x = x - rate * 4 * x**3" in text
     assert "2.13.0+cpu" in text
-    assert "8 of 72 timed blocks were disturbed, say the sensors, and run again once." in text
+    assert "8 of 72 timed blocks were disturbed, say the sensors." in text
 
 
 def test_a_failed_run_says_what_went_wrong_and_what_is_missing() -> None:

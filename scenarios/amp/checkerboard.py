@@ -87,12 +87,14 @@ def run(
     dtype = getattr(torch, dtype.replace("auto", "float16" if is_gpu else "bfloat16"))
     x, board = (part.to(device) for part in draw(size, fields))
 
-    lab.stage("the first step")
-    take, saved = {}, {}
-    for arm, step in (("fp32", step_fp32), ("amp", step_amp)):
+    def start(step):
         net = build_net(channels).to(device)
         scaler = torch.amp.GradScaler(device.type, enabled=dtype is torch.float16)
-        take[arm] = partial(step, net, torch.optim.Adam(net.parameters(), lr=1e-3), scaler, dtype, x, board)
+        return partial(step, net, torch.optim.Adam(net.parameters(), lr=1e-3), scaler, dtype, x, board)
+
+    lab.stage("the first step")
+    take, saved = {"fp32": start(step_fp32), "amp": start(step_amp)}, {}
+    for arm in take:
         with lab.memory("first step", arm=arm) as memory:
             take[arm]()
         saved[arm] = memory.saved_bytes
@@ -114,4 +116,5 @@ def run(
     lab.claim("both-learn", [*right.values()], at_least=0.9)
     lab.claim("same-loss", abs(end["amp"] - end["fp32"]), at_most=0.02)
     lab.claim_ratio("half-the-time", "fp32/amp", at_least=2)
-    lab.race(fp32=take["fp32"], amp=take["amp"], same=lambda a, b: abs(a[1] - b[1]) < 0.05, seconds=1, device=device)
+    fp32, amp = partial(start, step_fp32), partial(start, step_amp)
+    lab.race(fp32=fp32, amp=amp, factories=True, same=lambda a, b: abs(a[1] - b[1]) < 0.05, seconds=1, device=device)

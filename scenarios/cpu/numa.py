@@ -114,5 +114,4 @@ def run(
         return
     lab.stage(f"node {far_nodes[-1]}, seen from core {core}, against node {node}")
     os.sched_setaffinity(0, {core})
-    far, near = tensor_on(far_nodes[-1], mb), tensor_on(node, mb)
-    lab.race(far=lambda: far.sum(), near=lambda: near.sum(), same=0.0)
+    lab.race(far=lambda: tensor_on(far_nodes[-1], mb).sum, near=lambda: tensor_on(node, mb).sum, factories=True, same=0.0)

@@ -1,10 +1,10 @@
 """Pinned memory saves a copy that you never see.
 
 A GPU fetches by itself (DMA) only what lies in pages that the system promised not to move: pinned memory. For a tensor in
-ordinary, pageable memory the driver first copies every byte into a pinned staging buffer of its own. Without a GPU the
-detour can still be walked: the same copy, direct or through a buffer. Twice the copies are twice the time only while both
-go to memory; through a buffer that fits the cache the second is cheap. So on a GPU the gain depends on driver and bus, and
-there it is measured. Pinning is a copy too and takes pages from everybody: let the DataLoader do it ahead of time.
+ordinary, pageable memory the driver first copies every byte into a pinned staging buffer of its own. Without a GPU the detour
+can still be walked: the same copy, direct or through a buffer. Twice the copies are twice the time only while both go to
+memory; through a buffer that fits the cache the second is cheap. So on a GPU the gain depends on driver and bus, and there it
+is measured. Pinning is a copy too and takes pages from everybody: let the DataLoader do it ahead of time.
 
 ## Predict
 How many times longer does a copy take that goes through a buffer as large as itself?
@@ -22,6 +22,7 @@ Tip 2 of "28 PyTorch best practices" after the official Performance Tuning Guide
 
 import timeit
 import warnings
+from functools import partial
 from typing import Literal
 
 import torch
@@ -32,8 +33,7 @@ from tuilab import Lab
 
 def staged(pieces):
     for source, buffer, target in pieces:
-        buffer.copy_(source)
-        target.copy_(buffer)
+        target.copy_(buffer.copy_(source))
     return target
 
 
@@ -50,8 +50,8 @@ def cut(source, buffer_bytes):
     return [(source, buffer[: len(source)], target) for source, target in pieces]
 
 
-def gb_per_s(copy, what, size):
-    return size / 1e9 / min(timeit.repeat(lambda: copy(what), repeat=7, number=1))  # a copy to a GPU is waited for
+def gb_per_s(copy, size):
+    return size / 1e9 / min(timeit.repeat(copy, repeat=7, number=1))  # a copy to a GPU is waited for
 
 
 class Batch:  # one's own: the DataLoader knows how to pin it only because it has the method
@@ -77,24 +77,29 @@ def run(
     torch.set_num_threads(1)
     source = torch.randint(256, (mb * 1_000_000,), dtype=torch.uint8)
     buffer_bytes = 1000 * buffer_kb or len(source)
+
+    def afresh(way, source=source):
+        return partial(way, cut(source, buffer_bytes))  # to a place of its own, through a buffer of its own
+
+    def fetch(source):
+        return partial(torch.empty_like(source, device=device).copy_, source)
+
     lab.stage("speed by size, from 2^16 bytes on")
     for power in range(16, len(source).bit_length()):
         part = source[: 2**power]
         for way in (staged, direct):
-            lab.log(power, arm=way.__name__, gb_per_s=gb_per_s(way, cut(part, buffer_bytes), len(part)))
+            lab.log(power, arm=way.__name__, gb_per_s=gb_per_s(afresh(way, part), len(part)))
         if device.type == "cuda":
-            fetch = torch.empty_like(part, device=device).copy_
-            lab.log(power, arm="pageable to GPU", gb_per_s=gb_per_s(fetch, part, len(part)))
-            lab.log(power, arm="pinned to GPU", gb_per_s=gb_per_s(fetch, part.pin_memory(), len(part)))
+            lab.log(power, arm="pageable to GPU", gb_per_s=gb_per_s(fetch(part), len(part)))
+            lab.log(power, arm="pinned to GPU", gb_per_s=gb_per_s(fetch(part.pin_memory()), len(part)))
 
     lab.stage("copies, counted")
-    detour, straight = cut(source, buffer_bytes), cut(source, buffer_bytes)
+    pieces = cut(source, buffer_bytes)
     with lab.memory("staged") as of_detour:
-        staged(detour)
+        staged(pieces)
     with lab.memory("direct") as of_straight:
-        direct(straight)
-    copies = [memory.operators / len(straight) for memory in (of_detour, of_straight)]
-    lab.claim("bytes-moved", copies, equals=[2, 1])
+        direct(pieces)
+    lab.claim("bytes-moved", [memory.operators / len(pieces) for memory in (of_detour, of_straight)], equals=[2, 1])
 
     lab.stage("the DataLoader")
     with warnings.catch_warnings(record=True) as caught:
@@ -102,19 +107,14 @@ def run(
         batches = list(DataLoader([torch.zeros(3)] * 8, batch_size=2, pin_memory=pin, collate_fn=Batch))
     said = [str(warning.message) for warning in caught if "pin_memory" in str(warning.message)]
     lab.text("\n".join(said) or "nothing", title="what torch said")
-    seen, want = [Batch.pinned, len(said)], [len(batches), 0] if torch.accelerator.is_available() else [0, 1]
-    lab.claim("loader-pins", seen, equals=want)
+    want = [len(batches), 0] if torch.accelerator.is_available() else [0, 1]
+    lab.claim("loader-pins", [Batch.pinned, len(said)], equals=want)
 
     lab.stage("time")
     lab.claim_ratio("staged", "staged/direct", at_least=1.8)
-    lab.race(staged=lambda: staged(detour), direct=lambda: direct(straight), same=torch.equal)
-    lab.claim_ratio(
-        "pageable",
-        "pageable/pinned",
-        at_least=2,
-        lacks="" if device.type == "cuda" else "a CUDA device",
-        advises="DATALOADER_PIN_MEMORY=1",
-    )
+    lab.race(staged=lambda: afresh(staged), direct=lambda: afresh(direct), factories=True, same=torch.equal)
+    lacks = "" if device.type == "cuda" else "a CUDA device"
+    lab.claim_ratio("pageable", "pageable/pinned", at_least=2, lacks=lacks, advises="DATALOADER_PIN_MEMORY=1")
     if device.type == "cuda":
-        pinned, a, b = source.pin_memory(), torch.empty_like(source, device=device), torch.empty_like(source, device=device)
-        lab.race(pageable=lambda: a.copy_(source), pinned=lambda: b.copy_(pinned), same=torch.equal, device=device)
+        pinned = source.pin_memory()
+        lab.race(pageable=lambda: fetch(source), pinned=lambda: fetch(pinned), factories=True, same=torch.equal, device=device)

@@ -132,11 +132,23 @@ def _spell(name: str) -> str:
     return name.replace("_", "-")
 
 
+def _check_factories(file: File) -> Iterator[Finding]:
+    """An arm that makes a function is a factory, and the race has to know: else the making is what is timed."""
+    for call in file.calls("race"):
+        if any(keyword.arg in ("factories", None) for keyword in call.keywords):
+            continue
+        for arm, node in race_arms(call).items():
+            if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Lambda):
+                yield Finding(call.lineno, f"{arm} makes a function, so the making is what is timed; add factories=True")
+
+
 def _called(arm: ast.expr) -> str:
-    """Return the function that an arm is, or that its lambda calls."""
+    """Return the function that an arm is, or that its lambda calls; of a factory, that of what it makes."""
     match arm:
         case ast.Name(id=name) | ast.Lambda(body=ast.Call(func=ast.Name(id=name))):
             return name
+        case ast.Lambda(body=ast.Lambda() as made):
+            return _called(made)
     return ""
 
 
@@ -147,5 +159,5 @@ def _count_params(function: ast.FunctionDef) -> int:
 
 _CHECKS = (
     _check_sections, check_bullets, check_calls, check_refuted, _check_settings, _check_params, _check_signature,
-    _check_shown, _check_cuda, _check_arms, _check_length,
+    _check_shown, _check_cuda, _check_arms, _check_factories, _check_length,
 )  # fmt: skip

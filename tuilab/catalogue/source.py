@@ -17,7 +17,7 @@ from tuilab.text import show
 
 _ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"
 CLAIMING = ("claim", "claim_ratio", "not_testable")  # calls of the lab that name a claim first
-_RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device"}
+_RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device", "factories"}
 _FILE_LIMIT = 1024 * 1024
 
 

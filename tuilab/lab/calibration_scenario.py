@@ -1,9 +1,11 @@
 """The same work against itself, many times.
 
-What `tuilab calibrate` runs, in as many processes as fit the time: races between two arms that do not differ. Every verdict
-that they do is false, and the known delay of the controls tells which differences would be seen.
+What `tuilab calibrate` runs, in as many processes as fit the time: races between two arms that do not differ, but each has
+memory of its own. Every verdict that they differ is false, and the known delay of the controls tells which differences would
+be seen.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,12 +18,13 @@ def run(
     races: int = 8,  # races in one process, 1..100
     seconds: float = 0.5,  # each takes so long, 0.1..60
 ) -> None:
-    a = torch.randn(64, 64)
-
-    def work() -> torch.Tensor:
-        return (a @ a).relu().sum()
-
     for number in range(races):
-        arms: dict[str, Any] = {f"left {number}": work, f"right {number}": work}
-        race = lab.race(seconds=seconds, **arms)
+        arms: dict[str, Any] = {f"left {number}": make_work, f"right {number}": make_work}
+        race = lab.race(seconds=seconds, factories=True, **arms)
         lab.log(lab.repeat * races + number, ratio=race.ratio(f"left {number}", f"right {number}"))
+
+
+def make_work() -> Callable[[], torch.Tensor]:
+    """Return the work, with memory of its own: two arms of a scenario have that, too."""
+    a = torch.randn(64, 64)
+    return lambda: (a @ a).relu().sum()

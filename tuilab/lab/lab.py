@@ -31,7 +31,8 @@ from tuilab.lab.images import image_shown
 from tuilab.lab.memory import Memory
 from tuilab.lab.pending import Pending
 from tuilab.lab.prefix import complete, has_ranks
-from tuilab.lab.race import Race, check_race, run_process_race, run_race
+from tuilab.lab.process_race import run_process_race
+from tuilab.lab.race import Race, check_race, run_race
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.env import cuda_facts, torch_facts
 from tuilab.probes.settings import read_setting
@@ -164,25 +165,29 @@ class Lab:
         seconds: float = 2.0,
         threads: int = 1,
         device: torch.device | None = None,
+        factories: bool = False,
         **arms: Callable[[], Any],
     ) -> Race:
         """Time arms against each other: functions in alternating blocks, or `lab.arm(...)`s one after another; see race.py.
 
-        `same` is by how much their outputs may differ, or a function that compares two. An arm of its own process returns
-        the seconds that a step took.
+        `same` is by how much their outputs may differ, or a function that compares two. With `factories` each arm is a function
+        that makes the one to be timed: it is called for the arm and again for a control, so that each has tensors of its own.
+        An arm of its own process returns the seconds that a step took.
         """
         seconds, threads = number_in("seconds", seconds, 1e-3, _LONGEST_RACE_S), whole("threads", threads, 1, MOST_CORES)
         device = torch.device("cpu") if device is None else device
-        check_race(arms, same, device, threads)
+        check_race(arms, same, device, threads, factories)
         if again := self._raced & set(arms):
             raise ValueError(f"the arms {', '.join(sorted(again))} have raced before; give them other names")
         processes = {name: arm for name, arm in arms.items() if isinstance(arm, Arm)}
         if processes and len(processes) < len(arms):
             raise TypeError("a race is between functions or between arms in processes of their own, not both")
+        if processes and factories:
+            raise TypeError("factories is for functions; an arm in a process of its own is made anew each time it is called")
         self._raced |= set(arms)
         if processes:
             return run_process_race(self, processes)
-        return run_race(self, arms, same, seconds / 4 if self.is_quick else seconds, threads, device)
+        return run_race(self, arms, same, seconds / 4 if self.is_quick else seconds, threads, device, factories)
 
     def arm(
         self,

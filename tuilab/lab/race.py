@@ -1,34 +1,29 @@
 """A race: arms timed against each other in alternating blocks, so that drift and luck of the slot cancel.
 
-A block is as many calls of one arm as fill 10 ms (50 ms on a GPU). A round has one block of every arm, in an order that rotates
-and is reversed every other round. Two more arms are controls: the fastest arm once more (A/A), and once more with a known delay
-of 5 %. Blocks before the times have settled are recorded as warm-up; a block that the sensors say was disturbed is run again
-once, and both stay in the record. Nothing is judged here.
+A block is as many calls of one arm as fill 10 ms (50 ms on a GPU). A round has one block of every arm, in an order drawn at
+random; every other round mirrors the one before. Two more arms are controls: the fastest arm once more (A/A), and once more
+with a known delay of 5 %. Blocks before the times have settled are recorded as warm-up; a block that the sensors say was
+disturbed is marked, and counts as it is: one that ran again would run warm, and would hide what an arm itself does. Nothing
+is judged here.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
+from secrets import randbits
 from statistics import median
 from typing import Any
 
 import torch
 
-from tuilab.lab.given import MOST, checked, number, number_in, told, words
+from tuilab.lab.given import MOST, checked, number_in, told, words
 from tuilab.lab.recorder import RaceRecorder
-from tuilab.lab.sensors import Sensors, is_disturbed
-from tuilab.lab.timing import calibrate, time_block
+from tuilab.lab.rounds import Rounds, Slot
+from tuilab.lab.timing import Call, calibrate, known_delay, wait_for_pools
 from tuilab.record import events
+from tuilab.record.order import BEFORE, order
 
-Call = Callable[[], object]
-
-DELAY = 0.05
-_MOST_ROUNDS = 200
-_CYCLE = 4  # rounds: forward, back, back, forward
-_UNITS = 6  # rounds of one process, or processes, that an interval needs at least
-_WARM_SHARE = 0.3  # of the time
-_DRIFT = 0.03
-_LONGEST_STEP_S = 1e9
+Same = float | Callable[[Any, Any], bool] | None
 
 
 class Race:
@@ -48,19 +43,10 @@ class Race:
         return self.step_s[arm]
 
 
-@dataclass(frozen=True)
-class _Slot:
-    """One of the arms that take turns: an arm of the race, or a control."""
-
-    arm: str
-    call: Call
-    loops: int
-    calm_share: float  # CPU time of wall time when nothing interferes
-    control: events.Control = ""
-
-
-def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int) -> None:
+def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int, factories: Any) -> None:
     """Raise TypeError or ValueError for what no race can be made of, before any arm is called."""
+    if not isinstance(factories, bool):
+        raise TypeError(f"factories takes True or False, not {told(factories)}")
     for name, arm in arms.items():
         if not callable(arm):
             raise TypeError(f"{name} takes a function or an arm, not {told(arm)}")
@@ -75,27 +61,47 @@ def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int) ->
 
 
 def run_race(
-    lab: RaceRecorder, arms: dict[str, Call], same: float | Callable[[Any, Any], bool] | None, seconds: float, threads: int,
-    device: torch.device,
+    lab: RaceRecorder, arms: Mapping[str, Callable[[], Any]], same: Same, seconds: float, threads: int, device: torch.device,
+    factories: bool,
 ) -> Race:  # fmt: skip
-    """Run the arms against each other for about `seconds` and return their times."""
+    """Run the arms against each other for about `seconds` and return their times; `factories` make what is timed."""
+    seed = randbits(32)  # another one in each process, whatever the scenario seeds
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        is_same, difference = _compare(lab, arms, same)
-        slots = _prepare(lab, arms, threads, device)
-        times, record_ns = _Rounds(lab, slots, seconds, device).run()
-        finished = events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference, record_ns=record_ns)
+        calls = _make_all(arms, seed) if factories else dict(arms)
+        is_same, difference = _compare(lab, calls, list(arms), same)
+        prepared, base = _prepare(calls, threads, device)
+        slots = [prepared[name] for name in arms]
+        loops = {slot.arm: slot.loops for slot in slots}
+        started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
+        started.delay, started.seed, started.has_instances = known_delay(base.loops), seed, factories
+        lab.record(started)
+        slots += _controls(base, arms[base.arm] if factories else None)
+        found = Rounds(lab, slots, seed, seconds, threads, device).run()
+        finished = events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference)
+        finished.record_ns, finished.is_settled = found.record_ns, found.is_settled
         lab.record(finished)
     finally:
         torch.set_num_threads(before)
-    return Race(times)
+    return Race(found.step_s)
 
 
-def _compare(
-    lab: RaceRecorder, arms: dict[str, Call], same: float | Callable[[Any, Any], bool] | None
-) -> tuple[bool | None, str]:
-    """Call every arm for the first time and say whether all compute what the first one does."""
+def _make_all(factories: Mapping[str, Callable[[], Any]], seed: int) -> dict[str, Call]:
+    """Make the arms in an order of their own: who allocates first would else be the same one in every process."""
+    names = list(factories)
+    return {names[i]: _make(names[i], factories[names[i]]) for i in order(seed, BEFORE, len(names))}
+
+
+def _make(name: str, factory: Callable[[], Any]) -> Call:
+    made = factory()
+    if not callable(made):
+        raise TypeError(f"with factories=True {name} takes a function that makes the one to be timed; it made {told(made)}")
+    return made  # type: ignore[no-any-return]
+
+
+def _compare(lab: RaceRecorder, arms: Mapping[str, Call], names: list[str], same: Same) -> tuple[bool | None, str]:
+    """Call every arm for the first time; say whether all compute what the first one does, or else which is the first not to."""
     outputs = {}
     for name, arm in arms.items():
         began = time.perf_counter_ns()
@@ -103,9 +109,10 @@ def _compare(
         lab.record(events.FirstCalled(arm=name, wall_ns=time.perf_counter_ns() - began))
     if same is None:
         return None, ""
-    (first, expected), *others = outputs.items()
-    for name, output in others:
-        is_equal = same(expected, output) if callable(same) else _are_close(expected, output, same)
+    first, *others = names
+    for name in others:
+        pair = outputs[first], outputs[name]
+        is_equal = same(*pair) if callable(same) else _are_close(*pair, same)
         if not is_equal:
             return False, f"{name} does not compute what {first} does"
     return True, ""
@@ -115,101 +122,20 @@ def _are_close(a: Any, b: Any, tolerance: float) -> bool:
     return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=tolerance, atol=tolerance)
 
 
-def _prepare(lab: RaceRecorder, arms: dict[str, Call], threads: int, device: torch.device) -> list[_Slot]:
-    """Find how many calls fill a block of each arm, and add the controls, made from the fastest arm."""
-    paces = {name: calibrate(arm, device) for name, arm in arms.items()}
-    slots = [_Slot(name, arm, paces[name].loops, paces[name].calm_share) for name, arm in arms.items()]
-    base = min(slots, key=lambda slot: paces[slot.arm].step_s)
-    started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops={s.arm: s.loops for s in slots})
-    started.base, started.delay = base.arm, DELAY
-    lab.record(started)
+def _prepare(arms: Mapping[str, Call], threads: int, device: torch.device) -> tuple[dict[str, Slot], Slot]:
+    """Find how many calls of each arm fill a block; return the arms, and the fastest of them, which the controls use."""
+    paces = {}
+    for name, arm in arms.items():
+        wait_for_pools()
+        paces[name] = calibrate(arm, device, threads)
+    slots = {name: Slot(name, arms[name], pace.loops, pace.calm_share) for name, pace in paces.items()}
+    return slots, slots[min(paces, key=lambda name: paces[name].step_s)]
+
+
+def _controls(base: Slot, factory: Callable[[], Any] | None) -> list[Slot]:
+    """Return the controls: the fastest arm twice more, where there is a factory as instances with memory of their own."""
     controls: tuple[events.Control, ...] = ("same", "delayed")
-    return [*slots, *(_Slot(base.arm, base.call, base.loops, base.calm_share, control) for control in controls)]
-
-
-class _Rounds:
-    """The rounds of a race."""
-
-    def __init__(self, lab: RaceRecorder, slots: list[_Slot], seconds: float, device: torch.device) -> None:
-        self._lab = lab
-        self._slots = slots
-        self._seconds = seconds
-        self._device = device
-        self._sensors = Sensors()
-        self._warm: dict[str, list[float]] = {slot.arm: [] for slot in slots}
-        self._times: dict[str, list[float]] = {slot.arm: [] for slot in slots}
-        self._record_ns: list[int] = []
-
-    def run(self) -> tuple[dict[str, list[float]], int]:
-        """Return the times of a call of each arm by round, and what writing a record cost."""
-        least = max(2, -(-_UNITS // self._lab.repeats))
-        began = time.monotonic()
-        is_warming = True
-        turn = 0
-        while True:
-            elapsed = time.monotonic() - began
-            if turn % _CYCLE == 0:  # only whole cycles, else what the slots differ in would not cancel
-                is_warming = is_warming and not (_has_settled(self._warm) or elapsed > _WARM_SHARE * self._seconds)
-                done = len(self._times[self._slots[0].arm])
-                if done >= least and (elapsed > self._seconds or done >= _MOST_ROUNDS):
-                    return self._times, int(median(self._record_ns))
-            for slot_number, slot in enumerate(_order(self._slots, turn)):
-                self._run_slot(slot, turn, slot_number, is_warming)
-            turn += 1
-            done_ms, total_ms = int(min(elapsed, self._seconds) * 1000), int(self._seconds * 1000)
-            self._lab.progress(done_ms, total_ms, "ms of racing")
-
-    def _run_slot(self, slot: _Slot, turn: int, number: int, is_warmup: bool) -> None:
-        """Time a block, and once more if it was disturbed."""
-        for is_rerun in (False, True):
-            block = self._time(slot, turn, number)
-            block.is_warmup, block.is_rerun = is_warmup, is_rerun
-            began = time.perf_counter_ns()
-            self._lab.record(block)
-            self._record_ns.append(time.perf_counter_ns() - began)
-            if is_warmup or not block.is_disturbed:
-                break
-        if not slot.control:
-            step_s = (block.device_ns or block.wall_ns) / block.loops / 1e9
-            (self._warm if is_warmup else self._times)[slot.arm].append(step_s)
-
-    def _time(self, slot: _Slot, turn: int, number: int) -> events.BlockTimed:
-        before, written = self._sensors.read(), self._lab.records_written
-        timed = time_block(slot.call, slot.loops, self._device, DELAY if slot.control == "delayed" else 0.0)
-        seen = self._sensors.read().since(before)
-        block = events.BlockTimed(arm=slot.arm, round=turn, slot=number, loops=slot.loops, **timed._asdict(), **seen._asdict())
-        block.control = slot.control
-        block.records = self._lab.records_written - written
-        block.is_disturbed = is_disturbed(seen, timed.wall_ns, timed.cpu_ns, slot.calm_share)
-        return block
-
-
-def _order(slots: list[_Slot], turn: int) -> list[_Slot]:
-    """Return the order of a round: a rotation, reversed every other turn, so that each arm meets each slot and neighbour."""
-    shift = (turn // 2) % len(slots)
-    rotated = slots[shift:] + slots[:shift]
-    return rotated if turn % 4 in (0, 3) else rotated[::-1]
-
-
-def _has_settled(warm: dict[str, list[float]]) -> bool:
-    """Say whether no arm's last three blocks drifted from the three before."""
-    return all(len(times) >= 6 and abs(median(times[-3:]) / median(times[-6:-3]) - 1) < _DRIFT for times in warm.values())
-
-
-def run_process_race(lab: RaceRecorder, arms: Mapping[str, Callable[[], float]]) -> Race:
-    """Race arms that need a process each: one after another, in an order that alternates from repeat to repeat.
-
-    Each returns the seconds that one step of it took.
-    """
-    names = list(arms) if lab.repeat % 2 == 0 else list(arms)[::-1]
-    lab.record(events.RaceStarted(arms=list(arms), threads=0, device="process", loops=dict.fromkeys(arms, 1)))
-    times: dict[str, list[float]] = {}
-    for slot, name in enumerate(names):
-        step_s = number(f"as the seconds of a step, the arm {name}", arms[name]())
-        if not 1e-9 <= step_s < _LONGEST_STEP_S:
-            raise ValueError(f"the arm {name} returned {step_s:g} seconds for a step")
-        times[name] = [step_s]
-        lab.record(events.BlockTimed(arm=name, round=0, slot=slot, loops=1, wall_ns=int(step_s * 1e9), cpu_ns=0))
-        lab.progress(slot + 1, len(names), "arms")
-    lab.record(events.RaceFinished(arms=list(arms)))
-    return Race(times)
+    calls = [_make(base.arm, factory) if factory else base.call for _ in controls]
+    for call in calls:
+        call()  # what the first call costs is no part of a round
+    return [replace(base, call=call, control=control) for call, control in zip(calls, controls, strict=True)]

@@ -1,28 +1,49 @@
 """Sensors of disturbance, read around every timed block: what happened to the process, apart from how long the block took."""
 
 import contextlib
+import ctypes
 import os
 import resource
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_LINE_BYTES = 160  # of a core in /proc/stat, at most: a name and ten numbers
+_STOLEN_SHARE = 0.02
+_OFF_CORE_SHARE = 0.1
+
+
+class Seen(NamedTuple):
+    """What was counted between two readings; None where the kernel does not count it."""
+
+    switches: int  # involuntary context switches of this process
+    waits: int | None  # times that this thread gave its core away by itself
+    pressure_us: int | None
+    steal_ticks: int | None  # of all cores
+    core_steal_ticks: int | None  # of the core that this thread was on both times; None if it was moved
+    throttled: int | None
 
 
 class Reading(NamedTuple):
-    """The counters now; None where the kernel does not have one."""
+    """The counters at one time."""
 
-    switches: int  # involuntary context switches of this process
+    switches: int
+    waits: int | None
     pressure_us: int | None
     steal_ticks: int | None
+    core: int | None
+    core_steal_ticks: int | None
     throttled: int | None
 
-    def since(self, before: "Reading") -> "Reading":
+    def since(self, before: "Reading") -> Seen:
         """Return what was counted since an earlier reading."""
-        return Reading(
+        return Seen(
             self.switches - before.switches,
+            _gained(before.waits, self.waits),
             _gained(before.pressure_us, self.pressure_us),
             _gained(before.steal_ticks, self.steal_ticks),
+            _gained(before.core_steal_ticks, self.core_steal_ticks) if self.core == before.core else None,
             _gained(before.throttled, self.throttled),
         )
 
@@ -32,37 +53,60 @@ def _gained(before: int | None, now: int | None) -> int | None:
 
 
 class Sensors:
-    """Keeps the kernel's files open, so that a reading costs a few microseconds."""
+    """Keeps the kernel's files open, so that a reading costs some twenty microseconds, outside of what is timed."""
 
     def __init__(self) -> None:
         self._pressure = _open("/proc/pressure/cpu")
         self._stat = _open("/proc/stat")
         self._cgroup = _open_cgroup()
+        self._core = _find_getcpu()
 
     def read(self) -> Reading:
         """Read every counter."""
+        core = self._core()
+        every, ours = steal_in(_read(self._stat, _LINE_BYTES * (2 + (core or 0))), core)
         return Reading(
             resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
+            resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw,
             _find(self._pressure, b"total="),
-            _steal(self._stat),
+            every,
+            core,
+            ours,
             _find(self._cgroup, b"nr_throttled "),
         )
 
 
-def is_disturbed(seen: Reading, wall_ns: int, cpu_ns: int, calm_share: float) -> bool:
+def is_disturbed(seen: Seen, wall_ns: int, share: float, calm_share: float, threads: int) -> bool:
     """Say whether a block was disturbed: throttled, robbed by the hypervisor, or off its core for a tenth of its time.
 
-    `calm_share` is the CPU time that this arm uses of its wall time when nothing interferes; of one that mostly waits it tells
-    nothing. GPUs are looked at afterwards, in judging/held_back.py.
+    `share` is the CPU time that the block used of its wall time, `calm_share` what its arm uses when nothing interferes; of one
+    that mostly waits it tells nothing. GPUs are looked at afterwards, in judging/held_back.py.
     """
     # The pressure (PSI) is recorded and marks nothing. It is that of the whole box, where some process nearly always waits: on
     # two cores beside two processes that were busy half of the time, 48 % of the blocks had a pressure above 10 %, and 28 % of
     # these took a tenth longer, as did 22 % of all. Beside two that were always busy it was above 10 % in every block, and a
     # third of them ran at full speed. Together with involuntary switches it found, beyond the 7 % and 63 % that were off their
     # core and all slow, only blocks that took no longer (median 1.02 times the calm time; calm blocks 1.03).
-    stolen_s = (seen.steal_ticks or 0) / _TICKS_PER_S
-    is_off_core = calm_share > 0.5 and cpu_ns / wall_ns < 0.9 * calm_share
-    return bool(seen.throttled) or stolen_s > 0.02 * wall_ns / 1e9 or is_off_core
+    is_off_core = calm_share > 0.5 and share < (1 - _OFF_CORE_SHARE) * calm_share
+    # A thread that gave its core away by itself, for a lock, a disk, a sleep, may have been off it for that alone: what an arm
+    # does is no disturbance of it. Threads that share their work wait for each other all the time, and so for one that was off.
+    is_own_doing = threads == 1 and bool(seen.waits)
+    return bool(seen.throttled) or is_robbed(seen.core_steal_ticks, wall_ns) or (is_off_core and not is_own_doing)
+
+
+def is_robbed(ticks: int | None, wall_ns: int, cores: int = 1) -> bool:
+    """Say whether the hypervisor surely took more than 2 % of the time of that many cores."""
+    # Steal is counted in ticks of 10 ms, and one that shows in a block was for the most part stolen before it, bit by bit: to
+    # mark blocks of 10 ms by single ticks would mark as many on a large and calm box as it has cores. Of n ticks all but the
+    # first were stolen within the block. Short blocks lose nothing by it: where the hypervisor tells what it steals, the kernel
+    # leaves that out of a thread's CPU time, to the nanosecond, so that it shows as time off the core.
+    return ticks is not None and (ticks - 1) / _TICKS_PER_S > _STOLEN_SHARE * cores * wall_ns / 1e9
+
+
+def steal_in(text: bytes, core: int | None) -> tuple[int | None, int | None]:
+    """Return the ticks that the hypervisor gave to others, of all cores and of one, from the text of /proc/stat."""
+    found = None if core is None else text.find(b"\ncpu%d " % core)
+    return _ninth(text, 0), None if found is None or found < 0 else _ninth(text, found + 1)
 
 
 def _open(path: str) -> int | None:
@@ -83,11 +127,19 @@ def _open_cgroup() -> int | None:
     return None
 
 
-def _read(fd: int | None) -> bytes:
+def _find_getcpu() -> Callable[[], int | None]:
+    """Return what tells the core that the calling thread is on; Python has no call for it."""
+    try:
+        return ctypes.CDLL(None).sched_getcpu
+    except (OSError, AttributeError):
+        return lambda: None
+
+
+def _read(fd: int | None, size: int = 512) -> bytes:
     if fd is None:
         return b""
     try:
-        return os.pread(fd, 512, 0)
+        return os.pread(fd, size, 0)
     except OSError:
         return b""
 
@@ -99,7 +151,8 @@ def _find(fd: int | None, key: bytes) -> int | None:
     return int(digits[0]) if found and digits and digits[0].isdigit() else None
 
 
-def _steal(fd: int | None) -> int | None:
-    """Return the ticks that the hypervisor gave to others, of all cores."""
-    fields = _read(fd).split(b"\n", 1)[0].split()
+def _ninth(text: bytes, at: int) -> int | None:
+    """Return the ninth field of the line that begins there, its name the first, if the line is whole."""
+    end = text.find(b"\n", at)
+    fields = text[at:end].split() if end >= 0 else []
     return int(fields[8]) if len(fields) > 8 else None

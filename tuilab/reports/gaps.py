@@ -47,7 +47,7 @@ def _unmeasured(summary: RunSummary, subject: Subject) -> list[str]:
     found = [f"Not measured: {show(what)} ({show(why)})." for what, why in summary.unavailable.items()]
     first = [b for blocks in summary.blocks.values() for b in blocks if not (b.is_warmup or b.is_rerun)]
     if disturbed := sum(block.is_disturbed for block in first):
-        found.append(f"{disturbed} of {plural(len(first), 'timed block')} were disturbed, say the sensors, and run again once.")
+        found.append(f"{disturbed} of {plural(len(first), 'timed block')} were disturbed, say the sensors.")
     if subject.source_note:
         found.append(f"Source: {subject.source_note}.")
     return found

@@ -42,7 +42,7 @@ class TimingsPane(Pane):
         self._drawing.show(paint, (counts, noise))
         first = [one for found in run.summary.blocks.values() for one in found if not (one.is_warmup or one.is_rerun)]
         disturbed = sum(block.is_disturbed for block in first)
-        words = f"{disturbed} of {plural(len(first), 'block')} disturbed and run again" if disturbed else ""
+        words = f"{disturbed} of {plural(len(first), 'block')} disturbed" if disturbed else ""
         self.border_subtitle = Content.styled(words, "$text-warning") if words else None
 
 

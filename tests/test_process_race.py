@@ -1,0 +1,87 @@
+"""A race between arms in processes of their own: what it records of them, and of what happened round them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tuilab.lab.process_race import run_process_race
+from tuilab.record import events
+from tuilab.record.blocks import tick_ns
+
+
+class Notes:
+    """As much of a lab as a race uses; keeps what is recorded."""
+
+    repeats = 6
+    records_written = 0
+
+    def __init__(self, repeat: int) -> None:
+        self.repeat = repeat
+        self.blocks: list[events.BlockTimed] = []
+        self.started: list[events.RaceStarted] = []
+        self.steps: list[tuple[int, int]] = []
+
+    def record(self, event: events.Event) -> None:
+        if isinstance(event, events.BlockTimed):
+            self.blocks.append(event)
+        elif isinstance(event, events.RaceStarted):
+            self.started.append(event)
+
+    def progress(self, done: int, total: int, unit: str) -> None:
+        self.steps.append((done, total))
+
+
+def raced(repeat: int, **seconds: float) -> Notes:
+    def arm(value: float) -> Callable[[], float]:
+        return lambda: value
+
+    notes = Notes(repeat)
+    run_process_race(notes, {name: arm(value) for name, value in seconds.items()})
+    return notes
+
+
+def test_in_every_second_repeat_the_first_arm_runs_once_more_at_the_end() -> None:
+    even, odd = raced(0, one=1.0, two=2.0, three=3.0), raced(1, one=1.0, two=2.0, three=3.0)
+
+    assert [(block.arm, block.control) for block in even.blocks] == [("one", ""), ("two", ""), ("three", "")]
+    assert [(block.arm, block.control) for block in odd.blocks] == [("three", ""), ("two", ""), ("one", ""), ("one", "same")]
+    assert [(block.round, block.slot) for block in odd.blocks] == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    assert [race.base for race in even.started + odd.started] == ["one", "one"]
+    assert odd.steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_what_a_race_of_processes_gives_is_without_its_control() -> None:
+    times = iter([1.0, 2.0, 1.5])
+
+    race = run_process_race(Notes(1), {"one": times.__next__, "two": times.__next__})
+
+    assert race.step_s == {"two": [1.0], "one": [2.0]}
+
+
+def test_a_block_of_a_process_has_what_the_box_did_meanwhile_and_nothing_of_the_process_that_waits() -> None:
+    (block, _) = raced(0, one=0.25, two=1.0).blocks
+
+    assert (block.wall_ns, block.loops, block.cpu_ns) == (250_000_000, 1, 0)
+    assert (block.thread_ns, block.waits, block.core_steal_ticks, block.switches) == (None, None, None, 0)
+    assert block.steal_ticks is not None and block.steal_ticks >= 0
+
+
+def test_a_time_is_recorded_to_the_nearest_nanosecond() -> None:
+    (block, _) = raced(0, one=0.57, two=1.0).blocks  # 0.57 * 1e9 is 569999999.9999999
+
+    assert block.wall_ns == 570_000_000
+
+
+@pytest.mark.parametrize(
+    ("times_ns", "expected"),
+    [
+        ([7_000_000, 7_000_000, 8_000_000], 1_000_000),
+        ([7_300_000, 8_000_000], 100_000),
+        ([7_312_345, 8_000_001], 1),
+        ([10, 20], 10),
+        ([0], 1),
+        ([], 1),
+    ],
+)
+def test_a_coarse_clock_shows_in_the_times_that_were_read_from_it(times_ns: list[int], expected: int) -> None:
+    assert tick_ns(times_ns) == expected

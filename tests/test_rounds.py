@@ -1,0 +1,19 @@
+"""The rounds of a race: when the warm-up is over."""
+
+import pytest
+
+from tuilab.lab.rounds import has_settled
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ([3, 2, 1.01, 1, 1, 1], False),  # the three before drifted still
+        ([3, 2, 1, 1.01, 1, 1, 1.02, 1], True),
+        ([1, 1, 1, 1, 1], False),  # too few to tell
+        ([1, 1, 1, 1.04, 1.04, 1.04], False),
+    ],
+)
+def test_times_have_settled_when_the_last_three_are_those_before(times: list[float], expected: bool) -> None:
+    assert has_settled({"arm": times}) is expected
+    assert has_settled({"arm": times, "steady": [1.0] * 8}) is expected

@@ -1,0 +1,89 @@
+"""The sensors of disturbance: what the kernel counts round a block, and which blocks it speaks against."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tuilab.lab.sensors import Reading, Seen, Sensors, is_disturbed, is_robbed, steal_in
+
+CALM = Seen(switches=0, waits=0, pressure_us=0, steal_ticks=0, core_steal_ticks=0, throttled=0)
+MS = 1_000_000
+
+
+def test_a_thread_that_sleeps_is_seen_to_wait() -> None:
+    there = Sensors()
+
+    before = there.read()
+    for _ in range(3):
+        time.sleep(0.001)
+    seen = there.read().since(before)
+
+    assert seen.waits is not None and seen.waits >= 3
+
+
+def test_steal_is_that_of_the_core_that_the_thread_is_on() -> None:
+    allowed = os.sched_getaffinity(0)
+    core = max(allowed)
+    os.sched_setaffinity(0, {core})
+    try:
+        before = Path("/proc/stat").read_text()
+        reading = Sensors().read()
+        after = Path("/proc/stat").read_text()
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+    low, high = (int(line.split()[8]) for text in (before, after) for line in text.splitlines() if f"cpu{core} " in line)
+    assert reading.core == core and reading.core_steal_ticks is not None
+    assert low <= reading.core_steal_ticks <= high
+
+
+def test_what_was_stolen_of_two_cores_is_not_known_of_either() -> None:
+    here = Reading(switches=0, waits=0, pressure_us=0, steal_ticks=10, core=0, core_steal_ticks=5, throttled=None)
+    there = here._replace(steal_ticks=12, core=1, core_steal_ticks=7)
+
+    assert there.since(here) == CALM._replace(steal_ticks=2, core_steal_ticks=None, throttled=None)
+
+
+def test_where_a_container_hides_the_line_of_a_core_its_steal_is_not_known() -> None:
+    text = b"cpu  1 2 3 4 5 6 7 80 0 0\ncpu1 1 2 3 4 5 6 7 30 0 0\nintr 1\n"
+
+    assert [steal_in(text, core) for core in (0, 1, 11, None)] == [(80, None), (80, 30), (80, None), (80, None)]
+    assert steal_in(text[:40], 1) == (80, None)
+    assert steal_in(b"", 1) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("ticks", "wall_ms", "cores", "expected"),
+    [
+        (1, 10, 1, False),  # a tick that was full in this block may have been stolen before it
+        (2, 10, 1, True),
+        (1, 100, 1, False),
+        (2, 100, 1, True),
+        (2, 1000, 1, False),  # between 1 and 2 % of a second
+        (4, 1000, 1, True),
+        (4, 1000, 64, False),  # of all the time of 64 cores next to nothing
+        (None, 10, 1, False),
+    ],
+)
+def test_steal_speaks_against_a_block_only_where_ticks_can_tell(ticks: int, wall_ms: int, cores: int, expected: bool) -> None:
+    assert is_robbed(ticks, wall_ms * MS, cores) == expected
+
+
+def test_a_block_that_was_off_its_core_for_a_tenth_is_disturbed() -> None:
+    assert is_disturbed(CALM, 10 * MS, share=0.85, calm_share=1.0, threads=1)
+    assert not is_disturbed(CALM, 10 * MS, share=0.95, calm_share=1.0, threads=1)
+    assert not is_disturbed(CALM, 10 * MS, share=0.1, calm_share=0.3, threads=1)  # it mostly waits
+
+
+def test_an_arm_that_waits_by_itself_is_not_disturbed_by_its_own_doing() -> None:
+    waited = CALM._replace(waits=1)
+
+    assert not is_disturbed(waited, 10 * MS, share=0.5, calm_share=1.0, threads=1)
+    assert is_disturbed(waited._replace(throttled=1), 10 * MS, share=0.5, calm_share=1.0, threads=1)
+    assert is_disturbed(waited, 10 * MS, share=1.0, calm_share=2.0, threads=2)  # threads that share work wait for each other
+
+
+def test_a_kernel_that_counts_no_waits_leaves_the_share_to_tell() -> None:
+    assert is_disturbed(CALM._replace(waits=None), 10 * MS, share=0.5, calm_share=1.0, threads=1)

@@ -1,0 +1,119 @@
+"""The rounds of a race: each has one block of every slot, in an order drawn at random, until the time is used up."""
+
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
+
+import torch
+
+from tuilab.lab.recorder import RaceRecorder
+from tuilab.lab.sensors import Sensors, is_disturbed
+from tuilab.lab.timing import Call, Clock, time_block
+from tuilab.record import events
+from tuilab.record.order import CYCLE, order_of_round
+
+_MOST_ROUNDS = 200
+_UNITS = 6  # rounds of one process, or processes, that an interval needs at least
+_WARM_SHARE = 0.3  # of the time
+_DRIFT = 0.03
+_ON_CORE_SHARE = 0.9  # CPU time of wall time, of an arm that does not wait
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One of those that take turns: an arm of the race, or a control."""
+
+    arm: str
+    call: Call
+    loops: int
+    calm_share: float  # CPU time of wall time when nothing interferes
+    control: events.Control = ""
+
+
+class Timings(NamedTuple):
+    """What the rounds gave."""
+
+    step_s: dict[str, list[float]]  # of each arm, by round
+    record_ns: int  # what writing a record cost
+    is_settled: bool  # the times had stopped drifting before the first round that counts
+
+
+class Rounds:
+    """Times the slots of a race, round after round."""
+
+    def __init__(
+        self, lab: RaceRecorder, slots: list[Slot], seed: int, seconds: float, threads: int, device: torch.device
+    ) -> None:
+        self._lab = lab
+        self._slots = slots
+        self._seed = seed
+        self._seconds = seconds
+        self._threads = threads
+        self._device = device
+        self._sensors = Sensors()
+        self._warm: dict[str, list[float]] = {slot.arm: [] for slot in slots}
+        self._times: dict[str, list[float]] = {slot.arm: [] for slot in slots}
+        self._record_ns: list[int] = []
+
+    def run(self) -> Timings:
+        """Warm up until the times have settled, or for a third of the time; then time until it is used up."""
+        began = time.monotonic()
+        is_warmup, is_settled, turn = True, False, 0
+        while True:
+            elapsed = time.monotonic() - began
+            if turn % CYCLE == 0:  # only whole cycles, else what the slots differ in would not cancel
+                if is_warmup:
+                    is_settled = has_settled(self._warm)
+                    is_warmup = not (is_settled or elapsed > _WARM_SHARE * self._seconds)
+                if self._is_enough(elapsed):
+                    return Timings(self._times, int(median(self._record_ns)), is_settled)
+            for place, number in enumerate(order_of_round(self._seed, turn, len(self._slots))):
+                self._run_slot(self._slots[number], turn, place, is_warmup)
+            turn += 1
+            done_ms, total_ms = int(min(elapsed, self._seconds) * 1000), int(self._seconds * 1000)
+            self._lab.progress(done_ms, total_ms, "ms of racing")
+
+    def _is_enough(self, elapsed: float) -> bool:
+        done = len(self._times[self._slots[0].arm])
+        least = max(CYCLE, -(-_UNITS // self._lab.repeats))
+        return done >= least and (elapsed > self._seconds or done >= _MOST_ROUNDS)
+
+    def _run_slot(self, slot: Slot, turn: int, place: int, is_warmup: bool) -> None:
+        block = self._time(slot, turn, place)
+        block.is_warmup = is_warmup
+        began = time.perf_counter_ns()
+        self._lab.record(block)
+        self._record_ns.append(time.perf_counter_ns() - began)
+        if is_warmup and not slot.control:
+            self._warm[slot.arm].append(self._own_ns(slot, block) / block.loops)
+        elif not slot.control:
+            self._times[slot.arm].append((block.device_ns or block.wall_ns) / block.loops / 1e9)
+
+    def _time(self, slot: Slot, turn: int, place: int) -> events.BlockTimed:
+        before, written = self._sensors.read(), self._lab.records_written
+        timed = time_block(slot.call, slot.loops, self._device, self._clock(slot) if slot.control == "delayed" else None)
+        seen = self._sensors.read().since(before)
+        block = events.BlockTimed(arm=slot.arm, round=turn, slot=place, loops=slot.loops, **timed._asdict(), **seen._asdict())
+        block.control = slot.control
+        block.records = self._lab.records_written - written
+        share = timed.share(self._threads)
+        block.is_disturbed = is_disturbed(seen, timed.wall_ns, share, slot.calm_share, self._threads)
+        return block
+
+    def _own_ns(self, slot: Slot, block: events.BlockTimed) -> int:
+        """Return the time that tells whether an arm drifts: on a busy box the wall clock of one on a core never settles."""
+        own_ns = block.thread_ns if self._is_on_core(slot) else None
+        return block.device_ns or own_ns or block.wall_ns
+
+    def _clock(self, slot: Slot) -> Clock:
+        return time.thread_time_ns if self._is_on_core(slot) else time.perf_counter_ns
+
+    def _is_on_core(self, slot: Slot) -> bool:
+        """Say whether an arm is on the core all the time when nothing interferes: it neither shares its work nor waits."""
+        return self._threads == 1 and slot.calm_share > _ON_CORE_SHARE
+
+
+def has_settled(warm: dict[str, list[float]]) -> bool:
+    """Say whether no arm's last three blocks drifted from the three before."""
+    return all(len(times) >= 6 and abs(median(times[-3:]) / median(times[-6:-3]) - 1) < _DRIFT for times in warm.values())
