@@ -18,8 +18,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch, *blocks: Timed) -> None:
     monkeypatch.setattr(timing, "time_block", lambda call, loops, device: next(script))
 
 
-def ms(wall: float, thread: float, process: float = 0) -> Timed:
-    return Timed(int(wall * 1e6), int((process or thread) * 1e6), int(thread * 1e6), None)
+def ms(wall: float, thread: float, process: float = 0, waits: int | None = None) -> Timed:
+    return Timed(int(wall * 1e6), int((process or thread) * 1e6), int(thread * 1e6), waits, None)
 
 
 def test_on_a_busy_box_the_calmest_block_tells_what_an_arm_does_undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +27,27 @@ def test_on_a_busy_box_the_calmest_block_tells_what_an_arm_does_undisturbed(monk
     scripted(monkeypatch, ms(10, 5.5), ms(20, 11), ms(10, 10), ms(18, 9))
 
     assert calibrate(print, CPU) == Pace(loops=1, step_s=0.010, calm_share=1.0)
+
+
+def test_one_thread_that_never_waits_would_have_been_on_its_core_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a box so busy that no block was calm; of two threads, which wait for each other, the calmest block has to tell."""
+    busy = [ms(10, 5.5, waits=0), ms(10, 6, waits=1), ms(10, 5, waits=0), ms(10, 5, waits=0)]
+    scripted(monkeypatch, *busy, *busy)
+
+    assert calibrate(print, CPU, threads=1).calm_share == 1.0
+    assert calibrate(print, CPU, threads=2).calm_share == 0.6
+
+
+def test_one_that_waits_in_every_block_does_so_undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(monkeypatch, *[ms(10, 4, waits=3)] * 4)
+
+    assert calibrate(print, CPU).calm_share == 0.4
+
+
+def test_a_block_in_which_its_thread_sleeps_has_its_waits() -> None:
+    timed = time_block(lambda: time.sleep(0.001), 3, CPU)
+
+    assert timed.waits is not None and timed.waits >= 3
 
 
 def test_blocks_that_are_short_beside_the_clocks_tell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,8 +97,7 @@ class Rounds:
         block = events.BlockTimed(arm=slot.arm, round=turn, slot=place, loops=slot.loops, **timed._asdict(), **seen._asdict())
         block.control = slot.control
         block.records = self._lab.records_written - written
-        share = timed.share(self._threads)
-        block.is_disturbed = is_disturbed(seen, timed.wall_ns, share, slot.calm_share, self._threads)
+        block.is_disturbed = is_disturbed(seen, timed, slot.calm_share, self._threads)
         return block
 
     def _own_ns(self, slot: Slot, block: events.BlockTimed) -> int:

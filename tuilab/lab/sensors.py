@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from tuilab.lab.timing import Timed
+
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _LINE_BYTES = 160  # of a core in /proc/stat, at most: a name and ten numbers
 _STOLEN_SHARE = 0.02
@@ -18,7 +20,6 @@ class Seen(NamedTuple):
     """What was counted between two readings; None where the kernel does not count it."""
 
     switches: int  # involuntary context switches of this process
-    waits: int | None  # times that this thread gave its core away by itself
     pressure_us: int | None
     steal_ticks: int | None  # of all cores
     core_steal_ticks: int | None  # of the core that this thread was on both times; None if it was moved
@@ -29,7 +30,6 @@ class Reading(NamedTuple):
     """The counters at one time."""
 
     switches: int
-    waits: int | None
     pressure_us: int | None
     steal_ticks: int | None
     core: int | None
@@ -40,7 +40,6 @@ class Reading(NamedTuple):
         """Return what was counted since an earlier reading."""
         return Seen(
             self.switches - before.switches,
-            _gained(before.waits, self.waits),
             _gained(before.pressure_us, self.pressure_us),
             _gained(before.steal_ticks, self.steal_ticks),
             _gained(before.core_steal_ticks, self.core_steal_ticks) if self.core == before.core else None,
@@ -67,7 +66,6 @@ class Sensors:
         every, ours = steal_in(_read(self._stat, _LINE_BYTES * (2 + (core or 0))), core)
         return Reading(
             resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
-            resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw,
             _find(self._pressure, b"total="),
             every,
             core,
@@ -76,22 +74,22 @@ class Sensors:
         )
 
 
-def is_disturbed(seen: Seen, wall_ns: int, share: float, calm_share: float, threads: int) -> bool:
+def is_disturbed(seen: Seen, timed: Timed, calm_share: float, threads: int) -> bool:
     """Say whether a block was disturbed: throttled, robbed by the hypervisor, or off its core for a tenth of its time.
 
-    `share` is the CPU time that the block used of its wall time, `calm_share` what its arm uses when nothing interferes; of one
-    that mostly waits it tells nothing. GPUs are looked at afterwards, in judging/held_back.py.
+    `calm_share` is the CPU time that its arm uses of its wall time when nothing interferes; of one that mostly waits it tells
+    nothing. GPUs are looked at afterwards, in judging/held_back.py.
     """
     # The pressure (PSI) is recorded and marks nothing. It is that of the whole box, where some process nearly always waits: on
     # two cores beside two processes that were busy half of the time, 48 % of the blocks had a pressure above 10 %, and 28 % of
     # these took a tenth longer, as did 22 % of all. Beside two that were always busy it was above 10 % in every block, and a
     # third of them ran at full speed. Together with involuntary switches it found, beyond the 7 % and 63 % that were off their
     # core and all slow, only blocks that took no longer (median 1.02 times the calm time; calm blocks 1.03).
-    is_off_core = calm_share > 0.5 and share < (1 - _OFF_CORE_SHARE) * calm_share
+    is_off_core = calm_share > 0.5 and timed.share(threads) < (1 - _OFF_CORE_SHARE) * calm_share
     # A thread that gave its core away by itself, for a lock, a disk, a sleep, may have been off it for that alone: what an arm
     # does is no disturbance of it. Threads that share their work wait for each other all the time, and so for one that was off.
-    is_own_doing = threads == 1 and bool(seen.waits)
-    return bool(seen.throttled) or is_robbed(seen.core_steal_ticks, wall_ns) or (is_off_core and not is_own_doing)
+    is_own_doing = threads == 1 and bool(timed.waits)
+    return bool(seen.throttled) or is_robbed(seen.core_steal_ticks, timed.wall_ns) or (is_off_core and not is_own_doing)
 
 
 def is_robbed(ticks: int | None, wall_ns: int, cores: int = 1) -> bool:

@@ -1,6 +1,7 @@
 """Times one block: calls of a function on the wall clock, on the CPU and on the GPU, which is waited for once, at the end."""
 
 import math
+import resource
 import time
 from collections.abc import Callable
 from statistics import median
@@ -30,6 +31,7 @@ class Timed(NamedTuple):
     wall_ns: int
     cpu_ns: int  # of all threads of this process
     thread_ns: int  # of the thread that made the calls
+    waits: int | None  # times that this thread gave its core away by itself; None where the kernel does not count them
     device_ns: int | None
 
     def share(self, threads: int) -> float:
@@ -56,8 +58,14 @@ def calibrate(call: Call, device: torch.device, threads: int = 1) -> Pace:
     loops = max(_LEAST_LOOPS[device.type], math.ceil(loops * goal_ns / timed.wall_ns))
     blocks = [time_block(call, loops, device) for _ in range(_CALM_BLOCKS)]
     long = [block for block in tried if block.wall_ns > goal_ns / 10]  # of shorter ones the clocks themselves are a part
-    calm_share = min(max(block.share(threads) for block in blocks + long), threads)
-    return Pace(loops, min(block.wall_ns for block in blocks) / loops / 1e9, calm_share)
+    return Pace(loops, min(block.wall_ns for block in blocks) / loops / 1e9, _calm_share(blocks + long, threads))
+
+
+def _calm_share(blocks: list[Timed], threads: int) -> float:
+    """Return what an arm uses of its wall time undisturbed; one thread that never waits is on its core all the time."""
+    if threads == 1 and any(block.waits == 0 for block in blocks):
+        return 1.0
+    return min(max(block.share(threads) for block in blocks), threads)
 
 
 def cores_of_others() -> float:
@@ -88,7 +96,7 @@ def time_block(call: Call, loops: int, device: torch.device, delay: Clock | None
     extra = _extra_calls(loops) if delay else 0
     spans = _Spans(min(loops + extra, _MOST_SPANS)) if device.type == "cuda" else None
     devices.synchronize(device)
-    began = delay() if delay else 0
+    began, waits = delay() if delay else 0, count_waits()
     cpu_ns, thread_ns = time.process_time_ns(), time.thread_time_ns()
     wall_ns = time.perf_counter_ns()
     if spans is None:
@@ -102,7 +110,14 @@ def time_block(call: Call, loops: int, device: torch.device, delay: Clock | None
     wall_ns = time.perf_counter_ns() - wall_ns
     thread_ns = time.thread_time_ns() - thread_ns
     cpu_ns = time.process_time_ns() - cpu_ns
-    return Timed(wall_ns, cpu_ns, thread_ns, None if spans is None else spans.elapsed_ns(loops + extra))
+    waited = None if waits is None else (count_waits() or 0) - waits
+    return Timed(wall_ns, cpu_ns, thread_ns, waited, None if spans is None else spans.elapsed_ns(loops + extra))
+
+
+def count_waits() -> int | None:
+    """Return how often the calling thread gave its core away by itself: for a lock, a disk, a sleep."""
+    # None that has got as far as this has never waited: where the count is 0, nobody counts.
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw or None
 
 
 def _extra_calls(loops: int) -> int:
