@@ -267,6 +267,7 @@ class RaceStarted(Event):
     delay: float = 0.0  # of the control with a known delay, as a share of a step
     seed: int | None = None  # of the order in which the arms take turns; None: it rotated
     has_instances: bool = False  # the controls are instances of their own, not the arm itself once more
+    tick_ns: Count = 0  # of the clock that the arms were timed by; 0: as fine as any difference
 
 
 class FirstCalled(Event):
@@ -367,12 +368,13 @@ class VerdictReached(AboutClaim):
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
-    noise_floor: float | None = None  # half the width of the A/A interval, as a ratio minus 1
+    noise_floor: float | None = None  # the end of the A/A interval that is farther from 1, as a ratio minus 1
     smallest_effect: float | None = None  # that would have been seen four times in five, as a ratio minus 1
     more_repeats: int | None = None
     units: int = 0
     unit: str = ""  # "repeats", or "rounds" of one process
     confidence: float | None = None  # of the interval
+    measure: Word = "wall"  # clock, or "cpu": time of the thread that made the calls
 
 
 def is_shallow(value: Any, depth: int = 20) -> bool:
