@@ -301,7 +301,7 @@ def test_the_interval_is_wider_by_how_far_an_arm_against_itself_was_off(off: flo
     widened = off - 1 if off > 1.01 else 0.0
     assert (found.verdict, found.estimate) == (expected, 1.02)
     assert found.low == pytest.approx(1.02 * math.exp(-0.01) / (1 + widened), rel=1e-4)
-    assert ("wider by 1.5 %, as an arm against itself came out" in found.why) == bool(widened)
+    assert ("wider by 1.5 %, as far as an arm against itself was off" in found.why) == bool(widened)
 
 
 @pytest.mark.parametrize(

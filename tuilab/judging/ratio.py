@@ -152,7 +152,7 @@ def _why(
         parts.append(_luck(evidence, question))
     parts += [missing] if (missing := lacking_control(evidence)) else []
     if question.offset:
-        parts.append(f"wider by {_percent(math.expm1(question.offset))}, as an arm against itself came out")
+        parts.append(f"wider by {_percent(math.expm1(question.offset))}, as far as an arm against itself was off")
     if found.confidence != claim.confidence:
         parts.append(f"interval of {100 * (found.confidence or 0):.7g} %")
     return parts + (_open(found) if found.verdict == Verdict.INCONCLUSIVE else [])

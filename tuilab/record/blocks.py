@@ -6,15 +6,16 @@ from tuilab.record.summary import Block, RunSummary
 
 
 def counted(blocks: Iterable[Block]) -> list[Block]:
-    """Return no warm-up, and of a block that was run again because it was disturbed the first time.
+    """Return the first block of each round, without warm-up.
 
-    Warm in the cache after the first one, a second one is faster for no other reason than that it is the second.
+    Versions that ran a disturbed block again at once recorded both. The second one ran warm, right after the first, against a
+    block of the other arm that did not, and would take an arm's own waiting away: it says nothing.
     """
-    first: dict[int, Block] = {}
+    found: dict[int, Block] = {}
     for block in blocks:
-        if not block.is_warmup and not block.is_rerun:
-            first.setdefault(block.round, block)
-    return list(first.values())
+        if not block.is_warmup:
+            found.setdefault(block.round, block)
+    return list(found.values())
 
 
 def has_times(summary: RunSummary) -> bool:
