@@ -80,7 +80,8 @@ def test_the_slope_is_that_of_scipy() -> None:
     values = [0.1 * i + noise for i, noise in enumerate(sample(12))]
     found = scipy.stats.linregress(range(12), values)
 
-    assert stats.slope(values) == pytest.approx((found.slope, found.stderr), rel=1e-9)
+    slope = stats.slope(values)
+    assert (slope, stats.slope_error(values, slope)) == pytest.approx((found.slope, found.stderr), rel=1e-9)
 
 
 def test_the_hodges_lehmann_estimate_is_that_of_the_textbook() -> None:

@@ -560,6 +560,7 @@ def recorded(
     *,
     planned: int = 0,
     is_budget_spent: bool = False,
+    is_empty: bool = False,
 ) -> RunSummary:
     """Return the summary of a run: eight rounds a repeat, with controls; the crashed repeat measures nothing.
 
@@ -571,7 +572,7 @@ def recorded(
     for repeat in range(repeats):
         writer = f"worker-{repeat}"
         items.append(("supervisor", events.WorkerStarted(writer=writer, pid=1, start=1, repeat=repeat)))
-        if repeat != crashed:
+        if repeat != crashed and not is_empty:
             items += [(writer, event) for event in race(ratio, repeat, texts)]
         items.append(("supervisor", events.WorkerExited(writer=writer, code=0)))
     items += [("supervisor", events.BudgetSpent(repeats=repeats))] * is_budget_spent

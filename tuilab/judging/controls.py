@@ -88,17 +88,17 @@ def _one_sided(claim: events.ClaimDeclared, evidence: Evidence) -> str:
 
 def _changing(claim: events.ClaimDeclared, evidence: Evidence) -> str:
     """Return that the ratio was still changing in the course of a race, as while an arm warms up slowly, or nothing."""
-    whole = [(len(values) - 1, *stats.slope(values)) for values in evidence.rounds if len(values) >= 3]
-    changes = [turns * slope for turns, slope, _ in whole]
-    if len(changes) == 1 and evidence.is_single:
-        ((turns, slope, error),) = whole
-        p_value = stats.p_value(abs(slope), error, turns - 1)
-    elif len(changes) >= MIN_UNITS:
-        p_value = stats.p_value(abs(fmean(changes)), stats.standard_error(changes), len(changes) - 1)
+    whole = [values for values in evidence.rounds if len(values) >= 3]
+    changes = [stats.slope(values) * (len(values) - 1) for values in whole]
+    if len(whole) == 1 and evidence.is_single:
+        turns = len(whole[0]) - 1
+        error, freedom = turns * stats.slope_error(whole[0], changes[0] / turns), turns - 1
+    elif len(whole) >= MIN_UNITS:
+        error, freedom = stats.standard_error(changes), len(whole) - 1
     else:
         return ""
     change = abs(fmean(changes))
-    if p_value > _RARE or change <= _MOST_CHANGED * math.log1p(claim.margin):
+    if change <= _MOST_CHANGED * math.log1p(claim.margin) or stats.p_value(change, error, freedom) > _RARE:
         return ""
     return f"still changing by {100 * math.expm1(change):.2g} % in a race"
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import median
 
 from tuilab.judging.held_back import held_back
@@ -74,8 +75,7 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
 
 def is_finite(evidence: Evidence) -> bool:
     """Say whether every time was a number: to leave out what is not would choose among the measurements."""
-    every = [*evidence.rounds, *evidence.same, *evidence.delayed]
-    return all(math.isfinite(value) for values in every for value in values)
+    return all(map(math.isfinite, chain(*evidence.rounds, *evidence.same, *evidence.delayed)))
 
 
 def log_ratios(over: Sequence[Block], under: Sequence[Block], measure: Measure = "wall") -> list[float]:

@@ -77,15 +77,22 @@ def hodges_lehmann(values: Sequence[float]) -> float:
 # ---- a change over time
 
 
-def slope(values: Sequence[float]) -> tuple[float, float]:
-    """Return by how much three values or more change from one to the next, by least squares, and its standard error."""
-    count = len(values)
-    places = [i - (count - 1) / 2 for i in range(count)]
-    square = math.fsum(place * place for place in places)
-    center = fmean(values)
-    found = math.fsum(place * value for place, value in zip(places, values, strict=True)) / square
-    rest = math.fsum((value - center - found * place) ** 2 for place, value in zip(places, values, strict=True))
-    return found, math.sqrt(rest / (count - 2) / square)
+def slope(values: Sequence[float]) -> float:
+    """Return by how much two values or more change from one to the next, by least squares."""
+    middle = (len(values) - 1) / 2
+    return sum((place - middle) * value for place, value in enumerate(values)) / _square(len(values))
+
+
+def slope_error(values: Sequence[float], found: float) -> float:
+    """Return the standard error of the slope of three values or more."""
+    center, middle = fmean(values), (len(values) - 1) / 2
+    rest = math.fsum((value - center - found * (place - middle)) ** 2 for place, value in enumerate(values))
+    return math.sqrt(rest / (len(values) - 2) / _square(len(values)))
+
+
+def _square(count: int) -> float:
+    """Return the sum of the squares of so many places in a row, from their middle."""
+    return count * (count**2 - 1) / 12
 
 
 # ---- many looks
