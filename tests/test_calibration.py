@@ -3,13 +3,19 @@
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.engine import write_scenario
+from tuilab.catalogue.source import read
+from tuilab.engine import launch
+from tuilab.engine.create_run import open_run
 from tuilab.judging import calibration
 from tuilab.judging.calibration import Calibration, Trials
 from tuilab.record import events
 from tuilab.record.journal import Item
+from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary, fold
 
 
@@ -126,3 +132,18 @@ def test_trials_that_were_too_short_to_tell_have_no_smallest_difference() -> Non
     (line,) = calibration.in_words({"over 6 processes": Trials(1, 0, 0, 0)})
 
     assert line.endswith("; the smallest difference it can see is n/a")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"), [({"is_quick": True}, 0.012), ({"repeats": 1}, 0.012), ({"repeats": 6}, None)], ids=str
+)
+def test_a_run_of_one_process_keeps_how_far_off_that_may_be(
+    options: dict[str, Any], expected: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    calibration.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, luck=0.012)
+    scenario = read(write_scenario(tmp_path, 'lab.claim("one is one", True)'))
+    opened = open_run(launch.order(scenario, {}, root=tmp_path / "runs", **options))
+
+    summary = read_run(opened.run_dir)
+    assert summary.run is not None and summary.run.luck == expected

@@ -74,11 +74,14 @@ def test_a_warm_up_that_did_not_settle_is_counted() -> None:
 
 
 def test_a_tick_of_the_clock_is_the_least_that_a_ratio_varies_by() -> None:
-    """A tick of 10 ms is a tenth of one arm and a fifth of the other one."""
-    arms = block("a", wall_ns=100 * MS), block("b", wall_ns=50 * MS)
+    """Whole times ten milliseconds: a tenth of one arm and a fifth of the other one."""
+    times = [(100, 50), (110, 40), (90, 60)]
+    arms = [(block("a", wall_ns=over * MS), block("b", wall_ns=under * MS)) for over, under in times]
 
-    assert gathered(repeat(0, *arms, tick_ns=10 * MS, device="process")).least == pytest.approx(math.hypot(0.1, 0.2))
-    assert gathered(repeat(0, *arms)).least == 0.0
+    apart = gathered([item for number, pair in enumerate(arms) for item in repeat(number, *pair, device="process")])
+    together = gathered([item for number, pair in enumerate(arms) for item in repeat(number, *pair)])
+    assert apart.least == pytest.approx(math.hypot(0.1, 0.2))
+    assert together.least == 0.0
 
 
 # ---- wall clock or CPU time

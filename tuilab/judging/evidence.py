@@ -9,7 +9,7 @@ from statistics import median
 from tuilab.judging.held_back import held_back
 from tuilab.judging.measure import Measure, choose, step_s
 from tuilab.record import events
-from tuilab.record.blocks import counted
+from tuilab.record.blocks import counted, tick_ns
 from tuilab.record.summary import Block, RunSummary
 
 MIN_UNITS = 6  # that an interval needs
@@ -62,7 +62,7 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
         measure=measure,
         is_single=summary.run is None or summary.run.repeats == 1,
         luck=summary.run.luck if summary.run else None,
-        least=_least(pairs, max((race.tick_ns for race in races), default=0)),
+        least=_least(pairs) if any(race.device == "process" for race in races) else 0.0,
         marks=[[above[turn] - below[turn] for turn in above if turn in below] for above, below in marks],
         disturbed_share=disturbed_share,
         observer_share=_observer_share(claim, summary, writers),
@@ -137,11 +137,10 @@ def _disturbed_share(marks: Sequence[tuple[dict[int, bool], dict[int, bool]]]) -
     return sum(every) / len(every) if every else 0.0
 
 
-def _least(pairs: Sequence[_Pair], tick_ns: int) -> float:
-    """Return how much a log ratio varies at least, by the tick of the clock."""
-    if not tick_ns:
-        return 0.0
-    return tick_ns * math.hypot(*(1 / median(block.wall_ns for block in blocks) for blocks in _arms(pairs)))
+def _least(pairs: Sequence[_Pair]) -> float:
+    """Return how much a log ratio varies at least, by the tick of the clock that arms in processes of their own read."""
+    times = [[block.wall_ns for block in blocks] for blocks in _arms(pairs)]
+    return tick_ns(chain(*times)) * math.hypot(*(1 / median(of_arm) for of_arm in times))
 
 
 def _observer_share(claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str]) -> float:

@@ -1,6 +1,7 @@
 """The blocks of a race that count: one rule for every view that shows times, the one that the verdicts rest on."""
 
 from collections.abc import Iterable
+from math import gcd
 
 from tuilab.record.summary import Block, RunSummary
 
@@ -16,6 +17,17 @@ def counted(blocks: Iterable[Block]) -> list[Block]:
         if not block.is_warmup:
             found.setdefault(block.round, block)
     return list(found.values())
+
+
+def tick_ns(times_ns: Iterable[int]) -> int:
+    """Return the tick of the clock that times were read from, as far as they show it: the power of ten that all are whole of.
+
+    An arm in a process of its own may time itself by whole milliseconds; that six of them agree then says little.
+    """
+    common, tick = gcd(*times_ns), 1
+    while common and common % (10 * tick) == 0:
+        tick *= 10
+    return tick
 
 
 def has_times(summary: RunSummary) -> bool:

@@ -267,7 +267,6 @@ class RaceStarted(Event):
     delay: float = 0.0  # of the control with a known delay, as a share of a step
     seed: int | None = None  # of the order in which the arms take turns; None: it rotated
     has_instances: bool = False  # the controls are instances of their own, not the arm itself once more
-    tick_ns: Count = 0  # of the clock that the arms were timed by; 0: as fine as any difference
 
 
 class FirstCalled(Event):
