@@ -523,7 +523,7 @@ def test_once_a_claim_fails_in_holms_steps_the_level_stays() -> None:
 
     assert [one.verdict for one in found] == ["INCONCLUSIVE"] * 3
     assert [one.confidence for one in found] == [0.983333333] * 3
-    assert found[0].why.startswith("8 repeats; interval of 98.33333 %; smallest effect it could have seen: about 1")
+    assert found[0].why.startswith("8 repeats; interval of 98.33 %; smallest effect it could have seen: about 1")
     assert [verdict(*one) for one in claims] == ["SUPPORTED"] * 3
 
 
@@ -623,7 +623,7 @@ def test_a_crash_in_the_third_repeat_is_named_and_the_others_count() -> None:
     assert (reached.verdict, reached.units, reached.why) == (
         "SUPPORTED",
         7,
-        "7 repeats; 1 repeat failed; interval of 95.84587 %",
+        "7 repeats; 1 repeat failed; interval of 95.85 %",
     )
 
 
@@ -687,7 +687,7 @@ def test_a_run_that_is_stopped_is_judged_as_it_stood() -> None:
     assert stopped.verdict == "SUPPORTED"
     assert stopped.confidence == pytest.approx(0.9995, abs=2e-4)
     assert stopped.why.startswith("8 repeats; stopped after 8 of 40 repeats; interval of 99.9")
-    assert (whole.why, whole.confidence) == ("8 repeats; interval of 95.84587 %", 0.95845872)
+    assert (whole.why, whole.confidence) == ("8 repeats; interval of 95.85 %", 0.95845872)
 
 
 def test_a_run_with_a_budget_that_is_stopped_is_judged_as_of_the_last_look() -> None:

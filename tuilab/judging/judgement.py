@@ -22,3 +22,9 @@ class Judgement:
     unit: str = ""  # "repeats", or "rounds" of one process
     confidence: float | None = None  # of the interval: more than claimed where there are several claims or looks
     measure: Measure = "wall"
+
+    @property
+    def level(self) -> str:
+        """The confidence of the interval in words, to four digits, or as many as it takes to differ from certainty."""
+        percent = 100 * (self.confidence or 0.0)
+        return f"{percent:.4g} %" if percent < 99.99 else f"{percent:.7g} %"

@@ -154,7 +154,7 @@ def _why(
     if question.offset:
         parts.append(f"wider by {_percent(math.expm1(question.offset))}, as far as an arm against itself was off")
     if found.confidence != claim.confidence:
-        parts.append(f"interval of {100 * (found.confidence or 0):.7g} %")
+        parts.append(f"interval of {found.level}")
     return parts + (_open(found) if found.verdict == Verdict.INCONCLUSIVE else [])
 
 

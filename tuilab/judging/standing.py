@@ -67,5 +67,5 @@ def in_words(standing: Standing) -> str:
     if found.low is not None and found.high is not None:
         parts.append(f"[{found.low:.3g}, {found.high:.3g}]")
         if found.confidence is not None and found.confidence != standing.claim.confidence:
-            parts.append(f"at {100 * found.confidence:.7g} %")
+            parts.append(f"at {found.level}")
     return " ".join([*parts, f"after {standing.repeats} of {plural(standing.planned, 'repeat')}"])
