@@ -3,29 +3,36 @@
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.engine import write_scenario
+from tuilab.catalogue.source import read
+from tuilab.engine import launch
+from tuilab.engine.create_run import open_run
 from tuilab.judging import calibration
 from tuilab.judging.calibration import Calibration, Trials
 from tuilab.record import events
 from tuilab.record.journal import Item
+from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary, fold
 
 
-def trials(ratio: float, processes: int = 12, races: int = 3, rounds: int = 8) -> RunSummary:
-    """Return the summary of a calibration run in which `left` takes `ratio` times as long as `right`."""
+def trials(ratio: float, processes: int = 12, races: int = 3, rounds: int = 8, luck: float = 0.0) -> RunSummary:
+    """Return the summary of a calibration run in which `left` takes `ratio` times as long as `right`, give or take luck."""
     generator = random.Random(1)
     items: list[tuple[str, Item]] = []
     for process in range(processes):
         writer = f"worker-{process}"
         items.append(("supervisor", events.WorkerStarted(writer=writer, pid=1, start=1, repeat=process)))
         for race in range(races):
+            lucky = ratio * math.exp(generator.gauss(0, luck))
             left, right = f"left {race}", f"right {race}"
             started = events.RaceStarted(arms=[left, right], threads=1, device="cpu", loops={}, base=right, delay=0.05)
             items.append((writer, started))
             slots: list[tuple[str, events.Control, float]] = [
-                (left, "", ratio), (right, "", 1), (right, "same", 1), (right, "delayed", 1.05),
+                (left, "", lucky), (right, "", 1), (right, "same", 1), (right, "delayed", 1.05),
             ]  # fmt: skip
             for number in range(rounds):
                 for arm, control, factor in slots:
@@ -33,11 +40,12 @@ def trials(ratio: float, processes: int = 12, races: int = 3, rounds: int = 8) -
                     block = events.BlockTimed(arm=arm, round=number, slot=0, loops=1, wall_ns=wall_ns, cpu_ns=1)
                     block.control = control
                     items.append((writer, block))
+            items.append((writer, events.RaceFinished(arms=[left, right])))
     return fold(items)
 
 
 def test_without_a_difference_there_are_no_false_verdicts_and_the_delay_is_seen() -> None:
-    found = calibration.assess(trials(ratio=1.0))
+    found = calibration.assess(trials(ratio=1.0)).ways
 
     within, over = found["within one process"], found["over 6 processes"]
     assert (within.trials, within.false) == (36, 0)
@@ -46,9 +54,47 @@ def test_without_a_difference_there_are_no_false_verdicts_and_the_delay_is_seen(
 
 
 def test_a_lab_that_finds_differences_everywhere_is_told_so() -> None:
-    found = calibration.assess(trials(ratio=1.1))
+    found = calibration.assess(trials(ratio=1.1)).ways
 
     assert found["over 6 processes"].false == 6
+
+
+@pytest.mark.parametrize("ratio", [1.03, 1.1, 1 / 1.03])
+def test_a_small_false_difference_is_found_in_either_direction(ratio: float) -> None:
+    """3 % is the margin itself: only the claim of a bound of 1 is wrong then."""
+    assert calibration.assess(trials(ratio=ratio)).ways["over 6 processes"].false == 6
+
+
+def test_trials_on_a_disturbed_box_are_as_inconclusive_as_its_verdicts() -> None:
+    summary = trials(ratio=1.1)
+    for blocks in summary.blocks.values():
+        for block in blocks[::2]:
+            block.is_disturbed = True
+    found = calibration.assess(summary).ways["over 6 processes"]
+
+    assert (found.trials, found.false, found.seen) == (6, 0, 0)
+
+
+def test_the_luck_of_a_process_is_measured_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each process is off by 2 % at random: what --quick cannot see of itself."""
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    found = calibration.assess(trials(ratio=1.0, processes=30, luck=0.02))
+    calibration.save(found.ways, found.luck)
+
+    assert found.luck == pytest.approx(0.02, rel=0.3)
+    assert calibration.load().luck == found.luck
+    assert found.ways["within one process"].false <= 0.05 * found.ways["within one process"].trials + 4
+
+
+def test_a_few_processes_tell_no_luck() -> None:
+    assert calibration.assess(trials(ratio=1.0, processes=3)).luck is None
+
+
+def test_trials_that_share_their_processes_say_so() -> None:
+    lines = calibration.in_words(calibration.assess(trials(ratio=1.0)).ways)
+
+    assert lines[0].startswith("within one process: 0 false verdicts in 36 trials of 12 processes without a difference; ")
+    assert lines[1].startswith("over 6 processes: 0 false verdicts in 6 trials of 12 processes without a difference; ")
 
 
 def test_each_box_has_its_own_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -86,3 +132,18 @@ def test_trials_that_were_too_short_to_tell_have_no_smallest_difference() -> Non
     (line,) = calibration.in_words({"over 6 processes": Trials(1, 0, 0, 0)})
 
     assert line.endswith("; the smallest difference it can see is n/a")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"), [({"is_quick": True}, 0.012), ({"repeats": 1}, 0.012), ({"repeats": 6}, None)], ids=str
+)
+def test_a_run_of_one_process_keeps_how_far_off_that_may_be(
+    options: dict[str, Any], expected: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    calibration.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, luck=0.012)
+    scenario = read(write_scenario(tmp_path, 'lab.claim("one is one", True)'))
+    opened = open_run(launch.order(scenario, {}, root=tmp_path / "runs", **options))
+
+    summary = read_run(opened.run_dir)
+    assert summary.run is not None and summary.run.luck == expected

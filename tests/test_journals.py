@@ -26,31 +26,37 @@ VERDICTS = {
         ("thirty steps at a learning rate of 3 end in nan", "SUPPORTED", "measured nan"),
         ("the picture has a hole", "SUPPORTED", "measured 1"),
         ("four GPUs are faster than one", "NOT TESTABLE HERE", "four GPUs"),
-        ("two products take at least 1.5 times as long as one", "SUPPORTED", "6 repeats"),
-        ("a product and a copy of it differ by at least 1.3 times", "NO MEANINGFUL DIFFERENCE",
-         "6 repeats; interval of 97.5 %"),
+        ("two products take at least 1.5 times as long as one", "SUPPORTED",
+         "6 repeats; wider by 0.99 %, as far as an arm against itself was off"),
+        ("a product and a copy of it differ by at least 1.3 times", "REFUTED",
+         "6 repeats; wider by 0.99 %, as far as an arm against itself was off; interval of 97.5 %"),
     ],
     "identical-arms-under-load": [
         ("an arm is slower than itself", "INCONCLUSIVE",
-         "the machine is too noisy: 66 % of the blocks were disturbed; 6 repeats; smallest effect it could have seen: 27 %; "
-         "repeats still needed: n/a"),
+         "the machine is too noisy: 66 % of the blocks were disturbed; 6 repeats; "
+         "wider by 14 %, as far as an arm against itself was off; "
+         "smallest effect it could have seen: about 45 %; repeats still needed: n/a"),
     ],
-    "drift-in-the-second-half": [("slow takes at least 1.5 times as long as fast", "SUPPORTED", "8 repeats")],
+    "drift-in-the-second-half": [
+        ("slow takes at least 1.5 times as long as fast", "SUPPORTED", "8 repeats; interval of 95.85 %"),
+    ],
     "outliers": [
         ("slow takes at least 1.5 times as long as fast", "INCONCLUSIVE",
-         "8 repeats; smallest effect it could have seen: 42 %; repeats still needed: 167"),
+         "8 repeats; wider by 25 %, as far as an arm against itself was off; interval of 95.85 %; "
+         "smallest effect it could have seen: about 81 %; repeats still needed: n/a"),
     ],
     "bimodal-processes": [
         ("slow takes at least 1.5 times as long as fast", "INCONCLUSIVE",
-         "8 repeats; smallest effect it could have seen: 23 %; repeats still needed: 98"),
+         "8 repeats; interval of 95.85 %; smallest effect it could have seen: about 24 %; repeats still needed: about 104"),
     ],
     "computes-something-else": [
         ("the trick is twice as fast", "INVALID", "trick does not compute what product does; 8 rounds within one process"),
     ],
     "crash-in-the-third-repeat": [
         ("two is slower than one", "INCONCLUSIVE",
-         "2 repeats are too few, 6 are needed; 1 repeat failed; smallest effect it could have seen: n/a; "
-         "repeats still needed: 4"),
+         "2 repeats are too few, 6 are needed; 1 repeat failed; stopped after 2 of 6 repeats, before the first look; "
+         "no control: an arm against itself was not measured; smallest effect it could have seen: n/a; "
+         "repeats still needed: at least 4"),
     ],
     "not-a-number": [
         ("inf minus inf is nan", "SUPPORTED", "measured nan"),
@@ -59,7 +65,8 @@ VERDICTS = {
     ],
     "two-repeats": [
         ("an arm is slower than itself", "INCONCLUSIVE",
-         "2 repeats are too few, 6 are needed; smallest effect it could have seen: n/a; repeats still needed: 4"),
+         "2 repeats are too few, 6 are needed; no control: an arm against itself was measured in only 2 repeats; "
+         "smallest effect it could have seen: n/a; repeats still needed: at least 4"),
     ],
 }  # fmt: skip
 

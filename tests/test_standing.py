@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.engine import write_scenario
-from tests.test_verdict import race, recorded
+from tests.test_verdict import LOOKS, race, recorded
 from tuilab.cli.headless import standing_lines
 from tuilab.drawings.glyphs import Style
 from tuilab.judging.judge_run import judge
@@ -42,9 +42,9 @@ def begun(summary: RunSummary, repeat: int, ratio: float) -> RunSummary:
     ("repeats", "expected"),
     [
         (1, "so far a/b 3 after 1 of 8 repeats"),
-        (2, "so far a/b 3 [2.96, 3.03] after 2 of 8 repeats"),
-        (5, "so far a/b 3 [3, 3] after 5 of 8 repeats"),
-        (6, "so far SUPPORTED, a/b 3 [3, 3] after 6 of 8 repeats"),
+        (2, "so far a/b 3 [2.9, 3.1] at 98.22 % after 2 of 8 repeats"),
+        (5, "so far a/b 3 [3, 3] at 98.22 % after 5 of 8 repeats"),
+        (6, "so far SUPPORTED, a/b 3 [3, 3] at 98.22 % after 6 of 8 repeats"),
     ],
 )
 def test_the_first_repeat_has_no_interval_and_the_first_six_are_no_verdict(repeats: int, expected: str) -> None:
@@ -77,9 +77,21 @@ def test_after_the_last_repeat_a_claim_stands_as_it_is_judged() -> None:
 
 
 def test_between_looks_a_claim_stands_as_at_the_last_look() -> None:
-    summary = planned(recorded(9, ratio=3.0, looks=(8, 16, 24, 32, 40)), 40)
+    summary = planned(recorded(9, ratio=3.0, looks=LOOKS), 40)
 
-    assert words(summary) == ["so far SUPPORTED, a/b 3 [2.99, 3.01] at 99.99949 % after 9 of 40 repeats"]
+    assert words(summary) == ["so far SUPPORTED, a/b 3 [3, 3] at 99.8 % after 8 of 40 repeats"]
+
+
+@pytest.mark.parametrize("looks", [LOOKS, ()])
+@pytest.mark.parametrize("repeats", [1, 5, 6, 7, 8, 20, 39, 40])
+def test_whoever_watches_and_stops_gets_what_was_shown(repeats: int, looks: tuple[int, ...]) -> None:
+    summary = planned(recorded(repeats, ratio=2.01, looks=looks), 40)
+    (shown,) = standings(summary)
+    fold([("supervisor", events.StateChanged(state="stopping", reason="stop requested"))], summary)
+
+    (reached,) = judge(summary)
+    assert (reached.verdict, reached.low, reached.high) == (shown.judgement.verdict, shown.judgement.low, shown.judgement.high)
+    assert (reached.units, reached.why) == (shown.repeats, shown.judgement.why)
 
 
 def test_a_control_that_fails_is_said_at_once() -> None:
@@ -124,7 +136,7 @@ print(found, "textual" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout == "[False, True, True] False\n"
+    assert done.stdout == "[False, False, True] False\n"
 
 
 def test_the_lines_end_when_only_the_verdict_is_left_to_come() -> None:

@@ -8,7 +8,6 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from tuilab.judging.evidence import gather
 from tuilab.record import events
 from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.series import BAD_LIMIT, LIMIT, Series
@@ -129,56 +128,3 @@ def test_thinning_never_loses_the_range(seed: int) -> None:
 
     assert (series.low, series.high) == (min(values), max(values))
     assert series.steps == sorted(series.steps)
-
-
-def test_a_ratio_takes_each_round_that_has_both_arms_and_no_warm_up() -> None:
-    def block(arm: str, number: int, wall_ns: int, is_warmup: bool = False) -> tuple[str, Item]:
-        return "worker-0", events.BlockTimed(
-            arm=arm, round=number, slot=0, loops=2, wall_ns=wall_ns, cpu_ns=1, is_warmup=is_warmup
-        )
-
-    claim = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)
-    summary = fold(
-        [block("a", 0, 900, True), block("b", 0, 100, True), block("a", 1, 400), block("b", 1, 200), block("a", 2, 1)]
-    )
-
-    evidence = gather(claim, summary)
-    assert evidence is not None
-    assert evidence.rounds == [[math.log(2)]]
-
-
-def test_a_block_that_was_run_again_counts_with_its_first_time() -> None:
-    """As older versions recorded both; the share that the sensors found disturbed is told, too."""
-
-    def block(arm: str, wall_ns: int, **more: Any) -> tuple[str, Item]:
-        return "worker-0", events.BlockTimed(arm=arm, round=0, slot=0, loops=1, wall_ns=wall_ns, cpu_ns=1, **more)
-
-    claim = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)
-
-    evidence = gather(claim, fold([block("a", 400, is_disturbed=True), block("a", 300, is_rerun=True), block("b", 200)]))
-
-    assert evidence is not None
-    assert (evidence.rounds, evidence.disturbed_share) == ([[math.log(2)]], 0.5)
-
-
-def test_a_control_is_the_ratio_of_an_arm_to_itself() -> None:
-    def block(wall_ns: int, control: events.Control) -> tuple[str, Item]:
-        return "worker-0", events.BlockTimed(
-            arm="a",
-            round=0,
-            slot=0,
-            loops=1,
-            wall_ns=wall_ns,
-            cpu_ns=1,
-            control=control,
-        )
-
-    started = events.RaceStarted(arms=["a", "b"], threads=1, device="cpu", loops={}, base="a", delay=0.05)
-    other = events.BlockTimed(arm="b", round=0, slot=0, loops=1, wall_ns=500, cpu_ns=1)
-    claim = events.ClaimDeclared(text="c", over="b", under="a", op="at_least", bound=2.0)
-
-    race = [("worker-0", started), block(100, ""), block(100, "same"), block(105, "delayed"), ("worker-0", other)]
-    evidence = gather(claim, fold(race))
-
-    assert evidence is not None
-    assert (evidence.same, evidence.delayed) == ([[0.0]], [[math.log(1.05)]])

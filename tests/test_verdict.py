@@ -11,12 +11,14 @@ import pytest
 from tuilab.judging.evidence import Evidence
 from tuilab.judging.exact import holds, judge_exact
 from tuilab.judging.flaw import flaw
-from tuilab.judging.judge_run import judge, present_look
+from tuilab.judging.judge_run import judge
+from tuilab.judging.looks import Look, present_look, says_all
 from tuilab.judging.ratio import judge_ratio, judge_ratios
 from tuilab.lab.measured import measured
 from tuilab.record import events
 from tuilab.record.events import BlockTimed, ClaimDeclared, ClaimMeasured, Control, Measured, Operator
 from tuilab.record.summary import RunSummary, fold
+from tuilab.record.verdicts import RULE
 
 
 def exact(got: object, op: Operator, want: object, tolerance: float = 0.0) -> ClaimMeasured:
@@ -192,9 +194,30 @@ def test_estimate_and_interval_are_those_of_the_repeats() -> None:
 
 
 def test_the_rounds_of_a_single_process_are_the_units_and_it_says_so() -> None:
-    found = judge_ratio(AT_LEAST_TWICE, Evidence([[1.0, 1.1, 1.2, 1.1, 1.0, 1.1]]))
+    rounds = [[1.0, 1.1, 1.2, 1.1, 1.0, 1.1]]
+    found = judge_ratio(AT_LEAST_TWICE, Evidence(rounds, same=[[0.0] * 6], luck=0.01))
 
-    assert (found.verdict, found.why, found.units, found.unit) == ("SUPPORTED", "6 rounds within one process", 6, "rounds")
+    assert (found.verdict, found.units, found.unit) == ("SUPPORTED", 6, "rounds")
+    assert found.why == "6 rounds within one process; a process is off by 1 % by itself"
+
+
+def test_one_process_is_no_surer_than_the_luck_of_processes_allows() -> None:
+    """Rounds that agree to a thousandth say nothing of where the process landed: 3 % may be luck, six hundred times is not."""
+    rounds = [0.001, -0.001] * 8
+    three, huge = ([[math.log(ratio) + value for value in rounds]] for ratio in (1.03, 600))
+    lucky = judge_ratio(ratio_claim("at_least", 1.0), Evidence(three, luck=0.002))
+    unknown = judge_ratio(ratio_claim("at_least", 1.0), Evidence(three))
+
+    assert (lucky.verdict, unknown.verdict) == ("SUPPORTED", "INCONCLUSIVE")
+    assert lucky.low == pytest.approx(1.03 * math.exp(-2.13 * 0.002), rel=1e-3)
+    assert "a process is off by 5.1 % by itself: this box was never calibrated" in unknown.why
+    assert verdict(ratio_claim("at_least", 2.0), Evidence(huge)) == "SUPPORTED"
+
+
+def test_the_only_process_of_several_that_were_planned_is_one_unit() -> None:
+    found = judge_ratio(AT_LEAST_TWICE, Evidence([[1.0, 1.1] * 8], is_single=False))
+
+    assert (found.verdict, found.units, found.unit, found.more_repeats) == ("INCONCLUSIVE", 1, "repeats", 5)
 
 
 def test_the_rounds_of_several_processes_are_not_units() -> None:
@@ -203,17 +226,17 @@ def test_the_rounds_of_several_processes_are_not_units() -> None:
 
     assert (found.verdict, found.units, found.unit, found.more_repeats) == ("INCONCLUSIVE", 2, "repeats", 4)
     assert found.why == (
-        "2 repeats are too few, 6 are needed; smallest effect it could have seen: n/a; repeats still needed: 4"
+        "2 repeats are too few, 6 are needed; smallest effect it could have seen: n/a; repeats still needed: at least 4"
     )
 
 
 def test_few_rounds_of_a_single_process_are_inconclusive() -> None:
-    found = judge_ratio(AT_LEAST_TWICE, Evidence([[1.1]]))
+    found = judge_ratio(AT_LEAST_TWICE, Evidence([[1.1]], same=[[0.0] * 6], luck=0.01))
 
     assert (found.verdict, found.estimate, found.low, found.high) == ("INCONCLUSIVE", 3.00416602, None, None)
     assert found.why == (
-        "1 round within one process is too few, 6 are needed; smallest effect it could have seen: n/a; "
-        "repeats still needed: n/a from one process"
+        "1 round within one process is too few, 6 are needed; a process is off by 1 % by itself; "
+        "smallest effect it could have seen: n/a; repeats still needed: n/a from one process"
     )
 
 
@@ -230,7 +253,7 @@ def test_an_inconclusive_verdict_says_what_could_have_been_seen_and_how_many_rep
 
     assert (found.verdict, found.more_repeats) == ("INCONCLUSIVE", 20)
     assert found.smallest_effect == pytest.approx(0.3187, abs=1e-3)
-    assert found.why == "8 repeats; smallest effect it could have seen: 32 %; repeats still needed: 20"
+    assert found.why == "8 repeats; smallest effect it could have seen: about 32 %; repeats still needed: about 20"
 
 
 def test_on_the_bound_no_number_of_repeats_would_decide() -> None:
@@ -263,8 +286,104 @@ def test_a_control_within_the_margin_or_unsure_does_not_fail(same: list[list[flo
     assert verdict(AT_LEAST_TWICE, Evidence(around(3.0, 0.1), same=same, delayed=SEEN)) == "SUPPORTED"
 
 
+def test_the_noise_floor_is_as_high_as_the_control_reaches() -> None:
+    """1.02 [1.015, 1.025]: half of the width would be 0.5 %, and a claim of 2 % would look well above it."""
+    found = judge_ratio(AT_LEAST_TWICE, Evidence(around(3.0, 0.1), same=around(1 / 1.02, 0.005), delayed=SEEN))
+
+    assert found.noise_floor == pytest.approx(1.02 * math.exp(0.005) - 1, rel=1e-3)
+
+
+@pytest.mark.parametrize(("off", "expected"), [(1.0, "SUPPORTED"), (1.002, "SUPPORTED"), (1.015, "INCONCLUSIVE")])
+def test_the_interval_is_wider_by_how_far_an_arm_against_itself_was_off(off: float, expected: str) -> None:
+    """1.02 [1.01, 1.03]: if nothing but another place in memory makes 1.5 %, then this may be no difference at all."""
+    found = judge_ratio(ratio_claim("at_least", 1.0), Evidence(around(1.02, 0.01), same=around(off, 0.005), delayed=SEEN))
+
+    widened = off - 1 if off > 1.01 else 0.0
+    assert (found.verdict, found.estimate) == (expected, 1.02)
+    assert found.low == pytest.approx(1.02 * math.exp(-0.01) / (1 + widened), rel=1e-4)
+    assert ("wider by 1.5 %, as far as an arm against itself was off" in found.why) == bool(widened)
+
+
+@pytest.mark.parametrize(
+    ("same", "words"),
+    [
+        ([], "no control: an arm against itself was not measured"),
+        (around(1.0, 0.01)[:3], "no control: an arm against itself was measured in only 3 repeats"),
+    ],
+)
+def test_a_missing_control_is_told_and_one_that_is_too_thin(same: list[list[float]], words: str) -> None:
+    found = judge_ratio(AT_LEAST_TWICE, Evidence(around(3.0, 0.1), same=same, delayed=SEEN))
+
+    assert (found.verdict, found.why) == ("SUPPORTED", f"8 repeats; {words}")
+
+
 def test_without_the_control_there_is_no_noise_floor() -> None:
     assert judge_ratio(AT_LEAST_TWICE, Evidence(around(3.0, 0.1))).noise_floor is None
+
+
+# ---- what was disturbed, and what still changed
+
+
+def test_where_the_wall_is_disturbed_cpu_time_is_judged_however_many_blocks_were() -> None:
+    found = judge_ratio(AT_LEAST_TWICE, replace(controlled(around(3.0, 0.1)), disturbed_share=0.43, measure="cpu"))
+
+    assert (found.verdict, found.measure) == ("SUPPORTED", "cpu")
+    assert found.why == "8 repeats; judged on CPU time: 43 % of the blocks were disturbed"
+
+
+def test_of_cpu_times_a_process_counts_with_the_median_of_its_rounds() -> None:
+    rounds = [[math.log(3.0) + 0.001 * (i % 3)] * 3 + [9.0] + [math.log(3.0) + 0.001 * (i % 3)] * 3 for i in range(8)]
+    found = judge_ratio(AT_LEAST_TWICE, replace(controlled(rounds), measure="cpu"))
+
+    assert found.verdict == "SUPPORTED"
+    assert found.estimate == pytest.approx(3.0, rel=0.002)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_arm_that_is_disturbed_more_than_the_other_one_may_do_it_itself(sign: int) -> None:
+    """Three blocks in eight against none: pooled that is 19 %, and no machine that is too noisy."""
+    marks = [[sign * (turn < 3 - repeat % 2) for turn in range(8)] for repeat in range(8)]
+    found = judge_ratio(AT_LEAST_TWICE, replace(controlled(around(3.0, 0.1)), marks=marks, disturbed_share=0.16))
+
+    more, less = "ab" if sign > 0 else "ba"
+    assert found.verdict == "INCONCLUSIVE"
+    assert found.why.startswith(f"{more} is disturbed more than {less}: it may be its own doing; 8 repeats")
+
+
+def test_arms_that_are_disturbed_alike_are_judged() -> None:
+    marks = [[generator.choice((-1, 0, 1)) for _ in range(8)] for generator in [random.Random(1)] for _ in range(8)]
+
+    assert verdict(AT_LEAST_TWICE, replace(controlled(around(3.0, 0.1)), marks=marks)) == "SUPPORTED"
+
+
+def slowing(change: float, repeats: int) -> list[list[float]]:
+    """Return the rounds of a ratio of 3 that grows by a share in the course of each race."""
+    return [
+        [math.log(3) + change * turn / 9 + 0.001 * ((turn * 7 + repeat) % 3) for turn in range(10)] for repeat in range(repeats)
+    ]
+
+
+@pytest.mark.parametrize("repeats", [1, 8])
+@pytest.mark.parametrize(("change", "expected"), [(0.04, "INCONCLUSIVE"), (-0.04, "INCONCLUSIVE"), (0.01, "SUPPORTED")])
+def test_a_ratio_that_is_still_changing_is_no_ratio_yet(repeats: int, change: float, expected: str) -> None:
+    found = judge_ratio(AT_LEAST_TWICE, Evidence(slowing(change, repeats), is_single=repeats == 1, luck=0.001))
+
+    assert found.verdict == expected
+    assert found.why.startswith("still changing by 4.1 % in a race; ") == (expected == "INCONCLUSIVE")
+
+
+def test_a_warm_up_that_did_not_settle_is_told() -> None:
+    found = judge_ratio(AT_LEAST_TWICE, replace(controlled(around(3.0, 0.1)), unsettled_repeats=2))
+
+    assert (found.verdict, found.why) == ("SUPPORTED", "8 repeats; warm-up did not settle in 2 repeats")
+
+
+def test_times_that_agree_to_a_tick_of_their_clock_are_no_surer_than_the_tick() -> None:
+    """Eight times 2.1 to the last digit: by a clock of which one tick is a tenth of that it may as well be 1.9."""
+    rounds = [[math.log(2.1)]] * 8
+
+    assert verdict(AT_LEAST_TWICE, controlled(rounds)) == "SUPPORTED"
+    assert verdict(AT_LEAST_TWICE, replace(controlled(rounds), least=0.1)) == "INCONCLUSIVE"
 
 
 @pytest.mark.parametrize(
@@ -281,12 +400,12 @@ def test_without_the_control_there_is_no_noise_floor() -> None:
 def test_no_difference_is_not_claimed_where_the_known_delay_was_not_seen(
     claim: ClaimDeclared, delayed: list[list[float]], reason: str
 ) -> None:
-    found = judge_ratio(claim, Evidence(around(1.0, 0.01), delayed=delayed))
+    found = judge_ratio(claim, replace(controlled(around(1.0, 0.01)), delayed=delayed))
 
     assert (found.verdict, found.more_repeats) == ("INCONCLUSIVE", None)
     assert found.why == (
         f"{reason}, so that no difference must not be claimed; 8 repeats; "
-        "smallest effect it could have seen: 1.4 %; repeats still needed: n/a"
+        "smallest effect it could have seen: about 1.4 %; repeats still needed: n/a"
     )
 
 
@@ -404,7 +523,7 @@ def test_once_a_claim_fails_in_holms_steps_the_level_stays() -> None:
 
     assert [one.verdict for one in found] == ["INCONCLUSIVE"] * 3
     assert [one.confidence for one in found] == [0.983333333] * 3
-    assert found[0].why.startswith("8 repeats; interval of 98.33333 %; smallest effect it could have seen: 1")
+    assert found[0].why.startswith("8 repeats; interval of 98.33 %; smallest effect it could have seen: about 1")
     assert [verdict(*one) for one in claims] == ["SUPPORTED"] * 3
 
 
@@ -416,16 +535,20 @@ def test_a_claim_that_cannot_be_decided_takes_no_step() -> None:
 
 
 def test_an_early_look_asks_for_more() -> None:
-    """The first of five looks has a level of 5 in a million, the last one of 4.1 %."""
-    evidence = controlled(around(3.0, 0.12))
+    """The second of six looks has a level of 0.2 %, what is left for the end is 4 %."""
+    summary = recorded(8, 3.0, looks=LOOKS)
+    early, late = present_look(summary), Look(LOOKS, (0.05, 0.1, 0.2, 0.3, 0.5, 1.0))
 
-    found = [judge_ratio(AT_LEAST_TWICE, evidence, (look, 5)) for look in (1, 2, 5)]
+    found = [judge_ratio(AT_LEAST_TWICE, controlled(around(3.0, 0.22)), look) for look in (early, late)]
 
-    assert [one.verdict for one in found] == ["INCONCLUSIVE", "SUPPORTED", "SUPPORTED"]
-    assert [one.confidence for one in found] == [0.999994927, 0.998743082, 0.958656962]
+    assert [one.verdict for one in found] == ["INCONCLUSIVE", "SUPPORTED"]
+    assert [one.confidence for one in found] == [0.998026344, 0.966086225]
 
 
 # ---- whole runs
+
+
+LOOKS = (6, 8, 12, 16, 24, 40)
 
 
 def recorded(
@@ -435,15 +558,21 @@ def recorded(
     crashed: int = -1,
     texts: tuple[str, ...] = ("c",),
     *,
+    planned: int = 0,
     is_budget_spent: bool = False,
+    is_empty: bool = False,
 ) -> RunSummary:
-    """Return the summary of a run: eight rounds a repeat, with controls; the crashed repeat measures nothing."""
+    """Return the summary of a run: eight rounds a repeat, with controls; the crashed repeat measures nothing.
+
+    It was planned to have as many repeats, unless it is said how many.
+    """
     run = started(looks=list(looks))
+    run.repeats = planned or max(looks, default=repeats)
     items: list[tuple[str, events.Record]] = [("supervisor", run)]
     for repeat in range(repeats):
         writer = f"worker-{repeat}"
         items.append(("supervisor", events.WorkerStarted(writer=writer, pid=1, start=1, repeat=repeat)))
-        if repeat != crashed:
+        if repeat != crashed and not is_empty:
             items += [(writer, event) for event in race(ratio, repeat, texts)]
         items.append(("supervisor", events.WorkerExited(writer=writer, code=0)))
     items += [("supervisor", events.BudgetSpent(repeats=repeats))] * is_budget_spent
@@ -474,8 +603,8 @@ def race(ratio: float, repeat: int, texts: tuple[str, ...]) -> list[events.Recor
 def test_a_run_is_judged_from_its_records() -> None:
     (reached,) = judge(recorded(8, ratio=3.0))
 
-    assert (reached.text, reached.verdict, reached.rule, reached.why) == ("c", "SUPPORTED", "tuilab-4", "8 repeats")
-    assert (reached.units, reached.unit, reached.confidence, reached.more_repeats) == (8, "repeats", 0.95, None)
+    assert (reached.text, reached.verdict, reached.rule) == ("c", "SUPPORTED", RULE)
+    assert (reached.units, reached.unit, reached.confidence, reached.more_repeats) == (8, "repeats", 0.95845872, None)
     assert reached.estimate == pytest.approx(3.0, abs=0.01)
     assert reached.noise_floor is not None and 0 < reached.noise_floor < 0.005
     assert reached.smallest_effect is not None and 0 < reached.smallest_effect < 0.005
@@ -491,7 +620,11 @@ def test_a_run_reaches_the_other_verdicts(ratio: float, expected: str) -> None:
 def test_a_crash_in_the_third_repeat_is_named_and_the_others_count() -> None:
     (reached,) = judge(recorded(8, ratio=3.0, crashed=2))
 
-    assert (reached.verdict, reached.units, reached.why) == ("SUPPORTED", 7, "7 repeats; 1 repeat failed")
+    assert (reached.verdict, reached.units, reached.why) == (
+        "SUPPORTED",
+        7,
+        "7 repeats; 1 repeat failed; interval of 95.85 %",
+    )
 
 
 def test_a_run_of_two_repeats_needs_four_more() -> None:
@@ -508,32 +641,160 @@ def test_judging_again_gives_the_same_bytes() -> None:
 
 
 def test_the_claims_of_a_run_are_judged_together_and_in_their_order() -> None:
-    found = judge(recorded(8, ratio=3.0, texts=("c", "d")))
+    found = judge(recorded(6, ratio=3.0, texts=("c", "d")))
 
     assert [(reached.text, reached.confidence) for reached in found] == [("c", 0.975), ("d", 0.95)]
 
 
 @pytest.mark.parametrize(
-    ("repeats", "expected"), [(1, (1, 5)), (8, (1, 5)), (15, (1, 5)), (16, (2, 5)), (40, (5, 5)), (41, (5, 5))]
+    ("repeats", "counts", "counted"),
+    [(1, (6,), 1), (6, (6,), 6), (7, (6,), 6), (8, (6, 8), 8), (39, LOOKS[:5], 24), (40, LOOKS, 40), (41, LOOKS, 40)],
 )
-def test_the_present_look_is_the_last_one_that_was_reached(repeats: int, expected: tuple[int, int]) -> None:
-    assert present_look(recorded(repeats, 3.0, looks=(8, 16, 24, 32, 40))) == expected
-    assert present_look(recorded(repeats, 3.0)) == (1, 1)
+def test_with_a_budget_the_present_look_is_the_last_one_that_was_reached(
+    repeats: int, counts: tuple[int, ...], counted: int
+) -> None:
+    look = present_look(recorded(repeats, 3.0, looks=LOOKS))
+
+    assert (look.counts, look.repeats) == (counts, tuple(f"worker-{repeat}" for repeat in range(counted)))
 
 
-def test_a_run_whose_time_is_over_looks_for_the_last_time() -> None:
-    summary = recorded(12, 3.0, looks=(8, 16, 24, 32, 40), is_budget_spent=True)
+def test_the_looks_of_a_budget_spend_what_hwang_shih_and_decani_give_them() -> None:
+    shares = present_look(recorded(40, 3.0, looks=LOOKS)).shares
 
-    assert present_look(summary) == (5, 5)
-    assert [reached.confidence for reached in judge(summary)] == [0.958656962]
-    assert present_look(recorded(12, 3.0, is_budget_spent=True)) == (1, 1)
+    assert [round(0.05 * share, 5) for share in shares] == [0.00274, 0.00385, 0.00643, 0.00959, 0.01816, 0.05]
 
 
-def test_an_early_look_at_a_run_has_a_wider_interval() -> None:
-    (reached,) = judge(recorded(8, 3.0, looks=(8, 16, 24, 32, 40)))
+@pytest.mark.parametrize(("repeats", "counts"), [(1, (1,)), (5, (5,)), (6, (6,)), (8, (6, 7, 8))])
+def test_a_run_of_so_many_repeats_may_be_watched_from_the_sixth_on(repeats: int, counts: tuple[int, ...]) -> None:
+    look = present_look(recorded(repeats, 3.0))
 
-    assert (reached.verdict, reached.confidence) == ("SUPPORTED", 0.999994927)
-    assert reached.why == "8 repeats; interval of 99.99949 %"
+    assert (look.counts, look.shares[-1], look.words) == (counts, 1.0, "")
+
+
+def test_a_run_whose_time_is_over_spends_all_that_is_left() -> None:
+    summary = recorded(12, 3.0, looks=LOOKS, is_budget_spent=True)
+
+    assert (present_look(summary).counts, present_look(summary).shares[-1]) == ((6, 8, 12), 1.0)
+    assert [reached.confidence for reached in judge(summary)] == [0.950992526]
+    assert len(present_look(recorded(10, 3.0, looks=LOOKS, is_budget_spent=True)).repeats or ()) == 10
+
+
+def test_a_run_that_is_stopped_is_judged_as_it_stood() -> None:
+    """As surely as its plan had spent by then, and not as if eight had been meant."""
+    (stopped,) = judge(recorded(8, 3.0, planned=40))
+    (whole,) = judge(recorded(8, 3.0))
+
+    assert stopped.verdict == "SUPPORTED"
+    assert stopped.confidence == pytest.approx(0.9995, abs=2e-4)
+    assert stopped.why.startswith("8 repeats; stopped after 8 of 40 repeats; interval of 99.9")
+    assert (whole.why, whole.confidence) == ("8 repeats; interval of 95.85 %", 0.95845872)
+
+
+def test_a_run_with_a_budget_that_is_stopped_is_judged_as_of_the_last_look() -> None:
+    (reached,) = judge(recorded(11, 3.0, looks=LOOKS))
+
+    assert (reached.units, reached.confidence) == (8, 0.998026344)
+    assert reached.why.startswith("8 repeats; stopped after 11 of 40 repeats: judged as after 8; interval of 99.8")
+
+
+@pytest.mark.parametrize("looks", [LOOKS, ()])
+def test_a_run_that_is_stopped_before_the_first_look_is_inconclusive(looks: tuple[int, ...]) -> None:
+    (reached,) = judge(recorded(5, 3.0, looks=looks, planned=40))
+
+    assert reached.verdict == "INCONCLUSIVE"
+    assert reached.why.startswith("5 repeats are too few, 6 are needed; stopped after 5 of 40 repeats, before the first look; ")
+
+
+def test_a_repeat_that_was_stopped_with_the_run_has_not_failed_and_does_not_count() -> None:
+    summary = recorded(7, 3.0, planned=40)
+    last = [("worker-7", event) for event in race(3.0, 7, ("c",))]
+    fold(
+        [
+            ("supervisor", events.WorkerStarted(writer="worker-7", pid=1, start=1, repeat=7)),
+            *last,
+            ("supervisor", events.StateChanged(state="stopping", reason="stop requested")),
+            ("supervisor", events.WorkerExited(writer="worker-7", signal=15)),
+        ],
+        summary,
+    )
+
+    (reached,) = judge(summary)
+    assert (reached.units, "failed" in reached.why) == (7, False)
+
+
+def test_a_killed_repeat_counts_with_its_whole_race_only() -> None:
+    """Half a race has half of the order in which the arms take turns."""
+    summary = recorded(8, 3.0)
+    del summary.differences[3]
+
+    (reached,) = judge(summary)
+    assert (reached.units, "1 repeat failed" in reached.why) == (7, True)
+
+
+def test_times_of_a_worker_that_nobody_started_count_for_nothing() -> None:
+    summary = fold([("worker-77", event) for event in race(9.0, 77, ("c",))], recorded(8, 3.0))
+
+    assert [reached.units for reached in judge(summary)] == [8]
+
+
+@pytest.mark.parametrize(
+    ("op", "bound", "low", "high", "expected"),
+    [
+        ("at_least", 2.0, 0.90, 1.10, False),  # no difference may follow
+        ("at_least", 2.0, 1.01, 1.90, False),  # or WEAKER
+        ("at_least", 2.0, 0.90, 0.96, True),  # slower: nothing but REFUTED is left
+        ("at_least", 1.0, 0.95, 0.99, False),
+        ("at_least", 0.9, 0.80, 0.89, True),
+        ("at_most", 0.5, 0.60, 1.10, False),
+        ("at_most", 0.5, 1.04, 1.10, True),
+        ("at_most", 1.1, 1.20, 1.30, True),
+    ],
+)
+def test_a_refutation_ends_a_run_only_where_nothing_that_says_more_can_follow(
+    op: Operator, bound: float, low: float, high: float, expected: bool
+) -> None:
+    reached = events.VerdictReached(text="c", verdict="REFUTED", rule="r", low=low, high=high)
+
+    assert says_all(ratio_claim(op, bound), reached) is expected
+
+
+def test_what_is_open_says_not_all_and_every_other_decision_does() -> None:
+    found = {
+        verdict: says_all(AT_LEAST_TWICE, events.VerdictReached(text="c", verdict=verdict, rule="r", low=1.1, high=1.2))
+        for verdict in ("SUPPORTED", "WEAKER THAN CLAIMED", "NO MEANINGFUL DIFFERENCE", "INVALID", "INCONCLUSIVE")
+    }
+
+    assert [verdict for verdict, is_all in found.items() if not is_all] == ["INCONCLUSIVE"]
+
+
+def test_a_claim_that_is_declared_after_its_race_is_invalid() -> None:
+    claim, *raced = race(3.0, 0, ("c",))
+    worker = events.WorkerStarted(writer="worker-0", pid=1, start=1)
+    items: list[tuple[str, events.Record]] = [("supervisor", started(looks=[])), ("supervisor", worker)]
+
+    (reached,) = judge(fold([*items, *(("worker-0", event) for event in (*raced, claim))]))
+    assert (reached.verdict, reached.why.split(":")[0]) == ("INVALID", "it was declared after its race had begun")
+
+
+def test_a_claim_that_has_another_bound_in_a_later_repeat_is_invalid() -> None:
+    later = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.9)
+    summary = fold([("worker-8", later)], recorded(8, 3.0))
+
+    (reached,) = judge(summary)
+    assert (reached.verdict, reached.why) == (
+        "INVALID", "it was declared again as something else: at least 2 at first, then at least 2.9",
+    )  # fmt: skip
+
+
+def test_an_arm_that_computes_something_else_makes_claims_about_it_invalid_and_no_others() -> None:
+    summary = recorded(6, 3.0)
+    for _, finished in summary.differences:
+        finished.is_same, finished.difference, finished.arms = False, "c does not compute what a does", ["a", "b", "c"]
+    others = recorded(6, 3.0)
+    for _, finished in others.differences:
+        finished.is_same, finished.difference = False, "b does not compute what a does"
+
+    assert [reached.verdict for reached in (*judge(summary), *judge(others))] == ["SUPPORTED", "INVALID"]
 
 
 def test_a_ratio_that_was_claimed_to_be_exact_is_invalid() -> None:

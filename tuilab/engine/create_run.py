@@ -72,11 +72,19 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         claim_keys=order.claim_keys if any(order.claim_keys) else [],
         repeats=order.repeats,
         looks=order.looks,
+        luck=_luck() if order.quick or order.repeats == 1 else None,
         budget_s=order.budget_s,
         quick=order.quick,
         timeout_s=order.timeout_s,
         argv=words_for_record(order.argv, [str(order.params[name]) for name in order.secrets]),
     )
+
+
+def _luck() -> float | None:
+    """Return how far off a single process is by itself on this box: kept with the run, so that its verdict follows from it."""
+    from tuilab.judging import calibration  # most runs have several processes, and begin without it
+
+    return calibration.load().luck
 
 
 def answer_front(receipt: Receipt) -> bool:

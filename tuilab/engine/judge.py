@@ -1,7 +1,7 @@
 """The judge: a short-lived process that reads a run's journal and reaches the verdicts.
 
 python -P -m tuilab.engine.judge RUN_DIR           write them in a stream of its own
-python -P -m tuilab.engine.judge RUN_DIR --look    write nothing; exit 10 while a claim about time is inconclusive
+python -P -m tuilab.engine.judge RUN_DIR --look    write nothing; exit 10 while more repeats could say more of a claim
 """
 
 import sys
@@ -9,18 +9,20 @@ from pathlib import Path
 
 from tuilab.engine.messages import UNDECIDED
 from tuilab.judging.judge_run import judge
+from tuilab.judging.looks import says_all
 from tuilab.record.events import VerdictReached
 from tuilab.record.journal import Writer
 from tuilab.record.live_run import read_run
-from tuilab.record.verdicts import Verdict
 
 
 def main() -> None:
     """Judge the run whose folder is the first argument."""
     run_dir = Path(sys.argv[1])
-    verdicts = judge(read_run(run_dir))
+    summary = read_run(run_dir)
+    verdicts = judge(summary)
     if "--look" in sys.argv[2:]:
-        raise SystemExit(UNDECIDED if any(verdict.verdict == Verdict.INCONCLUSIVE for verdict in verdicts) else 0)
+        is_over = all(says_all(summary.claims[verdict.claim_id].declared, verdict) for verdict in verdicts)
+        raise SystemExit(0 if is_over else UNDECIDED)
     if verdicts:
         _write(run_dir, verdicts)
 

@@ -13,6 +13,7 @@ from tuilab.engine import messages, processes
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
 from tuilab.interrupts import OneByOne
+from tuilab.judging.looks import PLANNED
 from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
 from tuilab.record.imported import is_imported
 from tuilab.record.live_run import Watch
@@ -23,7 +24,6 @@ from tuilab.text import show
 
 _CHUNK = 4096  # bytes of a receipt
 _VALUES_LIMIT = 100_000  # bytes of all parameters: half a message to a worker
-LOOKS = (8, 16, 24, 32, 40)  # repeats after which a run with a budget may be decided
 
 
 class Spare:
@@ -100,8 +100,8 @@ def order(
         secrets=[param.name for param in scenario.params if _is_secret(param, values[param.name])],
         claims=[claim.text for claim in claims],
         claim_keys=[claim.key for claim in claims],
-        repeats=repeats or (LOOKS[-1] if budget_s else REPEATS if scenario.is_timed and not is_quick else 1),
-        looks=list(LOOKS) if budget_s and not repeats else [],
+        repeats=repeats or (PLANNED[-1] if budget_s else REPEATS if scenario.is_timed and not is_quick else 1),
+        looks=list(PLANNED) if budget_s and not repeats else [],
         budget_s=budget_s,
         quick=is_quick,
         timeout_s=timeout_s,

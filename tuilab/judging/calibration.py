@@ -1,10 +1,12 @@
 """How far this lab can be trusted on this box: its rate of false verdicts and the differences that it can see, measured."""
 
+import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from statistics import median
+from dataclasses import replace as changed
+from statistics import fmean, median
 from typing import Annotated
 
 import msgspec
@@ -12,17 +14,19 @@ import msgspec
 from tuilab import places
 from tuilab.errors import CannotRecord
 from tuilab.files import Unusable, json_as, read_small, replace
+from tuilab.judging import stats
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.ratio import judge_ratio
+from tuilab.judging.units import units_of
 from tuilab.record import events, presence
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
-from tuilab.text import show
+from tuilab.text import plural, show
 
 GROUP = 6  # processes that make one trial, as many as a run has repeats
 _LIMIT = 1024 * 1024
-_Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]  # since 1970
-_FALSE = {Verdict.SUPPORTED, Verdict.WEAKER}
+_BOUNDS = (1.0, 1.03, 2.0)  # of the claims that are tried: no difference, one as large as the margin, and a large one
+_Number = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
 
 
 class Trials(msgspec.Struct, frozen=True):
@@ -33,29 +37,34 @@ class Trials(msgspec.Struct, frozen=True):
     delays: int
     seen: int
     smallest_effect: float | None = None
+    processes: int = 0  # that all the trials were made of: those of one process share its luck
 
 
 class Calibration(msgspec.Struct, frozen=True):
     """The last assessment of a box, by the way of judging; nothing where it was never calibrated."""
 
     ways: dict[str, Trials] = {}
-    wall_s: float | None = None
+    wall_s: float | None = None  # since 1970
+    luck: float | None = None  # how far off a process is by itself: the standard deviation of its mean, in logs
 
 
-def assess(summary: RunSummary) -> dict[str, Trials]:
-    """Return what the trials of a calibration run amount to, within one process and over several."""
-    races = [race for writer, race in summary.races if writer == summary.races[0][0]]
-    evidence = [gather(_claim(race.arms[0], race.arms[1]), summary) for race in races]
-    whole = [found for found in evidence if found is not None]
-    return {
-        "within one process": _assess([Evidence([r], [s], [d]) for e in whole for r, s, d in _rows(e)]),
-        f"over {GROUP} processes": _assess([trial for found in whole for trial in _groups(found)]),
+def assess(summary: RunSummary) -> Calibration:
+    """Return what the trials of a calibration run amount to, within one process and over several, judged as a run is."""
+    arms = [race.arms for writer, race in summary.races if writer == summary.races[0][0]]
+    claims = [events.ClaimDeclared(text="", over=over, under=under, op="at_least", bound=1.0) for over, under, *_ in arms]
+    luck = _luck(summary, claims)
+    alone, groups = (list(_trials(summary, claims, size, luck)) for size in (1, GROUP))
+    ways = {
+        "within one process": _assess(alone, len(alone) // max(1, len(claims))),
+        f"over {GROUP} processes": _assess(groups, GROUP * len(groups) // max(1, len(claims))),
     }
+    return Calibration(ways, luck=luck)
 
 
-def save(assessment: Mapping[str, Trials]) -> None:
+def save(ways: Mapping[str, Trials], luck: float | None = None) -> None:
     """Keep the assessment of this box; a folder shared by several boxes has one each."""
-    ours = msgspec.json.encode({"wall_s": time.time(), **assessment})
+    numbers = {"wall_s": time.time(), **({} if luck is None else {"luck": luck})}
+    ours = msgspec.json.encode({**numbers, **ways})
     every = msgspec.json.encode({**_read(), presence.host_name(): msgspec.Raw(ours)})
     path = places.calibration_file()
     try:
@@ -69,17 +78,17 @@ def load() -> Calibration:
     """Return the last assessment of this box; of a damaged one nothing."""
     kept = _read().get(presence.host_name())
     with suppress(ValueError):
-        found = json_as(dict[str, Trials | _Seconds])(bytes(kept)) if kept else {}
-        when = found.get("wall_s")
+        found = json_as(dict[str, Trials | _Number])(bytes(kept)) if kept else {}
         ways = {way: one for way, one in found.items() if isinstance(one, Trials)}
-        return Calibration(ways, None if isinstance(when, Trials) else when)
+        numbers = {name: one for name, one in found.items() if not isinstance(one, Trials)}
+        return Calibration(ways, numbers.get("wall_s"), numbers.get("luck"))
     return Calibration()
 
 
 def in_words(assessment: Mapping[str, Trials]) -> list[str]:
     """Return one line for each way of judging."""
     return [
-        f"{show(where, 100)}: {trials.false} false verdicts in {trials.trials} trials without a difference; "
+        f"{show(where, 100)}: {trials.false} false verdicts in {trials.trials} trials{_of(trials)} without a difference; "
         f"a delay of 5 % was seen in {trials.seen} of {trials.delays}; "
         f"the smallest difference it can see is {_effect(trials)}"
         for where, trials in assessment.items()
@@ -97,36 +106,53 @@ def beside_verdicts(summary: RunSummary) -> str:
     return lines[0] if lines else "n/a, this box was never calibrated: tuilab calibrate"
 
 
-def _claim(over: str, under: str) -> events.ClaimDeclared:
-    return events.ClaimDeclared(text="", over=over, under=under, op="at_least", bound=1.03)
+def _of(trials: Trials) -> str:
+    return f" of {plural(trials.processes, 'process', 'processes')}" if trials.processes else ""
 
 
-def _rows(evidence: Evidence) -> list[tuple[list[float], list[float], list[float]]]:
-    return list(zip(evidence.rounds, evidence.same, evidence.delayed, strict=False))
+def _luck(summary: RunSummary, claims: list[events.ClaimDeclared]) -> float | None:
+    """Return the standard deviation of what a process says of identical arms; None where there are too few processes."""
+    whole = [found for claim in claims if (found := gather(claim, summary))]
+    values = [units_of(changed(found, is_single=False), found.rounds).values for found in whole]
+    variances = [stats.spread(processes) ** 2 for processes in values if len(processes) >= GROUP]
+    return math.sqrt(fmean(variances)) if variances else None
 
 
-def _groups(evidence: Evidence) -> list[Evidence]:
-    rows = _rows(evidence)
-    groups = [rows[start : start + GROUP] for start in range(0, len(rows) - GROUP + 1, GROUP)]
-    return [Evidence([r for r, _, _ in group], [s for _, s, _ in group], [d for _, _, d in group]) for group in groups]
+def _trials(
+    summary: RunSummary, claims: list[events.ClaimDeclared], size: int, luck: float | None = None
+) -> Iterator[Evidence]:
+    """Yield the evidence of every race in every group of so many processes."""
+    for claim in claims:
+        writers = [writer for writer, race in summary.differences if claim.over in race.arms]
+        for start in range(0, len(writers) - size + 1, size):
+            if found := gather(claim, summary, writers[start : start + size]):
+                yield changed(found, is_single=size == 1, luck=luck, failed_repeats=0)
 
 
-def _assess(trials: list[Evidence]) -> Trials:
-    """Count false verdicts in either direction, and how often the known delay was seen."""
-    mirrored = [Evidence([[-x for x in row] for row in trial.rounds], trial.same, trial.delayed) for trial in trials]
-    delays = [Evidence(trial.delayed, trial.same, trial.delayed) for trial in trials if trial.delayed]
-    claim = _claim("left", "right")
-    effects = [found.smallest_effect for trial in trials if (found := judge_ratio(claim, trial)).smallest_effect is not None]
+def _assess(trials: list[Evidence], processes: int) -> Trials:
+    """Count trials with a false verdict, and how often the known delay was seen."""
+    delays = [changed(trial, rounds=trial.delayed, marks=[]) for trial in trials if trial.delayed]
+    effects = [found.smallest_effect for trial in trials if (found := judge_ratio(_at_least(1.0), trial)).smallest_effect]
     return Trials(
         trials=len(trials),
-        false=sum(
-            judge_ratio(claim, one).verdict in _FALSE or judge_ratio(claim, other).verdict in _FALSE
-            for one, other in zip(trials, mirrored, strict=True)
-        ),
+        false=sum(any(_are_false(trial)) for trial in trials),
         delays=len(delays),
-        seen=sum((judge_ratio(claim, delay).low or 0.0) > 1 for delay in delays),
+        seen=sum(judge_ratio(_at_least(1.0), delay).verdict == Verdict.SUPPORTED for delay in delays),
         smallest_effect=median(effects) if effects else None,
+        processes=processes,
     )
+
+
+def _are_false(trial: Evidence) -> Iterator[bool]:
+    """Say of claims in either direction whether their verdicts are false where there is no difference."""
+    for bound in _BOUNDS:
+        for claim in (_at_least(bound), msgspec.structs.replace(_at_least(1 / bound), op="at_most")):
+            wrong = {Verdict.REFUTED} if bound == 1 else {Verdict.SUPPORTED, Verdict.WEAKER}
+            yield judge_ratio(claim, trial).verdict in wrong
+
+
+def _at_least(bound: float) -> events.ClaimDeclared:
+    return events.ClaimDeclared(text="", over="left", under="right", op="at_least", bound=bound)
 
 
 def _effect(trials: Trials) -> str:

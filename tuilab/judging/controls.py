@@ -1,15 +1,20 @@
 """What stands against a measurement before its numbers are looked at: controls that failed, and what was disturbed."""
 
 import math
+from statistics import fmean
 
 from tuilab.judging import stats
-from tuilab.judging.evidence import MIN_UNITS, Evidence, units_of
+from tuilab.judging.evidence import MIN_UNITS, Evidence
+from tuilab.judging.units import units_of
 from tuilab.record import events
+from tuilab.text import plural
 
 _MOST_DISTURBED = 0.3  # of the blocks
 _MOST_OBSERVED = 0.01  # of a step, spent on recording it
 _MOST_FAILED = 1 / 3  # of the repeats
 _LEAST_SEEN = 0.5  # of the known delay
+_RARE = 0.01  # a chance, below which it is none
+_MOST_CHANGED = 0.5  # of the margin, in the course of a race
 
 
 def failed_control(claim: events.ClaimDeclared, evidence: Evidence) -> str:
@@ -18,32 +23,93 @@ def failed_control(claim: events.ClaimDeclared, evidence: Evidence) -> str:
         return evidence.difference
     if not evidence.observer_share <= _MOST_OBSERVED:
         return f"recording took {100 * evidence.observer_share:.2g} % of a step"
-    same, _ = units_of(evidence.same)
-    if len(same) >= MIN_UNITS:
-        center, low, high = stats.t_interval(same, claim.confidence)
+    same = units_of(evidence, evidence.same)
+    if len(same.values) >= MIN_UNITS:
+        center, low, high = same.interval(claim.confidence)
         if max(low, -high) > math.log1p(claim.margin):
             return f"an arm against itself came out {math.exp(center):.3g} times as long: the control failed"
     return ""
 
 
+def lacking_control(evidence: Evidence) -> str:
+    """Return that no arm was held against itself, or not often enough, or nothing."""
+    same = units_of(evidence, evidence.same)
+    if len(same.values) >= MIN_UNITS:
+        return ""
+    return f"no control: an arm against itself was {f'measured in only {same.in_words()}' if same.values else 'not measured'}"
+
+
+def offset(evidence: Evidence) -> float:
+    """Return how far off an arm against itself came out, where that is more than its own standard error, else 0.
+
+    Whatever moved it may have moved the arms as well, in every process alike, and no interval sees that. Where it is less, its
+    chance is larger than what it tells.
+    """
+    same = units_of(evidence, evidence.same)
+    if len(same.values) < MIN_UNITS:
+        return 0.0
+    center = abs(fmean(same.values))
+    return center if center > same.error else 0.0
+
+
 def distrust(claim: events.ClaimDeclared, evidence: Evidence) -> str:
     """Return why this run could have missed a difference: the known delay was not seen, or far too small."""
-    delayed, _ = units_of(evidence.delayed)
-    if len(delayed) < MIN_UNITS:
+    delayed = units_of(evidence, evidence.delayed)
+    if len(delayed.values) < MIN_UNITS:
         return "whether a known delay is seen was not measured, so that no difference must not be claimed"
-    center, low, _ = stats.t_interval(delayed, claim.confidence)
+    center, low, _ = delayed.interval(claim.confidence)
     if low > 0 and center >= _LEAST_SEEN * math.log1p(evidence.delay):
         return ""
     return f"the known delay of {100 * evidence.delay:g} % was not seen, so that no difference must not be claimed"
 
 
-def doubt(evidence: Evidence) -> str:
+def doubt(claim: events.ClaimDeclared, evidence: Evidence) -> str:
     """Return why the measurement cannot carry a verdict, or nothing."""
     failed, finished = evidence.failed_repeats, sum(bool(values) for values in evidence.rounds)
     if evidence.lacks:
         return evidence.lacks
     if failed > _MOST_FAILED * (failed + finished):
         return f"only {finished} of {failed + finished} repeats were measured"
-    if not evidence.disturbed_share <= _MOST_DISTURBED:
+    if evidence.measure == "wall" and not evidence.disturbed_share <= _MOST_DISTURBED:
         return f"the machine is too noisy: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"
-    return ""
+    return _one_sided(claim, evidence) or _changing(claim, evidence)
+
+
+def _one_sided(claim: events.ClaimDeclared, evidence: Evidence) -> str:
+    """Return that one arm is disturbed more than the other one; of CPU time others take nothing."""
+    marks = [fmean(turns) for turns in evidence.marks if turns]
+    if evidence.measure == "cpu" or len(marks) < MIN_UNITS:
+        return ""
+    if stats.p_value(abs(fmean(marks)), stats.standard_error(marks), len(marks) - 1) > _RARE:
+        return ""
+    more, less = (claim.over, claim.under) if fmean(marks) > 0 else (claim.under, claim.over)
+    return f"{more} is disturbed more than {less}: it may be its own doing"
+
+
+def _changing(claim: events.ClaimDeclared, evidence: Evidence) -> str:
+    """Return that the ratio was still changing in the course of a race, as while an arm warms up slowly, or nothing."""
+    whole = [values for values in evidence.rounds if len(values) >= 3]
+    changes = [stats.slope(values) * (len(values) - 1) for values in whole]
+    if len(whole) == 1 and evidence.is_single:
+        turns = len(whole[0]) - 1
+        error, freedom = turns * stats.slope_error(whole[0], changes[0] / turns), turns - 1
+    elif len(whole) >= MIN_UNITS:
+        error, freedom = stats.standard_error(changes), len(whole) - 1
+    else:
+        return ""
+    change = abs(fmean(changes))
+    if change <= _MOST_CHANGED * math.log1p(claim.margin) or stats.p_value(change, error, freedom) > _RARE:
+        return ""
+    return f"still changing by {100 * math.expm1(change):.2g} % in a race"
+
+
+def told(evidence: Evidence) -> list[str]:
+    """Return what of the measurement a reader of the verdict should know, though nothing of it stands against one."""
+    parts = []
+    if evidence.measure == "cpu":
+        parts.append(f"judged on CPU time: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed")
+    if evidence.failed_repeats:
+        parts.append(f"{plural(evidence.failed_repeats, 'repeat')} failed")
+    if evidence.unsettled_repeats:
+        parts.append(f"warm-up did not settle in {plural(evidence.unsettled_repeats, 'repeat')}")
+    return parts

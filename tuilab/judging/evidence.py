@@ -3,131 +3,177 @@
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from itertools import chain
+from statistics import median
 
 from tuilab.judging.held_back import held_back
+from tuilab.judging.measure import Measure, choose, step_s
 from tuilab.record import events
-from tuilab.record.blocks import counted
+from tuilab.record.blocks import counted, tick_ns
 from tuilab.record.summary import Block, RunSummary
 
 MIN_UNITS = 6  # that an interval needs
 _CORES_SHARE = 0.8  # of the cores that a claim needs must have been free
+_Pair = tuple[list[Block], list[Block]]  # of the arm above the line and of the one below it, in one process
 
 
 @dataclass(frozen=True)
 class Evidence:
     """Log ratios by process (one process a repeat), in the order of the repeats, and what the controls saw.
 
-    Every list holds one value a round: the log of how many times longer the upper arm took than the lower one.
+    Every list of `rounds`, `same` and `delayed` holds one value a round: the log of how many times longer the upper arm took
+    than the lower one.
     """
 
     rounds: list[list[float]]  # the two arms of the claim
     same: list[list[float]] = field(default_factory=list)  # control: an arm against itself
     delayed: list[list[float]] = field(default_factory=list)  # control: an arm with a known delay against itself
     delay: float = 0.05  # that delay, as a share of a step
+    measure: Measure = "wall"
+    is_single: bool = True  # no more than one process was to measure this: its rounds are the units
+    luck: float | None = None  # how far off such a process is by itself: a standard deviation; None: not known
+    least: float = 0.0  # that a log ratio varies by because the clock ticks: a standard deviation
+    marks: list[list[int]] = field(default_factory=list)  # by round: 1 the upper arm alone was disturbed, -1 the lower one
     disturbed_share: float = 0.0  # of the blocks, by the sensors alone
     observer_share: float = 0.0  # of a step, spent on recording
     difference: str = ""  # how the two arms differ in what they computed
     failed_repeats: int = 0  # repeats that ended before they had measured this
+    unsettled_repeats: int = 0  # repeats in which the times still drifted when the warm-up ended
     lacks: str = ""  # what the box did not give while this was measured
 
 
 def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[str] | None = None) -> Evidence | None:
     """Return the evidence for a claim so far, from the workers that are named or from all; None while there is none."""
-    known = [name for name in _repeats(summary) if among is None or name in among]
-    writers = [name for name in known if {(name, claim.over), (name, claim.under)} <= summary.blocks.keys()]
-    rounds = [log_ratios(summary.blocks[name, claim.over], summary.blocks[name, claim.under]) for name in writers]
-    if not any(rounds):
+    whole = _whole(claim, summary)
+    writers = [name for name in whole if among is None or name in among]
+    pairs = [(counted(summary.blocks[name, claim.over]), counted(summary.blocks[name, claim.under])) for name in writers]
+    if not any(above and below for above, below in pairs):
         return None
-    blocks = [block for name in writers for block in _blocks(claim, summary, name)]
+    races = [race for writer, race in summary.races if writer in writers and _has_both(claim, race.arms)]
+    same, delayed = (_controls(claim, summary, writers, control) for control in ("same", "delayed"))
+    marks = _marks(pairs, summary, is_on_gpu=any(race.device == "cuda" for race in races))
+    disturbed_share = _disturbed_share(marks)
+    measure = choose([*_arms(pairs), *_arms(same), *_arms(delayed)], {race.device for race in races}, disturbed_share)
     return Evidence(
-        rounds=rounds,
-        same=_controls(claim, summary, writers, "same"),
-        delayed=_controls(claim, summary, writers, "delayed"),
-        delay=next((race.delay for _, race in summary.races if race.delay), 0.05),
-        disturbed_share=_disturbed_share(claim, summary, writers),
-        observer_share=_observer_share(blocks, summary),
+        rounds=[log_ratios(*pair, measure) for pair in pairs],
+        same=[log_ratios(*pair, measure) for pair in same],
+        delayed=[log_ratios(*pair, measure) for pair in delayed],
+        delay=next((race.delay for race in races if race.delay), 0.05),
+        measure=measure,
+        is_single=summary.run is None or summary.run.repeats == 1,
+        luck=summary.run.luck if summary.run else None,
+        least=_least(pairs) if any(race.device == "process" for race in races) else 0.0,
+        marks=[[above[turn] - below[turn] for turn in above if turn in below] for above, below in marks],
+        disturbed_share=disturbed_share,
+        observer_share=_observer_share(claim, summary, writers),
         difference=_difference(claim, summary),
-        failed_repeats=_failed_repeats(summary, writers),
+        failed_repeats=_failed_repeats(summary, whole),
+        unsettled_repeats=_unsettled_repeats(claim, summary, writers),
         lacks=_lacks(claim, summary),
     )
 
 
-def units_of(rounds: Sequence[Sequence[float]]) -> tuple[list[float], str]:
-    """Return the rounds of a single process, or of several the mean of each: values of one process are not independent."""
-    measured = [values for values in rounds if values]
-    if len(measured) == 1:
-        return list(measured[0]), "rounds"
-    return [fmean(values) for values in measured], "repeats"
-
-
 def is_finite(evidence: Evidence) -> bool:
     """Say whether every time was a number: to leave out what is not would choose among the measurements."""
-    every = [*evidence.rounds, *evidence.same, *evidence.delayed]
-    return all(math.isfinite(value) for values in every for value in values)
+    return all(map(math.isfinite, chain(*evidence.rounds, *evidence.same, *evidence.delayed)))
 
 
-def log_ratios(over: Sequence[Block], under: Sequence[Block]) -> list[float]:
-    """Return the log ratio of two arms in every round that has both."""
-    above, below = _by_round(over), _by_round(under)
-    return [math.log(step_s / below[number]) for number, step_s in above.items() if number in below]
+def log_ratios(over: Sequence[Block], under: Sequence[Block], measure: Measure = "wall") -> list[float]:
+    """Return the log ratio of two arms in every round that has both, of blocks that count."""
+    below = {block.round: step_s(block, measure) for block in under}
+    return [math.log(step_s(block, measure) / below[block.round]) for block in over if block.round in below]
 
 
-def _by_round(blocks: Sequence[Block]) -> dict[int, float]:
-    return {block.round: block.step_s for block in counted(blocks)}
+def _has_both(claim: events.ClaimDeclared, arms: Collection[str]) -> bool:
+    return {claim.over, claim.under} <= set(arms)
+
+
+def _whole(claim: events.ClaimDeclared, summary: RunSummary) -> list[str]:
+    """Return the workers that have run the race of a claim to its end, in the order of their repeats.
+
+    Half a race has half a cycle of its order, and a repeat that was stopped with the run is no part of any look.
+    """
+    raced = {writer for writer, race in summary.differences if _has_both(claim, race.arms)}
+    timed = {name for name in raced if {(name, claim.over), (name, claim.under)} <= summary.blocks.keys()}
+    return [name for name in _repeats(summary) if name in timed and not summary.workers[name].is_stopped]
 
 
 def _repeats(summary: RunSummary) -> list[str]:
-    """Return the writers of the repeats in their order; before a supervisor's record is seen, in that of their names."""
+    """Return the workers of the repeats in their order."""
     known = {name: worker.started for name, worker in summary.workers.items() if worker.started and not worker.started.arm}
-    unknown = {writer for writer, _ in summary.blocks} - summary.workers.keys()
-    return sorted(known, key=lambda name: known[name].repeat) + sorted(unknown)
+    return sorted(known, key=lambda name: known[name].repeat)
 
 
-def _controls(claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str], control: str) -> list[list[float]]:
-    """Return the log ratios of a control in the race that had both arms of the claim."""
+def _controls(claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str], control: str) -> list[_Pair]:
+    """Return the blocks of a control, and of the arm that it is made from, in the race that had both arms of the claim."""
     found = []
     for writer, race in summary.races:
-        blocks = summary.controls.get((writer, race.base, control))
-        if writer in writers and {claim.over, claim.under} <= set(race.arms) and blocks:
-            found.append(log_ratios(blocks, summary.blocks[writer, race.base]))
-    return [logs for logs in found if logs]
+        blocks = counted(summary.controls.get((writer, race.base, control), []))
+        if writer in writers and _has_both(claim, race.arms) and blocks:
+            found.append((blocks, counted(summary.blocks.get((writer, race.base), []))))
+    return found
 
 
-def _blocks(claim: events.ClaimDeclared, summary: RunSummary, writer: str) -> list[Block]:
-    return [*summary.blocks[writer, claim.over], *summary.blocks[writer, claim.under]]
+def _arms(pairs: Sequence[_Pair]) -> list[list[Block]]:
+    """Return the blocks of all processes of the arms above the line, and those below it; none where there are none."""
+    return [[block for arm in arms for block in arm] for arms in zip(*pairs, strict=True)]
 
 
-def _disturbed_share(claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str]) -> float:
-    """Return the share of the blocks that sensors marked: those of the CPU as it ran, those of the GPU looked up afterwards."""
-    every = [block for name in writers for block in _blocks(claim, summary, name)]
-    first = [block for block in every if not block.is_warmup and not block.is_rerun]
-    slowed = held_back(summary, first) if _is_on_gpu(claim, summary) else [False] * len(first)
-    marks = [block.is_disturbed or is_slowed for block, is_slowed in zip(first, slowed, strict=True)]
-    return sum(marks) / len(marks) if marks else 0.0
+def _marks(pairs: Sequence[_Pair], summary: RunSummary, *, is_on_gpu: bool) -> list[tuple[dict[int, bool], dict[int, bool]]]:
+    """Return which blocks the sensors marked, by process, arm and round.
+
+    Those of the CPU marked them as they ran, those of the GPU are looked up afterwards.
+    """
+    every = [block for above, below in pairs for block in (*above, *below)]
+    slowed = held_back(summary, every) if is_on_gpu else [False] * len(every)
+    marks = iter([block.is_disturbed or is_slowed for block, is_slowed in zip(every, slowed, strict=True)])
+    return [
+        ({block.round: next(marks) for block in above}, {block.round: next(marks) for block in below}) for above, below in pairs
+    ]
 
 
-def _is_on_gpu(claim: events.ClaimDeclared, summary: RunSummary) -> bool:
-    return any(race.device == "cuda" and {claim.over, claim.under} <= set(race.arms) for _, race in summary.races)
+def _disturbed_share(marks: Sequence[tuple[dict[int, bool], dict[int, bool]]]) -> float:
+    every = [mark for above, below in marks for mark in (*above.values(), *below.values())]
+    return sum(every) / len(every) if every else 0.0
 
 
-def _observer_share(blocks: Sequence[Block], summary: RunSummary) -> float:
+def _least(pairs: Sequence[_Pair]) -> float:
+    """Return how much a log ratio varies at least, by the tick of the clock that arms in processes of their own read."""
+    times = [[block.wall_ns for block in blocks] for blocks in _arms(pairs)]
+    return tick_ns(chain(*times)) * math.hypot(*(1 / median(of_arm) for of_arm in times))
+
+
+def _observer_share(claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str]) -> float:
     """Return the greatest share of a block that recording took."""
+    blocks = [block for name in writers for arm in (claim.over, claim.under) for block in summary.blocks[name, arm]]
     record_ns = max((race.record_ns for _, race in summary.differences), default=0)
     return max((block.records * record_ns / block.wall_ns for block in blocks if block.wall_ns), default=0.0)
 
 
 def _difference(claim: events.ClaimDeclared, summary: RunSummary) -> str:
-    """Return how the two arms differ in what they compute, or nothing: a faster arm must do the same work."""
+    """Return how the two arms differ in what they compute, or nothing: a faster arm must do the same work.
+
+    The arms are held against the first one in their order, as far as the first that differs: those before it do the same.
+    """
     for _, race in summary.differences:
-        if race.is_same is False and {claim.over, claim.under} <= set(race.arms):
-            return race.difference
+        if race.is_same is False and _has_both(claim, race.arms):
+            first = race.arms[0]
+            same = [name for name in race.arms if race.difference == f"{name} does not compute what {first} does"]
+            alike = race.arms[: race.arms.index(same[0])] if same else []
+            if not _has_both(claim, alike):
+                return race.difference
     return ""
 
 
-def _failed_repeats(summary: RunSummary, writers: Sequence[str]) -> int:
-    ended = [name for name in _repeats(summary) if name in summary.workers and summary.workers[name].exited]
-    return len([name for name in ended if name not in writers])
+def _failed_repeats(summary: RunSummary, whole: Collection[str]) -> int:
+    ended = [summary.workers[name] for name in _repeats(summary) if name not in whole]
+    return len([worker for worker in ended if worker.exited and not worker.is_stopped])
+
+
+def _unsettled_repeats(claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str]) -> int:
+    return sum(
+        race.is_settled is False and writer in writers and _has_both(claim, race.arms) for writer, race in summary.differences
+    )
 
 
 def _lacks(claim: events.ClaimDeclared, summary: RunSummary) -> str:

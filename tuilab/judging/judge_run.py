@@ -1,13 +1,13 @@
 """The verdicts of a run: from what was claimed and what was measured, by a rule that has a version and no other input."""
 
-from bisect import bisect_right
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from tuilab.judging.evidence import gather
 from tuilab.judging.exact import judge_exact
 from tuilab.judging.flaw import flaw
 from tuilab.judging.judgement import Judgement
+from tuilab.judging.looks import present_look
 from tuilab.judging.ratio import judge_ratios
 from tuilab.record import events
 from tuilab.record.summary import Claim, RunSummary
@@ -27,25 +27,14 @@ def judge(summary: RunSummary) -> list[events.VerdictReached]:
     ]
 
 
-def judge_finished(summary: RunSummary) -> dict[str, Judgement]:
-    """Return, by claim, what would be said of the claims about ratios if the run had ended with its last whole repeat."""
-    return _judge_ratios(summary, _flaws(summary), summary.finished_repeats())
-
-
-def present_look(summary: RunSummary) -> tuple[int, int]:
-    """Return the number of the last planned look that was reached (the first, before that) and how many are planned.
-
-    A run whose time is over looks for the last time, wherever it is: not what was measured has ended it, and all the looks
-    that it had left out were planned to spend error, too.
-    """
-    looks = sorted(summary.run.looks) if summary.run else []
-    reached = len(looks) if summary.is_budget_spent else bisect_right(looks, len(summary.finished_repeats()))
-    return (max(1, reached), len(looks)) if looks else (1, 1)
+def judge_ratio_claims(summary: RunSummary) -> dict[str, Judgement]:
+    """Return, by claim, what is said of the claims about ratios at the last look that was reached."""
+    return _judge_ratios(summary, _flaws(summary))
 
 
 def judge_plainly(claim: Claim, summary: RunSummary) -> Judgement | None:
     """Judge a claim that is not about a ratio, or about one that was not measured."""
-    return _judge_plainly(claim, summary, flaw(claim.declared) if claim.declared and _is_about_ratio(claim) else "")
+    return _judge_plainly(claim, summary, _flaw(claim) if _is_about_ratio(claim) else "")
 
 
 def _judge_plainly(claim: Claim, summary: RunSummary, problem: str) -> Judgement | None:
@@ -58,18 +47,33 @@ def _judge_plainly(claim: Claim, summary: RunSummary, problem: str) -> Judgement
     return Judgement(Verdict.NOT_TESTABLE, summary.box_lacks) if summary.box_lacks else None
 
 
-def _judge_ratios(
-    summary: RunSummary, flaws: Mapping[str, str], writers: Collection[str] | None = None
-) -> dict[str, Judgement]:
-    """Judge the claims about ratios that have no flaw together, from what some workers measured, or all."""
+def _judge_ratios(summary: RunSummary, flaws: Mapping[str, str]) -> dict[str, Judgement]:
+    """Judge the claims about ratios that have no flaw together, at the last look that was reached."""
+    look = present_look(summary)
     sound = {name: declared for name, claim in summary.claims.items() if (declared := claim.declared) and flaws.get(name) == ""}
-    ratios = {name: (claim, found) for name, claim in sound.items() if (found := gather(claim, summary, writers))}
-    return dict(zip(ratios, judge_ratios(list(ratios.values()), present_look(summary)), strict=True))
+    ratios = {name: (claim, found) for name, claim in sound.items() if (found := gather(claim, summary, look.repeats))}
+    return dict(zip(ratios, judge_ratios(list(ratios.values()), look), strict=True))
 
 
 def _flaws(summary: RunSummary) -> dict[str, str]:
     """Return, by claim about a ratio, why it cannot be judged whatever is measured, or nothing."""
-    return {name: flaw(claim.declared) for name, claim in summary.claims.items() if claim.declared and _is_about_ratio(claim)}
+    return {name: _flaw(claim) for name, claim in summary.claims.items() if _is_about_ratio(claim)}
+
+
+def _flaw(claim: Claim) -> str:
+    assert claim.declared is not None
+    if problem := flaw(claim.declared):
+        return problem
+    if claim.is_late:
+        return "it was declared after its race had begun: a bound that is chosen by what was measured proves nothing"
+    if claim.others:
+        first, other = (f"{one.op.replace('_', ' ')} {one.bound:g}" for one in (claim.declared, claim.others[0]))
+        return (
+            f"it was declared again as something else: {first} at first, then {other}"
+            if first != other
+            else ("it was declared again with other arms, another margin, confidence or number of cores")
+        )
+    return ""
 
 
 def _is_about_ratio(claim: Claim) -> bool:

@@ -5,82 +5,74 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from tuilab.judging import stats
-from tuilab.judging.controls import distrust
-from tuilab.judging.evidence import MIN_UNITS, Evidence, units_of
+from tuilab.judging.controls import distrust, offset
+from tuilab.judging.evidence import MIN_UNITS, Evidence
+from tuilab.judging.looks import Look
+from tuilab.judging.units import Units, units_of
 from tuilab.record import events
-from tuilab.text import plural
 
 
 @dataclass(frozen=True)
 class Question:
     """A claim and its measurements; alone and at the last look, until it is asked `at` another one."""
 
-    units: list[float]
-    unit: str
+    units: Units
+    offset: float  # of the control, by which the interval is wider to either side
     bound: float
     margin: float
-    alpha: float  # the error that the claim may spend
     trust: str  # why "no difference" must not be claimed, or nothing
-    confidence: float  # of the interval that the bound is held against
-    equivalence: float  # of the interval that must lie inside the margin
-    final: tuple[float, float]  # the same two at the last look
+    claimed: float  # confidence
+    confidence: float  # of the interval, the same one for every decision
+    final: float  # at the last look
 
-    def at(self, look: tuple[int, int], among: int) -> "Question":
+    def at(self, look: Look, among: int) -> "Question":
         """Return the question at one of several looks, as one among several claims."""
-        alpha = self.alpha / among
-        confidence, equivalence = (stats.look_confidence(*look, 1 - error) for error in (alpha, 2 * alpha))
-        final = (stats.look_confidence(look[1], look[1], 1 - alpha), stats.look_confidence(look[1], look[1], 1 - 2 * alpha))
-        return replace(self, confidence=confidence, equivalence=equivalence, final=final)
+        return replace(self, confidence=look.confidence(self.claimed, among), final=look.final_confidence(self.claimed, among))
+
+    def interval(self) -> tuple[float, float, float]:
+        """Return the mean and the ends of the interval that is held against the bound and the margin."""
+        center, low, high = self.units.interval(self.confidence)
+        return center, low - self.offset, high + self.offset
+
+    def distances(self) -> list[float]:
+        """Return how far the mean is from where each way of deciding ends: the bound, and the margin from within."""
+        center = fmean(self.units.values)
+        against = abs(center - self.bound) - self.offset
+        return [against] if self.bound < 0 or self.trust else [against, self.margin - abs(center) - self.offset]
 
 
 def ask(claim: events.ClaimDeclared, evidence: Evidence) -> Question:
     """Put the claim as a question; a claim of less than the margin says itself that less than the margin matters."""
-    units, unit = units_of(evidence.rounds)
     sign = 1 if claim.op == "at_least" else -1
     bound, margin = sign * math.log(claim.bound), math.log1p(claim.margin)
-    alpha = 1 - claim.confidence
     return Question(
-        units=[sign * value for value in units],
-        unit=unit,
+        units=units_of(evidence, evidence.rounds).turned(sign),
+        offset=offset(evidence),
         bound=bound,
         margin=min(margin, bound) if bound > 0 else margin,
-        alpha=alpha,
         trust=distrust(claim, evidence),
-        confidence=1 - alpha,
-        equivalence=1 - 2 * alpha,
-        final=(1 - alpha, 1 - 2 * alpha),
+        claimed=claim.confidence,
+        confidence=claim.confidence,
+        final=claim.confidence,
     )
 
 
 def too_few(question: Question) -> str:
     """Return that there are fewer units than an interval needs, or nothing."""
-    count = len(question.units)
+    count = len(question.units.values)
     if count >= MIN_UNITS:
         return ""
-    return f"{counted(count, question.unit)} {'is' if count == 1 else 'are'} too few, {MIN_UNITS} are needed"
+    return f"{question.units.in_words()} {'is' if count == 1 else 'are'} too few, {MIN_UNITS} are needed"
 
 
 def more_repeats(question: Question, reason: str) -> int | None:
     """Return how many further repeats would likely decide at the observed distance; None where it cannot be known."""
-    if question.unit == "rounds" or reason not in ("", too_few(question)):
+    units = question.units
+    if units.name == "rounds" or reason not in ("", too_few(question)):
         return None
-    count = len(question.units)
+    count = len(units.values)
     if count < MIN_UNITS:
         return MIN_UNITS - count
-    needed = [units for units in _needed(question) if units is not None]
-    return max(1, min(needed) - count) if needed else None
-
-
-def _needed(question: Question) -> list[int | None]:
-    """Return how many units each way of deciding needs: against the bound, and inside the margin."""
-    center, deviation = fmean(question.units), stats.spread(question.units)
-    confidence, equivalence = question.final
-    against = stats.units_needed(abs(center - question.bound), deviation, confidence)
-    if question.bound < 0 or question.trust:
-        return [against]
-    return [against, stats.units_needed(question.margin - abs(center), deviation, equivalence)]
-
-
-def counted(count: int, unit: str) -> str:
-    """Return units in words, so that nobody takes rounds for repeats."""
-    return plural(count, "repeat") if unit == "repeats" else f"{plural(count, 'round')} within one process"
+    deviation = units.error * math.sqrt(count)
+    needed = [stats.units_needed(distance, deviation, question.final) for distance in question.distances()]
+    return max(1, min(known) - count) if (known := [number for number in needed if number is not None]) else None

@@ -6,22 +6,22 @@ Everything about a ratio is reckoned in logs, and only what is reported is a rat
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from statistics import fmean
 
 from tuilab.judging import stats
-from tuilab.judging.controls import doubt, failed_control
-from tuilab.judging.evidence import MIN_UNITS, Evidence, is_finite, units_of
+from tuilab.judging.controls import doubt, failed_control, lacking_control, told
+from tuilab.judging.evidence import MIN_UNITS, Evidence, is_finite
 from tuilab.judging.flaw import flaw
 from tuilab.judging.judgement import Judgement
-from tuilab.judging.question import Question, ask, counted, more_repeats, too_few
+from tuilab.judging.looks import ALONE, Look
+from tuilab.judging.question import Question, ask, more_repeats, too_few
+from tuilab.judging.units import units_of
 from tuilab.record import events
 from tuilab.record.verdicts import DECISIONS, Verdict
-from tuilab.text import plural
 
 _LARGEST_LOG = 700  # beyond it a ratio is no float
 
 
-def judge_ratios(claims: Sequence[tuple[events.ClaimDeclared, Evidence]], look: tuple[int, int] = (1, 1)) -> list[Judgement]:
+def judge_ratios(claims: Sequence[tuple[events.ClaimDeclared, Evidence]], look: Look = ALONE) -> list[Judgement]:
     """Judge the claims of one run about ratios together, by Holm's steps; none of them has a flaw.
 
     The surest claim comes first, at the level of one among all; each decision leaves one claim fewer for the next to be
@@ -36,13 +36,14 @@ def judge_ratios(claims: Sequence[tuple[events.ClaimDeclared, Evidence]], look: 
     return [found[i] for i in range(len(claims))]
 
 
-def judge_ratio(claim: events.ClaimDeclared, evidence: Evidence, look: tuple[int, int] = (1, 1), among: int = 1) -> Judgement:
+def judge_ratio(claim: events.ClaimDeclared, evidence: Evidence, look: Look = ALONE, among: int = 1) -> Judgement:
     """Judge a claim about the ratio of two arms at one of several looks, as one among several claims; the first that holds:
 
     1. INVALID: a control failed: the arms compute different things, a time is not a number, recording took more than 1 % of a
        step, or an arm against itself differs by more than the margin, with its whole interval.
     2. INCONCLUSIVE: the measurement cannot carry a verdict: the box lacked something, more than a third of the repeats failed,
-       there are fewer than six units, more than 30 % of the blocks were disturbed.
+       there are fewer than six units, more than 30 % of the blocks were disturbed on the wall clock, or more of one arm than of
+       the other, the ratio was still changing at the end of a race.
     3. What `_decide` says.
 
     Raises ValueError for a claim that has a flaw. Estimate and interval are given whatever the verdict.
@@ -57,23 +58,21 @@ def _question(claim: events.ClaimDeclared, evidence: Evidence) -> Question | Non
     return ask(claim, evidence) if is_finite(evidence) else None
 
 
-def _judge(
-    claim: events.ClaimDeclared, evidence: Evidence, asked: Question | None, look: tuple[int, int], among: int
-) -> Judgement:
+def _judge(claim: events.ClaimDeclared, evidence: Evidence, asked: Question | None, look: Look, among: int) -> Judgement:
     if asked is None:
         return Judgement(Verdict.INVALID, evidence.difference or "a time is not a number: a block took no time, or for ever")
     question = asked.at(look, among)
-    if not question.units:
+    if not question.units.values:
         return Judgement(Verdict.INCONCLUSIVE, "no round was measured")
     verdict, reason = Verdict.INVALID, failed_control(claim, evidence)
     if not reason:
-        verdict, reason = Verdict.INCONCLUSIVE, doubt(evidence) or too_few(question)
+        verdict, reason = Verdict.INCONCLUSIVE, doubt(claim, evidence) or too_few(question)
     if not reason:
         verdict, reason = _decide(question)
     found = replace(_measure(claim, evidence, question), verdict=verdict)
     if verdict == Verdict.INCONCLUSIVE:
         found = replace(found, more_repeats=more_repeats(question, reason))
-    return replace(found, why="; ".join(_why(claim, evidence, found, reason)))
+    return replace(found, why="; ".join(_why(claim, evidence, question, found, reason, look)))
 
 
 def _decide(question: Question) -> tuple[Verdict, str]:
@@ -83,57 +82,54 @@ def _decide(question: Question) -> tuple[Verdict, str]:
     2. SUPPORTED: the interval lies on the claimed side of the bound. Where the claim is "not much worse" (at least 0.9, at
        most 1.1) and the ratio is not better than 1 either, the known delay must have been seen: the claim is then that
        nothing much was seen.
-    3. NO MEANINGFUL DIFFERENCE, for a claim of a difference (a bound of 1 or beyond): the 90 % interval lies inside the
-       margin. It comes before REFUTED because it says more. INCONCLUSIVE if the known delay was not seen.
+    3. NO MEANINGFUL DIFFERENCE, for a claim of a difference (a bound of 1 or beyond): the interval lies inside the margin. It
+       comes before REFUTED because it says more. INCONCLUSIVE if the known delay was not seen.
     4. WEAKER THAN CLAIMED, for a claim of a difference: the interval lies beyond the margin and short of the bound.
     5. REFUTED: the interval lies wholly on the other side of the bound.
     6. INCONCLUSIVE.
+
+    One interval for all of them: two ways to be wrong about one ratio then share what one of them alone may be.
     """
     bound, margin = question.bound, question.margin
-    _, low, high = stats.t_interval(question.units, question.confidence)
-    middle = stats.hodges_lehmann(question.units)
+    _, low, high = question.interval()
+    middle = stats.hodges_lehmann(question.units.values)
     if not low <= middle <= high:
         return Verdict.INCONCLUSIVE, "the mean and the Hodges-Lehmann estimate disagree"
     if low >= bound:
         needs_trust = bound < 0 and low <= 0
         return (Verdict.INCONCLUSIVE, question.trust) if needs_trust and question.trust else (Verdict.SUPPORTED, "")
-    if bound >= 0 and abs(middle) <= margin and _is_inside(question):
+    if bound >= 0 and abs(middle) <= margin and -margin <= low and high <= margin:
         return (Verdict.INCONCLUSIVE, question.trust) if question.trust else (Verdict.NO_DIFFERENCE, "")
     if high < bound:
         return Verdict.WEAKER if bound > 0 and low > margin else Verdict.REFUTED, ""
     return Verdict.INCONCLUSIVE, ""
 
 
-def _is_inside(question: Question) -> bool:
-    _, low, high = stats.t_interval(question.units, question.equivalence)
-    return -question.margin <= low and high <= question.margin
-
-
 def _p_value(question: Question | None) -> float:
     """Return how sure a decision is, to put claims in order: against the bound, or that there is no difference."""
-    if question is None or len(question.units) < MIN_UNITS:
+    if question is None or len(question.units.values) < MIN_UNITS:
         return 1.0
-    equal = stats.tost_p(question.units, question.margin) if question.bound >= 0 else 1.0
-    return min(stats.p_value(question.units, question.bound), equal)
+    return min(stats.p_value(distance, question.units.error, question.units.freedom) for distance in question.distances())
 
 
 def _measure(claim: events.ClaimDeclared, evidence: Evidence, question: Question) -> Judgement:
     """Return the numbers of a judgement, its verdict still open."""
-    units, unit = units_of(evidence.rounds)
-    center, low, high = stats.t_interval(units, question.confidence)
-    same, _ = units_of(evidence.same)
-    floor = (stats.t_interval(same, claim.confidence)[2] - fmean(same)) if same else None
-    effect = stats.smallest_effect(len(units), stats.spread(units), question.confidence) if len(units) >= MIN_UNITS else None
+    units, same = units_of(evidence, evidence.rounds), units_of(evidence, evidence.same)
+    center, low, high = units.interval(question.confidence)
+    count, effect = len(units.values), None
+    if count >= MIN_UNITS:
+        effect = stats.smallest_effect(count, units.error, question.confidence) + question.offset
     return Judgement(
         verdict=Verdict.INCONCLUSIVE,
         estimate=_rounded(center, math.exp),
-        low=_rounded(low, math.exp),
-        high=_rounded(high, math.exp),
-        noise_floor=_rounded(floor, math.expm1),
+        low=_rounded(low - question.offset, math.exp),
+        high=_rounded(high + question.offset, math.exp),
+        noise_floor=_rounded(max(map(abs, same.interval(claim.confidence)[1:])), math.expm1) if same.values else None,
         smallest_effect=_rounded(effect, math.expm1),
-        units=len(units),
-        unit=unit,
+        units=count,
+        unit=units.name,
         confidence=_rounded(question.confidence),
+        measure=evidence.measure,
     )
 
 
@@ -142,22 +138,42 @@ def _rounded(value: float | None, function: Callable[[float], float] = float) ->
     return float(f"{function(value):.9g}") if value is not None and abs(value) < _LARGEST_LOG else None
 
 
-def _why(claim: events.ClaimDeclared, evidence: Evidence, found: Judgement, reason: str) -> list[str]:
+def _why(
+    claim: events.ClaimDeclared, evidence: Evidence, question: Question, found: Judgement, reason: str, look: Look
+) -> list[str]:
     """Return why a verdict was reached, in parts: what stands against another one, and what it rests on."""
     parts = [reason] if reason else []
     if found.units >= MIN_UNITS:
-        parts.append(counted(found.units, found.unit))
-    if evidence.failed_repeats:
-        parts.append(f"{plural(evidence.failed_repeats, 'repeat')} failed")
+        parts.append(question.units.in_words())
+    parts += [*told(evidence), *([look.words] if look.words else [])]
+    if found.verdict == Verdict.INVALID:
+        return parts
+    if found.unit == "rounds":
+        parts.append(_luck(evidence, question))
+    parts += [missing] if (missing := lacking_control(evidence)) else []
+    if question.offset:
+        parts.append(f"wider by {_percent(math.expm1(question.offset))}, as far as an arm against itself was off")
     if found.confidence != claim.confidence:
-        parts.append(f"interval of {100 * (found.confidence or 0):.7g} %")
-    if found.verdict == Verdict.INCONCLUSIVE:
-        needed = "n/a from one process" if found.unit == "rounds" else found.more_repeats or "n/a"
-        parts += [f"smallest effect it could have seen: {_percent(found.smallest_effect)}", f"repeats still needed: {needed}"]
-    return parts
+        parts.append(f"interval of {found.level}")
+    return parts + (_open(found) if found.verdict == Verdict.INCONCLUSIVE else [])
 
 
-def _percent(share: float | None) -> str:
-    if share is None:
-        return "n/a"
+def _luck(evidence: Evidence, question: Question) -> str:
+    known = "" if evidence.luck is not None else ": this box was never calibrated"
+    return f"a process is off by {_percent(math.expm1(question.units.luck))} by itself{known}"
+
+
+def _open(found: Judgement) -> list[str]:
+    """Return what an inconclusive measurement could have seen, and what it takes to decide: both reckoned from few values."""
+    effect = "n/a" if found.smallest_effect is None else f"about {_percent(found.smallest_effect)}"
+    if found.unit == "rounds":
+        needed = "n/a from one process"
+    elif found.more_repeats is None:
+        needed = "n/a"
+    else:
+        needed = f"{'at least' if found.units < MIN_UNITS else 'about'} {found.more_repeats}"
+    return [f"smallest effect it could have seen: {effect}", f"repeats still needed: {needed}"]
+
+
+def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"

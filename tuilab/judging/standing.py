@@ -1,15 +1,15 @@
 """How the claims about ratios stand while a run goes on: what would be said of each if the run ended now.
 
-Only repeats that have finished count, and all claims are judged together at the last planned look, as at the end: what is shown
-on the way is never surer than the verdict would be. The first of several repeats has no interval yet: that of its rounds, which
+Only repeats that have finished count, and all claims are judged together at the last look that was reached, as at the end: who
+watches and stops gets the verdict that was shown. The first of several repeats has no interval yet: that of its rounds, which
 are not independent, would be narrower than that of the first two repeats, and narrow whether or not anything becomes surer.
 """
 
 from dataclasses import dataclass
 
-from tuilab.judging.evidence import MIN_UNITS
-from tuilab.judging.judge_run import judge_finished
+from tuilab.judging.judge_run import judge_ratio_claims
 from tuilab.judging.judgement import Judgement
+from tuilab.judging.looks import present_look
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import DECISIONS, Verdict
@@ -18,11 +18,11 @@ from tuilab.text import plural
 
 @dataclass(frozen=True)
 class Standing:
-    """A claim so far: its provisional judgement (estimate, interval, `more_repeats`) after so many repeats."""
+    """A claim so far: its provisional judgement (estimate, interval, `more_repeats`) after the repeats that count for it."""
 
     claim: events.ClaimDeclared
     judgement: Judgement
-    repeats: int  # that have finished
+    repeats: int
     planned: int  # at most
 
 
@@ -47,22 +47,13 @@ class Standings:
 
 def standings(summary: RunSummary) -> list[Standing]:
     """Return how the claims of a run stand."""
-    repeats, planned = len(summary.finished_repeats()), summary.run.repeats if summary.run else 0
-    judged = judge_finished(summary)
+    judged = judge_ratio_claims(summary)
+    repeats, planned = len(present_look(summary).repeats or ()), summary.run.repeats if summary.run else 0
     return [
-        Standing(claim.declared, _without_rounds(judged[name], planned), repeats, planned)
+        Standing(claim.declared, judged[name], repeats, planned)
         for name, claim in summary.claims.items()
         if claim.declared is not None and name in judged
     ]
-
-
-def _without_rounds(found: Judgement, planned: int) -> Judgement:
-    """Take the interval of a single process away where more are to come."""
-    if found.unit != "rounds" or planned < 2:
-        return found
-    verdict = Verdict.INVALID if found.verdict == Verdict.INVALID else Verdict.INCONCLUSIVE
-    why = found.why if verdict == Verdict.INVALID else ""
-    return Judgement(verdict, why, found.estimate, more_repeats=MIN_UNITS - 1, units=1, unit="repeats")
 
 
 def in_words(standing: Standing) -> str:
@@ -75,6 +66,6 @@ def in_words(standing: Standing) -> str:
     parts.append(f"{ratio} n/a" if found.estimate is None else f"{ratio} {found.estimate:.3g}")
     if found.low is not None and found.high is not None:
         parts.append(f"[{found.low:.3g}, {found.high:.3g}]")
-    if found.confidence is not None and found.confidence != standing.claim.confidence:
-        parts.append(f"at {100 * found.confidence:.7g} %")
+        if found.confidence is not None and found.confidence != standing.claim.confidence:
+            parts.append(f"at {found.level}")
     return " ".join([*parts, f"after {standing.repeats} of {plural(standing.planned, 'repeat')}"])

@@ -7,22 +7,38 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist, fmean, median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[float64]
 
 POWER = 0.8  # the chance of detection that planning asks for
-_NODES = 40  # of the quadrature behind the looks
+_NODES = 20  # of the quadrature behind the looks, and multiples of it
 _MOST_UNITS = 1000  # more than anyone would wait for
 
 
 # ---- the mean of a few units
 
 
-def t_interval(values: Sequence[float], confidence: float) -> tuple[float, float, float]:
+def t_interval(values: Sequence[float], confidence: float, luck: float = 0.0, least: float = 0.0) -> tuple[float, float, float]:
     """Return the mean and the ends of its two-sided Student interval; infinite ends for fewer than two values."""
     center = fmean(values)
     if len(values) < 2:
         return center, -math.inf, math.inf
-    half = t_quantile((1 + confidence) / 2, len(values) - 1) * spread(values) / math.sqrt(len(values))
+    half = t_quantile((1 + confidence) / 2, len(values) - 1) * standard_error(values, luck, least)
     return center, center - half, center + half
+
+
+def standard_error(values: Sequence[float], luck: float = 0.0, least: float = 0.0) -> float:
+    """Return how far off the mean of two or more values is by chance.
+
+    `luck` is the standard deviation of what all of them share, which none of them shows; `least` that of a single value at the
+    least, of which a coarse clock shows less.
+    """
+    return math.hypot(max(spread(values), least) / math.sqrt(len(values)), luck)
 
 
 def spread(values: Sequence[float]) -> float:
@@ -31,6 +47,7 @@ def spread(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum((value - center) ** 2 for value in values) / (len(values) - 1))
 
 
+@lru_cache(4096)
 def t_quantile(probability: float, freedom: int) -> float:
     """Return the quantile of Student's t distribution."""
     from scipy.special import stdtrit
@@ -45,24 +62,11 @@ def t_cdf(value: float, freedom: int) -> float:
     return float(stdtr(freedom, value))
 
 
-def p_value(values: Sequence[float], expected: float) -> float:
-    """Return the two-sided p value of Student's test that the mean is `expected`; 1 for fewer than two values."""
-    if len(values) < 2:
+def p_value(distance: float, error: float, freedom: int) -> float:
+    """Return the two-sided p value of a distance with this standard error; what does not vary at all is sure."""
+    if distance <= 0:
         return 1.0
-    return 2 * t_cdf(-abs(_t(fmean(values) - expected, values)), len(values) - 1)
-
-
-def tost_p(values: Sequence[float], margin: float) -> float:
-    """Return the p value of two one-sided tests that the mean lies within ±margin of zero; 1 for fewer than two values."""
-    if len(values) < 2:
-        return 1.0
-    return t_cdf(-_t(margin - abs(fmean(values)), values), len(values) - 1)
-
-
-def _t(distance: float, values: Sequence[float]) -> float:
-    """Return a distance in standard errors; values that do not vary at all are sure."""
-    error = spread(values) / math.sqrt(len(values))
-    return distance / error if error else math.copysign(math.inf, distance) if distance else 0.0
+    return 2 * t_cdf(-distance / error, freedom) if error else 0.0
 
 
 def hodges_lehmann(values: Sequence[float]) -> float:
@@ -70,66 +74,111 @@ def hodges_lehmann(values: Sequence[float]) -> float:
     return median((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
 
 
+# ---- a change over time
+
+
+def slope(values: Sequence[float]) -> float:
+    """Return by how much two values or more change from one to the next, by least squares."""
+    middle = (len(values) - 1) / 2
+    return sum((place - middle) * value for place, value in enumerate(values)) / _square(len(values))
+
+
+def slope_error(values: Sequence[float], found: float) -> float:
+    """Return the standard error of the slope of three values or more."""
+    center, middle = fmean(values), (len(values) - 1) / 2
+    rest = math.fsum((value - center - found * (place - middle)) ** 2 for place, value in enumerate(values))
+    return math.sqrt(rest / (len(values) - 2) / _square(len(values)))
+
+
+def _square(count: int) -> float:
+    """Return the sum of the squares of so many places in a row, from their middle."""
+    return count * (count**2 - 1) / 12
+
+
 # ---- many looks
 
 
-def look_confidence(look: int, looks: int, confidence: float = 0.95) -> float:
-    """Return the confidence of the interval at one of several equally spaced looks, so that all together have `confidence`."""
-    if looks == 1:
-        return confidence
-    return math.erf(obrien_fleming(looks, 1 - confidence) * math.sqrt(looks / look) / math.sqrt(2))
+def spent(share: float, rate: float) -> float:
+    """Return the share of its error that a plan has spent when so much of it is measured (Hwang, Shih and DeCani).
 
-
-@lru_cache
-def obrien_fleming(looks: int, alpha: float = 0.05) -> float:
-    """Return the constant c of O'Brien and Fleming: look k of K decides when |z| is at least c * sqrt(K / k).
-
-    Under no effect the sum of the units is then a random walk of K steps, ended by leaving ±c * sqrt(K): c is such that it
-    leaves with the chance `alpha`.
+    The lower the rate, the more is kept for the end: at -4 nearly as with O'Brien and Fleming, at 1 nearly as with Pocock.
     """
-    low, high = 0.0, 10.0
+    return math.expm1(-rate * share) / math.expm1(-rate)
+
+
+@lru_cache(1024)
+def nominal_level(counts: tuple[int, ...], errors: tuple[float, ...]) -> float:
+    """Return the two-sided level of the last of several looks, at so many units each.
+
+    `errors` is the chance, under no effect, that a decision was reached by each look: it grows. The sum of the units is a walk
+    of normal steps that ends when it is beyond ±edge at a look; the weights of where it may be are carried from look to look
+    (Armitage, McPherson and Rowe).
+    """
+    import numpy as np
+    from scipy.special import ndtr
+
+    places, weights = np.zeros(1), np.ones(1)
+    before, gone, edge = 0, 0.0, 0.0
+    for look, (count, error) in enumerate(zip(counts, errors, strict=True), 1):
+        step = math.sqrt(count - before)
+        edge = _edge(places, weights, step, error - gone)
+        if look < len(counts):
+            nodes, widths = _nodes(edge, math.sqrt(counts[look] - count))
+            density = np.exp(-(((nodes[:, None] - places) / step) ** 2) / 2) / (step * math.sqrt(2 * math.pi))
+            places, weights = nodes, widths * (density @ weights)
+        before, gone = count, error
+    return 2 * float(ndtr(-edge / math.sqrt(counts[-1])))
+
+
+def _edge(places: "Numbers", weights: "Numbers", step: float, error: float) -> float:
+    """Return the edge that a walk from these places is beyond after a normal step with the chance `error`."""
+    from scipy.special import ndtr
+
+    low, high = 0.0, float(places[-1]) + 40 * step
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if 1 - _stays_inside(middle * math.sqrt(looks), looks) > alpha else (low, middle)
+        low, high = (middle, high) if 2 * float(weights @ ndtr((places - middle) / step)) > error else (low, middle)
     return (low + high) / 2
 
 
-def _stays_inside(edge: float, steps: int) -> float:
-    """Return the chance that a walk of standard normal steps stays within ±edge (Armitage, McPherson and Rowe)."""
+def _nodes(edge: float, step: float) -> "tuple[Numbers, Numbers]":
+    """Return the nodes and weights of a quadrature within ±edge that is fine enough for a normal step."""
+    nodes, weights = _legendre(_NODES * math.ceil(3 * edge / step / _NODES))
+    return edge * nodes, edge * weights
+
+
+@lru_cache
+def _legendre(count: int) -> "tuple[Numbers, Numbers]":
     from scipy.special import roots_legendre
 
-    nodes, weights = ([edge * float(x) for x in part] for part in roots_legendre(_NODES))
-    density = [_normal(x) for x in nodes]
-    kernel = [[weight * _normal(x - y) for y, weight in zip(nodes, weights, strict=True)] for x in nodes]
-    for _ in range(steps - 1):
-        density = [math.fsum(a * b for a, b in zip(row, density, strict=True)) for row in kernel]
-    return math.fsum(a * b for a, b in zip(weights, density, strict=True))
-
-
-def _normal(x: float) -> float:
-    return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    nodes, weights = roots_legendre(count)
+    return nodes, weights
 
 
 # ---- what a number of units can show
 
 
-def smallest_effect(count: int, deviation: float, confidence: float) -> float:
-    """Return the mean that so many units of this spread would tell from zero with the chance POWER.
+def smallest_effect(count: int, error: float, confidence: float) -> float:
+    """Return the mean that so many units would tell from zero with the chance POWER; `error` is its standard error.
 
     The noncentral t is taken for a normal with the same two moments: within 2 % of the exact answer for five units and more.
     """
     critical = t_quantile((1 + confidence) / 2, count - 1)
     share = math.sqrt(2 / (count - 1)) * math.exp(math.lgamma(count / 2) - math.lgamma((count - 1) / 2))  # E[s] / sigma
     errors = share * critical + NormalDist().inv_cdf(POWER) * math.sqrt(1 + (1 - share**2) * critical**2)
-    return errors * deviation / math.sqrt(count)
+    return errors * error
 
 
 def units_needed(distance: float, deviation: float, confidence: float) -> int | None:
     """Return how many units of this spread tell a mean at `distance` from zero with the chance POWER; None for too many."""
+
+    def is_enough(count: int) -> bool:
+        return smallest_effect(count, deviation / math.sqrt(count), confidence) <= distance
+
     few, many = 1, _MOST_UNITS
-    if distance <= 0 or smallest_effect(many, deviation, confidence) > distance:
+    if distance <= 0 or not is_enough(many):
         return None
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (few, middle) if smallest_effect(middle, deviation, confidence) <= distance else (middle, many)
+        few, many = (few, middle) if is_enough(middle) else (middle, many)
     return many

@@ -367,12 +367,13 @@ class VerdictReached(AboutClaim):
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
-    noise_floor: float | None = None  # half the width of the A/A interval, as a ratio minus 1
+    noise_floor: float | None = None  # the end of the A/A interval that is farther from 1, as a ratio minus 1
     smallest_effect: float | None = None  # that would have been seen four times in five, as a ratio minus 1
     more_repeats: int | None = None
     units: int = 0
     unit: str = ""  # "repeats", or "rounds" of one process
     confidence: float | None = None  # of the interval
+    measure: Word = "wall"  # clock, or "cpu": time of the thread that made the calls
 
 
 def is_shallow(value: Any, depth: int = 20) -> bool:

@@ -28,6 +28,11 @@ class Worker:
     started: events.WorkerStarted | None = None
     exited: events.WorkerExited | None = None
     lost: int = 0  # records that it could not write
+    is_stopped: bool = False  # it was ended with the run, and neither finished nor failed
+
+    @property
+    def repeat(self) -> int:
+        return self.started.repeat if self.started else 0
 
 
 @dataclass
@@ -37,6 +42,8 @@ class Claim:
     text: str
     key: str = ""
     declared: events.ClaimDeclared | None = None
+    others: list[events.ClaimDeclared] = field(default_factory=list)  # declarations that differ from the first one
+    is_late: bool = False  # a race of its arms had begun when it was declared
     measured: list[events.ClaimMeasured] = field(default_factory=list)  # one a repeat
     needs: str = ""  # why it cannot be tested here
     verdict: events.VerdictReached | None = None
@@ -230,7 +237,9 @@ def _worker_started(summary: RunSummary, stream: str, event: events.WorkerStarte
 
 
 def _worker_exited(summary: RunSummary, stream: str, event: events.WorkerExited) -> None:
-    summary.workers.setdefault(event.writer, Worker()).exited = event
+    worker = summary.workers.setdefault(event.writer, Worker())
+    worker.exited = event
+    worker.is_stopped = summary.state == RunState.STOPPING and event.code != 0
     _note_lost(summary, event.writer, event.lost)
     if event.fault:
         _keep(summary.faults, event.fault)
@@ -260,8 +269,16 @@ def _claim_measured(summary: RunSummary, stream: str, event: events.ClaimMeasure
 
 def _claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared) -> None:
     claim = _claim(summary, event)
+    arms = {event.over, event.under}
+    claim.is_late |= any(writer == stream and arms <= set(race.arms) for writer, race in summary.races)
     if claim.declared is None:
         claim.declared = event
+    elif _terms(event) != _terms(claim.declared):
+        _keep(claim.others, event)
+
+
+def _terms(event: events.ClaimDeclared) -> tuple[Any, ...]:
+    return event.over, event.under, event.op, event.bound, event.margin, event.confidence, event.cores
 
 
 def _claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotTestable) -> None:

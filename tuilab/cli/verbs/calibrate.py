@@ -31,7 +31,8 @@ from tuilab.record.live_run import read_run
 )
 def command(minutes: float, show: bool, root: str | None) -> None:
     if not show:
-        calibration.save(calibration.assess(read_run(_run(minutes, options.root(root)))))
+        found = calibration.assess(read_run(_run(minutes, options.root(root))))
+        calibration.save(found.ways, found.luck)
     lines = calibration.in_words(calibration.load().ways)
     click.echo("\n".join(lines) or "this box has not been calibrated: tuilab calibrate")
 

@@ -1,0 +1,245 @@
+"""Simulated boxes: what may happen to the blocks of a race, and how often a verdict is then false.
+
+    python -m tests.boxes [COUNT]
+
+prints the table of docs/verdicts.md. Blocks are simulated one by one, in logs, many runs at once: an arm against itself, and
+the two controls, in an order that is drawn at random and mirrored in every other round.
+"""
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuilab.judging.evidence import Evidence
+from tuilab.judging.ratio import judge_ratio
+from tuilab.record.events import ClaimDeclared, Operator
+from tuilab.record.verdicts import DECISIONS, Verdict
+
+Numbers = NDArray[np.float64]
+Effect = Callable[["Races"], None]
+A, B, SAME, DELAYED = range(4)
+
+
+class Races:
+    """The blocks of many runs: the log of their time, their slot in the round and their place in the race.
+
+    The shape is four that take turns, runs, processes, rounds.
+    """
+
+    def __init__(self, seed: int, runs: int, processes: int, rounds: int) -> None:
+        self.draw = np.random.default_rng(seed)
+        pairs = self.draw.random((4, runs, processes, rounds // 2)).argsort(axis=0)
+        self.slot = np.stack([pairs, 3 - pairs], axis=-1).reshape(4, runs, processes, rounds)
+        self.when = self.slot + 4 * np.arange(rounds)
+        self.log: Numbers = np.zeros(self.slot.shape)
+        self.log[DELAYED] += math.log(1.05)
+
+    def each(self, *of: int) -> tuple[int, ...]:
+        """Return the shape of one value for each of these: 4 that take turns, or runs, processes, rounds."""
+        return tuple(size if axis in of else 1 for axis, size in enumerate(self.log.shape))
+
+    def at_their_time(self, series: Numbers) -> Numbers:
+        """Return for every block what a series over the time of its process had there."""
+        return np.take_along_axis(np.broadcast_to(series, (4, *series.shape)), self.when, axis=-1)
+
+    @property
+    def length(self) -> int:
+        return int(4 * self.log.shape[-1])
+
+
+# ---- what happens to blocks
+
+
+def noise(size: float, freedom: float = math.inf) -> Effect:
+    """Every block is off by chance."""
+    return lambda races: _add(races, size * _tailed(races, freedom, races.log.shape))
+
+
+def luck(size: float, freedom: float = math.inf) -> Effect:
+    """In each process each of the four landed somewhere else: so large is the spread of the ratio of two."""
+    return lambda races: _add(races, size / math.sqrt(2) * _tailed(races, freedom, races.each(0, 1, 2)))
+
+
+def spikes(share: float) -> Effect:
+    """Some blocks take two to ten times as long."""
+
+    def change(races: Races) -> None:
+        races.log += np.where(races.draw.random(races.log.shape) < share, np.log(races.draw.uniform(2, 10, races.log.shape)), 0)
+
+    return change
+
+
+def states(share: float, size: float, *which: int) -> Effect:
+    """Some of those that take turns are in a slow state in some processes."""
+
+    def change(races: Races) -> None:
+        slow = size * (races.draw.random(races.each(0, 1, 2)) < share)
+        for one in which or range(4):
+            races.log[one] += slow[one]
+
+    return change
+
+
+def colours(count: int, size: float) -> Effect:
+    """The pages of each lie in one of several ways."""
+    return lambda races: _add(races, size * races.draw.integers(0, count, races.each(0, 1, 2)) / (count - 1))
+
+
+def wandering(size: float, blocks: float) -> Effect:
+    """The speed of the whole process wanders, and forgets where it was after so many blocks."""
+
+    def change(races: Races) -> None:
+        stays = math.exp(-1 / blocks)
+        steps: Numbers = size * math.sqrt(1 - stays**2) * races.draw.standard_normal((*races.log.shape[1:3], races.length))
+        steps[..., 0] *= 1 / math.sqrt(1 - stays**2)
+        for at in range(1, races.length):
+            steps[..., at] += stays * steps[..., at - 1]
+        races.log += races.at_their_time(steps)
+
+    return change
+
+
+def frequency_steps(size: float, chance: float) -> Effect:
+    """The clock steps up or down at random and stays there for a while."""
+
+    def change(races: Races) -> None:
+        shape = (*races.log.shape[1:3], races.length)
+        number = (races.draw.random(shape) < chance).cumsum(axis=-1)
+        levels: Numbers = np.where(races.draw.random(shape) < 0.5, size, 0.0)
+        races.log += races.at_their_time(np.take_along_axis(levels, number, axis=-1))
+
+    return change
+
+
+def periodic(period: int, factor: float, *, is_locked: bool) -> Effect:
+    """Something else runs every so many blocks; locked, it begins in every process at the same block of the race."""
+
+    def change(races: Races) -> None:
+        phase = races.draw.integers(0, period, races.each(1) if is_locked else races.each(1, 2))
+        races.log += math.log(factor) * ((races.when + phase) % period == 0)
+
+    return change
+
+
+def first_slot(size: float) -> Effect:
+    """The first block of each round takes longer."""
+    return lambda races: _add(races, size * (races.slot == 0))
+
+
+def drift(size: float, power: int) -> Effect:
+    """All become slower in the course of a race."""
+    return lambda races: _add(races, size * (races.when / races.length) ** power)
+
+
+def offset(size: float) -> Effect:
+    """One of two instances of the same work takes longer, in every process alike."""
+
+    def change(races: Races) -> None:
+        races.log[[A, SAME, DELAYED]] += size
+
+    return change
+
+
+def slow_warm_up(size: float, rounds: float) -> Effect:
+    """One arm begins slower and takes so many rounds to lose two thirds of that."""
+
+    def change(races: Races) -> None:
+        races.log[A] += np.log1p(size * np.exp(-np.arange(races.log.shape[-1]) / rounds))
+
+    return change
+
+
+def _add(races: Races, what: Numbers) -> None:
+    races.log += what
+
+
+def _tailed(races: Races, freedom: float, shape: tuple[int, ...]) -> Numbers:
+    return races.draw.standard_normal(shape) if math.isinf(freedom) else races.draw.standard_t(freedom, shape)
+
+
+QUIET = noise(0.01)
+BOXES: dict[str, tuple[Effect, ...]] = {
+    "quiet": (QUIET,),
+    "noisy": (noise(0.1),),
+    "luck of the process": (QUIET, luck(0.03)),
+    "heavy tails of blocks": (noise(0.01, 2),),
+    "heavy tails of processes": (QUIET, luck(0.01, 2)),
+    "outliers": (QUIET, spikes(0.05)),
+    "states of every instance": (QUIET, states(0.5, 0.05)),
+    "page colours": (QUIET, colours(8, 0.07)),
+    "a rare state of every instance": (QUIET, states(0.1, 0.2)),
+    "wandering speed": (QUIET, wandering(0.1, 50)),
+    "frequency steps": (QUIET, frequency_steps(0.2, 0.05)),
+    "something every 100 ms": (QUIET, periodic(10, 1.5, is_locked=False)),
+    "something every 8 blocks, locked": (QUIET, periodic(8, 1.5, is_locked=True)),
+    "first slot slower": (QUIET, first_slot(0.05)),
+    "drift": (QUIET, drift(0.3, 1)),
+    "drift that grows": (QUIET, drift(0.3, 2)),
+    "an instance is off by 0.2 %": (noise(0.003), offset(0.002)),
+    "an instance is off by 0.5 %": (noise(0.01), luck(0.003), offset(0.005)),
+    "an instance is off by 2 %": (QUIET, luck(0.005), offset(0.02)),
+    "everything": (noise(0.02), luck(0.02), spikes(0.02), first_slot(0.03), drift(0.2, 2), states(0.2, 0.03)),
+}  # fmt: skip
+
+
+# ---- what is said of them
+
+
+def runs(
+    box: Sequence[Effect], seed: int, count: int, *, processes: int = 6, rounds: int = 16, ratio: float = 1.0, **more: Any
+) -> Iterator[Evidence]:
+    """Yield the evidence of many runs on a box, in which the first arm takes `ratio` times as long as the second one."""
+    races = Races(seed, count, processes, rounds)
+    for effect in box:
+        effect(races)
+    races.log[A] += math.log(ratio)
+    logs = races.log[[A, SAME, DELAYED]] - races.log[B]
+    for above, same, delayed in zip(*logs.tolist(), strict=True):
+        yield Evidence(above, same=same, delayed=delayed, is_single=processes == 1, **more)
+
+
+def claim(op: Operator, bound: float) -> ClaimDeclared:
+    return ClaimDeclared(text="c", over="a", under="b", op=op, bound=bound)
+
+
+# name: bound, true ratio, what would be false
+CLAIMS: dict[str, tuple[float, float, frozenset[Verdict]]] = {
+    "at the bound": (1.0, 1.0, DECISIONS - {Verdict.NO_DIFFERENCE}),
+    "at a large bound": (1.3, 1.3, DECISIONS),
+    "not much worse, at the bound": (0.9, 0.9, DECISIONS),
+    "at the edge of the margin": (2.0, 1.03, DECISIONS - {Verdict.REFUTED}),
+    "just short of the bound": (1.031, 1.03, DECISIONS - {Verdict.REFUTED}),
+    "no difference at all": (1.03, 1.0, frozenset({Verdict.SUPPORTED, Verdict.WEAKER})),
+}
+
+
+def false_rates(box: Sequence[Effect], seed: int, count: int, **shape: Any) -> dict[str, float]:
+    """Return the share of runs that say what is false, by claim; of "at least 1" that is either way."""
+    found: Counter[str] = Counter()
+    for evidence in runs(box, seed, count, **shape):
+        for name, (bound, ratio, false) in CLAIMS.items():
+            found[name] += judge_ratio(claim("at_least", bound), _times(evidence, ratio)).verdict in false
+    return {name: found[name] / count for name in CLAIMS}
+
+
+def _times(evidence: Evidence, ratio: float) -> Evidence:
+    return replace(evidence, rounds=[[value + math.log(ratio) for value in turns] for turns in evidence.rounds])
+
+
+def main() -> None:
+    """Print the rates of false verdicts, in percent."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    print(f"{count} runs each; of 5 % one standard error is {100 * math.sqrt(0.05 * 0.95 / count):.2f} %")
+    print("\n".join(f"{number}: {name}" for number, name in enumerate(CLAIMS, 1)))
+    for name, box in BOXES.items():
+        print(f"{name:34}", *(f"{100 * rate:5.1f}" for rate in false_rates(box, 1, count).values()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

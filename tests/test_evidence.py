@@ -1,0 +1,154 @@
+"""What is gathered for a claim from the records: which blocks count, by which clock, and what the sensors say of them."""
+
+import math
+from typing import Any
+
+import pytest
+
+from tuilab.judging.evidence import Evidence, gather
+from tuilab.judging.judge_run import judge
+from tuilab.record import events
+from tuilab.record.journal import Item
+from tuilab.record.summary import RunSummary, fold
+
+CLAIM = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)
+MS = 1_000_000
+
+
+def block(arm: str, number: int = 0, wall_ns: int = 100, **more: Any) -> events.BlockTimed:
+    usual: dict[str, Any] = {"slot": 0, "loops": 1, "cpu_ns": 1, **more}
+    return events.BlockTimed(arm=arm, round=number, wall_ns=wall_ns, **usual)
+
+
+def repeat(number: int, *records: events.Record, **race: Any) -> list[tuple[str, Item]]:
+    """Return the records of a repeat that ran one race to its end."""
+    writer = f"worker-{number}"
+    usual: dict[str, Any] = {"threads": 1, "device": "cpu", "loops": {}, "base": "b", "delay": 0.05, **race}
+    return [
+        ("supervisor", events.WorkerStarted(writer=writer, pid=1, start=1, repeat=number)),
+        (writer, events.RaceStarted(arms=["a", "b"], **usual)),
+        *((writer, record) for record in records),
+        (writer, events.RaceFinished(arms=["a", "b"])),
+        ("supervisor", events.WorkerExited(writer=writer, code=0)),
+    ]
+
+
+def gathered(items: list[tuple[str, Item]] | RunSummary) -> Evidence:
+    found = gather(CLAIM, items if isinstance(items, RunSummary) else fold(items))
+    assert found is not None
+    return found
+
+
+def test_a_ratio_takes_each_round_that_has_both_arms_and_no_warm_up() -> None:
+    warm = [block(arm, 0, wall_ns, is_warmup=True) for arm, wall_ns in (("a", 900), ("b", 100))]
+
+    found = gathered(repeat(0, *warm, block("a", 1, 400), block("b", 1, 200), block("a", 2, 1)))
+
+    assert found.rounds == [[math.log(2)]]
+
+
+def test_a_block_that_was_run_again_counts_with_its_first_time() -> None:
+    """The second time it is warm in the cache, and faster for no other reason."""
+    found = gathered(
+        repeat(0, block("a", wall_ns=400, is_disturbed=True), block("a", wall_ns=300, is_rerun=True), block("b", wall_ns=200))
+    )
+
+    assert (found.rounds, found.disturbed_share, found.marks) == ([[math.log(2)]], 0.5, [[1]])
+
+
+def test_a_control_is_the_ratio_of_an_arm_to_itself() -> None:
+    controls = [block("b", control="same"), block("b", wall_ns=105, control="delayed")]
+
+    found = gathered(repeat(0, block("a", wall_ns=500), block("b"), *controls))
+
+    assert (found.same, found.delayed) == ([[0.0]], [[math.log(1.05)]])
+
+
+def test_a_warm_up_that_did_not_settle_is_counted() -> None:
+    items = [item for number in range(3) for item in repeat(number, block("a"), block("b"))]
+    for number, (_, item) in enumerate(items):
+        if isinstance(item, events.RaceFinished):
+            item.is_settled = number > 5
+
+    assert gathered(items).unsettled_repeats == 1
+
+
+def test_a_tick_of_the_clock_is_the_least_that_a_ratio_varies_by() -> None:
+    """Whole times ten milliseconds: a tenth of one arm and a fifth of the other one."""
+    times = [(100, 50), (110, 40), (90, 60)]
+    arms = [(block("a", wall_ns=over * MS), block("b", wall_ns=under * MS)) for over, under in times]
+
+    apart = gathered([item for number, pair in enumerate(arms) for item in repeat(number, *pair, device="process")])
+    together = gathered([item for number, pair in enumerate(arms) for item in repeat(number, *pair)])
+    assert apart.least == pytest.approx(math.hypot(0.1, 0.2))
+    assert together.least == 0.0
+
+
+# ---- wall clock or CPU time
+
+
+def on_a_busy_box(
+    count: int = 6, share: float = 0.5, race: dict[str, Any] | None = None, into: RunSummary | None = None, **more: Any
+) -> RunSummary:
+    """Return a run whose arms take 20 and 10 ms of one thread; what others took is on the wall clock alone."""
+    items: list[tuple[str, Item]] = []
+    for number in range(count):
+        records = []
+        for turn in range(10):
+            is_disturbed = turn < 10 * share
+            for arm, control, thread_ns in (("a", "", 20), ("b", "", 10), ("b", "same", 10), ("b", "delayed", 10.5)):
+                mine = {"thread_ns": int(thread_ns * MS), "cpu_ns": int(thread_ns * MS), "waits": 0, **more}
+                wall_ns = int(thread_ns * MS * (1 + 3 * is_disturbed * (1 + (turn * 7 + number) % 5)))
+                records.append(block(arm, turn, wall_ns, control=control, is_disturbed=is_disturbed, **mine))
+        items += repeat(number, *records, **race or {})
+    return fold(items, into)
+
+
+def test_where_the_wall_is_disturbed_the_cpu_time_of_one_thread_is_taken_for_arms_and_controls() -> None:
+    found = gathered(on_a_busy_box())
+
+    assert (found.measure, found.disturbed_share) == ("cpu", 0.5)
+    assert found.rounds == [[math.log(2)] * 10] * 6
+    assert found.same == [[0.0] * 10] * 6
+    assert found.delayed[0][0] == pytest.approx(math.log(1.05))
+
+
+def test_where_hardly_a_block_is_disturbed_the_wall_clock_stays() -> None:
+    assert gathered(on_a_busy_box(share=0.0)).measure == "wall"
+
+
+@pytest.mark.parametrize(
+    ("why", "race", "more"),
+    [
+        ("an accelerator", {"device": "cuda"}, {}),
+        ("a process of its own", {"device": "process"}, {}),
+        ("other threads", {}, {"cpu_ns": 25 * MS}),
+        ("waiting", {}, {"waits": 1}),
+        ("not recorded", {}, {"waits": None}),
+        ("not recorded", {}, {"thread_ns": None}),
+        ("no work at all", {}, {"thread_ns": 0}),
+    ],
+)
+def test_an_arm_that_is_not_all_work_of_one_thread_keeps_the_wall_clock(
+    why: str, race: dict[str, Any], more: dict[str, Any]
+) -> None:
+    found = gathered(on_a_busy_box(race=race, **more))
+
+    assert (found.measure, found.disturbed_share) == ("wall", 0.5)
+
+
+def test_the_times_have_no_say_in_which_clock_is_taken() -> None:
+    summary = on_a_busy_box()
+    for blocks in summary.blocks.values():
+        for one in blocks:
+            one.wall_ns, one.step_s = 1, 1e-9
+
+    assert gathered(summary).measure == "cpu"
+
+
+def test_a_verdict_on_cpu_time_says_so() -> None:
+    claim = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=1.5)
+
+    (reached,) = judge(on_a_busy_box(into=fold([("worker-0", claim)])))
+    assert (reached.verdict, reached.measure) == ("SUPPORTED", "cpu")
+    assert "judged on CPU time: 50 % of the blocks were disturbed" in reached.why
