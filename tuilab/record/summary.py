@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from tuilab.record import events
 from tuilab.record.events import Unknown
+from tuilab.record.holding import holds
 from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.series import Series, add_logged
 from tuilab.record.states import FINAL_STATES, RunState
@@ -37,11 +38,16 @@ class Claim:
     text: str
     key: str = ""
     declared: events.ClaimDeclared | None = None
-    measured: list[events.ClaimMeasured] = field(default_factory=list)  # one a repeat
+    measured: list[events.ClaimMeasured] = field(default_factory=list)  # one a repeat, of very many the first
+    last: events.ClaimMeasured | None = None  # of all
+    missed: events.ClaimMeasured | None = None  # the first of all that is not as claimed
+    measured_in: set[str] = field(default_factory=set)  # streams
+    missed_in: set[str] = field(default_factory=set)
     needs: str = ""  # why it cannot be tested here
     verdict: events.VerdictReached | None = None
     advises: str = ""  # the setting that follows when it is supported
     is_old: bool = False  # the scenario claims it by a call of the old form
+    is_once: bool = False  # it stands in a part that only the first repeat runs
 
     @property
     def claim_id(self) -> str:
@@ -157,6 +163,12 @@ class RunSummary:
         """Return the workers of whole repeats that have ended, well or not."""
         return [name for name, one in self.workers.items() if one.exited and one.started and not one.started.arm]
 
+    def repeats_of(self) -> dict[str, int]:
+        """Return the number of the repeat that each worker belongs to, those of arms too, where that repeat has ended."""
+        started = {name: one.started for name, one in self.workers.items() if one.started}
+        ended = {started[name].repeat for name in self.finished_repeats()}
+        return {name: record.repeat for name, record in started.items() if record.repeat in ended}
+
 
 def fold(items: Iterable[tuple[str, Item]], summary: RunSummary | None = None) -> RunSummary:
     """Fold records (and what is wrong among them) into a summary: a new one, or the one that a follower has."""
@@ -255,7 +267,16 @@ def _progressed(summary: RunSummary, stream: str, event: events.Progressed) -> N
 
 
 def _claim_measured(summary: RunSummary, stream: str, event: events.ClaimMeasured) -> None:
-    _keep(_claim(summary, event).measured, event)
+    """Note a measurement; by their times, not as they are read, one is the last and one the first that missed."""
+    claim = _claim(summary, event)
+    _keep(claim.measured, event)
+    claim.measured_in.add(stream)
+    if claim.last is None or event.t >= claim.last.t:
+        claim.last = event
+    if not holds(event):
+        claim.missed_in.add(stream)
+        if claim.missed is None or event.t < claim.missed.t:
+            claim.missed = event
 
 
 def _claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared) -> None:
@@ -375,6 +396,7 @@ def _note_lost(summary: RunSummary, writer: str, lost: int) -> None:
 def _claim(summary: RunSummary, event: events.AboutClaim) -> Claim:
     claim = summary.claims.setdefault(event.claim_id, Claim(event.text, event.key))
     claim.is_old |= event.is_old
+    claim.is_once |= event.is_once
     return claim
 
 

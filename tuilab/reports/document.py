@@ -70,7 +70,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 
 def _measured(one: ClaimMeasured) -> dict[str, Any]:
-    got, want = ({"numbers": side.numbers, "words": side.words} for side in (one.got, one.want))
+    got, want = ({"numbers": side.numbers, "words": side.words, "value": side.value} for side in (one.got, one.want))
     return {"got": got, "op": one.op, "want": want, "tolerance": one.tolerance, "unit": one.unit}
 
 
