@@ -421,7 +421,7 @@ def race(ratio: float, repeat: int, texts: tuple[str, ...]) -> list[events.Recor
 def test_a_run_is_judged_from_its_records() -> None:
     (reached,) = judge(recorded(8, ratio=3.0))
 
-    assert (reached.text, reached.verdict, reached.rule, reached.why) == ("c", "SUPPORTED", "tuilab-3", "8 repeats")
+    assert (reached.text, reached.verdict, reached.rule, reached.why) == ("c", "SUPPORTED", "tuilab-4", "8 repeats")
     assert (reached.units, reached.unit, reached.confidence, reached.more_repeats) == (8, "repeats", 0.95, None)
     assert reached.estimate == pytest.approx(3.0, abs=0.01)
     assert reached.noise_floor is not None and 0 < reached.noise_floor < 0.005

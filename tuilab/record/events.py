@@ -135,6 +135,12 @@ class SamplerEnded(Event):
     restarts: Count
 
 
+class StreamsCounted(Event):
+    """How many records each stream has, now that everybody who wrote one is gone; several tell of many streams."""
+
+    records: dict[str, Count]
+
+
 # ---- written by a worker
 
 
@@ -432,13 +438,19 @@ class Unknown(msgspec.Struct):
 
 Record = (
     RunStarted | RunDescribed | StateChanged | BudgetSpent | WorkerStarted | WorkerExited | OutputCaptured | StopRequested
-    | LeftoversEnded | SamplerEnded | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared
-    | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted
-    | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished | Sampled
-    | GpuFound | Unavailable | VerdictReached
+    | LeftoversEnded | SamplerEnded | StreamsCounted | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured
+    | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
+    | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
+    | Sampled | GpuFound | Unavailable | VerdictReached
 )  # fmt: skip
 
-KINDS = frozenset(kind.__struct_config__.tag for kind in get_args(Record))
+
+def tag_of(kind: Any) -> str:
+    """Return what the records of a kind are called in a journal."""
+    return str(kind.__struct_config__.tag)
+
+
+KINDS = frozenset(map(tag_of, get_args(Record)))
 
 
 def is_newer(record: object) -> bool:

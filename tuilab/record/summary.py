@@ -143,6 +143,7 @@ class RunSummary:
     failure: events.ScenarioFailed | None = None
     box_lacks: str = ""
     outputs: dict[str, events.OutputCaptured] = field(default_factory=dict)
+    counted: dict[str, int] = field(default_factory=dict)  # streams: records, when the run had ended
     arms: list[events.ArmFinished] = field(default_factory=list)
     is_budget_spent: bool = False
     damage: Damage = field(default_factory=Damage)
@@ -416,6 +417,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.StopRequested: lambda summary, stream, event: None,  # the state says it
     events.LeftoversEnded: _leftovers_ended,
     events.SamplerEnded: _sampler_ended,
+    events.StreamsCounted: lambda summary, stream, event: summary.counted.update(event.records),
     events.EnvironmentRecorded: _environment_recorded,
     events.StageEntered: _stage_entered,
     events.Progressed: _progressed,

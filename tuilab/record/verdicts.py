@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-RULE = "tuilab-3"  # changes whenever the same measurements could get another verdict
+RULE = "tuilab-4"  # changes whenever the same measurements could get another verdict
 NOT_JUDGED = "not judged"  # of a claim
 FAILED, RUNNING = "FAILED", "running"  # of a run that is told in one word, as the catalogue does
 

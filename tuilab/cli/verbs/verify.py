@@ -17,8 +17,8 @@ def command(run: str, root: str | None) -> int:
     run_dir = store.find(run, options.root(root))
     found = examine(run_dir)
     counts = [plural(found.records, "record"), plural(found.streams, "stream"), plural(found.artifacts, "artifact")]
-    rule = f" by rule {', '.join(sorted(found.rules))}" if found.rules else ""
-    click.echo(f"{show(run_dir)}\n{', '.join(counts)}, {plural(found.verdicts, 'verdict')}{rule}")
+    rule = f" by rule {', '.join(found.rules)}" if found.rules else ""
+    click.echo(f"{show(run_dir)}\n{', '.join(counts)}, {plural(len(found.recorded), 'verdict')}{rule}")
     for sentence in found.wrong:
         click.echo(f"wrong: {sentence}")
     if found.unknown:
