@@ -14,6 +14,7 @@ from tuilab.judging.judge_run import judge
 from tuilab.record.events import VerdictReached
 from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.live_run import Watch, presence
+from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import RULE
 from tuilab.text import join, plural, show
@@ -30,8 +31,8 @@ class Findings:
     again: list[VerdictReached] = field(default_factory=list)  # the verdicts that this version reaches
     unknown: int = 0  # records of kinds that this version does not know
     unchecked: int = 0  # verdicts by a rule that this version does not have
+    state: str = ""
     is_over: bool = False
-    is_lost: bool = False
     wrong: list[str] = field(default_factory=list)
 
     @property
@@ -49,7 +50,7 @@ def examine(run_dir: Path) -> Findings:
     findings.recorded = [verdict for stream in streams.values() for verdict in stream.verdicts]
     findings.again = judge(summary)
     findings.unchecked = sum(verdict.rule != RULE for verdict in findings.recorded)
-    if not findings.is_lost:  # then the measurements of a verdict may have been lost, too
+    if findings.state != RunState.LOST:  # then the measurements of a verdict may have been lost, too
         findings.wrong += [*_odd_verdicts(findings), *_missing_verdicts(streams, summary, findings)]
     return findings
 
@@ -88,8 +89,9 @@ def _examine_ends(run_dir: Path, summary: RunSummary, findings: Findings) -> Non
     if summary.run is None:
         findings.wrong.append("there is no record of its start")
     findings.is_over = summary.is_over
-    findings.is_lost = not summary.is_over and presence(run_dir, summary) == "dead"
-    if findings.is_lost:
+    is_lost = not summary.is_over and presence(run_dir, summary) == "dead"
+    findings.state = RunState.LOST if is_lost else summary.state
+    if is_lost:
         findings.wrong.append("there is no record of its end: it is lost")
     if summary.run is not None and _digest(run_dir / "scenario.py") != summary.run.source_sha256:
         findings.wrong.append("scenario.py is not the source that ran")
