@@ -1,4 +1,4 @@
-"""What `verify` says: the digest that results and reports have, too, and the verdicts of older rules beside those of this one."""
+"""What `verify` says: the digest that results and reports have, too, and verdicts of older rules beside those of this one."""
 
 import json
 import shutil
