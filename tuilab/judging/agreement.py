@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -30,6 +30,7 @@ _KINDS: dict[str, set[type]] = {  # that only one process of a run writes; most 
     "sampler": {events.Sampled, events.GpuFound},
     "judge": {events.VerdictReached},
 }  # fmt: skip
+_DAMAGE: set[type] = {Corrupt, Gap}
 _OF_SEVERAL: set[type] = {events.Unavailable, events.EnvironmentRecorded, Unknown}
 _WRITERS = {kind: writer for writer, kinds in _KINDS.items() for kind in kinds}
 _NOTED = {*get_args(Told), events.VerdictReached, events.ScenarioFinished, events.RunStarted, events.StateChanged}
@@ -54,22 +55,25 @@ class Stream:
 
     def take(self, items: Sequence[Item]) -> None:
         """Take the next items of the stream."""
-        records = [item for item in items if not isinstance(item, Corrupt | Gap)]
-        self.is_damaged |= len(records) < len(items)
+        kinds = set(map(type, items))
+        records: Sequence[Any] = items  # most often: a loop logs hundreds of thousands
+        if not kinds.isdisjoint(_DAMAGE):
+            self.is_damaged = True
+            records = [item for item in items if type(item) not in _DAMAGE]
         if not records:
             return
         times = [self.t, *(record.t for record in records)]
         if any(later < earlier for earlier, later in pairwise(times)):
             self.wrong["a record is older than the one before it"] = None
         self.t, self.count = times[-1], records[-1].n + 1
-        self._check_kinds(set(map(type, records)))
+        self._check_kinds(kinds)
         for record in records:
             if type(record) in _NOTED:  # most are steps of a loop
                 self._note(record)
 
     def _check_kinds(self, kinds: set[type]) -> None:
         mine = "sampler" if _SAMPLER.fullmatch(self.name) else self.name if self.name in _KINDS else "worker"
-        for kind in kinds - _OF_SEVERAL:
+        for kind in kinds - _OF_SEVERAL - _DAMAGE:
             if (writer := _WRITERS.get(kind, "worker")) != mine:
                 who = "a worker" if writer == "worker" else f"the {writer}"
                 self.wrong[f"a {events.tag_of(kind)}, which only {who} writes"] = None

@@ -62,7 +62,7 @@ def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, dic
     while portion := watch.refresh():
         for name, items in portion.streams:
             streams.setdefault(name, Stream(name)).take(items)
-            findings.wrong += [sentence for item in items if (sentence := _damage(name, item))]
+            findings.wrong += [_damage(name, item) for item in items if type(item) in (Corrupt, Gap)]
     if watch.pending_bytes and summary.is_over:
         findings.wrong.append(f"{watch.pending_bytes} bytes after the last whole line: a record cut short")
     for name, why in watch.unreadable.items():
@@ -82,7 +82,8 @@ def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, dic
 def _damage(stream: str, item: Item) -> str:
     if isinstance(item, Corrupt):
         return f"{show(stream)}: {item.reason} at byte {item.offset}"
-    return f"{show(stream)}: {plural(item.missing, 'record')} missing" if isinstance(item, Gap) else ""
+    assert isinstance(item, Gap)
+    return f"{show(stream)}: {plural(item.missing, 'record')} missing"
 
 
 def _examine_ends(run_dir: Path, summary: RunSummary, findings: Findings) -> None:

@@ -44,7 +44,8 @@ class RaceRecord:
 
     def _take_block(self, block: BlockTimed) -> None:
         if self._race is None or block.arm not in self._race.started.loops:
-            self.wrong.append(f"a block of {show(block.arm)}, which does not race then")
+            sentence = f"a block of {show(block.arm)}, which does not race then"
+            self.wrong += [sentence] if sentence not in self.wrong else []
         else:
             self._race.take(block)
 
