@@ -373,6 +373,30 @@ def test_an_edit_is_found(tamper: Callable[[Streams], None], told: str, honest: 
     assert any(told in sentence for sentence in examine(run_dir).wrong), examine(run_dir).wrong
 
 
+@pytest.mark.parametrize(
+    ("tamper", "told"),
+    [
+        (the_last_verdict_is_cut_off, "there is no verdict on “a product and a copy of it differ by at least 1.3 times”"),
+        (the_judge_is_gone, f"there is no verdict on “{TWICE}”"),
+        (a_worker_is_gone, "worker-3: the stream is gone"),
+        (a_worker_is_cut_at_the_end_of_a_line, "worker-5: the last records are gone"),
+        (a_repeat_that_nobody_started_is_added, "worker-77: nobody started a worker of this name"),
+        (a_verdict_stands_twice, "there are 2 verdicts on “a product and a copy of it differ by at least 1.3 times”"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_of_a_record_of_an_older_version_the_same_is_found(
+    tamper: Callable[[Streams], None], told: str, tmp_path: Path
+) -> None:
+    """It does not say how long its streams were, and its verdicts are not judged again."""
+    run_dir = shutil.copytree(JOURNALS / "tour", tmp_path / "tour")
+    streams = read(run_dir)
+    tamper(streams)
+    write(run_dir, streams)
+
+    assert told in examine(run_dir).wrong
+
+
 def test_without_an_edit_nothing_is_found(honest: Path, tmp_path: Path) -> None:
     run_dir = shutil.copytree(honest, tmp_path / "tour")
     write(run_dir, read(run_dir))
