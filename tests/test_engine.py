@@ -36,6 +36,8 @@ def test_a_run_that_succeeds_says_so_everywhere(tuilab: Tuilab, root: Path, tmp_
     assert "one is one" in done.stderr
     assert (run_dir / "stdout.log").read_bytes() == b"hello\n"
     assert examine(run_dir).wrong == []
+    streams = {path.stem: len(path.read_bytes().splitlines()) for path in (run_dir / "journal").iterdir()}
+    assert {"supervisor": streams["supervisor"], **look(run_dir).summary.counted} == streams
     assert processes_of(run_dir) == []
     assert_is_the_owners_alone(run_dir)
 

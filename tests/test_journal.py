@@ -18,7 +18,7 @@ from tests.engine import read_stream, rest_of
 from tuilab.record import events
 from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import Logged, StageEntered, Unknown
-from tuilab.record.journal import Corrupt, Follower, Gap, Item, Reader, Writer
+from tuilab.record.journal import Corrupt, Follower, Gap, Item, Reader, Writer, last_number
 
 
 @pytest.fixture
@@ -110,6 +110,22 @@ def test_a_flipped_bit_never_passes_for_a_record(tmp_path_factory: pytest.TempPa
     assert set(names(items)) <= {f"stage {number}" for number in range(5)}
     assert len(names(items)) < 5 or not [item for item in items if isinstance(item, Corrupt)]
     assert len(names(items)) >= 3
+
+
+@pytest.mark.parametrize("rest", [b"", b"0123", b"garbage\n" * 9, b'bcd8aa1f {"k":"x"', b"\n\n"])
+def test_the_number_of_the_last_record_is_known_without_reading_all_of_them(path: Path, rest: bytes) -> None:
+    write_stages(path, 9_000)
+    with path.open("ab") as stream:
+        stream.write(rest)
+
+    assert last_number(path) == 8_999
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\0" * 300_000])
+def test_a_stream_without_a_record_has_no_last_number(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+    assert last_number(path) == -1
 
 
 def test_a_line_that_is_missing_is_a_gap(path: Path) -> None:

@@ -153,8 +153,11 @@ def settle(site: Site, run_dir: Path, patience_s: float = 60.0) -> Seen:
     return look(run_dir)
 
 
-def check(site: Site, run_dir: Path, *states: str, is_whole: bool | None = True) -> Seen:
-    """Wait for the end of a run and check the oracles; `is_whole` None: the record may or may not have lost something."""
+def check(site: Site, run_dir: Path, *states: str, is_whole: bool | None = True, is_forged: bool = False) -> Seen:
+    """Wait for the end of a run and check the oracles; `is_whole` None: the record may or may not have lost something.
+
+    A record `is_forged` when the scenario wrote what only others write.
+    """
     seen = settle(site, run_dir)
     items = _check_records(run_dir)
     _check_state(seen)
@@ -163,7 +166,7 @@ def check(site: Site, run_dir: Path, *states: str, is_whole: bool | None = True)
     assert is_whole is None or is_whole is not damaged, seen.summary.damage
     _check_innocence(site)
     _check_modes(site, run_dir)
-    _check_views(run_dir, seen.state, damaged)
+    _check_views(run_dir, seen.state, damaged, is_forged)
     if len(os.listdir(run_dir.parent)) < 10:
         check_list(run_dir.parent, {run_dir.name: seen.state})
     return seen
@@ -234,7 +237,7 @@ def _check_modes(site: Site, run_dir: Path) -> None:
         assert strangers == []
 
 
-def _check_views(run_dir: Path, state: str, is_damaged: bool) -> None:
+def _check_views(run_dir: Path, state: str, is_damaged: bool, is_forged: bool) -> None:
     """O3, O11, O12: every view tells the same, shows what is lost, writes nothing, prints nothing that steers a terminal."""
     before = snapshot(run_dir)
     root = ("--root", str(run_dir.parent))
@@ -248,7 +251,7 @@ def _check_views(run_dir: Path, state: str, is_damaged: bool) -> None:
     assert (code == ExitCode.FAILED) == (state != "succeeded")
     assert told["state"] == state
     assert ("the record is not whole" in text) == is_damaged
-    assert not is_damaged or verify_code == ExitCode.REFUTED
+    assert (verify_code == ExitCode.REFUTED) == (is_damaged or is_forged or state == "lost"), verified
     assert ("it is lost" in verified) == (state == "lost"), verified
     assert snapshot(run_dir) == before
 

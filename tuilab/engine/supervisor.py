@@ -21,6 +21,7 @@ from tuilab.engine.children import Crew
 from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_go, open_run
 from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
 from tuilab.engine.spawn import Child, spawn_spare, spawn_worker
+from tuilab.engine.stream_counts import stream_counts
 from tuilab.errors import TuilabError
 from tuilab.record import events, presence
 from tuilab.record.states import RunState
@@ -57,6 +58,8 @@ class Supervisor:
         leftovers = self._end(spare=set())
         for capture in self._outputs.values():
             self.journal.append(capture.report())
+        for counts in stream_counts(self.run_dir / "journal"):
+            self.journal.append(counts)
         if leftovers:
             state, reason = RunState.UNKILLABLE, "could not be ended: " + ", ".join(leftovers)
         if not self.journal.sync_all():  # so that a record with an end has lost nothing

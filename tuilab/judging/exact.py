@@ -1,68 +1,150 @@
-"""Exact claims: numbers, counts, equalities. They hold or they do not, on every machine."""
+"""Exact claims: numbers, texts, shapes, counts. They hold or they do not, on every machine."""
 
-import math
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping
 
 from tuilab.judging.judgement import Judgement
 from tuilab.record import events
-from tuilab.record.events import Measured
+from tuilab.record.events import ClaimMeasured
+from tuilab.record.holding import is_as_claimed
+from tuilab.record.plain_value import Leaf, Value, is_number, leaves
+from tuilab.record.summary import Claim
 from tuilab.record.verdicts import Verdict
+from tuilab.text import plural
+
+_SHOWN = 8  # parts of a list
+_EXCERPT = 200  # characters of a text
+
+Spelling = Callable[[Leaf], str]
 
 
-def judge_exact(measured: Sequence[events.ClaimMeasured]) -> Judgement:
-    """Judge an exact claim: it must hold in every repeat."""
-    for event in measured:
-        if not holds(event):
-            return Judgement(Verdict.REFUTED, f"measured {in_words(event.got)}, claimed {claimed(event)}", _single(event.got))
-    return Judgement(Verdict.SUPPORTED, f"measured {in_words(measured[-1].got)}", _single(measured[-1].got))
+def judge_exact(claim: Claim, repeats: Mapping[str, int] | None = None) -> Judgement | None:
+    """Judge an exact claim, which must hold wherever it was measured; None where it was not.
+
+    `repeats` are the run's by their workers: with them the verdict says in how many of them it was measured, and failed.
+    """
+    if claim.last is None:
+        return None
+    told = _counts(claim, repeats or {})
+    if claim.missed is None:
+        got = claim.last.got.value
+        return Judgement(Verdict.SUPPORTED, "; ".join([f"measured {in_words(got)}", *told]), _single(got))
+    got = claim.missed.got.value
+    return Judgement(Verdict.REFUTED, "; ".join([_refutation(claim.missed), *told]), _single(got))
 
 
-def holds(event: events.ClaimMeasured) -> bool:
-    """Say whether what was measured is what was claimed."""
-    got, want = event.got, event.want
-    if got.words or want.words:
-        return event.op == "equals" and got.words == want.words and not got.numbers and not want.numbers
-    if event.op == "equals":
-        return len(got.numbers) == len(want.numbers) and all(
-            _is_equal(a, b, event.tolerance) for a, b in zip(got.numbers, want.numbers, strict=True)
-        )
-    if not got.numbers:
-        return False
+def in_words(value: Value, room: int = _SHOWN) -> str:
+    """Return a measured value for people: a number in six digits, a count in all of them; of a list so many parts."""
+    return _spelled(value, _brief, room)
+
+
+def _counts(claim: Claim, repeats: Mapping[str, int]) -> list[str]:
+    """Return in how many repeats a claim failed and was measured, where that is not in all."""
+    measured, missed = ({repeats.get(writer) for writer in names} - {None} for names in (claim.measured_in, claim.missed_in))
+    told = []
+    if missed and missed != measured:
+        told.append(f"it failed in {len(missed)} of {plural(len(measured), 'repeat')}")
+    if measured and not claim.is_once and len(measured) < len(set(repeats.values())):
+        told.append(f"measured in {len(measured)} of {plural(len(set(repeats.values())), 'repeat')}")
+    return told
+
+
+def _refutation(event: ClaimMeasured) -> str:
+    """Return what was measured and what was claimed, such that one sees how they differ."""
+    got, want, place = event.got.value, event.want.value, ""
+    if max(len([*leaves(got)]), len([*leaves(want)])) > _SHOWN:
+        got, want, place = _first_miss(got, event.op, want, event.tolerance)
+    at = f" at {place}" if place else ""
+    if isinstance(got, str) and isinstance(want, str) and max(len(got), len(want)) > _EXCERPT:
+        return _texts(got, want, at)
+    for spelling in (_brief, _full):
+        shown, bound = _spelled(got, spelling), _bound(event, want, spelling)
+        if shown != _spelled(want, spelling) and not _would_hold(got, event, want, spelling):
+            break
+    return f"measured {shown}{at}, claimed {bound}"
+
+
+def _would_hold(got: Value, event: ClaimMeasured, want: Value, spelling: Spelling) -> bool:
+    """Say whether the claim would hold of the numbers as they are shown."""
+    got, want, tolerance = (_rounded(value, spelling) for value in (got, want, event.tolerance))
+    return is_as_claimed(got, event.op, want, tolerance)  # type: ignore[arg-type]
+
+
+def _rounded(value: Value, spelling: Spelling) -> Value:
+    if isinstance(value, list):
+        return [_rounded(part, spelling) for part in value]
+    return float(spelling(value)) if isinstance(value, float) else value
+
+
+def _first_miss(got: Value, op: events.Operator, want: Value, tolerance: float, place: str = "") -> tuple[Value, Value, str]:
+    """Return the first parts that are not as claimed, and where they stand."""
+    if isinstance(got, list) and (op != "equals" or (isinstance(want, list) and len(got) == len(want))):
+        for at, part in enumerate(got):
+            bound = want[at] if op == "equals" and isinstance(want, list) else want
+            if not is_as_claimed(part, op, bound, tolerance):
+                return _first_miss(part, op, bound, tolerance, f"{place}[{at}]")
+    return got, want, place
+
+
+def _texts(got: str, want: str, at: str) -> str:
+    """Return how two texts differ that are too long to be shown."""
+    pairs = enumerate(zip(got, want, strict=False))
+    first = next((place for place, (one, other) in pairs if one != other), min(len(got), len(want)))
+    start = max(first - 20, 0)
+    shown, bound = (json.dumps(text[start : start + 60], ensure_ascii=False) for text in (got, want))
+    return f"from character {start} on measured {shown}{at}, claimed {bound}; of {len(got)} and {len(want)} characters"
+
+
+def _bound(event: ClaimMeasured, want: Value, spelling: Spelling) -> str:
+    """Return what a claim asks for, for people."""
     if event.op == "between":
-        low, high = want.numbers
-        return all(low <= value <= high for value in got.numbers)
-    (bound,) = want.numbers
-    return all(value <= bound if event.op == "at_most" else value >= bound for value in got.numbers)
-
-
-def _is_equal(a: float, b: float, tolerance: float) -> bool:
-    """NaN is a result that can be claimed: it equals NaN here."""
-    return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance
-
-
-def _single(value: Measured) -> float | None:
-    return value.numbers[0] if len(value.numbers) == 1 else None
-
-
-def in_words(value: Measured) -> str:
-    """Return a measured value for people."""
-    if value.words or not value.numbers:
-        return value.words or "nothing"
-    if len(value.numbers) == 1:
-        return _in_digits(value.numbers[0])
-    shown = ", ".join(map(_in_digits, value.numbers[:8]))
-    return f"[{shown}{', …' if len(value.numbers) > 8 else ''}]"
-
-
-def claimed(event: events.ClaimMeasured) -> str:
-    """Return the bound of an exact claim for people."""
-    if event.op == "between":
-        return " to ".join(map(_in_digits, event.want.numbers))
+        return " to ".join(map(spelling, leaves(want)))
     sign = {"equals": "", "at_most": "at most ", "at_least": "at least "}[event.op]
-    spread = f" ± {event.tolerance:g}" if event.tolerance and event.op == "equals" else ""
-    return f"{sign}{in_words(event.want)}{spread}"
+    spread = f" ± {spelling(event.tolerance)}" if event.tolerance and event.op == "equals" else ""
+    return f"{sign}{_spelled(want, spelling)}{spread}"
 
 
-def _in_digits(number: float) -> str:
-    """Return a count in full, and any other number to six digits."""
-    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else f"{number:.6g}"
+def _spelled(value: Value, spelling: Spelling, room: int = _SHOWN) -> str:
+    if isinstance(value, list):
+        return _listed(value, spelling, room)[0]
+    return spelling(value) if len(str(value)) <= _EXCERPT else f"{str(value)[:_EXCERPT]}…"
+
+
+def _listed(value: Value, spelling: Spelling, room: int) -> tuple[str, int]:
+    """Return a list with as many parts as there is room for, and how much room is left."""
+    if not isinstance(value, list):
+        return (_full(value) if isinstance(value, str) else spelling(value)), room - 1
+    shown: list[str] = []
+    for part in value:
+        if room <= 0:
+            shown.append(f"… {len(value) - len(shown)} more")
+            break
+        text, room = _listed(part, spelling, room)
+        shown.append(text)
+    return f"[{', '.join(shown)}]", room
+
+
+def _brief(leaf: Leaf) -> str:
+    """Return a text as it is, a count in full, and any other number to six digits."""
+    return f"{leaf:.6g}" if isinstance(leaf, float) and not _is_count(leaf) else _plain(leaf)
+
+
+def _full(leaf: Leaf) -> str:
+    """Return a text in quotes, and a number with every digit that tells it from its neighbours."""
+    if isinstance(leaf, str):
+        return json.dumps(leaf if len(leaf) <= _EXCERPT else f"{leaf[:_EXCERPT]}…", ensure_ascii=False)
+    return _plain(leaf)
+
+
+def _plain(leaf: Leaf) -> str:
+    return str(int(leaf) if isinstance(leaf, float) and _is_count(leaf) else leaf)
+
+
+def _is_count(number: float) -> bool:
+    return number.is_integer() and abs(number) <= 2**53
+
+
+def _single(value: Value) -> float | None:
+    """Return the only number of a value, which is its estimate."""
+    found = [*leaves(value)]
+    return float(found[0]) if len(found) == 1 and is_number(found[0]) else None

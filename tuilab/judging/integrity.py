@@ -1,71 +1,98 @@
 """Checks that a run's record is whole: every line, every number in its sequence, every artifact, every verdict."""
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from tuilab.files import open_regular
+from tuilab.judging.agreement import Stream, disagreements, ended_in_order
 from tuilab.judging.judge_run import judge
-from tuilab.record import events
-from tuilab.record.journal import Corrupt, Gap
+from tuilab.record.events import VerdictReached
+from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.live_run import Watch, presence
+from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import RULE
-from tuilab.text import plural, show
+from tuilab.text import join, plural, show
 
 
 @dataclass
 class Findings:
-    """What the check found: counts, and a sentence for each thing that is wrong."""
+    """What the check found: counts, the verdicts, and a sentence for each thing that is wrong."""
 
     records: int = 0
     streams: int = 0
     artifacts: int = 0
-    verdicts: int = 0
-    rules: set[str] = field(default_factory=set)
+    recorded: list[VerdictReached] = field(default_factory=list)
+    again: list[VerdictReached] = field(default_factory=list)  # the verdicts that this version reaches
     unknown: int = 0  # records of kinds that this version does not know
     unchecked: int = 0  # verdicts by a rule that this version does not have
+    state: str = ""
+    is_over: bool = False
     wrong: list[str] = field(default_factory=list)
+
+    @property
+    def rules(self) -> list[str]:
+        return sorted({verdict.rule for verdict in self.recorded})
 
 
 def examine(run_dir: Path) -> Findings:
     """Examine a run's folder."""
     findings = Findings()
-    summary = _examine_journal(run_dir, findings)
+    summary, streams = _examine_journal(run_dir, findings)
     _examine_ends(run_dir, summary, findings)
     _examine_artifacts(run_dir, summary, findings)
-    _examine_verdicts(summary, findings)
+    findings.wrong += disagreements(streams, summary)
+    findings.recorded = [verdict for stream in streams.values() for verdict in stream.verdicts]
+    findings.again = judge(summary)
+    findings.unchecked = sum(verdict.rule != RULE for verdict in findings.recorded)
+    if findings.state != RunState.LOST:  # then the measurements of a verdict may have been lost, too
+        findings.wrong += [*_odd_verdicts(findings), *_missing_verdicts(streams, summary, findings)]
     return findings
 
 
-def _examine_journal(run_dir: Path, findings: Findings) -> RunSummary:
+def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, dict[str, Stream]]:
     watch = Watch(run_dir)
     summary = watch.summary
-    streams = set()
-    while items := watch.refresh():
-        for stream, item in items:
-            streams.add(stream)
-            if isinstance(item, Corrupt):
-                findings.wrong.append(f"{show(stream)}: {item.reason} at byte {item.offset}")
-            elif isinstance(item, Gap):
-                findings.wrong.append(f"{show(stream)}: {plural(item.missing, 'record')} missing")
+    streams = {path.stem: Stream(path.stem) for path in sorted((run_dir / "journal").glob("*.jsonl"))}
+    while portion := watch.refresh():
+        for name, items in portion.streams:
+            streams.setdefault(name, Stream(name)).take(items)
+            findings.wrong += [_damage(name, item) for item in items if type(item) in (Corrupt, Gap)]
     if watch.pending_bytes and summary.is_over:
         findings.wrong.append(f"{watch.pending_bytes} bytes after the last whole line: a record cut short")
-    findings.wrong += [f"{show(stream)}: cannot be read: {why}" for stream, why in watch.unreadable.items()]
+    for name, why in watch.unreadable.items():
+        streams.setdefault(name, Stream(name)).is_damaged = True
+        findings.wrong.append(f"{show(name)}: cannot be read: {why}")
     if summary.damage.lost_count:
         findings.wrong.append(f"{plural(summary.damage.lost_count, 'record')} could not be written")
     watch.close()
-    findings.records, findings.streams = summary.records, len(streams)
+    findings.records, findings.streams = (
+        summary.records,
+        len([stream for stream in streams.values() if stream.count or stream.is_damaged]),
+    )
     findings.unknown = summary.damage.unknown_count
-    return summary
+    return summary, streams
+
+
+def _damage(stream: str, item: Item) -> str:
+    if isinstance(item, Corrupt):
+        return f"{show(stream)}: {item.reason} at byte {item.offset}"
+    assert isinstance(item, Gap)
+    return f"{show(stream)}: {plural(item.missing, 'record')} missing"
 
 
 def _examine_ends(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
     if summary.run is None:
         findings.wrong.append("there is no record of its start")
-    if not summary.is_over and presence(run_dir, summary) == "dead":
+    findings.is_over = summary.is_over
+    is_lost = not summary.is_over and presence(run_dir, summary) == "dead"
+    findings.state = RunState.LOST if is_lost else summary.state
+    if is_lost:
         findings.wrong.append("there is no record of its end: it is lost")
     if summary.run is not None and _digest(run_dir / "scenario.py") != summary.run.source_sha256:
         findings.wrong.append("scenario.py is not the source that ran")
@@ -78,19 +105,30 @@ def _examine_artifacts(run_dir: Path, summary: RunSummary, findings: Findings) -
             findings.wrong.append(f"artifact {show(saved.name)} is missing or not what was saved")
 
 
-def _examine_verdicts(summary: RunSummary, findings: Findings) -> None:
-    """Reach every verdict again from the raw measurements and compare."""
-    recorded = {name: claim.verdict for name, claim in summary.claims.items() if claim.verdict}
-    findings.verdicts = len(recorded)
-    findings.rules = {verdict.rule for verdict in recorded.values()}
-    findings.unchecked = sum(verdict.rule != RULE for verdict in recorded.values())
-    again = {verdict.claim_id: verdict for verdict in judge(summary)}
-    for name, verdict in recorded.items():
-        if verdict.rule == RULE and (name not in again or _essence(again[name]) != _essence(verdict)):
-            findings.wrong.append(f"the verdict on “{show(verdict.text)}” does not follow from the measurements")
+def _odd_verdicts(findings: Findings) -> Iterator[str]:
+    """Yield what is odd about the verdicts: each claim has one, by one rule, that which is reached from the measurements."""
+    if len(findings.rules) > 1:
+        yield f"verdicts of one run by several rules: {join(findings.rules)}"
+    for (_, text), count in Counter((verdict.claim_id, verdict.text) for verdict in findings.recorded).items():
+        if count > 1:
+            yield f"there are {count} verdicts on “{show(text)}”"
+    follow = [_essence(verdict) for verdict in findings.again]
+    for verdict in findings.recorded:
+        if verdict.rule == RULE and _essence(verdict) not in follow:
+            yield f"the verdict on “{show(verdict.text)}” does not follow from the measurements"
 
 
-def _essence(verdict: events.VerdictReached) -> dict[str, object]:
+def _missing_verdicts(streams: Mapping[str, Stream], summary: RunSummary, findings: Findings) -> list[str]:
+    """Return which claims have no verdict although the run was judged: it had claims, and its end came in order."""
+    is_claimed = any(claim.declared or claim.last or claim.needs for claim in summary.claims.values())
+    is_excused = "verdicts" in summary.unavailable or ("judge" in streams and streams["judge"].is_damaged)
+    if not is_claimed or is_excused or not ended_in_order(streams, summary):
+        return []
+    judged = {verdict.claim_id for verdict in findings.recorded}
+    return [f"there is no verdict on “{show(one.text)}”" for one in findings.again if one.claim_id not in judged]
+
+
+def _essence(verdict: VerdictReached) -> dict[str, object]:
     """Return all of a verdict but where and when it was written."""
     return {name: repr(value) for name, value in msgspec.to_builtins(verdict).items() if name not in ("n", "t")}
 

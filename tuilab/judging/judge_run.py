@@ -18,8 +18,9 @@ def judge(summary: RunSummary) -> list[events.VerdictReached]:
     """Return the verdict on every claim of a run, in the order of the claims."""
     flaws = _flaws(summary)
     ratios = _judge_ratios(summary, flaws)
+    repeats = summary.repeats_of()
     judged = [
-        (claim, ratios.get(name) or _judge_plainly(claim, summary, flaws.get(name, "")))
+        (claim, ratios.get(name) or _judge_plainly(claim, summary, flaws.get(name, ""), repeats))
         for name, claim in summary.claims.items()
     ]
     return [
@@ -33,15 +34,17 @@ def judge_ratio_claims(summary: RunSummary) -> dict[str, Judgement]:
 
 
 def judge_plainly(claim: Claim, summary: RunSummary) -> Judgement | None:
-    """Judge a claim that is not about a ratio, or about one that was not measured."""
+    """Judge a claim that is not about a ratio, or about one that was not measured; the run may go on."""
     return _judge_plainly(claim, summary, _flaw(claim) if _is_about_ratio(claim) else "")
 
 
-def _judge_plainly(claim: Claim, summary: RunSummary, problem: str) -> Judgement | None:
+def _judge_plainly(
+    claim: Claim, summary: RunSummary, problem: str, repeats: Mapping[str, int] | None = None
+) -> Judgement | None:
     if claim.needs:
         return Judgement(Verdict.NOT_TESTABLE, claim.needs)
-    if claim.measured:
-        return judge_exact(claim.measured)
+    if exact := judge_exact(claim, repeats):
+        return exact
     if problem:
         return Judgement(Verdict.INVALID, problem)
     return Judgement(Verdict.NOT_TESTABLE, summary.box_lacks) if summary.box_lacks else None

@@ -9,38 +9,32 @@ import torch
 from tuilab.lab.given import is_array, number, number_in, told, words
 from tuilab.record import events
 from tuilab.record.events import Measured
+from tuilab.record.plain_value import DEEPEST, Value, leaves
 
 _SIZE_LIMIT = 30_000  # bytes: a record holds two, and the text of the claim
-_EXACT = 2**53  # whole numbers beyond it need not be floats
 
 
 def measured(value: Any, argument: str = "got") -> Measured:
     """Return a value as the numbers or words that an exact claim compares."""
-    try:
-        found = _measured(value, argument)
-    except RecursionError as problem:
-        raise ValueError(f"{argument} takes lists that are not nested so deeply") from problem
+    found = Measured.of(_plain(value, argument, DEEPEST))
     if (size := len(msgspec.json.encode(found))) > _SIZE_LIMIT:
         raise ValueError(f"{argument} takes what {_SIZE_LIMIT} bytes of a record hold, not {size}; claim what it amounts to")
     return found
 
 
-def _measured(value: Any, argument: str) -> Measured:
+def _plain(value: Any, argument: str, depth: int) -> Value:
     if is_array(value):
         value = _listed(value, argument)
     if isinstance(value, str):
-        return Measured(words=words(argument, value))
+        return words(argument, value)
     if isinstance(value, list | tuple):
-        parts = [_measured(part, argument) for part in value]
-        if any(part.words for part in parts):
-            return Measured(words=" ".join(part.words or str(part.numbers) for part in parts))
-        return Measured(numbers=[number for part in parts for number in part.numbers])
+        if not depth:
+            raise ValueError(f"{argument} takes lists that are not nested so deeply")
+        return [_plain(part, argument, depth - 1) for part in value]
     if isinstance(value, bool):
-        return Measured(words=str(value))
+        return value
     found = number(argument, value)
-    if isinstance(value, int) and abs(value) > _EXACT and int(found) != value:
-        raise ValueError(f"{argument} takes whole numbers that a float holds exactly, not {told(value)}; claim their texts")
-    return Measured(numbers=[found])
+    return int(value) if isinstance(value, int) else found
 
 
 def _listed(value: Any, argument: str) -> Any:
@@ -73,15 +67,16 @@ def claimed_bound(
     if number_in("tolerance", tolerance, 0) == math.inf or (tolerance and op != "equals"):
         raise ValueError(f"tolerance takes a finite number, and stands beside equals=, not {told(tolerance)} beside {op}=")
     if op != "equals":
-        _check_order(op, bound.numbers, 2 if op == "between" else 1)
+        _check_order(op, bound, 2 if op == "between" else 1)
     return op, bound
 
 
-def _check_order(op: str, bounds: list[float], count: int) -> None:
+def _check_order(op: str, bound: Measured, count: int) -> None:
     """Refuse bounds that no value could lie within."""
-    if len(bounds) != count or any(map(math.isnan, bounds)) or bounds != sorted(bounds):
+    bounds: list[Any] = [*leaves(bound.value)]
+    if len(bound.numbers) != count or any(map(math.isnan, bounds)) or bounds != sorted(bounds):
         takes = "two numbers, the smaller one first" if count == 2 else "one number"
-        raise ValueError(f"{op}= takes {takes}, not {bounds}")
+        raise ValueError(f"{op}= takes {takes}, not {told(bound.words or bound.numbers)}")
 
 
 def two_arms(ratio: str) -> tuple[str, str]:

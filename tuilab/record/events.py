@@ -4,9 +4,13 @@
 added with a default; a field never changes its meaning, a kind is never reused. Readers pass over kinds they do not know.
 """
 
+import math
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
+
+from tuilab.record import plain_value
+from tuilab.record.plain_value import DEEPEST, Value
 
 FORMAT = 1  # major version of the journal; a reader refuses a newer one
 
@@ -131,6 +135,12 @@ class SamplerEnded(Event):
     restarts: Count
 
 
+class StreamsCounted(Event):
+    """How many records each stream has, now that everybody who wrote one is gone; several tell of many streams."""
+
+    records: dict[str, Count]
+
+
 # ---- written by a worker
 
 
@@ -162,10 +172,45 @@ class Progressed(Event):
 
 
 class Measured(msgspec.Struct, omit_defaults=True):
-    """What an exact claim compares: numbers, or words where there are no numbers."""
+    """What an exact claim compares: numbers, or words where there are no numbers.
+
+    That is all of a number, of a row of them and of a text. Of other values it is what older readers show, and `shape` or
+    `exact` says the rest.
+    """
 
     numbers: list[float] = []
     words: str = ""
+    shape: list[AtLeastOne] = []  # of numbers in lists within lists that are as long as each other
+    exact: str = ""  # the value as JSON: whole numbers that no float is, texts in lists, True, lists of several lengths
+
+    def __post_init__(self) -> None:
+        """Refuse a record that says two things."""
+        if self.exact and repr(plain_value.flat(plain_value.read(self.exact))) != repr((self.numbers, self.words)):
+            raise ValueError("the numbers and words are not those of the exact value")
+        if self.shape and (math.prod(self.shape) != len(self.numbers) or not 1 < len(self.shape) <= DEEPEST or self.exact):
+            raise ValueError("the shape is not that of the numbers")
+
+    @classmethod
+    def of(cls, value: Value) -> "Measured":
+        """Return a value as it is recorded."""
+        numbers, words = plain_value.flat(value)
+        found = cls(numbers=numbers, words=words)
+        shape = plain_value.shape_of(value)
+        if numbers and shape and len(shape) > 1 and not plain_value.is_equal(found.value, value):
+            found = cls(numbers=numbers, shape=[*shape])
+        if plain_value.is_equal(found.value, value):
+            return found
+        return cls(numbers=numbers, words=words, exact=plain_value.spell(value))
+
+    @property
+    def value(self) -> Value:
+        if self.exact:
+            return plain_value.read(self.exact)
+        if self.words:
+            return self.words
+        if self.shape:
+            return plain_value.folded(self.numbers, self.shape)
+        return self.numbers[0] if len(self.numbers) == 1 else [*self.numbers]
 
 
 class AboutClaim(Event, kw_only=True):
@@ -174,6 +219,7 @@ class AboutClaim(Event, kw_only=True):
     text: str
     key: str = ""
     is_old: bool = False  # the call that claims it is of the old form
+    is_once: bool = False  # it stands in a part of the scenario that only the first repeat runs
 
     @property
     def claim_id(self) -> str:
@@ -393,13 +439,19 @@ class Unknown(msgspec.Struct):
 
 Record = (
     RunStarted | RunDescribed | StateChanged | BudgetSpent | WorkerStarted | WorkerExited | OutputCaptured | StopRequested
-    | LeftoversEnded | SamplerEnded | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared
-    | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted
-    | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished | Sampled
-    | GpuFound | Unavailable | VerdictReached
+    | LeftoversEnded | SamplerEnded | StreamsCounted | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured
+    | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
+    | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
+    | Sampled | GpuFound | Unavailable | VerdictReached
 )  # fmt: skip
 
-KINDS = frozenset(kind.__struct_config__.tag for kind in get_args(Record))
+
+def tag_of(kind: Any) -> str:
+    """Return what the records of a kind are called in a journal."""
+    return str(kind.__struct_config__.tag)
+
+
+KINDS = frozenset(map(tag_of, get_args(Record)))
 
 
 def is_newer(record: object) -> bool:

@@ -341,6 +341,15 @@ class Reader:
         self._tail = b""
 
 
+def last_number(path: Path) -> int:
+    """Return the number of the last whole record of a stream, -1 where there is none, without reading what is before it."""
+    with open(open_regular(path), "rb") as stream:
+        stream.seek(max(os.fstat(stream.fileno()).st_size - 2 * LINE_LIMIT, 0))
+        *lines, _ = stream.read().split(b"\n")
+    records = map(_parse, reversed(lines))
+    return next((record.n for record in records if not isinstance(record, str)), -1)
+
+
 def _are_intact(lines: list[bytes], bodies: list[bytes]) -> bool:
     """Say whether each line begins with the checksum of its body: what `_parse` asks of one, twice as fast for many."""
     heads = b"".join([line[:9] for line in lines])

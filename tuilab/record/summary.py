@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from tuilab.record import events
 from tuilab.record.events import Unknown
+from tuilab.record.holding import holds
 from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.series import Series, add_logged
 from tuilab.record.states import FINAL_STATES, RunState
@@ -44,11 +45,16 @@ class Claim:
     declared: events.ClaimDeclared | None = None
     others: list[events.ClaimDeclared] = field(default_factory=list)  # declarations that differ from the first one
     is_late: bool = False  # a race of its arms had begun when it was declared
-    measured: list[events.ClaimMeasured] = field(default_factory=list)  # one a repeat
+    measured: list[events.ClaimMeasured] = field(default_factory=list)  # one a repeat, of very many the first
+    last: events.ClaimMeasured | None = None  # of all
+    missed: events.ClaimMeasured | None = None  # the first of all that is not as claimed
+    measured_in: set[str] = field(default_factory=set)  # streams
+    missed_in: set[str] = field(default_factory=set)
     needs: str = ""  # why it cannot be tested here
     verdict: events.VerdictReached | None = None
     advises: str = ""  # the setting that follows when it is supported
     is_old: bool = False  # the scenario claims it by a call of the old form
+    is_once: bool = False  # it stands in a part that only the first repeat runs
 
     @property
     def claim_id(self) -> str:
@@ -144,6 +150,7 @@ class RunSummary:
     failure: events.ScenarioFailed | None = None
     box_lacks: str = ""
     outputs: dict[str, events.OutputCaptured] = field(default_factory=dict)
+    counted: dict[str, int] = field(default_factory=dict)  # streams: records, when the run had ended
     arms: list[events.ArmFinished] = field(default_factory=list)
     is_budget_spent: bool = False
     damage: Damage = field(default_factory=Damage)
@@ -163,6 +170,12 @@ class RunSummary:
     def finished_repeats(self) -> list[str]:
         """Return the workers of whole repeats that have ended, well or not."""
         return [name for name, one in self.workers.items() if one.exited and one.started and not one.started.arm]
+
+    def repeats_of(self) -> dict[str, int]:
+        """Return the number of the repeat that each worker belongs to, those of arms too, where that repeat has ended."""
+        started = {name: one.started for name, one in self.workers.items() if one.started}
+        ended = {started[name].repeat for name in self.finished_repeats()}
+        return {name: record.repeat for name, record in started.items() if record.repeat in ended}
 
 
 def fold(items: Iterable[tuple[str, Item]], summary: RunSummary | None = None) -> RunSummary:
@@ -264,7 +277,16 @@ def _progressed(summary: RunSummary, stream: str, event: events.Progressed) -> N
 
 
 def _claim_measured(summary: RunSummary, stream: str, event: events.ClaimMeasured) -> None:
-    _keep(_claim(summary, event).measured, event)
+    """Note a measurement; by their times, not as they are read, one is the last and one the first that missed."""
+    claim = _claim(summary, event)
+    _keep(claim.measured, event)
+    claim.measured_in.add(stream)
+    if claim.last is None or event.t >= claim.last.t:
+        claim.last = event
+    if not holds(event):
+        claim.missed_in.add(stream)
+        if claim.missed is None or event.t < claim.missed.t:
+            claim.missed = event
 
 
 def _claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared) -> None:
@@ -392,6 +414,7 @@ def _note_lost(summary: RunSummary, writer: str, lost: int) -> None:
 def _claim(summary: RunSummary, event: events.AboutClaim) -> Claim:
     claim = summary.claims.setdefault(event.claim_id, Claim(event.text, event.key))
     claim.is_old |= event.is_old
+    claim.is_once |= event.is_once
     return claim
 
 
@@ -411,6 +434,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.StopRequested: lambda summary, stream, event: None,  # the state says it
     events.LeftoversEnded: _leftovers_ended,
     events.SamplerEnded: _sampler_ended,
+    events.StreamsCounted: lambda summary, stream, event: summary.counted.update(event.records),
     events.EnvironmentRecorded: _environment_recorded,
     events.StageEntered: _stage_entered,
     events.Progressed: _progressed,

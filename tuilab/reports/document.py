@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tuilab.record.blocks import counted
+from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import ClaimMeasured
 from tuilab.record.series import Series
@@ -50,6 +51,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
             "missing": summary.damage.missing_count,
             "lost": summary.damage.lost_count,
             "unknown": summary.damage.unknown_count,
+            "digest": digest_of(run_dir, state),
         },
     }
 
@@ -70,7 +72,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 
 def _measured(one: ClaimMeasured) -> dict[str, Any]:
-    got, want = ({"numbers": side.numbers, "words": side.words} for side in (one.got, one.want))
+    got, want = ({"numbers": side.numbers, "words": side.words, "value": side.value} for side in (one.got, one.want))
     return {"got": got, "op": one.op, "want": want, "tolerance": one.tolerance, "unit": one.unit}
 
 

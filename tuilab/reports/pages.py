@@ -82,6 +82,7 @@ class Page:
     id: str
     name: str
     title: str
+    digest: str
     state: str
     is_fine: bool
     when: str
@@ -118,6 +119,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         id=subject.id,
         name=subject.name,
         title=subject.title,
+        digest=subject.digest,
         state=show(subject.state),
         is_fine=subject.state == RunState.SUCCEEDED,
         when=when_of(subject),

@@ -9,6 +9,7 @@ from tuilab.drawings.glyphs import Style
 from tuilab.drawings.shade import shade
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.blocks import times_of
+from tuilab.record.digest import digest_of
 from tuilab.record.series import Series
 from tuilab.record.states import RunState
 from tuilab.record.summary import Claim, RunSummary
@@ -28,7 +29,7 @@ def render(
     parts += [_old_form(summary), *_texts(summary, style, width), _key_numbers(summary, style, trust)]
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
-    parts.append(_where(summary, run_dir, style))
+    parts.append(_where(state, run_dir, style))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -209,6 +210,7 @@ def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
     return [shade(image, min(width, 32), is_utf8=style.is_utf8) for image in list(summary.images.values())[:4]]
 
 
-def _where(summary: RunSummary, run_dir: Path, style: Style) -> str:
+def _where(state: str, run_dir: Path, style: Style) -> str:
     name = store.short_id(run_dir.name)
-    return style.dim(f"run {show(run_dir)}\nsee it again: tuilab attach {name}   its files: tuilab verify {name}")
+    again = f"see it again: tuilab attach {name}   its files: tuilab verify {name}"
+    return style.dim(f"run {show(run_dir)}\nrecord {digest_of(run_dir, state)}\n{again}")

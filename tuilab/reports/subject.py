@@ -2,10 +2,12 @@
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import read_recorded
+from tuilab.record.digest import digest_of
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
@@ -37,6 +39,11 @@ class Subject:
     def title(self) -> str:
         run = self.summary.run
         return show(run.title) if run and run.title else "A run that left no record"
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of the record, or why it has none; the whole record is read for it."""
+        return digest_of(self.run_dir, self.state)
 
     @property
     def id(self) -> str:

@@ -11,6 +11,7 @@ from statistics import NormalDist, median
 from typing import Any
 
 from tuilab.catalogue.params import spell
+from tuilab.judging.exact import in_words
 from tuilab.record.blocks import times_of
 from tuilab.record.summary import Claim, RunSummary
 from tuilab.record.verdicts import Verdict
@@ -286,18 +287,12 @@ def _pair(claims: Sequence[Claim | None]) -> ClaimPair:
 
 def _side(claim: Claim) -> Side:
     reached = claim.verdict
-    measured = "; ".join(dict.fromkeys(_got(one.got.words, one.got.numbers) for one in claim.measured))[:_LENGTH]
+    every = [*claim.measured, *([claim.missed] if claim.missed else [])]
+    measured = "; ".join(dict.fromkeys(in_words(one.got.value, _LENGTH) for one in every))[:_LENGTH]
     if reached is None:
         return Side(measured=measured, why=claim.needs)
     op = claim.declared.op if claim.declared else ""
     return Side(reached.verdict, reached.estimate, reached.low, reached.high, measured, reached.why, op)
-
-
-def _got(words: str, numbers: Sequence[float]) -> str:
-    if words:
-        return words
-    shown = [f"{number:.6g}" for number in numbers]
-    return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
 
 
 def _shift(first: Claim | None, other: Claim | None) -> Shift | None:

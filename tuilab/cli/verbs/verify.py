@@ -1,29 +1,69 @@
-"""`tuilab verify RUN`: check that a run's record is whole, and that its verdicts follow from what was measured."""
+"""`tuilab verify RUN`: check that a run's record is whole, and that its verdicts follow from what was measured.
+
+Verdicts by the rule of an older tuilab stand as they are; with --rejudge those of this one are shown beside them, and nothing
+is written. The digest of the record is that of the result and of reports: whoever kept it sees whether anything was edited.
+"""
+
+from collections.abc import Iterator
 
 import click
 
 from tuilab.cli import options
 from tuilab.errors import ExitCode
-from tuilab.judging.integrity import examine
-from tuilab.record.verdicts import RULE
+from tuilab.judging.integrity import Findings, examine
+from tuilab.record.digest import digest_of
+from tuilab.record.events import VerdictReached
+from tuilab.record.verdicts import NOT_JUDGED, RULE
 from tuilab.runs import store
-from tuilab.text import plural, show
+from tuilab.text import brief, join, plural, show
 
 
 @click.command(
-    help=__doc__, params=[click.Argument(["run"], default="last", shell_complete=options.complete_run), options.ROOT]
+    help=__doc__,
+    params=[
+        click.Argument(["run"], default="last", shell_complete=options.complete_run),
+        click.Option(["--rejudge"], is_flag=True, help=f"Show the verdicts of {RULE} beside the recorded ones."),
+        options.ROOT,
+    ],
 )
-def command(run: str, root: str | None) -> int:
+def command(run: str, rejudge: bool, root: str | None) -> int:
     run_dir = store.find(run, options.root(root))
     found = examine(run_dir)
     counts = [plural(found.records, "record"), plural(found.streams, "stream"), plural(found.artifacts, "artifact")]
-    rule = f" by rule {', '.join(sorted(found.rules))}" if found.rules else ""
-    click.echo(f"{show(run_dir)}\n{', '.join(counts)}, {plural(found.verdicts, 'verdict')}{rule}")
+    rule = f" by rule {join(found.rules)}" if found.rules else ""
+    click.echo(f"{show(run_dir)}\n{', '.join(counts)}, {plural(len(found.recorded), 'verdict')}{rule}")
+    click.echo(f"record {digest_of(run_dir, found.state)}")
     for sentence in found.wrong:
         click.echo(f"wrong: {sentence}")
     if found.unknown:
         click.echo(f"passed over: {plural(found.unknown, 'record')} of kinds that this version does not know")
-    if found.unchecked:
-        click.echo(f"not checked: {plural(found.unchecked, 'verdict')} by a rule that is not {RULE}, the one of this tuilab")
-    click.echo("whole" if not found.wrong else plural(len(found.wrong), "finding"))
+    if others := [name for name in found.rules if name != RULE]:
+        hint = "" if rejudge else f"; --rejudge shows those of {RULE}"
+        click.echo(f"verdicts by {join(others)}: not judged again{hint}")
+    for line in _side_by_side(found) if rejudge else ():
+        click.echo(line)
+    whole = "whole" if found.is_over else "whole so far: there is no record of its end"
+    click.echo(whole if not found.wrong else plural(len(found.wrong), "finding"))
     return ExitCode.REFUTED if found.wrong else ExitCode.DONE
+
+
+def _side_by_side(found: Findings) -> Iterator[str]:
+    """Yield each claim with its recorded verdict and the one of this version."""
+    claims = {verdict.claim_id: verdict.text for verdict in [*found.recorded, *found.again]}
+    others = 0
+    for claim, text in claims.items():
+        recorded, again = ([one for one in some if one.claim_id == claim] for some in (found.recorded, found.again))
+        others += [one.verdict for one in recorded] != [one.verdict for one in again]
+        old, new = [_words(one) for one in recorded] or [NOT_JUDGED], [_words(one) for one in again] or [NOT_JUDGED]
+        yield show(text)
+        yield from (f"    recorded  {words}" for words in old)
+        yield from (f"    {RULE}  {words}" for words in (["the same"] if new == old else new))
+    yield f"judged again, and nothing written: {others} of {plural(len(claims), 'verdict')} would be another"
+
+
+def _words(one: VerdictReached) -> str:
+    """Return a verdict with its numbers."""
+    interval = ""
+    if one.estimate is not None and one.low is not None and one.high is not None:
+        interval = f"{brief(one.estimate)} [{brief(one.low)}, {brief(one.high)}]; "
+    return f"{one.verdict}  {interval}{show(one.why)}".rstrip()

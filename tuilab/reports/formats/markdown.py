@@ -130,7 +130,7 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
     level = "##" if is_many else "#"
     return {
         "head": f"{level} {escape(page.title)}\n\n{escape(page.name)}, run {escape(page.id)}, {page.when}: "
-        f"**{escape(page.state)}** in {page.elapsed}, {page.repeats}",
+        f"**{escape(page.state)}** in {page.elapsed}, {page.repeats}; record {escape(page.digest)}",
         "notes": "\n\n".join([escape(page.tags), *(f"> {when}: {escape(text)}" for when, text in page.notes)]).strip(),
         "claims": _claims(page),
         "failure": _failure(page),
