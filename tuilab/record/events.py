@@ -174,6 +174,7 @@ class AboutClaim(Event, kw_only=True):
     text: str
     key: str = ""
     is_old: bool = False  # the call that claims it is of the old form
+    is_once: bool = False  # it was made in a part that only the first repeat runs
 
     @property
     def claim_id(self) -> str:
