@@ -35,6 +35,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     claims: list[str] = []
     claim_keys: list[str] = []
     repeats: int = 1
+    are_usual: bool = False  # the repeats: nobody asked for their number, and a run that times nothing needs the first alone
     looks: list[int] = []
     budget_s: float | None = None
     quick: bool = False

@@ -47,7 +47,7 @@ class Standings:
 
 def standings(summary: RunSummary) -> list[Standing]:
     """Return how the claims of a run stand."""
-    repeats, planned = len(summary.finished_repeats()), summary.run.repeats if summary.run else 0
+    repeats, planned = len(summary.finished_repeats()), summary.planned_repeats
     judged = judge_finished(summary)
     return [
         Standing(claim.declared, _without_rounds(judged[name], planned), repeats, planned)

@@ -90,6 +90,10 @@ class BudgetSpent(Event):
     repeats: Count
 
 
+class NothingTimed(Event):
+    """The first repeat recorded no race, so that the usual further ones would find out nothing more: they are not run."""
+
+
 class WorkerStarted(Event):
     writer: str
     pid: Count
@@ -396,7 +400,7 @@ Record = (
     | LeftoversEnded | SamplerEnded | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared
     | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished | RaceStarted
     | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished | Sampled
-    | GpuFound | Unavailable | VerdictReached
+    | GpuFound | Unavailable | VerdictReached | NothingTimed
 )  # fmt: skip
 
 KINDS = frozenset(kind.__struct_config__.tag for kind in get_args(Record))

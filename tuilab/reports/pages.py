@@ -123,7 +123,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         when=when_of(subject),
         elapsed=f"{summary.elapsed_s:.1f} s",
         repeats=_repeats(subject),
-        command=command_line.line(command_line.rerun_words(run)) if run else "",
+        command=command_line.line(command_line.rerun_words(run, summary.planned_repeats)) if run else "",
         counts=_counts(rows),
         claims=rows[: room.claims],
         charts=tuple(draw(panel, share) for panel in panels),
@@ -194,8 +194,8 @@ def _repeats(subject: Subject) -> str:
     run = subject.summary.run
     if run is None:
         return "n/a"
-    ended = len(subject.summary.finished_repeats())
-    words = f"{ended} of {plural(run.repeats, 'repeat')}" if ended != run.repeats else plural(run.repeats, "repeat")
+    ended, planned = len(subject.summary.finished_repeats()), subject.summary.planned_repeats
+    words = f"{ended} of {plural(planned, 'repeat')}" if ended != planned else plural(planned, "repeat")
     return words + (", with --quick" if run.quick else "")
 
 
