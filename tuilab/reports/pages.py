@@ -112,7 +112,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
     summary, run = subject.summary, subject.summary.run
     panels = series_panels(summary, room.panels, room.lines)
     machine = [] if is_brief else machine_panels(summary)
-    rows = tuple(claim_row(claim) for claim in summary.claims.values())
+    rows = tuple(claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in summary.claims.values())
     share = min(room.points / max(len(panels) + len(machine), 1), 1.0)
     return Page(
         id=subject.id,
@@ -155,8 +155,8 @@ def look_of(verdict: str) -> tuple[str, str]:
     return _STYLE.mark(verdict), VERDICT_MARKS[verdict][2] if verdict in VERDICT_MARKS else "open"
 
 
-def claim_row(claim: Claim) -> ClaimRow:
-    """Return a claim as every format tells it."""
+def claim_row(claim: Claim, before: str = "") -> ClaimRow:
+    """Return a claim as every format tells it, with how often it was judged before."""
     reached, declared = claim.verdict, claim.declared
     verdict = claim.outcome
     mark, kind = look_of(verdict)
@@ -174,7 +174,8 @@ def claim_row(claim: Claim) -> ClaimRow:
     interval = None
     if reached.low is not None and reached.high is not None:
         interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, reached.noise_floor)
-    return ClaimRow(claim.text, **look, estimate=estimate, claimed=f"{claimed}; {floor}", why=reached.why, interval=interval)
+    why = "; ".join(filter(None, (reached.why, before)))
+    return ClaimRow(claim.text, **look, estimate=estimate, claimed=f"{claimed}; {floor}", why=why, interval=interval)
 
 
 def environment_of(subject: Subject) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
