@@ -79,7 +79,12 @@ def finished(root: Path, verdicts: dict[str, str], *, state: str = "succeeded", 
 
 def judged(root: Path, number: int, verdict: str = "SUPPORTED", *, name: str = "softmax", **more: Any) -> Path:
     """Make the n-th run of a scenario that claims a ratio, with a verdict on it if there is one, and a count."""
-    fields: dict[str, Any] = {"scenario": name, "source_sha256": "abc", "claims": ["sum is fast", "one"], "claim_keys": ["sum", "one"]}
+    fields: dict[str, Any] = {
+        "scenario": name,
+        "source_sha256": "abc",
+        "claims": ["sum is fast", "one"],
+        "claim_keys": ["sum", "one"],
+    }
     about: dict[str, Any] = {"text": "sum is fast", "key": "sum"}
     reached = events.VerdictReached(**about, verdict=verdict, rule="r", why="so", estimate=3.0) if verdict else None
     records = [
