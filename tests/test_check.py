@@ -268,7 +268,7 @@ def test_a_new_scenario_passes_the_check_and_is_short(tmp_path: Path) -> None:
 
     assert done.stdout == "wrote my-idea.py; run it: tuilab run ./my-idea.py\n"
     assert check(read_scenario(path)) == []
-    assert 25 <= len(path.read_text().splitlines()) <= 40
+    assert 25 <= len(path.read_text().splitlines()) <= 45
 
 
 def test_new_overwrites_nothing(tmp_path: Path) -> None:
