@@ -98,7 +98,7 @@ class Supervisor:
         """
         if repeats >= self.order.repeats:
             return ""
-        if repeats == 1 and self.order.are_usual and not has_races(self.run_dir):
+        if repeats == 1 and self.order.has_usual_repeats and not has_races(self.run_dir):
             self.journal.append(events.NothingTimed())
             return "nothing was timed: one repeat is enough"
         if repeats in self.order.looks and self._attendants.judge("--look", is_called_off=lambda: self._stop is not None) == 0:

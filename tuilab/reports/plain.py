@@ -14,7 +14,7 @@ from tuilab.record.series import Series
 from tuilab.record.states import RunState
 from tuilab.record.summary import Claim, RunSummary
 from tuilab.record.told import evidence, frames
-from tuilab.runs import earlier, store
+from tuilab.runs import store
 from tuilab.text import plural, show, show_lines
 from tuilab.words import seconds, size, spell_of
 
@@ -22,11 +22,14 @@ _TEXT_LINES = 30
 
 
 def render(
-    summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool, trust: str = ""
-) -> str:
-    """Return the result of one run: claims, key numbers, chart, where it is; `trust` is what the calibration says."""
-    claims = _claims(summary, style, width, earlier.tell(run_dir, summary))
-    parts = [_heading(summary, state, style), claims, _trouble(summary, state, style)]
+    summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool, trust: str = "",
+    before: Mapping[str, str] = {},
+) -> str:  # fmt: skip
+    """Return the result of one run: claims, key numbers, chart, where it is.
+
+    `trust` is what the calibration says, `before` by claim how often it was judged on this box before.
+    """
+    parts = [_heading(summary, state, style), _claims(summary, style, width, before), _trouble(summary, state, style)]
     parts += [_old_form(summary), *_texts(summary, style, width), _key_numbers(summary, style, trust)]
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
