@@ -143,6 +143,12 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
          (19, "torch.cuda is used directly; lab.device says what to run on")),
         ("by_sum(x):", "by_sum(x, dim):",
          (37, "the arms take different numbers of parameters (slices 1, sum 2); give them the same shape")),
+        ("    lab.claim(f", "    @lab.once\n    def exact():\n        lab.race(a=by_index, b=by_sum)\n    lab.claim(f",
+         (38, "lab.race cannot stand in what runs once; write it after that part")),
+        ("    lab.claim_ratio(", "    @lab.once\n    def exact():\n        lab.claim_ratio(",
+         (37, "lab.claim_ratio cannot stand in what runs once; write it after that part")),
+        ("    lab.claim(f", "    @lab.once\n    def exact(x):\n        lab.text(x)\n    lab.claim(f",
+         (37, "exact runs where it stands, so it takes no parameters; it sees the names of run")),
         ("return x\n", "return x\n" + "\n" * 90, (128, "the file has 128 lines; 20 to 120 can be read at once and say enough")),
         ("500,", "None,", (33, "row_count: None is not a literal number, truth value or text")),
     ],
@@ -273,7 +279,7 @@ def test_a_new_scenario_passes_the_check_and_is_short(tmp_path: Path) -> None:
 
     assert done.stdout == "wrote my-idea.py; run it: tuilab run ./my-idea.py\n"
     assert check(read_scenario(path)) == []
-    assert 25 <= len(path.read_text().splitlines()) <= 40
+    assert 25 <= len(path.read_text().splitlines()) <= 45
 
 
 def test_new_overwrites_nothing(tmp_path: Path) -> None:

@@ -12,10 +12,12 @@ import pytest
 
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
 from tuilab.engine import processes
-from tuilab.engine.attendants import has_claims
+from tuilab.engine.attendants import has_claims, has_races
 from tuilab.judging.integrity import examine
 from tuilab.lab.worker import describe
 from tuilab.record import presence
+from tuilab.record.events import RaceStarted, TextShown
+from tuilab.record.journal import Writer
 from tuilab.runs import store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -370,6 +372,18 @@ def test_a_run_has_something_to_judge_wherever_its_claim_stands(tmp_path: Path, 
     (tmp_path / "journal" / "worker-1-rank-2.jsonl").write_bytes(b"x" * before + b'{"k":"claim_measured"}')
 
     assert (without, has_claims(tmp_path)) == (False, True)
+
+
+def test_what_a_worker_says_of_races_is_no_race_and_its_record_is_one(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    journal = Writer(tmp_path / "journal" / "worker-0.jsonl")
+    journal.append(TextShown(text='"race_started"'))
+    without = has_races(tmp_path)
+    journal.append(RaceStarted(arms=["a", "b"], threads=1, device="cpu", loops={}))
+    journal.close()
+
+    assert (without, has_races(tmp_path)) == (False, True)
+    assert has_races(tmp_path / "gone")
 
 
 def test_where_claims_cannot_be_looked_for_the_judge_is_asked(tmp_path: Path) -> None:

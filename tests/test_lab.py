@@ -275,6 +275,38 @@ def test_a_key_is_claimed_once_in_a_run(lab: Lab, recorded: Recorded, again: Cal
     assert len(recorded(events.AboutClaim)) == 1
 
 
+def test_what_runs_once_runs_in_the_first_repeat_only_and_its_claims_say_so(lab: Lab, recorded: Recorded) -> None:
+    @lab.once
+    def exact() -> None:
+        lab.claim("slow", 2, equals=2)
+
+    lab.repeat = 1
+    lab.once(lambda: lab.claim("gpu", 1, equals=1))
+    lab.claim("gpu", 1, equals=1)
+
+    assert [(claim.key, claim.is_once) for claim in recorded(events.ClaimMeasured)] == [("slow", True), ("gpu", False)]
+
+
+@pytest.mark.parametrize("method", ["race", "claim_ratio"])
+def test_no_times_are_taken_in_what_runs_once(lab: Lab, method: str) -> None:
+    calls = {
+        "race": lambda: lab.race(slow=lambda: 1, fast=lambda: 1),
+        "claim_ratio": lambda: lab.claim_ratio("slow", "slow/fast", at_least=2),
+    }
+
+    with pytest.raises(ValueError, match=f"{method} cannot stand in what runs once: times take every repeat"):
+        lab.once(calls[method])
+
+
+def test_after_a_part_that_failed_nothing_counts_as_run_once(lab: Lab, recorded: Recorded) -> None:
+    with pytest.raises(ZeroDivisionError):
+        lab.once(lambda: 1 / 0)
+    lab.claim("slow", 1, equals=1)
+
+    (claim,) = recorded(events.ClaimMeasured)
+    assert not claim.is_once
+
+
 def test_a_race_is_made_of_whole_cycles(lab: Lab, recorded: Recorded) -> None:
     lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.1)
 

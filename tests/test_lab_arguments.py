@@ -243,6 +243,7 @@ CALLS = {
 
 # Whatever these take makes them work for a while.
 SLOW: dict[str, tuple[Callable[[Any, Any], object], list[Any]]] = {
+    "once.part": (lambda lab, v: lab.once(v), [None, "x", 1, Odd()]),
     "race.same": (lambda lab, v: lab.race(a=len, b=len, same=v), ["x", math.nan, -1, b"", [1], 2**70 * 1j]),
     "race.seconds": (lambda lab, v: lab.race(a=len, b=len, seconds=v), [None, "1", 0, -1, math.nan, math.inf, 1e300, Odd()]),
     "race.threads": (lambda lab, v: lab.race(a=len, b=len, threads=v), [None, "1", 0, -1, 1.5, 2**63, 10**6, Odd()]),

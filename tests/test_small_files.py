@@ -150,7 +150,7 @@ def without_time(told: object) -> object:
     return told.ways if isinstance(told, Calibration) else told
 
 
-HEAD = b'{"format": 2, "verdicts": {"%s": "REFUTED"}}\n' % RUN.encode()
+HEAD = b'{"format": 3, "verdicts": {"%s": "REFUTED"}}\n' % RUN.encode()
 OF_ANOTHER_KIND = {
     "settings": [
         b'{"theme": 3, "scenario": null, "is_zoomed": "yes", "is_smooth": 1, "pane": ["a"]}',
@@ -169,10 +169,10 @@ OF_ANOTHER_KIND = {
         b'[{"run": "%s", "scenario": "softmax", "state": "failed"}]' % RUN.encode(),
         b'{"format": 1, "verdicts": {"%s": "SUPPORTED"}}\n[]' % RUN.encode(),
         b'{"format": 99, "verdicts": {"%s": "SUPPORTED"}, "more": 1}\n{}' % RUN.encode(),
-        b'{"format": 2, "verdicts": {"%s": 3}}\n[]' % RUN.encode(),
-        b'{"format": 2, "verdicts": {"%s": "\\u001b[2J"}}\n[]' % RUN.encode(),
-        b'{"format": 2, "verdicts": []}\n[]',
-        b'{"format": 2}\n[]',
+        b'{"format": 3, "verdicts": {"%s": 3}}\n[]' % RUN.encode(),
+        b'{"format": 3, "verdicts": {"%s": "\\u001b[2J"}}\n[]' % RUN.encode(),
+        b'{"format": 3, "verdicts": []}\n[]',
+        b'{"format": 3}\n[]',
         HEAD,
         HEAD + b'[{"run": 3}]',
         HEAD + b'[{"run": "%s"}]' % RUN.encode(),

@@ -90,17 +90,19 @@ def run(
     binding = {"core": f"--physcpubind={core}", "node": f"--cpunodebind={node}"}.get(bind)
     prefix = ["numactl", binding, f"--membind={node}"] if not cannot_bind else ["taskset", "--cpu-list", str(core)]
 
-    for arm, words in (("free", []), ("bound", prefix if binding else [])):
-        lab.stage(" ".join([arm, *words]))
-        threads, ran_on, policy, homes = lab.arm(arm, work, steps, mb, prefix=words)()
-        lab.text(f"threads: {threads}; ran on cores {ran_on}; pages on nodes {homes}, policy {policy}", title=arm)
-    lab.claim("one-thread", threads, equals=1)
-    lab.claim("one-core", ran_on, equals=[core])
-    is_kept = policy.startswith("bind") and homes == [node]
-    lab.claim("pages", is_kept, lacks=cannot_bind)
-    refusal = why_not("numactl", f"--cpunodebind={nodes[-1] + 1}", f"--membind={nodes[-1] + 1}", "true")
-    lab.text(refusal, title=f"numactl about node {nodes[-1] + 1}")
-    lab.claim("no-such-node", refusal != "", lacks=cannot_bind)
+    @lab.once
+    def exact():
+        for arm, words in (("free", []), ("bound", prefix if binding else [])):
+            lab.stage(" ".join([arm, *words]))
+            threads, ran_on, policy, homes = lab.arm(arm, work, steps, mb, prefix=words)()
+            lab.text(f"threads: {threads}; ran on cores {ran_on}; pages on nodes {homes}, policy {policy}", title=arm)
+        lab.claim("one-thread", threads, equals=1)
+        lab.claim("one-core", ran_on, equals=[core])
+        is_kept = policy.startswith("bind") and homes == [node]
+        lab.claim("pages", is_kept, lacks=cannot_bind)
+        refusal = why_not("numactl", f"--cpunodebind={nodes[-1] + 1}", f"--membind={nodes[-1] + 1}", "true")
+        lab.text(refusal, title=f"numactl about node {nodes[-1] + 1}")
+        lab.claim("no-such-node", refusal != "", lacks=cannot_bind)
 
     far_nodes = [] if cannot_bind else [n for n in nodes if n != node and home_of(tensor_on(n, 1))[1] == [n]]
     lab.claim_ratio(

@@ -77,6 +77,26 @@ def finished(root: Path, verdicts: dict[str, str], *, state: str = "succeeded", 
     return make_run(root, *records, **where)
 
 
+def judged(root: Path, number: int, verdict: str = "SUPPORTED", *, name: str = "softmax", **more: Any) -> Path:
+    """Make the n-th run of a scenario that claims a ratio, with a verdict on it if there is one, and a count."""
+    fields: dict[str, Any] = {
+        "scenario": name,
+        "source_sha256": "abc",
+        "claims": ["sum is fast", "one"],
+        "claim_keys": ["sum", "one"],
+    }
+    about: dict[str, Any] = {"text": "sum is fast", "key": "sum"}
+    reached = events.VerdictReached(**about, verdict=verdict, rule="r", why="so", estimate=3.0) if verdict else None
+    records = [
+        started(**{**fields, **more}),
+        events.ClaimDeclared(**about, over="loop", under="sum", op="at_least", bound=2.0),
+        *filter(None, [reached]),
+        events.VerdictReached(text="one", key="one", verdict="SUPPORTED", rule="r"),
+        events.StateChanged(state="succeeded"),
+    ]
+    return make_run(root, *records, name=name, at_s=1.6e9 + number, end=f"{number:06}")
+
+
 def hostile(root: Path) -> Path:
     """Make a run in which every word that a scenario can choose would like to steer the terminal."""
     text = HOSTILE.replace("\ud800", "")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.seldom import seldom
-from tests.tui.made_up import finished, make_run, started
+from tests.tui.made_up import finished, judged, make_run, started
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
 from tests.tui.screens import app_on, open_run, opened, text
 from tuilab.drawings.linechart import LineChart, draw
@@ -58,6 +58,15 @@ async def test_without_utf8_everything_is_ascii(tmp_path: Path, monkeypatch: pyt
 
         assert drawn.isascii()
         compare("run-tour-120x40-ascii", drawn)
+
+
+async def test_an_earlier_run_of_a_claim_is_told_below_its_verdict(tmp_path: Path) -> None:
+    judged(tmp_path, 1, "INCONCLUSIVE")
+    run_dir = judged(tmp_path, 2)
+    async with opened(app_on(tmp_path), size=(200, 50)) as pilot:
+        await open_run(pilot, run_dir)
+
+        assert "2nd run of this claim on this box; the other: INCONCLUSIVE" in text(pilot)
 
 
 async def test_one_cursor_moves_over_all_charts(tmp_path: Path) -> None:

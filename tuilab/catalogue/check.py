@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tuilab.catalogue.check_claims import check_bullets, check_calls, check_refuted
 from tuilab.catalogue.findings import File, Finding
 from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.source import Broken, lab_name, parse_source, race_arms, read_text, text_of
+from tuilab.catalogue.source import Broken, called_method, lab_calls, lab_name, parse_source, race_arms, read_text, text_of
 from tuilab.catalogue.stated import SECTION
 from tuilab.probes.settings import read_setting
 
@@ -118,6 +118,15 @@ def _check_arms(file: File) -> Iterator[Finding]:
             yield Finding(call.lineno, f"the arms take different numbers of parameters ({shape}); give them the same shape")
 
 
+def _check_once(file: File) -> Iterator[Finding]:
+    """What runs in the first repeat only takes no times, and nobody hands it anything."""
+    for part in file.parts_once():
+        if _count_params(part):
+            yield Finding(part.lineno, f"{part.name} runs where it stands, so it takes no parameters; it sees the names of run")
+        for call in lab_calls(part, lab_name(file.run), "race", "claim_ratio"):
+            yield Finding(call.lineno, f"lab.{called_method(call)} cannot stand in what runs once; write it after that part")
+
+
 def _check_length(file: File) -> Iterator[Finding]:
     count = len(file.text.rstrip("\n").split("\n"))
     if not LINES[0] <= count <= LINES[1]:
@@ -159,5 +168,5 @@ def _count_params(function: ast.FunctionDef) -> int:
 
 _CHECKS = (
     _check_sections, check_bullets, check_calls, check_refuted, _check_settings, _check_params, _check_signature,
-    _check_shown, _check_cuda, _check_arms, _check_factories, _check_length,
+    _check_shown, _check_cuda, _check_arms, _check_factories, _check_once, _check_length,
 )  # fmt: skip

@@ -28,3 +28,9 @@ class File(NamedTuple):
 
     def calls(self, *methods: str) -> list[ast.Call]:
         return lab_calls(self.tree, lab_name(self.run), *methods)
+
+    def parts_once(self) -> list[ast.FunctionDef]:
+        """Return the functions that the first repeat alone runs: those below `@lab.once`."""
+        mark = f"{lab_name(self.run)}.once"
+        functions = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
+        return [node for node in functions if mark in map(ast.unparse, node.decorator_list)]

@@ -22,7 +22,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.reports.document import document
 from tuilab.reports.plain import render
-from tuilab.runs import store
+from tuilab.runs import earlier, store
 from tuilab.text import plural, show
 
 
@@ -49,7 +49,9 @@ class Outcome:
             width = shutil.get_terminal_size((100, 24)).columns
             style = style_of(sys.stdout)
             trust = calibration.beside_verdicts(watch.summary)
-            shown = render(watch.summary, state, watch.run_dir, style, width, has_chart=self.has_chart, trust=trust)
+            before = earlier.tell(watch.run_dir, watch.summary)
+            has_chart = self.has_chart
+            shown = render(watch.summary, state, watch.run_dir, style, width, has_chart=has_chart, trust=trust, before=before)
             _print(style.fit(shown))
 
     def finish(self) -> ExitCode:

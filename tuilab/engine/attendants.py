@@ -17,26 +17,36 @@ SAMPLER_STARTS = 4  # the first and three more
 JUDGE_PATIENCE_S = 60.0
 _DISMISSED = "dismissed"
 _CLAIM = b'"claim_'  # in every record of a claim
+_RACE = b'"race_started"'
 _PORTION = 1024 * 1024
 _CALLED_OFF = "not waited for, because the run was stopped"
 
 
 def has_claims(run_dir: Path) -> bool:
     """Say whether there may be something to judge; where that cannot be looked at, the judge finds out."""
+    return _has_records(run_dir, _CLAIM)
+
+
+def has_races(run_dir: Path) -> bool:
+    """Say whether something may have been timed; where that cannot be looked at, it may."""
+    return _has_records(run_dir, _RACE)
+
+
+def _has_records(run_dir: Path, mark: bytes) -> bool:
     try:
         streams = [name for name in os.listdir(run_dir / "journal") if name.startswith("worker")]
-        return any(_has_claims(run_dir / "journal" / name) for name in streams)
+        return any(_is_in(run_dir / "journal" / name, mark) for name in streams)
     except OSError:
         return True
 
 
-def _has_claims(stream: Path) -> bool:
+def _is_in(stream: Path, mark: bytes) -> bool:
     with open(open_regular(stream), "rb") as file:
         end = b""
         while portion := file.read(_PORTION):
-            if _CLAIM in end + portion:
+            if mark in end + portion:
                 return True
-            end = portion[-len(_CLAIM) :]
+            end = portion[-len(mark) :]
     return False
 
 

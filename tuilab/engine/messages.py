@@ -35,6 +35,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     claims: list[str] = []
     claim_keys: list[str] = []
     repeats: int = 1
+    has_usual_repeats: bool = False  # nobody asked for their number: of a run that times nothing the first is enough
     looks: list[int] = []
     budget_s: float | None = None
     quick: bool = False

@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 
 from tuilab.engine import messages, processes, worker_records
-from tuilab.engine.attendants import Attendants, has_claims
+from tuilab.engine.attendants import Attendants, has_claims, has_races
 from tuilab.engine.children import Crew
 from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_go, open_run
 from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
@@ -95,9 +95,15 @@ class Supervisor:
         return self._stop or worker.outcome()
 
     def _is_enough(self, repeats: int, longest_s: float) -> str:
-        """Return why no further repeat is run, or nothing: the claims are decided at a planned look, or the budget is spent."""
+        """Return why no further repeat is run, or nothing.
+
+        The claims are decided at a planned look, the budget is spent, or the first repeat timed nothing.
+        """
         if repeats >= self.order.repeats:
             return ""
+        if repeats == 1 and self.order.has_usual_repeats and not has_races(self.run_dir):
+            self.journal.append(events.NothingTimed())
+            return "nothing was timed: one repeat is enough"
         if repeats in self.order.looks and self._attendants.judge("--look", is_called_off=lambda: self._stop is not None) == 0:
             return f"decided after {repeats} repeats"
         spent_s = time.monotonic() - self._began

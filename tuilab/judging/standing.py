@@ -48,7 +48,7 @@ class Standings:
 def standings(summary: RunSummary) -> list[Standing]:
     """Return how the claims of a run stand."""
     judged = judge_ratio_claims(summary)
-    repeats, planned = len(present_look(summary).repeats or ()), summary.run.repeats if summary.run else 0
+    repeats, planned = len(present_look(summary).repeats or ()), summary.planned_repeats
     return [
         Standing(claim.declared, judged[name], repeats, planned)
         for name, claim in summary.claims.items()

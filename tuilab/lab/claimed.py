@@ -24,6 +24,7 @@ class About(NamedTuple):
     key: str
     text: str
     is_old: bool  # the call is of the old form, in which the words of a claim stood in the code
+    is_once: bool = False  # the call stands in a part that only the first repeat runs
 
 
 class Claims:

@@ -3,6 +3,7 @@
 lab.stage("training")                         what happens next
 lab.log(step, loss=loss)                      scalars of a step; GPU tensors do not stall the step
 lab.progress(done, total)                     how far it is
+@lab.once                                     above a function: runs it here, in the first repeat only
 lab.race(loop=f, sum=g)                       interleaved timing of arms; see race.py
 lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
 lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
@@ -61,6 +62,7 @@ class Lab:
         self.is_quick = order.quick
         self._arm = order.arm.arm if order.arm else ""
         self._is_rank = order.arm is not None and has_ranks(order.arm.prefix)
+        self._is_once = False  # what runs now runs in the first repeat only
         self._raced: set[str] = set()
         self._claims = Claims(run_dir / "scenario.py")
         self._journal = journal
@@ -135,6 +137,22 @@ class Lab:
 
     # ---- what is measured
 
+    def once(self, part: Callable[[], object]) -> None:
+        """Run a part of the scenario here, in the first repeat only: what is exact is the same in every process.
+
+        It stands above a function without arguments, as a decorator. What differs between processes (threads, algorithms,
+        seeds that are not set) does not belong there, and a race cannot stand there.
+        """
+        if not callable(part):
+            raise TypeError(f"part takes a function without arguments, not {told(part)}; write @lab.once above one")
+        if self.repeat:
+            return
+        before, self._is_once = self._is_once, True
+        try:
+            part()
+        finally:
+            self._is_once = before
+
     def device(self, wanted: str = "auto") -> torch.device:
         """Return the device to use; a run that wants CUDA where there is none ends as not testable here."""
         if words("wanted", wanted) not in devices.NAMES:
@@ -174,6 +192,7 @@ class Lab:
         that makes the one to be timed: it is called for the arm and again for a control, so that each has tensors of its own.
         An arm of its own process returns the seconds that a step took.
         """
+        self._refuse_once("race")
         seconds, threads = number_in("seconds", seconds, 1e-3, _LONGEST_RACE_S), whole("threads", threads, 1, MOST_CORES)
         device = torch.device("cpu") if device is None else device
         check_race(arms, same, device, threads, factories)
@@ -300,7 +319,7 @@ class Lab:
 
     def _about(self, key: str, method: str, *, is_old: bool = False) -> About:
         """Return which claim a call is about; tell at its line what to write where it is of the old form."""
-        about = self._claims.about(key, is_old=is_old)
+        about = self._claims.about(key, is_old=is_old)._replace(is_once=self._is_once)
         if about.is_old:
             warnings.warn(advice(about, method), FutureWarning, stacklevel=3)
         return about
@@ -308,6 +327,7 @@ class Lab:
     def _claim_ratio(
         self, about: About, ratio: str, *, margin: float = 0.03, cores: int = 0, advises: str = "", **given: Any
     ) -> None:
+        self._refuse_once("claim_ratio")
         record = ratio_claim(about, ratio, self._raced, margin=margin, cores=cores, **given)
         self._claim(record, advises)
         if isinstance(record, events.ClaimDeclared) and record.cores:
@@ -320,6 +340,10 @@ class Lab:
             self.record(events.SettingAdvised(key=record.key, text=record.text, setting=setting))
         self._journal.append(record)
         self._claims.add(record)
+
+    def _refuse_once(self, method: str) -> None:
+        if self._is_once:
+            raise ValueError(f"{method} cannot stand in what runs once: times take every repeat; write it after that part")
 
     def _log_from_device(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
         encode_exactly(events.Logged(s=step, v=dict.fromkeys(values, 0.0), a=arm))  # refused here, not when it is brought over

@@ -94,6 +94,10 @@ class BudgetSpent(Event):
     repeats: Count
 
 
+class NothingTimed(Event):
+    """The first repeat recorded no race, so that the usual further ones would find out nothing more: they are not run."""
+
+
 class WorkerStarted(Event):
     writer: str
     pid: Count
@@ -442,7 +446,7 @@ Record = (
     | LeftoversEnded | SamplerEnded | StreamsCounted | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
-    | Sampled | GpuFound | Unavailable | VerdictReached
+    | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed
 )  # fmt: skip
 
 

@@ -153,6 +153,7 @@ class RunSummary:
     counted: dict[str, int] = field(default_factory=dict)  # streams: records, when the run had ended
     arms: list[events.ArmFinished] = field(default_factory=list)
     is_budget_spent: bool = False
+    is_untimed: bool = False  # the first repeat timed nothing, and is the only one
     damage: Damage = field(default_factory=Damage)
     records: int = 0
     first_t: int = 0
@@ -166,6 +167,11 @@ class RunSummary:
     def elapsed_s(self) -> float:
         """Seconds from the first record to the last."""
         return (self.last_t - self.first_t) / 1e9
+
+    @property
+    def planned_repeats(self) -> int:
+        """How many repeats the run has when it is whole, at most."""
+        return 1 if self.is_untimed else self.run.repeats if self.run else 0
 
     def finished_repeats(self) -> list[str]:
         """Return the workers of whole repeats that have ended, well or not."""
@@ -315,6 +321,10 @@ def _budget_spent(summary: RunSummary, stream: str, event: events.BudgetSpent) -
     summary.is_budget_spent = True
 
 
+def _nothing_timed(summary: RunSummary, stream: str, event: events.NothingTimed) -> None:
+    summary.is_untimed = True
+
+
 def _race_started(summary: RunSummary, stream: str, event: events.RaceStarted) -> None:
     summary.races.append((stream, event))  # as every block is: what verdicts rest on is never cut
 
@@ -428,6 +438,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.RunDescribed: _run_described,
     events.StateChanged: _state_changed,
     events.BudgetSpent: _budget_spent,
+    events.NothingTimed: _nothing_timed,
     events.WorkerStarted: _worker_started,
     events.WorkerExited: _worker_exited,
     events.OutputCaptured: _output_captured,

@@ -96,8 +96,8 @@ def _block(found: Sequence[Advised]) -> str:
 
 
 def _reasons(one: Advised) -> list[str]:
-    run = one.subject.summary.run
-    again = [f"  again: {command_line.line(command_line.rerun_words(run))}"] if run else []
+    summary, run = one.subject.summary, one.subject.summary.run
+    again = [f"  again: {command_line.line(command_line.rerun_words(run, summary.planned_repeats))}"] if run else []
     return [
         f"{one.claim.text}: {one.verdict}",
         f"  {evidence(one.claim)}",

@@ -173,7 +173,7 @@ def _followed(one: Advised) -> Followed:
 
 def _findings(subject: Subject, *, has_host: bool) -> list[Finding]:
     """Return a run's claims; of one that ended badly, what was judged until then, and how it ended."""
-    rows = [claim_row(claim) for claim in subject.summary.claims.values()]
+    rows = [claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in subject.summary.claims.values()]
     run = subject.summary.run
     asked = ", ".join(f"{show(key, 40)}={show(spell(value), 40)}" for key, value in changes(run).items()) if run else ""
     name = ", ".join(filter(None, [subject.name, asked, show(host_of(subject), 60) if has_host else ""]))

@@ -113,7 +113,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
     summary, run = subject.summary, subject.summary.run
     panels = series_panels(summary, room.panels, room.lines)
     machine = [] if is_brief else machine_panels(summary)
-    rows = tuple(claim_row(claim) for claim in summary.claims.values())
+    rows = tuple(claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in summary.claims.values())
     share = min(room.points / max(len(panels) + len(machine), 1), 1.0)
     return Page(
         id=subject.id,
@@ -125,7 +125,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         when=when_of(subject),
         elapsed=f"{summary.elapsed_s:.1f} s",
         repeats=_repeats(subject),
-        command=command_line.line(command_line.rerun_words(run)) if run else "",
+        command=command_line.line(command_line.rerun_words(run, summary.planned_repeats)) if run else "",
         counts=_counts(rows),
         claims=rows[: room.claims],
         charts=tuple(draw(panel, share) for panel in panels),
@@ -157,8 +157,8 @@ def look_of(verdict: str) -> tuple[str, str]:
     return _STYLE.mark(verdict), VERDICT_MARKS[verdict][2] if verdict in VERDICT_MARKS else "open"
 
 
-def claim_row(claim: Claim) -> ClaimRow:
-    """Return a claim as every format tells it."""
+def claim_row(claim: Claim, before: str = "") -> ClaimRow:
+    """Return a claim as every format tells it, with how often it was judged before."""
     reached, declared = claim.verdict, claim.declared
     verdict = claim.outcome
     mark, kind = look_of(verdict)
@@ -176,7 +176,8 @@ def claim_row(claim: Claim) -> ClaimRow:
     interval = None
     if reached.low is not None and reached.high is not None:
         interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, reached.noise_floor)
-    return ClaimRow(claim.text, **look, estimate=estimate, claimed=f"{claimed}; {floor}", why=reached.why, interval=interval)
+    why = "; ".join(filter(None, (reached.why, before)))
+    return ClaimRow(claim.text, **look, estimate=estimate, claimed=f"{claimed}; {floor}", why=why, interval=interval)
 
 
 def environment_of(subject: Subject) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
@@ -196,8 +197,8 @@ def _repeats(subject: Subject) -> str:
     run = subject.summary.run
     if run is None:
         return "n/a"
-    ended = len(subject.summary.finished_repeats())
-    words = f"{ended} of {plural(run.repeats, 'repeat')}" if ended != run.repeats else plural(run.repeats, "repeat")
+    ended, planned = len(subject.summary.finished_repeats()), subject.summary.planned_repeats
+    words = f"{ended} of {plural(planned, 'repeat')}" if ended != planned else plural(planned, "repeat")
     return words + (", with --quick" if run.quick else "")
 
 

@@ -1,6 +1,7 @@
 """The result of a run as text for a terminal or a log."""
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
@@ -22,10 +23,14 @@ _TEXT_LINES = 30
 
 
 def render(
-    summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool, trust: str = ""
-) -> str:
-    """Return the result of one run: claims, key numbers, chart, where it is; `trust` is what the calibration says."""
-    parts = [_heading(summary, state, style), _claims(summary, style, width), _trouble(summary, state, style)]
+    summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool, trust: str = "",
+    before: Mapping[str, str] = {},
+) -> str:  # fmt: skip
+    """Return the result of one run: claims, key numbers, chart, where it is.
+
+    `trust` is what the calibration says, `before` by claim how often it was judged on this box before.
+    """
+    parts = [_heading(summary, state, style), _claims(summary, style, width, before), _trouble(summary, state, style)]
     parts += [_old_form(summary), *_texts(summary, style, width), _key_numbers(summary, style, trust)]
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
@@ -43,14 +48,14 @@ def _heading(summary: RunSummary, state: str, style: Style) -> str:
     return line + f"\n{show(run.title)}"
 
 
-def _claims(summary: RunSummary, style: Style, width: int) -> str:
+def _claims(summary: RunSummary, style: Style, width: int, before: Mapping[str, str]) -> str:
     claims = list(summary.claims.values())
     pad = max((len(claim.outcome) for claim in claims), default=0)
-    return "\n".join(line for claim in claims for line in _claim(claim, style, width, pad))
+    return "\n".join(line for claim in claims for line in _claim(claim, style, width, pad, before.get(claim.claim_id, "")))
 
 
-def _claim(claim: Claim, style: Style, width: int, pad: int) -> list[str]:
-    """Return mark, verdict and claim, and what was measured: on the same line if there is room.
+def _claim(claim: Claim, style: Style, width: int, pad: int, before: str) -> list[str]:
+    """Return mark, verdict and claim, and what was measured, now and before: on the same line if there is room.
 
     A claim that did not hold has its key: that is what `refutes:` in a lesson takes.
     """
@@ -58,7 +63,7 @@ def _claim(claim: Claim, style: Style, width: int, pad: int) -> list[str]:
     room = max(width - len(indent), 30)
     key = claim.key if claim.is_contradicted else ""
     lines = textwrap.wrap(keyed(key, claim.text), room) or [""]
-    found = textwrap.wrap(show(evidence(claim)), room)
+    found = textwrap.wrap(show("; ".join(filter(None, (evidence(claim), before)))), room)
     if len(found) == 1 and len(lines[-1]) + 2 + len(found[0]) <= room:
         lines[-1] += "  " + style.dim(found.pop())
     first, *rest = lines

@@ -1,6 +1,7 @@
 """A run as reports take it: its summary, its state, and the source that it ran; read once, and never more of its folder."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ from tuilab.record.digest import digest_of
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.runs import notes, store
+from tuilab.runs import earlier, notes, store
 from tuilab.runs.notes import Notes
 from tuilab.text import plural, show
 
@@ -28,6 +29,7 @@ class Subject:
     source_note: str = ""  # why there is no source, or why it may be another one
     reading_gaps: tuple[str, ...] = ()  # what could not be read
     notes: Notes = field(default_factory=Notes)  # what people wrote about it
+    before: Mapping[str, str] = field(default_factory=dict)  # by claim: how often it was judged on this box before
 
     @property
     def name(self) -> str:
@@ -71,4 +73,5 @@ def subject_of(watch: Watch, state: str) -> Subject:
     note = show(scenario.error) if scenario.error else ""
     if data and run and hashlib.sha256(data).hexdigest() != run.source_sha256:
         note = "this is not the source that ran: its digest is another than the recorded one"
-    return Subject(run_dir, summary, state, scenario, data.decode(errors="replace"), note, tuple(gaps), notes.read(run_dir))
+    source, before = data.decode(errors="replace"), earlier.tell(run_dir, summary)
+    return Subject(run_dir, summary, state, scenario, source, note, tuple(gaps), notes.read(run_dir), before)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 _FOLDER_OPTION = "--scenarios"
 
 
-def rerun_words(run: "RunStarted") -> list[str]:
-    """Return the words of the command that runs a scenario as it ran: what differs from its defaults, and how often."""
+def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
+    """Return the words of the command that runs a scenario as it ran: what differs from its defaults, and its repeats."""
     words = ["tuilab", "run", _file_of(run) or run.scenario]
     for name, value in changes(run).items():
         words += option_words(name, value if isinstance(value, bool) else spell(value))
     words += ["--quick"] if run.quick else []
     words += ["--budget", f"{run.budget_s:g}s"] if run.budget_s else []
-    words += ["--repeat", str(run.repeats)] if run.repeats > 1 and not run.looks else []
+    words += ["--repeat", str(repeats)] if repeats > 1 and not run.looks else []
     words += ["--timeout", f"{run.timeout_s:g}"] if run.timeout_s else []
     words += [word for folder in _folders_of(run) for word in (_FOLDER_OPTION, folder)]
     return [*words, "--headless"]

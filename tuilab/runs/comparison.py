@@ -190,7 +190,7 @@ def _facts(summary: RunSummary) -> dict[tuple[str, str], str]:
     found = {("run", "scenario"): f"{run.topic}/{run.scenario}" if run.topic else run.scenario}
     found |= {("parameter", name): _words(value) for name, value in run.params.items()}
     found["source", "scenario.py"] = run.source_sha256[:12] or ABSENT
-    found["run", "repeats"] = f"up to {run.repeats}" if run.looks else str(run.repeats)
+    found["run", "repeats"] = f"up to {run.repeats}" if run.looks else str(summary.planned_repeats)
     found["run", "quick"] = "yes" if run.quick else "no"
     found["run", "tuilab"] = run.tuilab
     found["environment", "host"] = run.supervisor.host

@@ -11,6 +11,7 @@ import msgspec
 from tuilab import filetree
 from tuilab.errors import TuilabError
 from tuilab.record.events import Scalar, is_newer
+from tuilab.record.imported import is_imported
 from tuilab.record.journal import Reader
 from tuilab.record.live_run import presence
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
@@ -37,6 +38,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     elapsed_s: float | None = None
     bytes_total: int | None = None
     claim_keys: list[str] = []  # of the claims, in their order; empty words where they have none
+    source_sha256: str = ""
+    host: str = ""  # the box that it ran on; nothing for a run out of an archive, which may say what it likes
 
     @property
     def is_read(self) -> bool:
@@ -152,4 +155,6 @@ def entry_of(run_dir: Path, summary: RunSummary, state: str) -> Entry:
         summary.elapsed_s if summary.is_over else None,
         filetree.size(run_dir),
         [claim.key for claim in summary.claims.values()][:_CLAIMS],
+        run.source_sha256 if run else "",
+        run.supervisor.host if run and not is_imported(run_dir) else "",
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tuilab.runs.past_runs import PastRun
 
 FILE = ".ledger.json"
-_FORMAT = 2  # of the file: a number that an older or newer tuilab would not write for this form
+_FORMAT = 3  # of the file: a number that an older or newer tuilab would not write for this form
 _LIMIT = 64 * 1024 * 1024
 
 
@@ -46,6 +46,11 @@ class LedgerCache:
 
         found = self._known.get(run_dir.name)
         return self.look(run_dir) if found is None or ledger.may_change(found, time.time()) else found
+
+    def known(self, run: str) -> "Entry | None":
+        """Return a line about a run that is over, if somebody has looked."""
+        found = self._known.get(run)
+        return found if found and found.is_over else None
 
     def look(self, run_dir: "Path") -> "Entry":
         """Return a line about a run as it is now."""

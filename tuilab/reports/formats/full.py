@@ -31,9 +31,9 @@ def full(subjects: Sequence[Subject]) -> dict[str, Any]:
 def _more(subject: Subject) -> dict[str, Any]:
     summary, run = subject.summary, subject.summary.run
     return {
-        "command": command_line.rerun_words(run) if run else None,
+        "command": command_line.rerun_words(run, summary.planned_repeats) if run else None,
         "started_wall_ns": run.wall_ns if run else None,
-        "repeats": run.repeats if run else None,
+        "repeats": summary.planned_repeats if run else None,
         "settings": {claim.claim_id: claim.advises for claim in summary.claims.values() if claim.advises},
         "declared": [_declared(claim.declared) for claim in summary.claims.values() if claim.declared],
         "gaps": gaps(subject),

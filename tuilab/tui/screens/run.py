@@ -13,7 +13,7 @@ from textual.events import Resize
 
 from tuilab.engine import launch
 from tuilab.errors import TuilabError
-from tuilab.runs import store
+from tuilab.runs import earlier, store
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.command_line import root_option
@@ -47,6 +47,7 @@ class RunPage(Page):
         self.run_dir = run_dir
         self.reader = RunReader(run_dir, is_replay=is_replay)
         self._cost = Cost()
+        self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_laid_out = False  # as the user left it last time
         self._has_asked_to_stop = False
 
@@ -119,9 +120,16 @@ class RunPage(Page):
         """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""
         self.reader.note_picture()
         is_over = self.following.is_over
-        self.panes.show(self.following, self.looking.view, self._next_steps() if is_over else NextSteps())
+        next_steps = self._next_steps() if is_over else NextSteps()
+        self.panes.show(self.following, self.looking.view, next_steps, self._earlier() if is_over else {})
         if self.following.is_caught_up and not self._is_laid_out:
             self._is_laid_out = self.looking.go_to_kept_pane() or is_over
+
+    def _earlier(self) -> dict[str, str]:
+        """Return, by claim, how often it was judged before; looked up once."""
+        if self._before is None:
+            self._before = earlier.tell(self.run_dir, self.following.summary, self.desk.ledger)
+        return self._before
 
     def _show_note(self) -> None:
         is_frozen, is_link_slow = self.reader.is_frozen, self.lab.is_link_slow

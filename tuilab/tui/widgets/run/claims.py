@@ -1,6 +1,6 @@
 """The claims of a run with what is known of each: the answer that the run was made for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from textual.content import Content
 
@@ -22,6 +22,7 @@ class ClaimsPane(TextPane):
         super().__init__("Claims")
         self._prediction = prediction
         self._standings = Standings()
+        self.before: Mapping[str, str] = {}  # by claim: how often it was judged on this box before
 
     def show(self, run: Shown, view: View) -> None:
         known = run.summary.claims
@@ -29,19 +30,24 @@ class ClaimsPane(TextPane):
         done = sum(claim.verdict is not None for claim in claims)
         self.border_subtitle = Content(f"{done}/{len(claims)}") if claims else None
         standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.of(run.summary)}
-        lines = [line for name, claim in known.items() for line in _lines(claim, run.summary, standings.get(name))]
+        lines = [
+            line
+            for name, claim in known.items()
+            for line in _lines(claim, run.summary, standings.get(name), self.before.get(name, ""))
+        ]
         if self._prediction:
             lines.append(_answer(self._prediction, claims))
         self.put(lines or [Content.styled("no claims yet", "$text-muted")])
 
 
-def _lines(claim: Claim, summary: RunSummary, standing: Standing | None) -> list[Content]:
+def _lines(claim: Claim, summary: RunSummary, standing: Standing | None, before: str) -> list[Content]:
     """Return a claim's words, and what is known of it."""
     verdict, words = _known(claim, summary, standing)
     first = Content.assemble(mark(verdict or "pending"), " ", plain(claim.text, 400))
     if verdict not in ("", Verdict.SUPPORTED):
         first = Content.assemble(first, "  ", plain(verdict.lower(), 40, "bold"))
-    return [first, Content.assemble("  ", plain(words, 600, "$text-muted"))] if words else [first]
+    more = [Content.assemble("  ", plain(line, 600, "$text-muted")) for line in (words, before) if line]
+    return [first, *more]
 
 
 def _answer(prediction: str, claims: Sequence[Claim]) -> Content:

@@ -39,8 +39,8 @@ def progress_of(following: Following | Playback) -> Content:
     parts.append(clock(following.elapsed_s))
     parts += [f"of {clock(following.whole_s)}"] if isinstance(following, Playback) else []
     repeats = [w.started.repeat for w in summary.workers.values() if w.started and not w.started.arm]
-    if summary.run and summary.run.repeats > 1 and repeats:
-        parts.append(f"repeat {max(repeats) + 1}/{summary.run.repeats}")
+    if summary.planned_repeats > 1 and repeats:
+        parts.append(f"repeat {max(repeats) + 1}/{summary.planned_repeats}")
     return Content("  ".join(part for part in parts if part))
 
 

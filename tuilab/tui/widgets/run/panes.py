@@ -1,6 +1,6 @@
 """The panes of the Run screen side by side: as many as there is something to show for, each told the run and the view."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from textual.containers import Container
 from textual.widget import Widget
@@ -33,8 +33,8 @@ class Panes(Container):
         self._panes: dict[str, Pane] = {}
         self._run: tuple[RunSummary, bool] | None = None  # what is shown, and whether there is something to try next
 
-    def show(self, run: Shown, view: View, next_steps: NextSteps) -> None:
-        """Show a run, in the panes that it needs now; when it is over, what to try next."""
+    def show(self, run: Shown, view: View, next_steps: NextSteps, before: Mapping[str, str]) -> None:
+        """Show a run, in the panes that it needs now; when it is over, what to try next, and how often it was judged before."""
         self._run = run.summary, bool(run.is_over and next_steps.text)
         wanted = self._spans(*self._run)
         if list(wanted) != list(self._panes):
@@ -42,6 +42,8 @@ class Panes(Container):
         for pane in self._panes.values():
             if isinstance(pane, NotesPane):
                 pane.next_steps = next_steps
+            if isinstance(pane, ClaimsPane):
+                pane.before = before
             pane.show(run, view)
 
     def fit(self) -> None:
