@@ -35,7 +35,7 @@ _OF_SEVERAL: set[type] = {events.Unavailable, events.EnvironmentRecorded, Unknow
 _WRITERS = {kind: writer for writer, kinds in _KINDS.items() for kind in kinds}
 _NOTED = {*get_args(Told), events.VerdictReached, events.ScenarioFinished, events.RunStarted, events.StateChanged}
 _SAMPLER = re.compile(r"sampler(-\d+)?")
-_RANK = re.compile(r"-rank-\d+")
+_RANK = re.compile(r"-rank-\d+\Z")
 
 
 @dataclass

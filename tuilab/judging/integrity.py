@@ -71,10 +71,8 @@ def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, dic
     if summary.damage.lost_count:
         findings.wrong.append(f"{plural(summary.damage.lost_count, 'record')} could not be written")
     watch.close()
-    findings.records, findings.streams = (
-        summary.records,
-        len([stream for stream in streams.values() if stream.count or stream.is_damaged]),
-    )
+    findings.records = summary.records
+    findings.streams = sum(bool(stream.count) or stream.is_damaged for stream in streams.values())
     findings.unknown = summary.damage.unknown_count
     return summary, streams
 

@@ -59,7 +59,7 @@ class _Race:
         self._slots: set[Slot] = set()  # of the first round; every other one has the same
         self._number = -1
         self._blocks: defaultdict[Slot, list[BlockTimed]] = defaultdict(list)
-        self._is_warm = False
+        self._has_counted = False  # some round is no warm-up
         self._told: set[str] = set()  # arms of which it was said that their loops are others
 
     def take(self, block: BlockTimed) -> None:
@@ -98,9 +98,9 @@ class _Race:
         marks = {block.is_warmup for blocks in self._blocks.values() for block in blocks}
         if len(marks) > 1:
             self._wrong.append(f"some blocks of round {self._number} of {self._name()} are warm-up, and some count")
-        elif self._is_warm and marks == {True}:
+        elif self._has_counted and marks == {True}:
             self._wrong.append(f"round {self._number} of {self._name()} is warm-up, after rounds that count")
-        self._is_warm |= False in marks
+        self._has_counted |= False in marks
 
     def _name(self) -> str:
         return f"the race of {join(self.started.arms)}"
