@@ -34,6 +34,14 @@ def test_the_first_run_of_a_claim_says_nothing_and_each_other_one_counts_those_b
     ]
 
 
+def test_of_many_runs_that_nobody_has_read_yet_some_are_read_each_time(root: Path) -> None:
+    *_, last = [judged(root, number) for number in range(8)]
+
+    said = [told(last)["sum"].partition(" run of")[0] for _ in range(2)]
+
+    assert said == [f"at least the {earlier.MOST_READ + 1}th", "8th"]
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -5,7 +5,6 @@ that came to a verdict.
 """
 
 import os
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.run_name import RunName
 
-PATIENCE_S = 0.01  # for runs that nobody has looked at yet; what is learnt is kept
+MOST_READ = 5  # runs that nobody has looked at yet; what is learnt is kept, and the next run asks on
 _NAMED = 5  # verdicts that are told one by one; more are counted
 
 
@@ -69,10 +68,13 @@ def _entries(run_dir: Path, cache: LedgerCache) -> Iterator[Entry | None]:
     """Yield what is known of the runs before this one with the name of its scenario, the newest first; None for unknown."""
     scenario = RunName(run_dir.name).scenario
     earlier = [name for name in runs_in(cache.root) if name < run_dir.name and RunName(name).scenario == scenario]
-    until = time.monotonic() + PATIENCE_S
+    read = 0
     for name in earlier:
         found = cache.known(name)
-        yield cache.look(run_dir.parent / name) if found is None and time.monotonic() < until else found
+        if found is None and read < MOST_READ:
+            read += 1
+            found = cache.look(run_dir.parent / name)
+        yield found
 
 
 def _verdicts(claim: Claim, entries: Sequence[Entry]) -> list[str]:
