@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tuilab.record import events
+from tuilab.record.blocks import in_order, times_of
 from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.series import BAD_LIMIT, LIMIT, Series
 from tuilab.record.summary import fold
@@ -128,3 +129,13 @@ def test_thinning_never_loses_the_range(seed: int) -> None:
 
     assert (series.low, series.high) == (min(values), max(values))
     assert series.steps == sorted(series.steps)
+
+
+def test_arms_are_told_in_the_order_of_the_scenario_whoever_had_the_first_turn() -> None:
+    started = events.RaceStarted(arms=["slow", "fast"], threads=1, device="cpu", loops={"slow": 1, "fast": 1})
+    turns = [events.BlockTimed(arm=arm, round=0, slot=0, loops=1, wall_ns=10, cpu_ns=1) for arm in ("fast", "slow", "other")]
+
+    summary = fold([("worker-0", event) for event in (started, *turns)])
+
+    assert list(times_of(summary)) == ["slow", "fast", "other"]
+    assert list(in_order(summary)) == [("worker-0", arm) for arm in ("slow", "fast", "other")]

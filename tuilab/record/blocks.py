@@ -30,6 +30,12 @@ def tick_ns(times_ns: Iterable[int]) -> int:
     return tick
 
 
+def in_order(summary: RunSummary) -> dict[tuple[str, str], list[Block]]:
+    """Return the blocks by worker and arm, in the order in which the scenario named the arms: they take turns in another one."""
+    named = [(writer, arm) for writer, race in summary.races for arm in race.arms]
+    return {key: summary.blocks[key] for key in dict.fromkeys([*named, *summary.blocks]) if key in summary.blocks}
+
+
 def has_times(summary: RunSummary) -> bool:
     """Say whether any block counts yet, without gathering them all: a live screen asks at every turn."""
     return any(not block.is_warmup for blocks in summary.blocks.values() for block in blocks)
@@ -38,7 +44,7 @@ def has_times(summary: RunSummary) -> bool:
 def times_of(summary: RunSummary) -> dict[str, list[float]]:
     """Return, by arm, the seconds of a call in every block of every repeat that counts."""
     found: dict[str, list[float]] = {}
-    for (_, arm), blocks in summary.blocks.items():
+    for (_, arm), blocks in in_order(summary).items():
         found.setdefault(arm, []).extend(block.step_s for block in counted(blocks))
     return {arm: times for arm, times in found.items() if times}
 

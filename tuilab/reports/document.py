@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tuilab.record.blocks import counted
+from tuilab.record.blocks import counted, in_order
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import ClaimMeasured
@@ -36,7 +36,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "elapsed_s": summary.elapsed_s,
         "claims": [_claim(claim) for claim in summary.claims.values()],
         "series": [_series(series) for series in summary.series.values()],
-        "races": [_race(writer, arm, blocks) for (writer, arm), blocks in summary.blocks.items()],
+        "races": [_race(writer, arm, blocks) for (writer, arm), blocks in in_order(summary).items()],
         "memory": [{"name": m.name, "arm": m.arm, "values": m.values} for m in summary.memory],
         "resources": [_series(series) for series in summary.resources.values()],
         "gpus": [{"uuid": g.uuid, "index": g.index, "name": g.name, "bytes": g.bytes_total} for g in summary.gpus.values()],

@@ -6,7 +6,7 @@ from typing import Any
 
 from tuilab import __version__
 from tuilab.errors import UsageError
-from tuilab.record.blocks import counted
+from tuilab.record.blocks import counted, in_order
 from tuilab.record.summary import Block
 from tuilab.reports.subject import Subject
 from tuilab.text import show
@@ -22,7 +22,7 @@ def pyperf(subjects: Sequence[Subject]) -> dict[str, Any]:
 
 def _benchmarks(subject: Subject) -> list[dict[str, Any]]:
     arms: dict[str, list[list[Block]]] = {}
-    for (_, arm), blocks in subject.summary.blocks.items():
+    for (_, arm), blocks in in_order(subject.summary).items():
         arms.setdefault(arm, []).append(blocks)
     found = []
     for arm, repeats in arms.items():

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tuilab.record.blocks import in_order
 from tuilab.record.summary import Block
 from tuilab.reports.subject import Subject
 from tuilab.text import show
@@ -18,7 +19,7 @@ def trace(subjects: Sequence[Subject]) -> dict[str, Any]:
 
 def _put_run(events: list[dict[str, Any]], subject: Subject, first_pid: int) -> None:
     summary = subject.summary
-    lanes: dict[tuple[str, str], list[Block]] = {(writer, arm): blocks for (writer, arm), blocks in summary.blocks.items()}
+    lanes = in_order(summary)
     lanes |= {(writer, f"{arm} ({control})"): blocks for (writer, arm, control), blocks in summary.controls.items()}
     pids = {writer: first_pid + at for at, writer in enumerate(dict.fromkeys(writer for writer, _ in lanes))}
     for writer, pid in pids.items():
