@@ -135,7 +135,8 @@ def test_arms_are_told_in_the_order_of_the_scenario_whoever_had_the_first_turn()
     started = events.RaceStarted(arms=["slow", "fast"], threads=1, device="cpu", loops={"slow": 1, "fast": 1})
     turns = [events.BlockTimed(arm=arm, round=0, slot=0, loops=1, wall_ns=10, cpu_ns=1) for arm in ("fast", "slow", "other")]
 
-    summary = fold([("worker-0", event) for event in (started, *turns)])
+    items: list[tuple[str, Item]] = [("worker-0", started), *(("worker-0", turn) for turn in turns)]
+    summary = fold(items)
 
     assert list(times_of(summary)) == ["slow", "fast", "other"]
     assert list(in_order(summary)) == [("worker-0", arm) for arm in ("slow", "fast", "other")]

@@ -31,7 +31,7 @@ def tick_ns(times_ns: Iterable[int]) -> int:
 
 
 def in_order(summary: RunSummary) -> dict[tuple[str, str], list[Block]]:
-    """Return the blocks by worker and arm, in the order in which the scenario named the arms: they take turns in another one."""
+    """Return the blocks by worker and arm, in the order that the scenario has them in: they take turns in another one."""
     named = [(writer, arm) for writer, race in summary.races for arm in race.arms]
     return {key: summary.blocks[key] for key in dict.fromkeys([*named, *summary.blocks]) if key in summary.blocks}
 
