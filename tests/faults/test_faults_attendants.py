@@ -53,6 +53,7 @@ def test_a_judge_that_dies_costs_the_verdicts_and_nothing_else(site: Site) -> No
 lab.record(events.ClaimDeclared(text="a is slower", over="a", under="b", op="at_least", bound=1.0))
 lab.record(events.RaceStarted(arms=["a", "b"], threads=1, device="cpu", loops={"a": 1, "b": 1}))
 for number in range(20): lab.record(events.BlockTimed(arm="ab"[number % 2], round=number // 2, slot=0, loops=1, wall_ns=1000, cpu_ns=1000))
+lab.record(events.RaceFinished(arms=["a", "b"]))
 """
     path = write_scenario(site.folder, body, "from tuilab.record import events")
     deadly = f"{site.folder / 'deadly'}:{site.environment['PYTHONPATH']}"

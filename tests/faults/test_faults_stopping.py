@@ -262,6 +262,7 @@ lab.record(events.ClaimDeclared(text="a is slower", over="a", under="b", op="at_
 lab.record(events.RaceStarted(arms=["a", "b"], threads=1, device="cpu", loops={"a": 1, "b": 1}))
 for number in range(20):
     lab.record(events.BlockTimed(arm="ab"[number % 2], round=number // 2, slot=0, loops=1, wall_ns=1000, cpu_ns=1000))
+lab.record(events.RaceFinished(arms=["a", "b"]))
 """
 EVENTS = "from tuilab.record import events"
 

@@ -74,7 +74,8 @@ def claimed_bound(
 def _check_order(op: str, bound: Measured, count: int) -> None:
     """Refuse bounds that no value could lie within."""
     bounds: list[Any] = [*leaves(bound.value)]
-    if len(bound.numbers) != count or any(map(math.isnan, bounds)) or bounds != sorted(bounds):
+    are_numbers = all(type(one) in (int, float) for one in bounds)
+    if not are_numbers or len(bounds) != count or any(map(math.isnan, bounds)) or bounds != sorted(bounds):
         takes = "two numbers, the smaller one first" if count == 2 else "one number"
         raise ValueError(f"{op}= takes {takes}, not {told(bound.words or bound.numbers)}")
 
