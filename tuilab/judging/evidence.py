@@ -9,7 +9,7 @@ from statistics import median
 from tuilab.judging.held_back import held_back
 from tuilab.judging.measure import Measure, choose, step_s
 from tuilab.record import events
-from tuilab.record.blocks import counted, tick_ns
+from tuilab.record.blocks import first_counted, tick_ns
 from tuilab.record.summary import Block, RunSummary
 
 MIN_UNITS = 6  # that an interval needs
@@ -46,7 +46,9 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
     """Return the evidence for a claim so far, from the workers that are named or from all; None while there is none."""
     whole = _whole(claim, summary)
     writers = [name for name in whole if among is None or name in among]
-    pairs = [(counted(summary.blocks[name, claim.over]), counted(summary.blocks[name, claim.under])) for name in writers]
+    pairs = [
+        (first_counted(summary.blocks[name, claim.over]), first_counted(summary.blocks[name, claim.under])) for name in writers
+    ]
     if not any(above and below for above, below in pairs):
         return None
     races = [race for writer, race in summary.races if writer in writers and _has_both(claim, race.arms)]
@@ -108,9 +110,9 @@ def _controls(claim: events.ClaimDeclared, summary: RunSummary, writers: Sequenc
     """Return the blocks of a control, and of the arm that it is made from, in the race that had both arms of the claim."""
     found = []
     for writer, race in summary.races:
-        blocks = counted(summary.controls.get((writer, race.base, control), []))
+        blocks = first_counted(summary.controls.get((writer, race.base, control), []))
         if writer in writers and _has_both(claim, race.arms) and blocks:
-            found.append((blocks, counted(summary.blocks.get((writer, race.base), []))))
+            found.append((blocks, first_counted(summary.blocks.get((writer, race.base), []))))
     return found
 
 

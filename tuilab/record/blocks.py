@@ -7,16 +7,17 @@ from tuilab.record.summary import Block, RunSummary
 
 
 def counted(blocks: Iterable[Block]) -> list[Block]:
-    """Return the first block of each round, without warm-up.
+    """Return no warm-up, and of a block that was run again the second time, as the verdicts of versions that did so have it."""
+    return list({block.round: block for block in blocks if not block.is_warmup}.values())
 
-    Versions that ran a disturbed block again at once recorded both. The second one ran warm, right after the first, against a
-    block of the other arm that did not, and would take an arm's own waiting away: it says nothing.
+
+def first_counted(blocks: Iterable[Block]) -> list[Block]:
+    """Return no warm-up, and of a block that was run again the first time, as the rule of this version has it.
+
+    The second one ran warm, right after the first, against a block of the other arm that did not, and takes an arm's own
+    waiting away: it says nothing.
     """
-    found: dict[int, Block] = {}
-    for block in blocks:
-        if not block.is_warmup:
-            found.setdefault(block.round, block)
-    return list(found.values())
+    return list({block.round: block for block in reversed([*blocks]) if not block.is_warmup}.values())[::-1]
 
 
 def tick_ns(times_ns: Iterable[int]) -> int:
