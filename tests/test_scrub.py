@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.engine import look, newest, write_scenario
@@ -265,6 +265,7 @@ PRINTED_AS: dict[str, Callable[[str], str]] = {
     before=st.text(max_size=30),
     after=st.text(max_size=30),
 )
+@example("DB_PASS", "0001234\\n5", ["json"], "capitals", "", "")
 def test_the_value_of_a_secret_variable_never_remains(
     name: str, value: str, spellings: list[str], printed: str, before: str, after: str
 ) -> None:

@@ -101,7 +101,7 @@ def _folds(text: str) -> set[str]:
 
 
 def _fold(text: str) -> str:
-    return _BLANK.sub("", text).lower()
+    return _BLANK.sub("", text.lower())  # in capitals, a line feed that is spelt out is, too
 
 
 def _pattern(spelling: str) -> str:
