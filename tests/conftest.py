@@ -17,7 +17,8 @@ from tests.idle import until_idle
 
 gc.set_threshold(200_000, 50, 100)  # screens are many small objects, and a tenth of their tests was the collector's
 
-settings.register_profile("tuilab", deadline=None)  # a busy box is no finding
+settings.register_profile("search", deadline=None)  # a busy box is no finding
+settings.register_profile("tuilab", deadline=None, derandomize=True)  # the same examples every time
 settings.load_profile("tuilab")
 
 for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):  # our processes start as they do on a user's machine

@@ -344,7 +344,7 @@ def test_a_race_says_whether_its_times_had_settled(lab: Lab, recorded: Recorded)
     lab.race(steady=sum_up, slower=lambda: sum(range(next(calls))), seconds=0.05)
 
     (finished,) = recorded(events.RaceFinished)
-    assert finished.is_settled is False
+    assert not finished.is_settled  # or there were too few rounds to tell
     assert [block for block in recorded(events.BlockTimed) if not block.is_warmup]
 
 

@@ -10,10 +10,10 @@ from tuilab.lab.rounds import has_settled
     [
         ([3, 2, 1.01, 1, 1, 1], False),  # the three before drifted still
         ([3, 2, 1, 1.01, 1, 1, 1.02, 1], True),
-        ([1, 1, 1, 1, 1], False),  # too few to tell
+        ([1, 1, 1, 1, 1], None),  # too few to tell
         ([1, 1, 1, 1.04, 1.04, 1.04], False),
     ],
 )
-def test_times_have_settled_when_the_last_three_are_those_before(times: list[float], expected: bool) -> None:
+def test_times_have_settled_when_the_last_three_are_those_before(times: list[float], expected: bool | None) -> None:
     assert has_settled({"arm": times}) is expected
     assert has_settled({"arm": times, "steady": [1.0] * 8}) is expected

@@ -36,7 +36,7 @@ class Timings(NamedTuple):
 
     step_s: dict[str, list[float]]  # of each arm, by round
     record_ns: int  # what writing a record cost
-    is_settled: bool  # the times had stopped drifting before the first round that counts
+    is_settled: bool | None  # the times had stopped drifting before the first round that counts; None: too few to tell
 
 
 class Rounds:
@@ -59,7 +59,7 @@ class Rounds:
     def run(self) -> Timings:
         """Warm up until the times have settled, or for a third of the time; then time until it is used up."""
         began = time.monotonic()
-        is_warmup, is_settled, turn = True, False, 0
+        is_warmup, is_settled, turn = True, None, 0
         while True:
             elapsed = time.monotonic() - began
             if turn % CYCLE == 0:  # only whole cycles, else what the slots differ in would not cancel
@@ -113,6 +113,8 @@ class Rounds:
         return self._threads == 1 and slot.calm_share > _ON_CORE_SHARE
 
 
-def has_settled(warm: dict[str, list[float]]) -> bool:
-    """Say whether no arm's last three blocks drifted from the three before."""
-    return all(len(times) >= 6 and abs(median(times[-3:]) / median(times[-6:-3]) - 1) < _DRIFT for times in warm.values())
+def has_settled(warm: dict[str, list[float]]) -> bool | None:
+    """Say whether no arm's last three blocks drifted from the three before; None where there are fewer."""
+    if any(len(times) < 6 for times in warm.values()):
+        return None
+    return all(abs(median(times[-3:]) / median(times[-6:-3]) - 1) < _DRIFT for times in warm.values())

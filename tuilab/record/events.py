@@ -355,7 +355,7 @@ class RaceFinished(Event):
     is_same: bool | None = None  # did the arms compute the same thing; None: not asked
     difference: str = ""
     record_ns: int = 0  # what writing a record cost, to judge the observer
-    is_settled: bool | None = None  # had the times stopped drifting before the first round that counts
+    is_settled: bool | None = None  # had the times stopped drifting before the first round that counts; None: not known
 
 
 class CoresMeasured(Event):
