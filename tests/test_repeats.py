@@ -119,6 +119,7 @@ def test_a_run_that_times_nothing_is_over_after_its_first_repeat(tuilab: Tuilab,
     assert list(summary.workers) == ["worker-0"]
     assert (summary.state, summary.reason) == ("succeeded", "nothing was timed: one repeat is enough")
     assert (summary.is_untimed, summary.planned_repeats) == (True, 1)
+    assert tuilab("verify", "last").stdout.endswith("\nwhole\n")
     assert done.returncode == 0 and "of 6" not in done.stdout and "--repeat" not in done.stdout
 
 

@@ -25,7 +25,7 @@ _KINDS: dict[str, set[type]] = {  # that only one process of a run writes; most 
     "supervisor": {
         events.RunStarted, events.RunDescribed, events.StateChanged, events.BudgetSpent, events.WorkerStarted,
         events.WorkerExited, events.OutputCaptured, events.StopRequested, events.LeftoversEnded, events.SamplerEnded,
-        events.StreamsCounted,
+        events.StreamsCounted, events.NothingTimed,
     },
     "sampler": {events.Sampled, events.GpuFound},
     "judge": {events.VerdictReached},
