@@ -19,7 +19,7 @@ from pathlib import Path
 from tuilab.judging.evidence import gather
 from tuilab.judging.ratio import judge_ratio
 from tuilab.record.events import ClaimDeclared
-from tuilab.record.live_run import Watch
+from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import DECISIONS, Verdict
 
@@ -76,11 +76,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, busy_cores(busy):
         summary = measured(Path(folder), processes)
         print(f"load at the end {os.getloadavg()[0]:.1f}, {processes} processes, {len(PAIRS)} pairs of arms")
-    for name, found in [("tuilab", verdicts(summary)), ("quartiles of torch.utils.benchmark", quartiles(summary))]:
+    ours = verdicts(summary)
+    for name, found in [("tuilab", ours), ("quartiles of torch.utils.benchmark", quartiles(summary))]:
         print(name)
         for kind, counts in found.items():
             print(f"  {kind:12} " + ", ".join(f"{count} {word}" for word, count in counts.most_common()))
-    print(in_short(verdicts(summary)))
+    print(in_short(ours))
 
 
 @contextlib.contextmanager
@@ -102,11 +103,7 @@ def measured(folder: Path, processes: int) -> RunSummary:
     tuilab = [str(Path(sys.executable).with_name("tuilab")), "run", str(scenario), "--headless", "--quiet"]
     subprocess.run([*tuilab, "--repeat", str(processes), "--root", str(folder / "runs")], check=True, stdout=subprocess.DEVNULL)
     (run_dir,) = (folder / "runs").glob("*-pairs-*")
-    watch = Watch(run_dir)
-    while watch.refresh():
-        pass
-    watch.close()
-    return watch.summary
+    return read_run(run_dir)
 
 
 def verdicts(summary: RunSummary) -> dict[str, Counter[str]]:

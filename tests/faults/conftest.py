@@ -35,6 +35,15 @@ def go(site: Site) -> Path:
     return site.folder / "go"
 
 
+@pytest.fixture(scope="module")
+def has_strace() -> None:
+    """Skip where strace is missing or may not trace."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    if subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True).returncode:
+        pytest.skip("strace may not trace here")
+
+
 @pytest.fixture
 def screens(site: Site) -> Iterator[Open]:
     """Open `tuilab ...` in a terminal of its own, in the environment of the site; each is closed at the end."""

@@ -278,13 +278,6 @@ def test_a_limit_on_the_size_of_files_of_the_supervisor_is_no_traceback(site: Si
         check(site, run_dir, is_whole=None)
 
 
-@pytest.fixture(scope="module")
-def has_strace() -> None:
-    """Skip where strace is missing or may not trace."""
-    if shutil.which("strace") is None or subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True).returncode:
-        pytest.skip("strace is not installed, or may not trace here")
-
-
 @pytest.mark.usefixtures("has_strace")
 def test_a_write_that_fails_anywhere_is_no_traceback_and_no_lie(site: Site) -> None:
     """The nth write of every process of the run fails once: the supervisor, the worker, the sampler and the judge."""

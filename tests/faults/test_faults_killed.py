@@ -99,15 +99,6 @@ def test_a_hundred_kills_at_random_moments_lose_nothing_that_was_written(site: S
 # ---- the supervisor dies
 
 
-@pytest.fixture(scope="module")
-def has_strace() -> None:
-    """Skip where strace is missing or may not trace."""
-    if shutil.which("strace") is None:
-        pytest.skip("strace is not installed")
-    if subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True).returncode:
-        pytest.skip("strace may not trace here")
-
-
 @pytest.mark.usefixtures("has_strace")
 def test_a_supervisor_killed_at_any_of_its_calls_leaves_a_readable_run_and_no_process(site: Site) -> None:
     """SIGKILL on entry to the nth call: before, between and after every record it writes and every process it starts."""

@@ -71,11 +71,9 @@ def _flaw(claim: Claim) -> str:
         return "it was declared after its race had begun: a bound that is chosen by what was measured proves nothing"
     if claim.others:
         first, other = (f"{one.op.replace('_', ' ')} {one.bound:g}" for one in (claim.declared, claim.others[0]))
-        return (
-            f"it was declared again as something else: {first} at first, then {other}"
-            if first != other
-            else ("it was declared again with other arms, another margin, confidence or number of cores")
-        )
+        if first != other:
+            return f"it was declared again as something else: {first} at first, then {other}"
+        return "it was declared again with other arms, another margin, confidence or number of cores"
     return ""
 
 

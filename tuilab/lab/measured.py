@@ -9,7 +9,7 @@ import torch
 from tuilab.lab.given import is_array, number, number_in, told, words
 from tuilab.record import events
 from tuilab.record.events import Measured
-from tuilab.record.plain_value import DEEPEST, Value, leaves
+from tuilab.record.plain_value import DEEPEST, Value, is_number, leaves
 
 _SIZE_LIMIT = 30_000  # bytes: a record holds two, and the text of the claim
 
@@ -74,8 +74,7 @@ def claimed_bound(
 def _check_order(op: str, bound: Measured, count: int) -> None:
     """Refuse bounds that no value could lie within."""
     bounds: list[Any] = [*leaves(bound.value)]
-    are_numbers = all(type(one) in (int, float) for one in bounds)
-    if not are_numbers or len(bounds) != count or any(map(math.isnan, bounds)) or bounds != sorted(bounds):
+    if not all(map(is_number, bounds)) or len(bounds) != count or any(map(math.isnan, bounds)) or bounds != sorted(bounds):
         takes = "two numbers, the smaller one first" if count == 2 else "one number"
         raise ValueError(f"{op}= takes {takes}, not {told(bound.words or bound.numbers)}")
 

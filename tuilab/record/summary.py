@@ -85,7 +85,6 @@ class Block:
     records: int = 0  # written while the time ran
     t: int = 0  # when it had ended
     loops: int = 1
-    slot: int = 0
     cpu_ns: int = 0
     thread_ns: int | None = None  # CPU time of the thread that made the calls
     waits: int | None = None  # times that it gave its core away by itself
@@ -333,7 +332,7 @@ def _block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> 
     step_s = (event.device_ns or event.wall_ns) / event.loops / 1e9
     block = Block(
         event.round, step_s, event.is_warmup, event.is_disturbed, event.is_rerun, event.wall_ns, event.records, event.t,
-        event.loops, event.slot, event.cpu_ns, event.thread_ns, event.waits,
+        event.loops, event.cpu_ns, event.thread_ns, event.waits,
     )  # fmt: skip
     if event.control:
         summary.controls.setdefault((stream, event.arm, event.control), []).append(block)
