@@ -1,4 +1,4 @@
-"""A spare that is started ahead: a run that gets it starts at once, and nothing else about it is different."""
+"""Workers that are started ahead: a run that gets one starts at once, and nothing else about it is different."""
 
 import os
 import signal
@@ -63,6 +63,8 @@ lab.stage("asleep")
 time.sleep(600)
 """
 
+TORCH = "import torch\n"  # only what begins so may get a process that has loaded it
+
 FRONT = "import time; from tuilab.engine import launch; print(launch.prepare().supervisor.pid, flush=True); time.sleep(600)"
 
 
@@ -113,7 +115,7 @@ def test_a_warm_run_records_what_a_cold_one_does(
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(EARLY)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
-    path = write_scenario(tmp_path, SURROUNDINGS)
+    path = write_scenario(tmp_path, SURROUNDINGS, TORCH)
 
     warm = run(path, root, prepare())
     cold = run(path, root)
@@ -134,7 +136,7 @@ def test_a_warm_run_records_what_a_cold_one_does(
 @pytest.mark.slow
 def test_only_the_first_worker_of_a_run_is_warm(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
     spare = prepare()
-    path = write_scenario(tmp_path, 'lab.arm("one", body)()\nlab.log(0, x=1.0)', "def body(lab): return 1\n")
+    path = write_scenario(tmp_path, 'lab.arm("one", body)()\nlab.log(0, x=1.0)', TORCH + "def body(lab): return 1\n")
 
     summary = run(path, root, spare)
 
@@ -148,7 +150,7 @@ def test_a_spare_whose_worker_was_killed_runs_cold(root: Path, tmp_path: Path, p
     processes.send(pid, began, signal.SIGKILL)
     until(lambda: presence.start_time(pid) is None)
 
-    summary = run(write_scenario(tmp_path, "lab.log(0, x=1.0)"), root, spare)
+    summary = run(write_scenario(tmp_path, "lab.log(0, x=1.0)", TORCH), root, spare)
 
     assert (summary.state, warmth(summary)) == ("succeeded", [False])
 
@@ -158,7 +160,7 @@ def test_a_spare_that_was_killed_is_replaced_by_a_cold_start(root: Path, tmp_pat
     pid, began = worker_of(spare)
     spare.supervisor.kill()
 
-    summary = run(write_scenario(tmp_path, "lab.log(0, x=1.0)"), root, spare)
+    summary = run(write_scenario(tmp_path, "lab.log(0, x=1.0)", TORCH), root, spare)
 
     assert (summary.state, warmth(summary)) == ("succeeded", [False])
     until(lambda: presence.start_time(pid) != began)
@@ -171,7 +173,7 @@ def test_a_spare_from_another_environment_is_dismissed(
     pid, began = worker_of(spare)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
-    summary = run(write_scenario(tmp_path, 'lab.text(os.environ["OMP_NUM_THREADS"])'), root, spare)
+    summary = run(write_scenario(tmp_path, 'lab.text(os.environ["OMP_NUM_THREADS"])', TORCH), root, spare)
 
     assert (summary.texts[0].text, warmth(summary)) == ("1", [False])
     until(lambda: presence.start_time(pid) != began)
@@ -203,7 +205,7 @@ def test_a_dismissed_spare_is_gone_with_its_worker(prepare: Callable[[], Spare])
 def test_orphans_of_a_warm_run_are_found_by_its_name(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
     """They were forked from a process that was started before the run had a name."""
     spare = prepare()
-    start(write_scenario(tmp_path, DAEMON), root, spare)
+    start(write_scenario(tmp_path, DAEMON, TORCH), root, spare)
     run_dir = wait_for_stage(root, "asleep")
     supervisor = until(lambda: look(run_dir).summary.run).supervisor
     worker = look(run_dir).summary.workers["worker-0"].started

@@ -2,13 +2,12 @@
 
 A small net learns to paint a checkerboard from pixel coordinates, once in float32 and once with autocast, from the same start.
 Autocast runs the convolutions on 16-bit copies and leaves weights, optimizer and loss in 32 bits. So the activations that wait
-for backward shrink to half, a 16-bit copy of each weight comes on top, and the picture is learned just as well.
+for backward shrink to half, a 16-bit copy of each weight comes on top, and the picture is learned just as well. float16
+lacks exponent bits: GradScaler keeps small gradients from vanishing; bfloat16, which a CPU gets here, needs none.
 
 Time is another matter. The source says that one line can halve it "on modern hardware": with 16-bit matrix units, the Tensor
 Cores of a GPU or the AMX of a CPU, and with layers large enough to fill them. A CPU without them emulates, and a step takes
 several times as long. That is a result about your box, not an error.
-
-float16 lacks exponent bits: GradScaler keeps small gradients from vanishing; bfloat16, which a CPU gets here, needs none.
 
 ## Predict
 How many times as fast is a step with mixed precision on this box?
@@ -29,6 +28,7 @@ from functools import partial
 from typing import Literal
 
 import torch
+import torch._dynamo  # the first step of an optimizer would load it: a second or two, which no step is to pay
 from torch import nn
 
 from tuilab import Lab

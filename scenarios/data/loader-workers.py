@@ -112,8 +112,8 @@ def run(
 
     lab.stage("without workers against with them: slow items, then items in memory")
     lab.claim_ratio("slow-items", "alone/helped", at_least=2, advises=f"DATALOADER_NUM_WORKERS={workers}")
-    alone, helped = loader(2, item_ms, 0), loader(2, item_ms, workers)  # half an epoch
-    lab.race(alone=lambda: [*train(alone, train_ms / 2)], helped=lambda: [*train(helped, train_ms / 2)], seconds=0.5)
+    alone, helped = loader(4, item_ms, 0), loader(4, item_ms, workers)  # a quarter of an epoch
+    lab.race(alone=lambda: [*train(alone, train_ms / 4)], helped=lambda: [*train(helped, train_ms / 4)], seconds=0.5)
     lab.claim_ratio("items-in-memory", "sent/at_hand", at_least=2)
     sent, at_hand = loader(1, 0, workers), loader(1, 0, 0)
     lab.race(sent=lambda: [*train(sent, 0)], at_hand=lambda: [*train(at_hand, 0)], seconds=0.5)

@@ -2,7 +2,6 @@
 
 Backward needs what forward computed: of each block here three activations, 96 in all. A checkpoint around a segment of blocks
 keeps the segment's input alone, and computes the inside again, to the same bits, when backward arrives there.
-
 After forward n segments hold n activations; in backward the inside of one comes on top, 96/n. One segment around everything
 therefore saves nothing: its inside is the whole net, only later. The sum is least near n = 10; the peak of a step falls even
 beyond, because the gradients of the weights arrive while inputs of segments go. The price hardly depends on n: forward is a
@@ -32,6 +31,7 @@ names a price. The page also says that a sigmoid saves its input: it saves its o
 from typing import Literal
 
 import torch
+import torch._dynamo  # the first checkpoint would load it: a second or two, which no step is to pay
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode

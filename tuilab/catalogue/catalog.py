@@ -134,7 +134,9 @@ def _stamp(entry: "os.DirEntry[str]") -> str:
 def _maker() -> str:
     """Return what changes when the same file could be read differently."""
     folder = os.path.dirname(__file__)
-    ours = [os.stat(f"{folder}/{name}.py").st_mtime_ns for name in ("catalog", "source", "scenario", "params", "stated")]
+    ours = [
+        os.stat(f"{folder}/{name}.py").st_mtime_ns for name in ("catalog", "source", "scenario", "params", "stated", "imports")
+    ]
     return f"{__version__} {sys.hexversion} {ours}"
 
 
@@ -175,12 +177,12 @@ def _pack(value: Scenario | Param) -> list[object]:
 
 
 def _unpack(fields: list[Any]) -> Scenario:
-    id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed = fields
+    id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed, imports = fields
     found = tuple(Param(name, kind, value, tuple(choices), *rest) for name, kind, value, choices, *rest in read_params)
     stated = tuple(Stated(*claim) for claim in claims)
-    words = [id, topic, path, title, lesson, error, *sections.values(), *arms]
+    words = [id, topic, path, title, lesson, error, *sections.values(), *arms, *imports]
     words += [word for claim in stated for word in claim]
     words += [word for param in found for word in (param.name, param.type, param.label)]
     if not all(isinstance(word, str) for word in words):
         raise TypeError("it holds something else than scenarios")
-    return Scenario(id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, bool(is_timed))
+    return Scenario(id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, bool(is_timed), tuple(imports))

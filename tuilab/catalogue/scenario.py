@@ -40,3 +40,4 @@ class Scenario:
     claims: tuple[Stated, ...] = ()
     error: str = ""
     is_timed: bool = False  # has claims about the ratio of two arms, which want repeats
+    imports: tuple[str, ...] = ()  # modules of torch that its file imports before it does anything else

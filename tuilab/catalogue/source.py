@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tuilab.catalogue import params
+from tuilab.catalogue.imports import first_imports
 from tuilab.catalogue.scenario import Param, Scenario, Type, Value
 from tuilab.catalogue.stated import Stated, claims_of, is_key, plain, sections_of
 from tuilab.errors import UsageError
@@ -161,6 +162,7 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
         arms=tuple(dict.fromkeys(arms)),
         claims=claims,
         is_timed=any(map(is_about_ratio, calls)),
+        imports=first_imports(tree),
     )
 
 

@@ -11,7 +11,7 @@ from typing import IO
 
 from tuilab.engine import messages
 from tuilab.engine.capture import Capture
-from tuilab.engine.messages import ArmOrder, Farewell
+from tuilab.engine.messages import ArmOrder, Farewell, Ready
 from tuilab.engine.spawn import Child
 
 _READ = 256 * 1024
@@ -84,6 +84,8 @@ class Crew:
                 message = None
             if isinstance(message, Farewell):
                 child.farewell = message
+            elif isinstance(message, Ready):
+                child.is_ready = True
             elif isinstance(message, ArmOrder):
                 self._on_arm(message, child)
             else:

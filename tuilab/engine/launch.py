@@ -104,6 +104,7 @@ def order(
         has_usual_repeats=not repeats and not budget_s,
         looks=list(PLANNED) if budget_s and not repeats else [],
         budget_s=budget_s,
+        imports=list(scenario.imports),
         quick=is_quick,
         timeout_s=timeout_s,
         argv=argv or [],

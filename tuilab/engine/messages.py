@@ -38,6 +38,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     has_usual_repeats: bool = False  # nobody asked for their number: of a run that times nothing the first is enough
     looks: list[int] = []
     budget_s: float | None = None
+    imports: list[str] = []  # modules that a worker may load before its turn
     quick: bool = False
     timeout_s: float | None = None
     argv: list[str] = []
@@ -64,6 +65,12 @@ class ArmOrder(msgspec.Struct, kw_only=True, tag=True):
 
 class WarmUp(msgspec.Struct, tag=True):
     """To a worker that is started ahead: get ready, the order will follow."""
+
+    modules: list[str]  # to be loaded meanwhile
+
+
+class Ready(msgspec.Struct, tag=True):
+    """From a worker that was started ahead: it has loaded what it was told to."""
 
 
 class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
@@ -98,7 +105,7 @@ class ArmReply(msgspec.Struct, tag=True):
     error: str = ""
 
 
-Message = WarmUp | WorkerOrder | ArmOrder | Farewell | ArmReply
+Message = WarmUp | Ready | WorkerOrder | ArmOrder | Farewell | ArmReply
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

@@ -32,6 +32,7 @@ class Child:
         self.deadline: float | None = None
         self.asker: Child | None = None  # the worker that waits for this arm
         self.repeat = 0
+        self.is_ready = False  # it was started ahead and waits for its order
         self.farewell: Farewell | None = None
         self.reason = ""  # why the supervisor ended it
         self.code: int | None = None
@@ -110,12 +111,12 @@ def worker_environment(run: str) -> dict[str, str]:
     return {**_WORKER_DEFAULTS, **os.environ, presence.MARK: run}
 
 
-def spawn_spare() -> Child | None:
-    """Start a worker that gets ready before there is a run for it; None when there can be none: the run starts its own."""
+def spawn_spare(modules: list[str]) -> Child | None:
+    """Start a worker that gets ready before it has an order; None when there can be none: it is started when its turn comes."""
     try:
         spare = spawn_worker("spare", processes.SPARE, None)
         assert spare.line is not None
-        messages.send(spare.line, WarmUp())
+        messages.send(spare.line, WarmUp(modules))
     except OSError:
         return None
     return spare

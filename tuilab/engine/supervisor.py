@@ -23,11 +23,13 @@ from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, Worker
 from tuilab.engine.spawn import Child, spawn_spare, spawn_worker
 from tuilab.engine.stream_counts import stream_counts
 from tuilab.errors import TuilabError
-from tuilab.record import events, presence
+from tuilab.record import events
 from tuilab.record.states import RunState
 from tuilab.scrub import words_for_record
 
 GRACE_S = 3.0
+_SIDE_BY_SIDE = 6  # workers that get ready at a time, at most
+_USUAL_IMPORTS = ["torch", "torch._dynamo"]  # an optimizer loads the second one in its first step
 
 
 class Supervisor:
@@ -42,7 +44,9 @@ class Supervisor:
         self._attendants = Attendants(self.run_dir, self.journal, self._crew)
         self._began = time.monotonic()
         self._workers_started = 0
-        self._spare = spare
+        self._spares = [spare] if spare else []  # workers that were started ahead of their turn
+        for one in self._spares:
+            self._crew.add(one)
         self._deadline = time.monotonic() + order.timeout_s if order.timeout_s else None
         self._stop: tuple[RunState, str] | None = None  # the state and reason that the run will end in
         self._is_hurried = False
@@ -81,6 +85,9 @@ class Supervisor:
         return RunState.SUCCEEDED, ""
 
     def _run_repeat(self, repeat: int) -> tuple[RunState, str]:
+        self._get_ready(repeat)
+        if self._stop:
+            return self._stop
         try:
             worker = self._start_worker(repeat)
         except OSError as problem:
@@ -91,8 +98,27 @@ class Supervisor:
             self._turn(0.5)
             if self._stop and self._end_others(self._attendants.pids):
                 return self._stop  # something cannot be ended; `run` names it
-        self._end_others(self._attendants.pids)
+        self._end_others({*self._attendants.pids, *(spare.pid for spare in self._spares)})
         return self._stop or worker.outcome()
+
+    def _get_ready(self, repeat: int) -> None:
+        """Have the workers of the next repeats load their modules side by side, a core for each, before one of them is timed.
+
+        Loading torch may take longer than what is then measured.
+        """
+        count = min(self._repeats_until_look(repeat), len(os.sched_getaffinity(0)), _SIDE_BY_SIDE)
+        if self._spares or not self.order.imports or count < 2:
+            return
+        started = [spawn_spare(self.order.imports) for _ in range(count)]
+        self._spares = [spare for spare in started if spare]
+        for spare in self._spares:
+            self._crew.add(spare)
+        while not (self._stop or all(spare.is_ready for spare in self._spares)):
+            self._turn(0.5)
+
+    def _repeats_until_look(self, repeat: int) -> int:
+        """Return how many repeats are left until the run is looked at, and may end."""
+        return min([look for look in self.order.looks if look > repeat] or [self.order.repeats]) - repeat
 
     def _is_enough(self, repeats: int, longest_s: float) -> str:
         """Return why no further repeat is run, or nothing.
@@ -121,7 +147,8 @@ class Supervisor:
         self._workers_started += 1
         child.repeat, child.asker = repeat, asker
         child.deadline = time.monotonic() + arm.timeout_s if arm else None
-        self._crew.add(child)
+        if child is not spare:
+            self._crew.add(child)
         self.journal.append(worker_records.started(child, arm, self.run_dir.name, was_warm=child is spare))
         assert child.line is not None
         with contextlib.suppress(OSError):  # it may have died already; its exit tells
@@ -129,9 +156,9 @@ class Supervisor:
         return child
 
     def _take_spare(self) -> Child | None:
-        """Return the worker that was started ahead, once, if it still lives."""
-        spare, self._spare = self._spare, None
-        return spare if spare and presence.start_time(spare.pid) is not None else None
+        """Return a worker that was started ahead and still lives."""
+        self._crew.turn(0)  # one that died is buried
+        return self._spares.pop(0) if self._spares else None
 
     def _worker_order(self, writer: str, repeat: int, arm: ArmOrder | None) -> WorkerOrder:
         return WorkerOrder(
@@ -154,6 +181,9 @@ class Supervisor:
             self._answer(asker, ArmReply(writer="", elapsed_s=0.0, error=f"cannot start {command[:200]}: {why}"))
 
     def _note_death(self, child: Child) -> None:
+        if child in self._spares:  # it had no order yet: whoever would have followed it starts afresh
+            self._spares.remove(child)
+            return
         if self._attendants.note_death(child, is_stopping=self._stop is not None):
             return
         self.journal.append(worker_records.exited(child, self.run_dir))
@@ -228,6 +258,9 @@ class Supervisor:
 
 
 def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
+    if spare and not order.imports:
+        spare.kill("the scenario does something before it imports torch, or instead")
+        spare = None
     run = open_run(order)
     try:
         return Supervisor(order, run, spare)
@@ -242,7 +275,7 @@ def main() -> None:
     """
     os.umask(0o077)
     processes.become_subreaper()
-    spare = spawn_spare() if "--warm" in sys.argv else None
+    spare = spawn_spare(_USUAL_IMPORTS) if "--warm" in sys.argv else None
     said = sys.stdin.buffer.read()
     if not said:
         return  # nobody wants a run any more; the spare ends with this process

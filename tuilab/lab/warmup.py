@@ -1,17 +1,36 @@
-"""What a spare worker does before it has an order: the slow beginning of every run, done ahead."""
+"""What a worker does that was started ahead of its order: the slow beginning of every run."""
+
+import contextlib
+import gc
+import importlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tuilab.probes.tree import WAITING
+
+_NAME = Path("/proc/self/comm")
 
 
-def warm_up() -> None:
-    """Load torch and the lab, and take one step of an optimizer: the first one loads a second's worth of modules.
+def warm_up(modules: Iterable[str]) -> None:
+    """Load the lab and what the scenario will import; it cannot tell, because its own imports would do the same."""
+    gc.disable()  # it would look through all that is being loaded, again and again, and find nothing
+    for module in ["tuilab.lab.lab", *modules]:
+        importlib.import_module(module)
+    gc.enable()
 
-    A scenario must not be able to tell: what is set here its own first step would set. So no random number is drawn, CUDA is
-    not touched, and there is no backward pass: it would ask the driver for its devices and start a thread for each, to save
-    half a millisecond.
-    """
-    import torch
 
-    import tuilab.lab.lab  # noqa: F401
+@contextlib.contextmanager
+def waiting() -> Iterator[None]:
+    """Bear a name meanwhile that tells other users of the box, and our sampler, that this process only waits."""
+    name = _call_yourself(WAITING)
+    yield
+    _call_yourself(name)
 
-    weight = torch.zeros(2, requires_grad=True)
-    weight.grad = torch.zeros(2)
-    torch.optim.Adam([weight]).step()
+
+def _call_yourself(name: str) -> str:
+    """Change the name of this process, where the system lets it, and return the one before."""
+    with contextlib.suppress(OSError):
+        before = _NAME.read_text().rstrip("\n")
+        _NAME.write_text(name)
+        return before
+    return name

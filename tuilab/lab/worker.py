@@ -18,9 +18,9 @@ from types import ModuleType
 from typing import Any
 
 from tuilab.engine import messages, processes
-from tuilab.engine.messages import Farewell, WarmUp, WorkerLine, WorkerOrder
+from tuilab.engine.messages import Farewell, Ready, WarmUp, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
-from tuilab.lab.warmup import warm_up
+from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
 from tuilab.record import events
 from tuilab.record.journal import Writer
@@ -68,9 +68,14 @@ def _receive_order(line: socket.socket) -> messages.Message | None:
     """Wait for the order; a worker that was started ahead of it gets ready first."""
     message = messages.receive(line)
     if isinstance(message, WarmUp):
-        take_mark = processes.open_mark()
-        warm_up()
-        message = messages.receive(line)
+        with waiting():
+            try:
+                take_mark = processes.open_mark()
+                warm_up(message.modules)
+            except BaseException:  # half a torch fails otherwise than none: a worker that starts afresh is to say what is wrong
+                os._exit(1)
+            messages.send(line, Ready())
+            message = messages.receive(line)
         if isinstance(message, WorkerOrder):
             take_mark(Path(message.run_dir).name)
     return message

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from tuilab.record import presence
 
+WAITING = "tuilab-waits"  # the name of a process that has loaded torch and waits for its turn
+
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _USS_EVERY_S = 0.9  # with a sample each half second: each second
@@ -15,7 +17,7 @@ _USS_SHARE = 0.002  # of a core at most: reading the memory map of a large proce
 
 
 class Usage(NamedTuple):
-    """What the processes of a tree use together."""
+    """What the processes of a tree use together; of one that waits for its turn, only the time it took to get ready."""
 
     pids: list[int]
     threads: int
@@ -26,6 +28,7 @@ class Usage(NamedTuple):
 
 class _Stat(NamedTuple):
     is_alive: bool
+    is_waiting: bool
     threads: int
     cpu_s: float  # of the process
     waited_cpu_s: float  # of its children that ended and were waited for
@@ -49,7 +52,7 @@ class Tree:
         percent = _percent(cpu_s - self._cpu_s, now - self._read_at)
         if not math.isnan(cpu_s):  # else the next reading spans two periods
             self._cpu_s, self._read_at = cpu_s, now
-        living = {pid: stat for pid, stat in stats.items() if stat.is_alive}
+        living = {pid: stat for pid, stat in stats.items() if stat.is_alive and not stat.is_waiting}
         return Usage(
             list(living),
             sum(stat.threads for stat in living.values()),
@@ -101,14 +104,18 @@ def _stat(pid: int) -> _Stat | None:
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
         try:
-            fields = os.read(file, 4096).rpartition(b") ")[2].split()  # the name before it may hold anything, brackets too
+            before, _, after = os.read(file, 4096).rpartition(b") ")  # the name may hold anything, brackets too
         finally:
             os.close(file)
     except OSError:
         return None
+    fields = after.split()
     user, system, waited_user, waited_system = (int(field) / _TICKS_PER_S for field in fields[11:15])
     is_alive = fields[0] not in (b"Z", b"X")
-    return _Stat(is_alive, int(fields[17]), user + system, waited_user + waited_system, int(fields[21]) * _PAGE_BYTES)
+    is_waiting = before.endswith(b"(" + WAITING.encode())
+    return _Stat(
+        is_alive, is_waiting, int(fields[17]), user + system, waited_user + waited_system, int(fields[21]) * _PAGE_BYTES
+    )
 
 
 def _private_bytes(pid: int) -> int:

@@ -49,7 +49,7 @@ def document(scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> dict
 
 
 def _fields(scenario: Scenario, verdicts: Mapping[str, str]) -> dict[str, object]:
-    fields = {name: value for name, value in vars(scenario).items() if name not in ("lesson", "sections")}
+    fields = {name: value for name, value in vars(scenario).items() if name not in ("lesson", "sections", "imports")}
     params = [vars(param) for param in scenario.params]
     claims = {
         "claims": [claim.text for claim in scenario.claims],

@@ -1,0 +1,1 @@
+"""What an optimizer of the real torch loads in its first step."""

@@ -1,0 +1,183 @@
+"""Workers of later repeats load torch side by side, before anything is timed, and then wait for their turn."""
+
+import ast
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
+from tuilab.catalogue.imports import first_imports
+from tuilab.probes.tree import WAITING
+from tuilab.record import presence
+from tuilab.record.summary import RunSummary
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+TORCH = "import torch\n"
+STAGE = 'lab.stage(f"repeat {lab.repeat}")'
+
+
+@pytest.fixture
+def two_cores() -> Iterator[None]:
+    """Give what a test starts two cores, as many as get ready at a time."""
+    every = os.sched_getaffinity(0)
+    if len(every) < 2:
+        pytest.skip("needs two cores")
+    os.sched_setaffinity(0, sorted(every)[:2])
+    yield
+    os.sched_setaffinity(0, every)
+
+
+def hold(until_there: Path) -> str:
+    return f'{STAGE}\nwhile not os.path.exists("{until_there}"): time.sleep(0.02)'
+
+
+def warmth(summary: RunSummary) -> list[bool]:
+    return [worker.started.was_warm for worker in summary.workers.values() if worker.started]
+
+
+def waiting(run_dir: Path) -> list[int]:
+    """Return the processes of a run that wait for their turn."""
+    run = look(run_dir).summary.run
+    assert run is not None
+    return [pid for pid in presence.descendants(run.supervisor.pid) if name_of(pid) == WAITING]
+
+
+def name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def test_as_many_get_ready_at_a_time_as_there_are_cores(two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, STAGE, TORCH)
+
+    tuilab("run", str(path), "--headless", "--quiet", "--repeat", "5")
+
+    summary = look(newest(root) or root).summary
+    assert (summary.state, summary.reason) == ("succeeded", "")
+    assert warmth(summary) == [True, True, True, True, False]  # the last one is alone
+    assert [stage.name for stage in summary.stages] == [f"repeat {number}" for number in range(5)]
+
+
+def test_what_does_something_before_it_imports_torch_starts_afresh_each_time(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    """It may set what torch reads when it is loaded."""
+    path = write_scenario(tmp_path, 'lab.text(os.environ["OMP_NUM_THREADS"])', f'os.environ["OMP_NUM_THREADS"] = "1"\n{TORCH}')
+
+    tuilab("run", str(path), "--headless", "--quiet", "--repeat", "2")
+
+    summary = look(newest(root) or root).summary
+    assert warmth(summary) == [False, False]
+    assert {text.text for text in summary.texts} == {"1"}
+
+
+def test_one_that_is_killed_while_it_waits_costs_no_repeat(two_cores: None, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, hold(tmp_path / "go"), TORCH)
+    front = start(root, "run", str(path), "--headless", "--quiet", "--repeat", "2")
+    run_dir = wait_for_stage(root, "repeat 0")
+    (pid,) = waiting(run_dir)
+
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not waiting(run_dir))
+    (tmp_path / "go").touch()
+    front.communicate()
+
+    summary = look(run_dir).summary
+    assert (summary.state, warmth(summary)) == ("succeeded", [True, False])
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_nobody_waits_on_when_the_run_has_ended(how: str, two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, hold(tmp_path / "never"), TORCH)
+    front = start(root, "run", str(path), "--headless", "--quiet", "--repeat", "2")
+    run_dir = wait_for_stage(root, "repeat 0")
+    (pid,) = waiting(run_dir)
+    run = look(run_dir).summary.run
+    assert run is not None
+
+    if how == "stop":
+        tuilab("stop", "last")
+    else:
+        os.kill(run.supervisor.pid, signal.SIGKILL)
+    front.communicate()
+
+    until(lambda: presence.start_time(pid) is None)
+    until(lambda: not processes_of(run_dir))
+    assert look(run_dir).summary.state == ("stopped" if how == "stop" else "running")
+
+
+def test_who_waits_when_nothing_was_timed_is_sent_home(two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    """The claim about times makes it six repeats, the first of which timed nothing."""
+    path = write_scenario(tmp_path, 'if lab.repeats == 0: lab.claim_ratio("slower", "a/b", at_least=2)', TORCH)
+
+    tuilab("run", str(path), "--headless", "--quiet")
+
+    summary = look(newest(root) or root).summary
+    assert (summary.state, summary.reason) == ("succeeded", "nothing was timed: one repeat is enough")
+    assert warmth(summary) == [True]
+    assert summary.leftovers == []
+    assert processes_of(newest(root) or root) == []
+
+
+def test_a_module_that_cannot_be_loaded_fails_where_the_scenario_imports_it(
+    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    done = tuilab("run", str(write_scenario(tmp_path, STAGE, "import torch.nowhere\n")), "--headless", "--repeat", "2")
+
+    run_dir = newest(root) or root
+    assert done.returncode == 4
+    assert "No module named 'torch.nowhere'" in look(run_dir).summary.reason
+    assert warmth(look(run_dir).summary) == [False]
+    assert (run_dir / "stderr.log").read_text() == ""
+
+
+def test_one_that_waits_is_no_part_of_what_a_run_uses() -> None:
+    code = f"from pathlib import Path; Path('/proc/self/comm').write_text('{WAITING}'); print(flush=True); input()"
+    code += "; Path('/proc/self/comm').write_text('python'); print(flush=True); input()"
+    below = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"
+    top = subprocess.Popen([sys.executable, "-c", below], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert top.stdin is not None and top.stdout is not None
+    read = f"import json; from tuilab.probes.tree import Tree; print(json.dumps(Tree({top.pid}).read()._asdict()))"
+
+    def usage() -> tuple[int, bool]:
+        said = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True).stdout
+        return len(re.findall(r"\d+", said.partition("]")[0])), '"rss_bytes": 0' not in said
+
+    top.stdout.readline()
+    before = usage()
+    top.stdin.write(b"\n")
+    top.stdin.flush()
+    top.stdout.readline()
+    after = usage()
+    top.communicate(b"\n")
+
+    assert (before, after) == ((0, False), (1, True))
+    assert len(WAITING) <= 15  # longer names are cut short
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('"""A lesson."""\nimport os\nimport torch\nfrom torch.utils.data import DataLoader\n', ("torch", "torch.utils.data")),
+        ("from __future__ import annotations\nfrom tuilab import Lab\nfrom torch import nn\n", ("torch",)),
+        ("import torch, os\nimport torch\n", ("torch",)),
+        ('import os\nos.environ["A"] = "1"\nimport torch\n', ()),
+        ("import numpy\nimport torch\n", ()),
+        ("import torch\nimport numpy\nimport torch.fx\n", ("torch",)),
+        ("from . import torch\n", ()),
+        ("if True:\n    import torch\n", ()),
+        ("import torchvision\nimport torch\n", ()),
+    ],
+)
+def test_what_a_file_imports_first(source: str, found: tuple[str, ...]) -> None:
+    assert first_imports(ast.parse(source)) == found
