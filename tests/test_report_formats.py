@@ -68,6 +68,7 @@ def test_the_document_has_every_raw_sample_and_what_repeats_the_run() -> None:
     assert len(run["samples"]) == len(rows_of("tour"))
     assert run["claims"][3]["estimate"] == 1.98782194
     assert run["declared"][0]["bound"] == 1.5
+    assert [claim.get("measure") for claim in run["claims"]].count("wall") == len(run["declared"])  # of exact ones nothing
     assert run["source"].startswith('"""Everything that a run can show.')
     assert [image["title"] for image in run["images"]] == ["ramp", "ramp with a hole"]
 
@@ -105,6 +106,18 @@ def two_claims_of_one_sentence(root: Path) -> Path:
         events.SettingAdvised(key=key, text="it is finite", setting=f"OMP_NUM_THREADS={key}") for key in ("loss", "norm")
     ]
     return make_run(root, started(), *settings, *records, events.StateChanged(state="succeeded"))
+
+
+def test_the_document_tells_what_time_was_judged_and_how_often_it_was_before(tmp_path: Path) -> None:
+    declared = events.ClaimDeclared(text="slower", over="a", under="b", op="at_least", bound=1.5)
+    reached = events.VerdictReached(text="slower", verdict="SUPPORTED", rule="r", measure="cpu")
+    run_dir = make_run(tmp_path, started(), declared, reached, events.StateChanged(state="succeeded"))
+    subject = replace(read_subject(run_dir), before={"slower": "2nd run of this claim"})
+
+    (run,) = full([subject])["runs"]
+
+    assert [claim["measure"] for claim in run["claims"]] == ["cpu"]
+    assert run["earlier"] == {"slower": "2nd run of this claim"}
 
 
 def test_a_case_of_junit_is_called_by_the_key_of_its_claim_and_says_its_sentence(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
         "key": claim.key or None,
         "text": claim.text,
         "measured": measured,
+        "measure": reached.measure if claim.declared else None,
         **{name: getattr(reached, name) for name in (*fields, "more_repeats", "rule")},
     }
 

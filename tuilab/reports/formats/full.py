@@ -35,6 +35,7 @@ def _more(subject: Subject) -> dict[str, Any]:
         "started_wall_ns": run.wall_ns if run else None,
         "repeats": summary.planned_repeats if run else None,
         "settings": {claim.claim_id: claim.advises for claim in summary.claims.values() if claim.advises},
+        "earlier": dict(subject.before),
         "declared": [_declared(claim.declared) for claim in summary.claims.values() if claim.declared],
         "gaps": gaps(subject),
         "notes": [{"wall_s": when, "text": text} for when, text in subject.notes.texts],
