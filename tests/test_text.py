@@ -1,9 +1,10 @@
 """Text from a run is made harmless before it is shown."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.text import plural, show, show_lines
+from tuilab.text import percent, plural, show, show_lines
 
 
 def test_what_could_steer_a_terminal_is_replaced() -> None:
@@ -35,3 +36,11 @@ def test_nothing_unsafe_ever_passes(text: str) -> None:
 
 def test_counts_have_their_plural() -> None:
     assert [plural(0, "run"), plural(1, "run"), plural(2, "process", "processes")] == ["0 runs", "1 run", "2 processes"]
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.0051, "0.51 %"), (-0.034, "-3.4 %"), (0.16, "16 %"), (0.996, "100 %"), (2.5, "250 %"), (0.0, "0 %")],
+)
+def test_a_share_is_told_in_two_digits_or_whole_percent(share: float, words: str) -> None:
+    assert percent(share) == words

@@ -46,7 +46,7 @@ def brief(value: float) -> str:
 
 def percent(share: float) -> str:
     """Return a share in percent, in two digits."""
-    return f"{100 * share:.2g} %" if abs(share) < 1 else f"{100 * share:.0f} %"
+    return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:

@@ -17,6 +17,7 @@ from tuilab.judging.question import Question, ask, more_repeats, too_few
 from tuilab.judging.units import units_of
 from tuilab.record import events
 from tuilab.record.verdicts import DECISIONS, Verdict
+from tuilab.text import percent
 
 _LARGEST_LOG = 700  # beyond it a ratio is no float
 
@@ -152,7 +153,7 @@ def _why(
         parts.append(_luck(evidence, question))
     parts += [missing] if (missing := lacking_control(evidence)) else []
     if question.offset:
-        parts.append(f"wider by {_percent(math.expm1(question.offset))}, as far as an arm against itself was off")
+        parts.append(f"wider by {percent(math.expm1(question.offset))}, as far as an arm against itself was off")
     if found.confidence != claim.confidence:
         parts.append(f"interval of {found.level}")
     return parts + (_open(found) if found.verdict == Verdict.INCONCLUSIVE else [])
@@ -160,12 +161,12 @@ def _why(
 
 def _luck(evidence: Evidence, question: Question) -> str:
     known = "" if evidence.luck is not None else ": this box was never calibrated"
-    return f"a process is off by {_percent(math.expm1(question.units.luck))} by itself{known}"
+    return f"a process is off by {percent(math.expm1(question.units.luck))} by itself{known}"
 
 
 def _open(found: Judgement) -> list[str]:
     """Return what an inconclusive measurement could have seen, and what it takes to decide: both reckoned from few values."""
-    effect = "n/a" if found.smallest_effect is None else f"about {_percent(found.smallest_effect)}"
+    effect = "n/a" if found.smallest_effect is None else f"about {percent(found.smallest_effect)}"
     if found.unit == "rounds":
         needed = "n/a from one process"
     elif found.more_repeats is None:
@@ -173,7 +174,3 @@ def _open(found: Judgement) -> list[str]:
     else:
         needed = f"{'at least' if found.units < MIN_UNITS else 'about'} {found.more_repeats}"
     return [f"smallest effect it could have seen: {effect}", f"repeats still needed: {needed}"]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
