@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.text import plural, show, show_lines
+from tuilab.text import brief_beside, plural, show, show_lines
 
 
 def test_what_could_steer_a_terminal_is_replaced() -> None:
@@ -35,3 +35,11 @@ def test_nothing_unsafe_ever_passes(text: str) -> None:
 
 def test_counts_have_their_plural() -> None:
     assert [plural(0, "run"), plural(1, "run"), plural(2, "process", "processes")] == ["0 runs", "1 run", "2 processes"]
+
+
+def test_an_end_of_an_interval_has_the_digits_that_tell_it_from_the_bound() -> None:
+    """1.298 stays short of a claimed 1.3, which 1.3 would not say."""
+    ends = [1.29838951, 1.3004, 1.3, 1.25]
+
+    assert [brief_beside(1.3, end) for end in ends] == ["1.298", "1.3004", "1.3", "1.25"]
+    assert [brief_beside(1.0, 0.9996), brief_beside(1000, 1000.2), brief_beside(2, 1234.5)] == ["0.9996", "1000.2", "1234"]

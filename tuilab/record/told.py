@@ -5,7 +5,7 @@ Every view tells them so.
 
 from tuilab.record.events import ScenarioFailed
 from tuilab.record.summary import Claim, RunSummary
-from tuilab.text import brief, percent, show
+from tuilab.text import brief, brief_beside, percent, show
 from tuilab.words import number, unit_of
 
 
@@ -15,8 +15,9 @@ def evidence(claim: Claim) -> str:
     if reached is None:
         return "nothing was measured for it"
     if claim.declared is not None and reached.estimate is not None:
-        low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
-        bound = f"{claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}"
+        limit = claim.declared.bound
+        low, high = (brief_beside(limit, end) if end is not None else "n/a" for end in (reached.low, reached.high))
+        bound = f"{claim.declared.op.replace('_', ' ')} {limit:g}"
         ratio = f"{claim.declared.over}/{claim.declared.under}"
         floor = f"; noise ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else ""
         return f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
