@@ -53,6 +53,18 @@ def test_ticks_beyond_every_unit_are_told_in_the_greatest() -> None:
     assert labels([0.0, 2.0**80], 2.0**80, "bytes") == ["0", "1e6 EiB"]
 
 
+def test_a_long_number_goes_on_below_itself() -> None:
+    subject = recorded("tour")
+    trust = "over 6 processes: 1 false verdict in 16 trials of 12 processes without a difference; a delay was seen in 14 of 16"
+    shown = plain.render(
+        subject.summary, subject.state, subject.run_dir, Style(), 80, has_chart=False, trust=trust
+    ).splitlines()
+
+    at = next(number for number, line in enumerate(shown) if line.startswith("calibration"))
+    assert shown[at + 1].startswith(" " * len("calibration  ") + " ") and shown[at + 1].strip() in trust
+    assert max(map(len, shown[at : at + 3])) <= 80
+
+
 def test_the_numbers_of_a_run_are_the_same_in_text_markdown_and_html() -> None:
     subject = recorded("tour")
 

@@ -33,7 +33,9 @@ def command(minutes: float, show: bool, root: str | None) -> None:
     if not show:
         found = calibration.assess(read_run(_run(minutes, options.root(root))))
         calibration.save(found.ways, found.luck)
-    lines = calibration.in_words(calibration.load().ways)
+    kept = calibration.load()
+    lines = calibration.in_words(kept.ways)
+    lines += [calibration.luck_in_words(kept.luck)] if lines else []
     click.echo("\n".join(lines) or "this box has not been calibrated: tuilab calibrate")
 
 
