@@ -15,7 +15,8 @@ from tuilab.drawings.spreads import Spread, draw_spreads, spread_axis
 from tuilab.drawings.units import labels
 from tuilab.record import events
 from tuilab.record.journal import Writer
-from tuilab.record.told import frames, last_values
+from tuilab.record.summary import fold
+from tuilab.record.told import frames, last_values, repeat_words
 from tuilab.reports import plain
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.geometry import draw_spreads as draw_in_html
@@ -88,6 +89,16 @@ def test_the_live_line_tells_the_unit_that_a_name_has() -> None:
     summary.series = {key: line for key, line in summary.series.items() if key[0] == "live_bytes"}
 
     assert set(last_values(summary)) == {"live_bytes small batch 17.5 KiB", "live_bytes large batch 0 B"}
+
+
+def test_the_live_line_tells_which_repeat_it_is() -> None:
+    """What a repeat has done of its own steps, and when it will be done with them, says nothing of the run."""
+    summary = fold([("supervisor", started(repeats=6))])
+    before = repeat_words(summary)
+    fold([("supervisor", events.WorkerStarted(writer="worker-1", pid=1, start=1, repeat=1))], summary)
+    fold([("supervisor", events.WorkerStarted(writer="arm-1", pid=2, start=1, repeat=9, arm="one"))], summary)
+
+    assert (before, repeat_words(summary)) == ("", "repeat 2/6")
 
 
 @pytest.mark.parametrize(

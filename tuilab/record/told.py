@@ -36,6 +36,12 @@ def progress_words(summary: RunSummary) -> str:
     return words
 
 
+def repeat_words(summary: RunSummary) -> str:
+    """Return which repeat runs, or was the last, of those that are planned: `repeat 2/6`; nothing where there is one."""
+    repeats = [worker.started.repeat for worker in summary.workers.values() if worker.started and not worker.started.arm]
+    return f"repeat {max(repeats) + 1}/{summary.planned_repeats}" if summary.planned_repeats > 1 and repeats else ""
+
+
 def last_values(summary: RunSummary) -> list[str]:
     """Return the last value of the few series that were written last."""
     latest = sorted(summary.series.values(), key=lambda series: series.last_t)[-3:]
