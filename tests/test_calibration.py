@@ -111,7 +111,7 @@ def test_the_luck_by_which_quick_widens_is_told_with_the_calibration(monkeypatch
     shown = CliRunner().invoke(calibrate.command, ["--show"]).output
 
     assert shown.endswith("how far off a process is by itself, by which --quick widens its intervals: about 3.9 %\n")
-    assert calibration.luck_in_words(None).endswith("widens its intervals: n/a, there were too few")
+    assert calibration.luck_in_words(None).endswith("widens its intervals: n/a from so few, 5 % is taken")
 
 
 def test_each_box_has_its_own_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def in_words(assessment: Mapping[str, Trials]) -> list[str]:
 
 def luck_in_words(luck: float | None) -> str:
     """Return how far off one process is by itself, and what that is for."""
-    off = "n/a, there were too few" if luck is None else f"about {100 * luck:.2g} %"
+    off = "n/a from so few, 5 % is taken" if luck is None else f"about {100 * luck:.2g} %"
     return f"how far off a process is by itself, by which --quick widens its intervals: {off}"
 
 

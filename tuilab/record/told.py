@@ -37,9 +37,12 @@ def progress_words(summary: RunSummary) -> str:
 
 
 def repeat_words(summary: RunSummary) -> str:
-    """Return which repeat runs, or was the last, of those that are planned: `repeat 2/6`; nothing where there is one."""
+    """Return which repeat runs, or was the last: `repeat 2/6`, or how long there may be more; nothing where there is one."""
     repeats = [worker.started.repeat for worker in summary.workers.values() if worker.started and not worker.started.arm]
-    return f"repeat {max(repeats) + 1}/{summary.planned_repeats}" if summary.planned_repeats > 1 and repeats else ""
+    if summary.run is None or summary.planned_repeats <= 1 or not repeats:
+        return ""
+    budget = summary.run.budget_s
+    return f"repeat {max(repeats) + 1}" + (f"/{summary.planned_repeats}" if budget is None else f", budget {budget:g} s")
 
 
 def last_values(summary: RunSummary) -> list[str]:
