@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.engine import write_scenario
 from tuilab.catalogue.source import read
+from tuilab.cli.verbs import calibrate
 from tuilab.engine import launch
 from tuilab.engine.create_run import open_run
 from tuilab.judging import calibration
@@ -95,6 +97,21 @@ def test_trials_that_share_their_processes_say_so() -> None:
 
     assert lines[0].startswith("within one process: 0 false verdicts in 36 trials of 12 processes without a difference; ")
     assert lines[1].startswith("over 6 processes: 0 false verdicts in 6 trials of 12 processes without a difference; ")
+
+
+def test_what_was_counted_once_is_told_in_the_singular() -> None:
+    (line,) = calibration.in_words({"over 6 processes": Trials(1, 1, 1, 1, 0.01, processes=6)})
+
+    assert line.startswith("over 6 processes: 1 false verdict in 1 trial of 6 processes without a difference; ")
+
+
+def test_the_luck_by_which_quick_widens_is_told_with_the_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    calibration.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 0.039)
+    shown = CliRunner().invoke(calibrate.command, ["--show"]).output
+
+    assert shown.endswith("how far off a process is by itself, by which --quick widens its intervals: about 3.9 %\n")
+    assert calibration.luck_in_words(None).endswith("widens its intervals: n/a from so few, 5 % is taken")
 
 
 def test_each_box_has_its_own_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.text import percent, plural, show, show_lines
+from tuilab.text import brief_beside, percent, plural, show, show_lines
 
 
 def test_what_could_steer_a_terminal_is_replaced() -> None:
@@ -44,3 +44,11 @@ def test_counts_have_their_plural() -> None:
 )
 def test_a_share_is_told_in_two_digits_or_whole_percent(share: float, words: str) -> None:
     assert percent(share) == words
+
+
+def test_an_end_of_an_interval_has_the_digits_that_tell_it_from_the_bound() -> None:
+    """1.298 stays short of a claimed 1.3, which 1.3 would not say."""
+    ends = [1.29838951, 1.3004, 1.3, 1.25]
+
+    assert [brief_beside(1.3, end) for end in ends] == ["1.298", "1.3004", "1.3", "1.25"]
+    assert [brief_beside(1.0, 0.9996), brief_beside(1000, 1000.2), brief_beside(2, 1234.5)] == ["0.9996", "1000.2", "1234"]

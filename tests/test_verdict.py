@@ -157,7 +157,7 @@ def test_one_process_is_no_surer_than_the_luck_of_processes_allows() -> None:
 
     assert (lucky.verdict, unknown.verdict) == ("SUPPORTED", "INCONCLUSIVE")
     assert lucky.low == pytest.approx(1.03 * math.exp(-2.13 * 0.002), rel=1e-3)
-    assert "a process is off by 5.1 % by itself: this box was never calibrated" in unknown.why
+    assert "a process is off by 5 % by itself: this box was never calibrated" in unknown.why
     assert verdict(ratio_claim("at_least", 2.0), Evidence(huge)) == "SUPPORTED"
 
 
@@ -650,6 +650,13 @@ def test_a_run_that_is_stopped_before_the_first_look_is_inconclusive(looks: tupl
 
     assert reached.verdict == "INCONCLUSIVE"
     assert reached.why.startswith("5 repeats are too few, 6 are needed; stopped after 5 of 40 repeats, before the first look; ")
+
+
+def test_where_there_is_no_interval_nobody_tells_of_how_many_percent_it_is() -> None:
+    one, other = judge(recorded(1, 3.0, planned=40, texts=("c", "d")))
+
+    assert (one.low, other.low) == (None, None)
+    assert "interval of" not in one.why + other.why
 
 
 def test_a_repeat_that_was_stopped_with_the_run_has_not_failed_and_does_not_count() -> None:

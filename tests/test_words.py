@@ -15,7 +15,8 @@ from tuilab.drawings.spreads import Spread, draw_spreads, spread_axis
 from tuilab.drawings.units import labels
 from tuilab.record import events
 from tuilab.record.journal import Writer
-from tuilab.record.told import frames, last_values
+from tuilab.record.summary import fold
+from tuilab.record.told import frames, last_values, repeat_words
 from tuilab.reports import plain
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.geometry import draw_spreads as draw_in_html
@@ -53,6 +54,18 @@ def test_ticks_beyond_every_unit_are_told_in_the_greatest() -> None:
     assert labels([0.0, 2.0**80], 2.0**80, "bytes") == ["0", "1e6 EiB"]
 
 
+def test_a_long_number_goes_on_below_itself() -> None:
+    subject = recorded("tour")
+    trust = "over 6 processes: 1 false verdict in 16 trials of 12 processes without a difference; a delay was seen in 14 of 16"
+    shown = plain.render(
+        subject.summary, subject.state, subject.run_dir, Style(), 80, has_chart=False, trust=trust
+    ).splitlines()
+
+    at = next(number for number, line in enumerate(shown) if line.startswith("calibration"))
+    assert shown[at + 1].startswith(" " * len("calibration  ") + " ") and shown[at + 1].strip() in trust
+    assert max(map(len, shown[at : at + 3])) <= 80
+
+
 def test_the_numbers_of_a_run_are_the_same_in_text_markdown_and_html() -> None:
     subject = recorded("tour")
 
@@ -76,6 +89,19 @@ def test_the_live_line_tells_the_unit_that_a_name_has() -> None:
     summary.series = {key: line for key, line in summary.series.items() if key[0] == "live_bytes"}
 
     assert set(last_values(summary)) == {"live_bytes small batch 17.5 KiB", "live_bytes large batch 0 B"}
+
+
+def test_the_live_line_tells_which_repeat_it_is() -> None:
+    """What a repeat has done of its own steps, and when it will be done with them, says nothing of the run."""
+    summary = fold([("supervisor", started(repeats=6))])
+    before = repeat_words(summary)
+    fold([("supervisor", events.WorkerStarted(writer="worker-1", pid=1, start=1, repeat=1))], summary)
+    fold([("supervisor", events.WorkerStarted(writer="arm-1", pid=2, start=1, repeat=9, arm="one"))], summary)
+
+    assert (before, repeat_words(summary)) == ("", "repeat 2/6")
+    assert summary.run is not None
+    summary.run.budget_s = 60.0
+    assert repeat_words(summary) == "repeat 2, budget 60 s"
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,12 @@ def brief(value: float) -> str:
     return f"{value:.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
+def brief_beside(bound: float, value: float) -> str:
+    """Return a number in three digits, or in as many as it takes to show on which side of a bound it lies."""
+    spelled = [brief(value), *(f"{value:.{digits}g}" for digits in range(4, 10))]
+    return next((words for words in spelled if float(words) != bound), spelled[0])
+
+
 def percent(share: float) -> str:
     """Return a share in percent, in two digits."""
     return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"

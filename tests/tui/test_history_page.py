@@ -187,6 +187,16 @@ async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(root: Path, now
     assert "its supervisor is gone" in shown
 
 
+async def test_a_claim_that_was_never_judged_has_the_mark_that_it_has_everywhere(root: Path, now: float) -> None:
+    make_run(root, started(claims=["a", "b"], claim_keys=["a", "b"]), events.StateChanged(state="stopped"), at_s=now - HOUR)
+
+    async with opened(root, "h", size=(120, 40)) as pilot:
+        shown = text(pilot).splitlines()
+
+    assert "……" in next(line for line in shown if "stopped" in line)
+    assert [line.strip() for line in shown if line.strip()[:1] == "…"] == ["… a", "… b"]
+
+
 async def test_a_run_that_ends_while_one_looks_is_told(root: Path, now: float) -> None:
     run_dir = make_run(root, started(is_alive=True), events.StateChanged(state="running"), at_s=now)
     ended = make_run(root / "elsewhere", started(), events.StateChanged(state="succeeded"), at_s=now)

@@ -119,7 +119,12 @@ def _check_arms(file: File) -> Iterator[Finding]:
 
 
 def _check_once(file: File) -> Iterator[Finding]:
-    """What runs in the first repeat only takes no times, and nobody hands it anything."""
+    """What runs in the first repeat only is a function below `@lab.once`; it takes no times, and nobody hands it anything."""
+    mark = f"{lab_name(file.run)}.once"
+    blocks = [item.context_expr for node in ast.walk(file.tree) if isinstance(node, ast.With) for item in node.items]
+    bare = [call for call in file.calls("once") if not call.args]
+    for line in sorted({*(block.lineno for block in blocks if ast.unparse(block) == mark), *(call.lineno for call in bare)}):
+        yield Finding(line, f"what runs once is a function; write @{mark} above it, without parentheses")
     for part in file.parts_once():
         if _count_params(part):
             yield Finding(part.lineno, f"{part.name} runs where it stands, so it takes no parameters; it sees the names of run")

@@ -21,7 +21,7 @@ from tuilab.record.journal import Item, Portion
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import last_values, progress_words
+from tuilab.record.told import last_values, progress_words, repeat_words
 from tuilab.record.verdicts import Verdict
 from tuilab.text import show
 
@@ -205,6 +205,7 @@ def live_line(watch: Watch) -> str:
     summary = watch.summary
     run = summary.run
     parts = [f"{show(run.topic)}/{show(run.scenario)}" if run else watch.run_dir.name, watch.summary.state]
+    parts.append(repeat_words(summary))
     if summary.stages:
         parts.append(show(summary.stages[-1].name, 40))
     if summary.progress:

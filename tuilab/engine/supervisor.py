@@ -26,6 +26,7 @@ from tuilab.errors import TuilabError
 from tuilab.record import events
 from tuilab.record.states import RunState
 from tuilab.scrub import words_for_record
+from tuilab.text import plural
 
 GRACE_S = 3.0
 _SIDE_BY_SIDE = 6  # workers that get ready at a time, at most
@@ -135,7 +136,7 @@ class Supervisor:
         spent_s = time.monotonic() - self._began
         if self.order.budget_s and spent_s + longest_s > self.order.budget_s:
             self.journal.append(events.BudgetSpent(repeats=repeats))
-            return f"the budget of {self.order.budget_s:g} s is spent after {repeats} repeats"
+            return f"the budget of {self.order.budget_s:g} s is spent after {plural(repeats, 'repeat')}"
         return ""
 
     def _start_worker(self, repeat: int, arm: ArmOrder | None = None, asker: Child | None = None) -> Child:

@@ -88,12 +88,19 @@ def load() -> Calibration:
 def in_words(assessment: Mapping[str, Trials]) -> list[str]:
     """Return one line for each way of judging."""
     return [
-        f"{show(where, 100)}: {trials.false} false verdicts in {trials.trials} trials{_of(trials)} without a difference; "
+        f"{show(where, 100)}: {plural(trials.false, 'false verdict')} in {plural(trials.trials, 'trial')}{_of(trials)} "
+        f"without a difference; "
         f"a delay of 5 % was seen in {trials.seen} of {trials.delays}; "
         f"the smallest difference it can see is {_effect(trials)}"
         for where, trials in assessment.items()
         if trials.trials
     ]
+
+
+def luck_in_words(luck: float | None) -> str:
+    """Return how far off one process is by itself, and what that is for."""
+    off = "n/a from so few, 5 % is taken" if luck is None else f"about {100 * luck:.2g} %"
+    return f"how far off a process is by itself, by which --quick widens its intervals: {off}"
 
 
 def beside_verdicts(summary: RunSummary) -> str:

@@ -154,14 +154,14 @@ def _why(
     parts += [missing] if (missing := lacking_control(evidence)) else []
     if question.offset:
         parts.append(f"wider by {percent(math.expm1(question.offset))}, as far as an arm against itself was off")
-    if found.confidence != claim.confidence:
+    if found.low is not None and found.confidence != claim.confidence:
         parts.append(f"interval of {found.level}")
     return parts + (_open(found) if found.verdict == Verdict.INCONCLUSIVE else [])
 
 
 def _luck(evidence: Evidence, question: Question) -> str:
     known = "" if evidence.luck is not None else ": this box was never calibrated"
-    return f"a process is off by {percent(math.expm1(question.units.luck))} by itself{known}"
+    return f"a process is off by {percent(question.units.luck)} by itself{known}"
 
 
 def _open(found: Judgement) -> list[str]:

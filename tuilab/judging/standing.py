@@ -13,7 +13,7 @@ from tuilab.judging.looks import present_look
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import DECISIONS, Verdict
-from tuilab.text import plural
+from tuilab.text import brief, brief_beside, plural
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,10 @@ def in_words(standing: Standing) -> str:
     parts = ["so far"]
     if found.verdict in DECISIONS or found.verdict == Verdict.INVALID:
         parts.append(f"{found.verdict},")
-    parts.append(f"{ratio} n/a" if found.estimate is None else f"{ratio} {found.estimate:.3g}")
+    parts.append(f"{ratio} n/a" if found.estimate is None else f"{ratio} {brief(found.estimate)}")
     if found.low is not None and found.high is not None:
-        parts.append(f"[{found.low:.3g}, {found.high:.3g}]")
+        low, high = (brief_beside(standing.claim.bound, end) for end in (found.low, found.high))
+        parts.append(f"[{low}, {high}]")
         if found.confidence is not None and found.confidence != standing.claim.confidence:
             parts.append(f"at {found.level}")
     return " ".join([*parts, f"after {standing.repeats} of {plural(standing.planned, 'repeat')}"])

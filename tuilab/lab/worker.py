@@ -85,10 +85,10 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
     from tuilab.errors import BoxLacks
 
     try:
+        module = load_scenario(run_dir / "scenario.py", order.source_dir)  # first: it may set what torch reads on loading
         from tuilab.lab.lab import Lab
 
         lab = Lab(journal, run_dir, line, order)
-        module = load_scenario(run_dir / "scenario.py", order.source_dir)
         value = _call(module, lab, order)
         lab.close()
         line.check()

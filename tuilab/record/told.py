@@ -5,7 +5,7 @@ Every view tells them so.
 
 from tuilab.record.events import ScenarioFailed
 from tuilab.record.summary import Claim, RunSummary
-from tuilab.text import brief, percent, show
+from tuilab.text import brief, brief_beside, percent, show
 from tuilab.words import number, unit_of
 
 
@@ -15,8 +15,9 @@ def evidence(claim: Claim) -> str:
     if reached is None:
         return "nothing was measured for it"
     if claim.declared is not None and reached.estimate is not None:
-        low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
-        bound = f"{claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}"
+        limit = claim.declared.bound
+        low, high = (brief_beside(limit, end) if end is not None else "n/a" for end in (reached.low, reached.high))
+        bound = f"{claim.declared.op.replace('_', ' ')} {limit:g}"
         ratio = f"{claim.declared.over}/{claim.declared.under}"
         floor = f"; noise ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else ""
         return f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
@@ -33,6 +34,15 @@ def progress_words(summary: RunSummary) -> str:
         rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
         words += f"  {rate:.3g}/s  eta {(now.total - now.done) / rate:.0f} s"
     return words
+
+
+def repeat_words(summary: RunSummary) -> str:
+    """Return which repeat runs, or was the last: `repeat 2/6`, or how long there may be more; nothing where there is one."""
+    repeats = [worker.started.repeat for worker in summary.workers.values() if worker.started and not worker.started.arm]
+    if summary.run is None or summary.planned_repeats <= 1 or not repeats:
+        return ""
+    budget = summary.run.budget_s
+    return f"repeat {max(repeats) + 1}" + (f"/{summary.planned_repeats}" if budget is None else f", budget {budget:g} s")
 
 
 def last_values(summary: RunSummary) -> list[str]:

@@ -21,7 +21,7 @@ from tuilab.reports.png import data_address
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.runs.notes import day
-from tuilab.text import brief, percent, plural, show
+from tuilab.text import brief, brief_beside, percent, plural, show
 
 _STYLE = Style()
 _MOST_TEXTS, _MOST_FACTS, _MOST_NOTES = 40, 400, 40
@@ -168,7 +168,7 @@ def claim_row(claim: Claim, before: str = "") -> ClaimRow:
     if reached is None or declared is None or reached.estimate is None:
         lacks = "this box lacks " if verdict == Verdict.NOT_TESTABLE else ""
         return ClaimRow(claim.text, **look, estimate="", claimed="", why=lacks + evidence(claim), interval=None)
-    low, high = (brief(end) if end is not None else "n/a" for end in (reached.low, reached.high))
+    low, high = (brief_beside(declared.bound, end) if end is not None else "n/a" for end in (reached.low, reached.high))
     confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""
     estimate = f"{declared.over}/{declared.under} {brief(reached.estimate)} [{low}, {high}]{confidence}"
     claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"

@@ -31,7 +31,7 @@ def render(
     `trust` is what the calibration says, `before` by claim how often it was judged on this box before.
     """
     parts = [_heading(summary, state, style), _claims(summary, style, width, before), _trouble(summary, state, style)]
-    parts += [_old_form(summary), *_texts(summary, style, width), _key_numbers(summary, style, trust)]
+    parts += [_old_form(summary), *_texts(summary, style, width), _key_numbers(summary, style, width, trust)]
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
     parts.append(_where(state, run_dir, style))
@@ -124,13 +124,19 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     return "\n".join(lines)
 
 
-def _key_numbers(summary: RunSummary, style: Style, trust: str) -> str:
+def _key_numbers(summary: RunSummary, style: Style, width: int, trust: str) -> str:
     """Return the numbers beside the claims: races, memory, peaks of the process and the GPUs."""
     rows = key_numbers(summary)
     rows += [("calibration", trust)] if trust else []
     rows += [("not measured", f"{show(what)}: {show(why)}") for what, why in summary.unavailable.items()]
     label = max((len(name) for name, _ in rows), default=0)
-    return "\n".join(f"{style.dim(name.ljust(label))}  {value}" for name, value in rows)
+    return "\n".join(line for name, value in rows for line in _row(name.ljust(label), value, style, width))
+
+
+def _row(name: str, value: str, style: Style, width: int) -> list[str]:
+    """Return a name and its value, which goes on below itself where it is long."""
+    first, *rest = textwrap.wrap(value, max(width - len(name) - 2, 30)) or [""]
+    return [f"{style.dim(name)}  {first}", *(" " * (len(name) + 2) + line for line in rest)]
 
 
 def key_numbers(summary: RunSummary) -> list[tuple[str, str]]:

@@ -4,7 +4,9 @@ Runs the same work against itself, where every difference is a false one, and ag
 be seen. What comes of it is kept for this box and printed beside verdicts.
 """
 
+import shutil
 import sys
+import textwrap
 from pathlib import Path
 
 import click
@@ -17,6 +19,8 @@ from tuilab.engine import launch
 from tuilab.errors import ScenarioError
 from tuilab.judging import calibration
 from tuilab.record.live_run import read_run
+
+_UNBOUNDED = 10_000  # columns, where there is no terminal
 
 
 @click.command(
@@ -33,7 +37,11 @@ def command(minutes: float, show: bool, root: str | None) -> None:
     if not show:
         found = calibration.assess(read_run(_run(minutes, options.root(root))))
         calibration.save(found.ways, found.luck)
-    lines = calibration.in_words(calibration.load().ways)
+    kept = calibration.load()
+    lines = calibration.in_words(kept.ways)
+    lines += [calibration.luck_in_words(kept.luck)] if lines else []
+    width = max(shutil.get_terminal_size((_UNBOUNDED, 24)).columns, 30)
+    lines = [part for line in lines for part in textwrap.wrap(line, width, subsequent_indent="    ")]
     click.echo("\n".join(lines) or "this box has not been calibrated: tuilab calibrate")
 
 

@@ -28,7 +28,7 @@ def details(entry: Entry, notes: Notes, *, is_long: bool) -> list[Content]:
     elif not is_long:
         counts = Counter(verdict for _, verdict in entry.claims if verdict)
         lines.append(Content("   ").join([Content.assemble(verdict_words(v), f" {count}") for v, count in counts.items()]))
-    claims = [Content.assemble(mark(verdict), " ", plain(text, 300)) for text, verdict in entry.claims]
+    claims = [Content.assemble(mark(verdict or "pending"), " ", plain(text, 300)) for text, verdict in entry.claims]
     return [*lines, *_written(notes), *claims] if is_long else lines
 
 

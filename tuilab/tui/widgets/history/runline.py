@@ -77,7 +77,7 @@ def verdict_marks(entry: Entry, width: int) -> Content:
     """Return a mark for each claim; where there is no room, how many of each, the worst first."""
     verdicts = [verdict for _, verdict in entry.claims]
     if len(verdicts) <= width:
-        return Content("").join([mark(verdict or ("pending" if entry.is_running else "")) for verdict in verdicts])
+        return Content("").join([mark(verdict or "pending") for verdict in verdicts])
     counts = Counter(verdicts)
     parts = [Content.assemble(mark(verdict), str(counts[verdict])) for verdict in WORST_FIRST if verdict in counts]
     return Content(" ").join(parts)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from textual.content import Content
 
-from tuilab.record.told import progress_words
+from tuilab.record.told import progress_words, repeat_words
 from tuilab.runs import store
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain, state_words
@@ -38,9 +38,7 @@ def progress_of(following: Following | Playback) -> Content:
     parts = [] if following.is_over else [progress_words(summary)]
     parts.append(clock(following.elapsed_s))
     parts += [f"of {clock(following.whole_s)}"] if isinstance(following, Playback) else []
-    repeats = [w.started.repeat for w in summary.workers.values() if w.started and not w.started.arm]
-    if summary.planned_repeats > 1 and repeats:
-        parts.append(f"repeat {max(repeats) + 1}/{summary.planned_repeats}")
+    parts.append(repeat_words(summary))
     return Content("  ".join(part for part in parts if part))
 
 
