@@ -88,6 +88,17 @@ def test_the_luck_of_a_process_is_measured_and_kept(monkeypatch: pytest.MonkeyPa
     assert found.ways["within one process"].false <= 0.05 * found.ways["within one process"].trials + 4
 
 
+def test_a_calibration_too_short_to_tell_the_luck_of_a_process_leaves_it_as_it_was_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+
+    calibration.save({"over 6 processes": Trials(60, 0, 60, 60)}, 0.02)
+    calibration.save({"over 6 processes": Trials(6, 0, 6, 6)}, None)
+
+    assert (calibration.load().luck, calibration.load().ways["over 6 processes"].trials) == (0.02, 6)
+
+
 def test_a_few_processes_tell_no_luck() -> None:
     assert calibration.assess(trials(ratio=1.0, processes=3)).luck is None
 

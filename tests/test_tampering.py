@@ -405,6 +405,20 @@ def test_without_an_edit_nothing_is_found(honest: Path, tmp_path: Path) -> None:
     assert (found.wrong, len(found.recorded), found.unchecked) == ([], 5, 0)
 
 
+def test_another_version_may_say_the_same_in_other_words(honest: Path, tmp_path: Path) -> None:
+    run_dir = shutil.copytree(honest, tmp_path / "tour")
+    streams = read(run_dir)
+    a_reason_is_another(streams)
+    of_kind(streams["supervisor"], "run_started")[0]["tuilab"] = "0.0.9"
+    write(run_dir, streams)
+    assert examine(run_dir).wrong == []
+
+    an_estimate_is_another(streams)
+    write(run_dir, streams)
+
+    assert examine(run_dir).wrong == [f"the verdict on “{TWICE}” does not follow from the measurements"]
+
+
 @pytest.mark.parametrize("stream", ["supervisor", "worker-3", "sampler", "judge"])
 def test_what_a_power_cut_leaves_of_a_stream_is_lost_and_nothing_else(stream: str, honest: Path, tmp_path: Path) -> None:
     """Without a record of its end a run is lost; which lines of which stream reached the disk before says nothing."""

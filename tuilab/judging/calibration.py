@@ -62,7 +62,11 @@ def assess(summary: RunSummary) -> Calibration:
 
 
 def save(ways: Mapping[str, Trials], luck: float | None = None) -> None:
-    """Keep the assessment of this box; a folder shared by several boxes has one each."""
+    """Keep the assessment of this box; a folder shared by several boxes has one each.
+
+    One that was too short to tell the luck of a process leaves what an earlier one told of it.
+    """
+    luck = load().luck if luck is None else luck
     numbers = {"wall_s": time.time(), **({} if luck is None else {"luck": luck})}
     ours = msgspec.json.encode({**numbers, **ways})
     every = msgspec.json.encode({**_read(), presence.host_name(): msgspec.Raw(ours)})

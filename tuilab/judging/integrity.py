@@ -2,12 +2,13 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
+from tuilab import __version__
 from tuilab.files import open_regular
 from tuilab.judging.agreement import Stream, disagreements, ended_in_order
 from tuilab.judging.judge_run import judge
@@ -51,7 +52,7 @@ def examine(run_dir: Path) -> Findings:
     findings.again = judge(summary)
     findings.unchecked = sum(verdict.rule != RULE for verdict in findings.recorded)
     if findings.state != RunState.LOST:  # then the measurements of a verdict may have been lost, too
-        findings.wrong += [*_odd_verdicts(findings), *_missing_verdicts(streams, summary, findings)]
+        findings.wrong += [*_odd_verdicts(findings, summary), *_missing_verdicts(streams, summary, findings)]
     return findings
 
 
@@ -103,16 +104,21 @@ def _examine_artifacts(run_dir: Path, summary: RunSummary, findings: Findings) -
             findings.wrong.append(f"artifact {show(saved.name)} is missing or not what was saved")
 
 
-def _odd_verdicts(findings: Findings) -> Iterator[str]:
-    """Yield what is odd about the verdicts: each claim has one, by one rule, that which is reached from the measurements."""
+def _odd_verdicts(findings: Findings, summary: RunSummary) -> Iterator[str]:
+    """Yield what is odd about the verdicts: each claim has one, by one rule, that which is reached from the measurements.
+
+    Another version may say the same in other words.
+    """
     if len(findings.rules) > 1:
         yield f"verdicts of one run by several rules: {join(findings.rules)}"
     for (_, text), count in Counter((verdict.claim_id, verdict.text) for verdict in findings.recorded).items():
         if count > 1:
             yield f"there are {count} verdicts on “{show(text)}”"
-    follow = [_essence(verdict) for verdict in findings.again]
+    has_our_words = summary.run is None or summary.run.tuilab == __version__
+    passed_over = {"n", "t", *([] if has_our_words else ["why"])}  # where and when it was written
+    follow = [_essence(verdict, passed_over) for verdict in findings.again]
     for verdict in findings.recorded:
-        if verdict.rule == RULE and _essence(verdict) not in follow:
+        if verdict.rule == RULE and _essence(verdict, passed_over) not in follow:
             yield f"the verdict on “{show(verdict.text)}” does not follow from the measurements"
 
 
@@ -126,9 +132,9 @@ def _missing_verdicts(streams: Mapping[str, Stream], summary: RunSummary, findin
     return [f"there is no verdict on “{show(one.text)}”" for one in findings.again if one.claim_id not in judged]
 
 
-def _essence(verdict: VerdictReached) -> dict[str, object]:
-    """Return all of a verdict but where and when it was written."""
-    return {name: repr(value) for name, value in msgspec.to_builtins(verdict).items() if name not in ("n", "t")}
+def _essence(verdict: VerdictReached, but: Collection[str]) -> dict[str, object]:
+    """Return all of a verdict but these fields."""
+    return {name: repr(value) for name, value in msgspec.to_builtins(verdict).items() if name not in but}
 
 
 def _digest(path: Path) -> str:

@@ -160,7 +160,7 @@ def _why(
 
 
 def _luck(evidence: Evidence, question: Question) -> str:
-    known = "" if evidence.luck is not None else ": this box was never calibrated"
+    known = "" if evidence.luck is not None else ", taken because it was never measured on this box"
     return f"a process is off by {percent(question.units.luck)} by itself{known}"
 
 
