@@ -21,6 +21,8 @@ from tests.engine import read_stream
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
 from tuilab.lab import Lab
+from tuilab.lab.race import base_of
+from tuilab.lab.timing import Pace
 from tuilab.record import events
 from tuilab.record.journal import Corrupt, Gap, Writer
 from tuilab.record.order import BEFORE, order, order_of_round
@@ -349,7 +351,7 @@ def test_a_race_says_whether_its_times_had_settled(lab: Lab, recorded: Recorded)
 
 
 def test_the_controls_of_a_race_of_factories_are_instances_of_their_own(lab: Lab, recorded: Recorded) -> None:
-    """The fastest arm is made once for itself and once for each control; each instance is called, and timed."""
+    """The fast arm is made once for itself and once for each control; each instance is called, and timed."""
     made: dict[str, list[Counter[str]]] = {"slow": [], "fast": []}
 
     def make(name: str, count: int) -> Callable[[], int]:
@@ -367,6 +369,18 @@ def test_the_controls_of_a_race_of_factories_are_instances_of_their_own(lab: Lab
     extra = round(race.delay * race.loops["fast"])
     rounds = len(blocks) // 2
     assert of_controls == [1 + rounds * race.loops["fast"], 1 + rounds * (race.loops["fast"] + extra)]
+
+
+@pytest.mark.parametrize("steps", [(1.0, 0.9, 1.1), (1.0, 1.1, 0.9), (1.3, 1.0, 9.0)])
+def test_of_arms_that_are_about_as_fast_the_controls_are_made_of_the_first(steps: tuple[float, ...]) -> None:
+    """Of the fastest they would come out slower in every process: it has the luck of the process, and they have not."""
+    paces = {name: Pace(10, step_s, 1.0) for name, step_s in zip("abc", steps, strict=True)}
+
+    assert base_of(paces) == "a"
+
+
+def test_no_control_is_made_of_an_arm_that_is_much_slower_than_another_one() -> None:
+    assert base_of({"slow": Pace(1, 0.5, 1.0), "fast": Pace(10, 0.001, 1.0), "as fast": Pace(10, 0.00099, 1.0)}) == "fast"
 
 
 def test_without_factories_the_controls_are_the_arm_itself(lab: Lab, recorded: Recorded) -> None:
@@ -469,6 +483,8 @@ from pathlib import Path
 from tuilab.engine import messages
 from tuilab.record.journal import Writer
 from tuilab.lab import Lab
+from tuilab.lab.race import base_of
+from tuilab.lab.timing import Pace
 folder = Path(sys.argv[1])
 order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder))
 lab = Lab(Writer(folder / "worker-0.jsonl"), folder, messages.WorkerLine(messages.pair()[0]), order)

@@ -289,3 +289,14 @@ def test_several_claims_together_keep_the_confidence_that_they_would_not_keep_al
 
     assert together / 500 <= at_most(0.05, 500)
     assert alone / 500 > 0.15
+
+
+def test_several_claims_together_keep_it_at_the_edge_of_the_margin() -> None:
+    """None takes twice as long, which is sure, and each is as much longer as the margin: 10 % if the first made it a step."""
+    draw = np.random.default_rng(18).normal(math.log(1.03), [[0.0003], [0.001], [0.01], [0.03]], (600, 4, 6)).tolist()
+    found = [
+        judge_ratios([(claim("at_least", 2.0), Evidence([[value] for value in values], delayed=SEEN)) for values in claims])
+        for claims in draw
+    ]
+
+    assert sum(any(one.verdict in FALSE_AT_THE_MARGIN for one in claims) for claims in found) / 600 <= at_most(0.05, 600)

@@ -481,6 +481,17 @@ def test_a_claim_that_cannot_be_decided_takes_no_step() -> None:
     assert [(one.verdict, one.confidence) for one in judge_ratios(claims)] == [("INVALID", 0.975), ("SUPPORTED", 0.975)]
 
 
+def test_a_claim_that_could_still_be_wrong_about_the_margin_takes_no_step() -> None:
+    """Both are surely not twice as long; whether the first one is 3 % longer or not, nobody knows."""
+    open_still = controlled(around(1.03, 0.02))
+    claims = [(AT_LEAST_TWICE, open_still), (AT_LEAST_TWICE, controlled(around(1.5, 0.02)))]
+
+    found = judge_ratios(claims)
+
+    assert [(one.verdict, one.confidence) for one in found] == [("REFUTED", 0.95), ("WEAKER THAN CLAIMED", 0.975)]
+    assert [one.confidence for one in judge_ratios([claims[0], claims[0]])] == [0.975, 0.975]
+
+
 def test_an_early_look_asks_for_more() -> None:
     """The second of six looks has a level of 0.2 %, what is left for the end is 4 %."""
     summary = recorded(8, 3.0, looks=LOOKS)

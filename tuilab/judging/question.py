@@ -34,6 +34,22 @@ class Question:
         center, low, high = self.units.interval(self.confidence)
         return center, low - self.offset, high + self.offset
 
+    def edges(self) -> list[float]:
+        """Return where one verdict ends and another begins: one of them may be the true ratio."""
+        if self.bound < 0 or (self.bound == 0 and self.trust):
+            return [self.bound]
+        return [self.bound, self.margin, *([] if self.trust else [-self.margin])]
+
+    def is_clear(self) -> bool:
+        """Say whether the interval holds none of the edges, so that nothing else is left to say."""
+        _, low, high = self.interval()
+        return not any(low <= edge <= high for edge in self.edges())
+
+    def clearance(self) -> float:
+        """Return how far the mean is from the nearest edge."""
+        center = fmean(self.units.values)
+        return min(abs(center - edge) for edge in self.edges()) - self.offset
+
     def distances(self) -> list[float]:
         """Return how far the mean is from where each way of deciding ends: the bound, and the margin from within."""
         center = fmean(self.units.values)

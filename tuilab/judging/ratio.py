@@ -25,15 +25,17 @@ _LARGEST_LOG = 700  # beyond it a ratio is no float
 def judge_ratios(claims: Sequence[tuple[events.ClaimDeclared, Evidence]], look: Look = ALONE) -> list[Judgement]:
     """Judge the claims of one run about ratios together, by Holm's steps; none of them has a flaw.
 
-    The surest claim comes first, at the level of one among all; each decision leaves one claim fewer for the next to be
-    one among.
+    The surest claim comes first, at the level of one among all; each that is decided leaves one claim fewer for the next to be
+    one among. One that surely is not twice as long may still be falsely said to be within the margin, or beyond it: it is
+    decided, and leaves one fewer, where its interval is clear of the bound and of the margin (Shaffer).
     """
     found: dict[int, Judgement] = {}
     among = len(claims)
     questions = [_question(claim, evidence) for claim, evidence in claims]
     for i in sorted(range(len(claims)), key=lambda i: _p_value(questions[i])):
-        found[i] = _judge(*claims[i], questions[i], look, among)
-        among -= found[i].verdict in DECISIONS
+        asked = questions[i]
+        found[i] = _judge(*claims[i], asked, look, among)
+        among -= asked is not None and found[i].verdict in DECISIONS and asked.at(look, among).is_clear()
     return [found[i] for i in range(len(claims))]
 
 
@@ -107,10 +109,10 @@ def _decide(question: Question) -> tuple[Verdict, str]:
 
 
 def _p_value(question: Question | None) -> float:
-    """Return how sure a decision is, to put claims in order: against the bound, or that there is no difference."""
+    """Return how sure it is on which side of each edge a ratio lies, to put claims in order."""
     if question is None or len(question.units.values) < MIN_UNITS:
         return 1.0
-    return min(stats.p_value(distance, question.units.error, question.units.freedom) for distance in question.distances())
+    return stats.p_value(question.clearance(), question.units.error, question.units.freedom)
 
 
 def _measure(claim: events.ClaimDeclared, evidence: Evidence, question: Question) -> Judgement:

@@ -1,8 +1,8 @@
 """A race: arms timed against each other in alternating blocks, so that drift and luck of the slot cancel.
 
 A block is as many calls of one arm as fill 10 ms (50 ms on a GPU). A round has one block of every arm, in an order drawn at
-random; every other round mirrors the one before. Two more arms are controls: the fastest arm once more (A/A), and once more
-with a known delay of 5 %. Blocks before the times have settled are recorded as warm-up; a block that the sensors say was
+random; every other round mirrors the one before. Two more arms are controls: a fast arm once more (A/A), and once more with
+a known delay of 5 %. Blocks before the times have settled are recorded as warm-up; a block that the sensors say was
 disturbed is marked, and counts as it is: one that ran again would run warm, and would hide what an arm itself does. Nothing
 is judged here.
 """
@@ -19,11 +19,13 @@ import torch
 from tuilab.lab.given import MOST, checked, number_in, told, words
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.rounds import Rounds, Slot
-from tuilab.lab.timing import Call, calibrate, known_delay, wait_for_pools
+from tuilab.lab.timing import Call, Pace, calibrate, known_delay, wait_for_pools
 from tuilab.record import events
 from tuilab.record.order import BEFORE, order
 
 Same = float | Callable[[Any, Any], bool] | None
+
+_ABOUT_AS_FAST = 1.4  # times the fastest arm: more than the luck of a process
 
 
 class Race:
@@ -71,7 +73,7 @@ def run_race(
     try:
         calls = _make_all(arms, seed) if factories else dict(arms)
         is_same, difference = _compare(lab, calls, list(arms), same)
-        prepared, base = _prepare(calls, threads, device)
+        prepared, base = _prepare(calls, list(arms), threads, device)
         slots = [prepared[name] for name in arms]
         loops = {slot.arm: slot.loops for slot in slots}
         started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
@@ -122,18 +124,28 @@ def _are_close(a: Any, b: Any, tolerance: float) -> bool:
     return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=tolerance, atol=tolerance)
 
 
-def _prepare(arms: Mapping[str, Call], threads: int, device: torch.device) -> tuple[dict[str, Slot], Slot]:
-    """Find how many calls of each arm fill a block; return the arms, and the fastest of them, which the controls use."""
+def _prepare(arms: Mapping[str, Call], names: list[str], threads: int, device: torch.device) -> tuple[dict[str, Slot], Slot]:
+    """Find how many calls of each arm fill a block; return the arms, and the one of them that the controls use."""
     paces = {}
     for name, arm in arms.items():
         wait_for_pools()
         paces[name] = calibrate(arm, device, threads)
     slots = {name: Slot(name, arms[name], pace.loops, pace.calm_share) for name, pace in paces.items()}
-    return slots, slots[min(paces, key=lambda name: paces[name].step_s)]
+    return slots, slots[base_of({name: paces[name] for name in names})]
+
+
+def base_of(paces: Mapping[str, Pace]) -> str:
+    """Return the arm that the controls are made of: the first one that is about as fast as the fastest.
+
+    The fastest itself would, of arms that are alike, be the one with the luck of the process, another one in each process; the
+    controls do not share that luck, and would come out slower in all of them.
+    """
+    fastest = min(pace.step_s for pace in paces.values())
+    return next(name for name, pace in paces.items() if pace.step_s <= _ABOUT_AS_FAST * fastest)
 
 
 def _controls(base: Slot, factory: Callable[[], Any] | None) -> list[Slot]:
-    """Return the controls: the fastest arm twice more, where there is a factory as instances with memory of their own."""
+    """Return the controls: an arm twice more, where there is a factory as instances with memory of their own."""
     controls: tuple[events.Control, ...] = ("same", "delayed")
     calls = [_make(base.arm, factory) if factory else base.call for _ in controls]
     for call in calls:
