@@ -21,16 +21,21 @@ from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary, fold
 
 
-def trials(ratio: float, processes: int = 12, races: int = 3, rounds: int = 8, luck: float = 0.0) -> RunSummary:
-    """Return the summary of a calibration run in which `left` takes `ratio` times as long as `right`, give or take luck."""
+def trials(
+    ratio: float, processes: int = 12, races: int = 3, rounds: int = 8, luck: float = 0.0, more: float = 0.0
+) -> RunSummary:
+    """Return the summary of a calibration run in which `left` takes `ratio` times as long as `right`, give or take luck.
+
+    With more luck than that, the first race is of another kind.
+    """
     generator = random.Random(1)
     items: list[tuple[str, Item]] = []
     for process in range(processes):
         writer = f"worker-{process}"
         items.append(("supervisor", events.WorkerStarted(writer=writer, pid=1, start=1, repeat=process)))
         for race in range(races):
-            lucky = ratio * math.exp(generator.gauss(0, luck))
-            left, right = f"left {race}", f"right {race}"
+            lucky = ratio * math.exp(generator.gauss(0, luck if race else luck + more))
+            left, right = (f"{side} {'loop' if race or not more else 'memory'} {race}" for side in ("left", "right"))
             started = events.RaceStarted(arms=[left, right], threads=1, device="cpu", loops={}, base=right, delay=0.05)
             items.append((writer, started))
             slots: list[tuple[str, events.Control, float]] = [
@@ -86,6 +91,12 @@ def test_the_luck_of_a_process_is_measured_and_kept(monkeypatch: pytest.MonkeyPa
     assert found.luck == pytest.approx(0.02, rel=0.3)
     assert calibration.load().luck == found.luck
     assert found.ways["within one process"].false <= 0.05 * found.ways["within one process"].trials + 4
+
+
+def test_the_luck_is_that_of_the_kind_of_work_which_has_most() -> None:
+    found = calibration.assess(trials(ratio=1.0, processes=40, races=7, luck=0.01, more=0.05))
+
+    assert found.luck == pytest.approx(0.06, rel=0.3)
 
 
 def test_a_calibration_too_short_to_tell_the_luck_of_a_process_leaves_it_as_it_was_measured(

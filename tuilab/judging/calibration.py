@@ -122,11 +122,22 @@ def _of(trials: Trials) -> str:
 
 
 def _luck(summary: RunSummary, claims: list[events.ClaimDeclared]) -> float | None:
-    """Return the standard deviation of what a process says of identical arms; None where there are too few processes."""
-    whole = [found for claim in claims if (found := gather(claim, summary))]
-    values = [units_of(changed(found, is_single=False), found.rounds).values for found in whole]
-    variances = [stats.spread(processes) ** 2 for processes in values if len(processes) >= GROUP]
-    return math.sqrt(fmean(variances)) if variances else None
+    """Return the standard deviation of what a process says of identical arms, of the kind of work where that is largest.
+
+    None where there are too few processes.
+    """
+    variances: dict[str, list[float]] = {}
+    for claim in claims:
+        if found := gather(claim, summary):
+            processes = units_of(changed(found, is_single=False), found.rounds).values
+            if len(processes) >= GROUP:
+                variances.setdefault(_kind(claim.over), []).append(stats.spread(processes) ** 2)
+    return math.sqrt(max(map(fmean, variances.values()))) if variances else None
+
+
+def _kind(arm: str) -> str:
+    """Return the kind of work of an arm that is called like `left memory 4`."""
+    return arm.partition(" ")[2].rpartition(" ")[0]
 
 
 def _trials(
