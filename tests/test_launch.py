@@ -144,6 +144,15 @@ def test_only_the_first_worker_of_a_run_is_warm(root: Path, tmp_path: Path, prep
     assert warmth(summary) == [True, False]
 
 
+def test_a_spare_leaves_to_the_scenario_what_it_imports_later(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
+    """Before that it may set what such a module reads when it is loaded: `TORCH_COMPILE_DISABLE` is one of dozens."""
+    path = write_scenario(tmp_path, 'lab.text(repr([name for name in sys.modules if name == "torch._dynamo"]))', TORCH)
+
+    summary = run(path, root, prepare())
+
+    assert (warmth(summary), summary.texts[0].text) == ([True], "[]")
+
+
 def test_a_spare_whose_worker_was_killed_runs_cold(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
     spare = prepare()
     pid, began = worker_of(spare)

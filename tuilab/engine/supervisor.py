@@ -29,7 +29,7 @@ from tuilab.scrub import words_for_record
 
 GRACE_S = 3.0
 _SIDE_BY_SIDE = 6  # workers that get ready at a time, at most
-_USUAL_IMPORTS = ["torch", "torch._dynamo"]  # an optimizer loads the second one in its first step
+_USUAL_IMPORTS = ["torch"]  # and nothing more: what a part of it reads when it is loaded, a scenario may set before that
 
 
 class Supervisor:
