@@ -13,7 +13,9 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
+from tuilab.catalogue import catalog
 from tuilab.catalogue.imports import first_imports
+from tuilab.engine import launch, processes
 from tuilab.probes.tree import WAITING
 from tuilab.record import presence
 from tuilab.record.summary import RunSummary
@@ -41,6 +43,14 @@ def hold(until_there: Path) -> str:
 
 def warmth(summary: RunSummary) -> list[bool]:
     return [worker.started.was_warm for worker in summary.workers.values() if worker.started]
+
+
+def do_ahead(folder: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Have every worker that is started ahead do something before all else."""
+    (folder / "site").mkdir()
+    condition = f'os.environ.get("{presence.MARK}") == {processes.SPARE!r}'
+    (folder / "site" / "sitecustomize.py").write_text(f"import os, time\nif {condition}: {what}\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder / "site"), prepend=os.pathsep)
 
 
 def waiting(run_dir: Path) -> list[int]:
@@ -96,6 +106,43 @@ def test_one_that_is_killed_while_it_waits_costs_no_repeat(two_cores: None, root
     assert (summary.state, warmth(summary)) == ("succeeded", [True, False])
 
 
+def test_nobody_waits_for_one_that_has_hung_up(
+    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    do_ahead(tmp_path, monkeypatch, "os.closerange(3, 4096); time.sleep(600)")
+
+    tuilab("run", str(write_scenario(tmp_path, STAGE, TORCH)), "--headless", "--quiet", "--repeat", "2")
+
+    run_dir = newest(root) or root
+    assert (look(run_dir).summary.state, warmth(look(run_dir).summary)) == ("succeeded", [False, False])
+    assert processes_of(run_dir) == []
+
+
+def test_a_spare_that_has_hung_up_costs_no_run(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that was killed has, for a moment before it is dead."""
+    do_ahead(tmp_path, monkeypatch, f"os.closerange(3, 4096); open({str(tmp_path / 'closed')!r}, 'w'); time.sleep(600)")
+    spare = launch.prepare()
+    until((tmp_path / "closed").exists)
+    (scenario,) = catalog.find([], str(write_scenario(tmp_path, STAGE, TORCH)))
+
+    run_dir, supervisor = launch.start(launch.order(scenario, {}, root=root), spare)
+    supervisor.wait()
+
+    assert (look(run_dir).summary.state, warmth(look(run_dir).summary)) == ("succeeded", [False])
+
+
+@pytest.mark.slow
+def test_a_budget_counts_on_what_is_loaded_already(
+    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two load at once, for more than half of the budget: the second one is there, and a third would take too long."""
+    do_ahead(tmp_path, monkeypatch, "time.sleep(6)")
+
+    tuilab("run", str(write_scenario(tmp_path, STAGE, TORCH)), "--headless", "--quiet", "--budget", "11s")
+
+    assert look(newest(root) or root).summary.reason == "the budget of 11 s is spent after 2 repeats"
+
+
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_nobody_waits_on_when_the_run_has_ended(how: str, two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = write_scenario(tmp_path, hold(tmp_path / "never"), TORCH)
@@ -139,6 +186,17 @@ def test_a_module_that_cannot_be_loaded_fails_where_the_scenario_imports_it(
     assert "No module named 'torch.nowhere'" in look(run_dir).summary.reason
     assert warmth(look(run_dir).summary) == [False]
     assert (run_dir / "stderr.log").read_text() == ""
+
+
+def test_a_file_that_imports_more_than_a_message_holds_starts_afresh(
+    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    many = "".join(f"import torch.{'a' * 60}{number}\n" for number in range(4000))
+
+    done = tuilab("run", str(write_scenario(tmp_path, STAGE, many)), "--headless", "--repeat", "2")
+
+    assert done.returncode == 4
+    assert f"No module named 'torch.{'a' * 60}0'" in look(newest(root) or root).summary.reason
 
 
 def test_one_that_waits_is_no_part_of_what_a_run_uses() -> None:
