@@ -223,6 +223,24 @@ def test_one_that_waits_is_no_part_of_what_a_run_uses() -> None:
     assert len(WAITING) <= 15  # longer names are cut short
 
 
+@pytest.mark.parametrize("setting", ["gc.disable()", "gc.set_threshold(500, 5, 5)"])
+def test_the_collector_is_left_as_the_user_has_it(setting: str) -> None:
+    code = f"import gc; {setting}; before = gc.isenabled(), gc.get_threshold(); from tuilab.lab.warmup import warm_up"
+    code += "; warm_up(['tuilab.reports.plain']); assert (gc.isenabled(), gc.get_threshold()) == before"
+    code += "; assert sum(map(gc.get_count().__getitem__, (1, 2))) == 0, gc.get_count()"  # nothing is left to be looked through
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
+
+
+def test_the_name_of_a_process_may_be_any_bytes() -> None:
+    """It is cut short in the middle of a letter."""
+    code = "from pathlib import Path; from tuilab.lab.warmup import waiting; comm = Path('/proc/self/comm')"
+    code += "; comm.write_bytes('fourteen bytesé'.encode()); before = comm.read_bytes()"
+    code += "\nwith waiting(): assert comm.read_text() == 'tuilab-waits\\n'\nassert comm.read_bytes() == before"
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
+
+
 @pytest.mark.parametrize(
     ("source", "found"),
     [
