@@ -17,6 +17,7 @@ from tuilab.judging.judge_run import judge
 from tuilab.record.encoding import spell_out
 from tuilab.record.imported import mark_imported
 from tuilab.record.live_run import read_run
+from tuilab.record.verdicts import RULE
 
 Fields = dict[str, Any]
 Streams = dict[str, list[Fields]]
@@ -48,6 +49,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     streams = read(run_dir)
     reached = [spell_out(msgspec.to_builtins(one)) for one in judge(read_run(run_dir))]
     streams["judge"] = [{**fields, "t": old["t"]} for fields, old in zip(reached, streams["judge"], strict=True)]
+    streams["supervisor"][0]["rule"] = RULE
     write(run_dir, streams)
     *before, end = streams["supervisor"]
     counts = [spell_out({**msgspec.to_builtins(one), "t": end["t"]}) for one in stream_counts(run_dir / "journal")]
@@ -111,6 +113,15 @@ def a_verdict_is_on_a_claim_that_nobody_made(streams: Streams) -> None:
 
 def a_verdict_stands_among_the_measurements(streams: Streams) -> None:
     streams["worker-0"].insert(3, {**streams["judge"].pop(), "t": streams["worker-0"][2]["t"]})
+
+
+def all_verdicts_are_by(rule: str) -> Callable[[Streams], None]:
+    def tamper(streams: Streams) -> None:
+        for verdict in streams["judge"]:
+            verdict |= {"verdict": "SUPPORTED", "rule": rule}
+
+    tamper.__name__ = f"all_verdicts_are_by_{rule}"
+    return tamper
 
 
 def one_verdict_is_by_an_older_rule(streams: Streams) -> None:
@@ -321,6 +332,7 @@ TAMPERINGS = [
     (a_verdict_is_on_a_claim_that_nobody_made, "the verdict on “the moon is made of cheese” does not follow"),
     (a_verdict_stands_among_the_measurements, "worker-0: a verdict_reached, which only the judge writes"),
     (one_verdict_is_by_an_older_rule, "verdicts of one run by several rules: tuilab-3, tuilab-4"),
+    *((all_verdicts_are_by(rule), f"verdicts by {rule} in a run that is judged by tuilab-4") for rule in ("tuilab-3", "mine")),
     (a_repeat_that_nobody_started_is_added, "worker-77: nobody started a worker of this name"),
     (a_worker_is_gone, "worker-3: the stream is gone; it had "),
     (a_worker_is_cut_at_the_end_of_a_line, "worker-5: the last 3 records are gone"),

@@ -14,6 +14,7 @@ from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.record import events, presence
 from tuilab.record.journal import Writer
+from tuilab.record.verdicts import RULE
 from tuilab.runs import store
 from tuilab.scrub import GONE, words_for_record
 from tuilab.text import show
@@ -72,6 +73,7 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         claim_keys=order.claim_keys if any(order.claim_keys) else [],
         repeats=order.repeats,
         looks=order.looks,
+        rule=RULE,
         luck=_luck() if order.quick or order.repeats == 1 else None,
         budget_s=order.budget_s,
         quick=order.quick,
