@@ -201,7 +201,7 @@ def test_a_file_that_imports_more_than_a_message_holds_starts_afresh(
 
 def test_one_that_waits_is_no_part_of_what_a_run_uses() -> None:
     code = f"from pathlib import Path; Path('/proc/self/comm').write_text('{WAITING}'); print(flush=True); input()"
-    code += "; Path('/proc/self/comm').write_text('python'); print(flush=True); input()"
+    code += f"; Path('/proc/self/comm').write_text('x({WAITING}'); print(flush=True); input()"
     below = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"
     top = subprocess.Popen([sys.executable, "-c", below], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert top.stdin is not None and top.stdout is not None
