@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuilab import __version__
+from tuilab.catalogue.imports import still_first
 from tuilab.engine import messages
 from tuilab.engine.capture import Capture
 from tuilab.engine.description import first_records
@@ -30,11 +31,15 @@ class OpenRun:
 
 
 def open_run(order: RunOrder) -> OpenRun:
-    """Make the folder of a run, keep the source as it will run, and write the first record."""
+    """Make the folder of a run, keep the source as it will run, and write the first record.
+
+    What a worker may load ahead is up to the source as it will run.
+    """
     try:
         source = Path(order.path).read_bytes()
     except OSError as problem:
         raise UsageError(f"cannot read {show(order.path)}: {problem.strerror}") from problem
+    order.imports = still_first(order.imports, source)
     run_dir = store.create(order.scenario, Path(order.root))
     try:
         (run_dir / "scenario.py").write_bytes(source)

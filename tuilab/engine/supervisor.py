@@ -267,10 +267,10 @@ class Supervisor:
 
 
 def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
+    run = open_run(order)
     if spare and not order.imports:
         spare.kill("the scenario does something before it imports torch, or instead")
         spare = None
-    run = open_run(order)
     try:
         return Supervisor(order, run, spare)
     except OSError as problem:
