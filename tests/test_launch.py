@@ -144,6 +144,29 @@ def test_only_the_first_worker_of_a_run_is_warm(root: Path, tmp_path: Path, prep
     assert warmth(summary) == [True, False]
 
 
+def test_a_spare_leaves_to_the_scenario_what_it_imports_later(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
+    """Before that it may set what such a module reads when it is loaded: `TORCH_COMPILE_DISABLE` is one of dozens."""
+    path = write_scenario(tmp_path, 'lab.text(repr([name for name in sys.modules if name == "torch._dynamo"]))', TORCH)
+
+    summary = run(path, root, prepare())
+
+    assert (warmth(summary), summary.texts[0].text) == ([True], "[]")
+
+
+def test_what_was_edited_since_it_was_listed_is_taken_as_it_is(
+    root: Path, tmp_path: Path, prepare: Callable[[], Spare]
+) -> None:
+    path = write_scenario(tmp_path, "lab.log(0, x=1.0)", TORCH)
+    (scenario,) = catalog.find([], str(path))
+    order = launch.order(scenario, {}, root=root)
+    write_scenario(tmp_path, "lab.log(0, x=1.0)", f'os.environ["OMP_NUM_THREADS"] = "1"\n{TORCH}')
+
+    run_dir, supervisor = launch.start(order, prepare())
+    supervisor.wait()
+
+    assert warmth(look(run_dir).summary) == [False]
+
+
 def test_a_spare_whose_worker_was_killed_runs_cold(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
     spare = prepare()
     pid, began = worker_of(spare)

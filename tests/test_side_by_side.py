@@ -13,7 +13,9 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
+from tuilab.catalogue import catalog
 from tuilab.catalogue.imports import first_imports
+from tuilab.engine import launch, processes
 from tuilab.probes.tree import WAITING
 from tuilab.record import presence
 from tuilab.record.summary import RunSummary
@@ -41,6 +43,14 @@ def hold(until_there: Path) -> str:
 
 def warmth(summary: RunSummary) -> list[bool]:
     return [worker.started.was_warm for worker in summary.workers.values() if worker.started]
+
+
+def do_ahead(folder: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Have every worker that is started ahead do something before all else."""
+    (folder / "site").mkdir()
+    condition = f'os.environ.get("{presence.MARK}") == {processes.SPARE!r}'
+    (folder / "site" / "sitecustomize.py").write_text(f"import os, time\nif {condition}: {what}\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder / "site"), prepend=os.pathsep)
 
 
 def waiting(run_dir: Path) -> list[int]:
@@ -97,6 +107,43 @@ def test_one_that_is_killed_while_it_waits_costs_no_repeat(two_cores: None, root
     assert (summary.state, warmth(summary)) == ("succeeded", [True, False])
 
 
+def test_nobody_waits_for_one_that_has_hung_up(
+    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    do_ahead(tmp_path, monkeypatch, "os.closerange(3, 4096); time.sleep(600)")
+
+    tuilab("run", str(write_scenario(tmp_path, STAGE, TORCH)), "--headless", "--quiet", "--repeat", "2")
+
+    run_dir = newest(root) or root
+    assert (look(run_dir).summary.state, warmth(look(run_dir).summary)) == ("succeeded", [False, False])
+    assert processes_of(run_dir) == []
+
+
+def test_a_spare_that_has_hung_up_costs_no_run(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that was killed has, for a moment before it is dead."""
+    do_ahead(tmp_path, monkeypatch, f"os.closerange(3, 4096); open({str(tmp_path / 'closed')!r}, 'w'); time.sleep(600)")
+    spare = launch.prepare()
+    until((tmp_path / "closed").exists)
+    (scenario,) = catalog.find([], str(write_scenario(tmp_path, STAGE, TORCH)))
+
+    run_dir, supervisor = launch.start(launch.order(scenario, {}, root=root), spare)
+    supervisor.wait()
+
+    assert (look(run_dir).summary.state, warmth(look(run_dir).summary)) == ("succeeded", [False])
+
+
+@pytest.mark.slow
+def test_a_budget_counts_on_what_is_loaded_already(
+    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two load at once, for more than half of the budget: the second one is there, and a third would take too long."""
+    do_ahead(tmp_path, monkeypatch, "time.sleep(6)")
+
+    tuilab("run", str(write_scenario(tmp_path, STAGE, TORCH)), "--headless", "--quiet", "--budget", "11s")
+
+    assert look(newest(root) or root).summary.reason == "the budget of 11 s is spent after 2 repeats"
+
+
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_nobody_waits_on_when_the_run_has_ended(how: str, two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = write_scenario(tmp_path, hold(tmp_path / "never"), TORCH)
@@ -142,9 +189,20 @@ def test_a_module_that_cannot_be_loaded_fails_where_the_scenario_imports_it(
     assert (run_dir / "stderr.log").read_text() == ""
 
 
+def test_a_file_that_imports_more_than_a_message_holds_starts_afresh(
+    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    many = "".join(f"import torch.{'a' * 60}{number}\n" for number in range(4000))
+
+    done = tuilab("run", str(write_scenario(tmp_path, STAGE, many)), "--headless", "--repeat", "2")
+
+    assert done.returncode == 4
+    assert f"No module named 'torch.{'a' * 60}0'" in look(newest(root) or root).summary.reason
+
+
 def test_one_that_waits_is_no_part_of_what_a_run_uses() -> None:
     code = f"from pathlib import Path; Path('/proc/self/comm').write_text('{WAITING}'); print(flush=True); input()"
-    code += "; Path('/proc/self/comm').write_text('python'); print(flush=True); input()"
+    code += f"; Path('/proc/self/comm').write_text('x({WAITING}'); print(flush=True); input()"
     below = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"
     top = subprocess.Popen([sys.executable, "-c", below], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert top.stdin is not None and top.stdout is not None
@@ -164,6 +222,24 @@ def test_one_that_waits_is_no_part_of_what_a_run_uses() -> None:
 
     assert (before, after) == ((0, False), (1, True))
     assert len(WAITING) <= 15  # longer names are cut short
+
+
+@pytest.mark.parametrize("setting", ["gc.disable()", "gc.set_threshold(500, 5, 5)"])
+def test_the_collector_is_left_as_the_user_has_it(setting: str) -> None:
+    code = f"import gc; {setting}; before = gc.isenabled(), gc.get_threshold(); from tuilab.lab.warmup import warm_up"
+    code += "; warm_up(['tuilab.reports.plain']); assert (gc.isenabled(), gc.get_threshold()) == before"
+    code += "; assert sum(map(gc.get_count().__getitem__, (1, 2))) == 0, gc.get_count()"  # nothing is left to be looked through
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
+
+
+def test_the_name_of_a_process_may_be_any_bytes() -> None:
+    """It is cut short in the middle of a letter."""
+    code = "from pathlib import Path; from tuilab.lab.warmup import waiting; comm = Path('/proc/self/comm')"
+    code += "; comm.write_bytes('fourteen bytesé'.encode()); before = comm.read_bytes()"
+    code += "\nwith waiting(): assert comm.read_text() == 'tuilab-waits\\n'\nassert comm.read_bytes() == before"
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,13 @@ from tests.record_journals import JOURNALS
 from tuilab.engine.stream_counts import stream_counts
 from tuilab.judging.integrity import examine
 from tuilab.judging.judge_run import judge
+from tuilab.judging.race_record import RaceRecord
+from tuilab.record import events
 from tuilab.record.encoding import spell_out
 from tuilab.record.imported import mark_imported
 from tuilab.record.live_run import read_run
+from tuilab.record.order import order_of_round
+from tuilab.record.verdicts import RULE
 
 Fields = dict[str, Any]
 Streams = dict[str, list[Fields]]
@@ -48,6 +52,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     streams = read(run_dir)
     reached = [spell_out(msgspec.to_builtins(one)) for one in judge(read_run(run_dir))]
     streams["judge"] = [{**fields, "t": old["t"]} for fields, old in zip(reached, streams["judge"], strict=True)]
+    streams["supervisor"][0]["rule"] = RULE
     write(run_dir, streams)
     *before, end = streams["supervisor"]
     counts = [spell_out({**msgspec.to_builtins(one), "t": end["t"]}) for one in stream_counts(run_dir / "journal")]
@@ -111,6 +116,15 @@ def a_verdict_is_on_a_claim_that_nobody_made(streams: Streams) -> None:
 
 def a_verdict_stands_among_the_measurements(streams: Streams) -> None:
     streams["worker-0"].insert(3, {**streams["judge"].pop(), "t": streams["worker-0"][2]["t"]})
+
+
+def all_verdicts_are_by(rule: str) -> Callable[[Streams], None]:
+    def tamper(streams: Streams) -> None:
+        for verdict in streams["judge"]:
+            verdict |= {"verdict": "SUPPORTED", "rule": rule}
+
+    tamper.__name__ = f"all_verdicts_are_by_{rule}"
+    return tamper
 
 
 def one_verdict_is_by_an_older_rule(streams: Streams) -> None:
@@ -321,6 +335,7 @@ TAMPERINGS = [
     (a_verdict_is_on_a_claim_that_nobody_made, "the verdict on “the moon is made of cheese” does not follow"),
     (a_verdict_stands_among_the_measurements, "worker-0: a verdict_reached, which only the judge writes"),
     (one_verdict_is_by_an_older_rule, "verdicts of one run by several rules: tuilab-3, tuilab-4"),
+    *((all_verdicts_are_by(rule), f"verdicts by {rule} in a run that is judged by tuilab-4") for rule in ("tuilab-3", "mine")),
     (a_repeat_that_nobody_started_is_added, "worker-77: nobody started a worker of this name"),
     (a_worker_is_gone, "worker-3: the stream is gone; it had "),
     (a_worker_is_cut_at_the_end_of_a_line, "worker-5: the last 3 records are gone"),
@@ -441,3 +456,55 @@ def test_a_run_that_was_killed_before_it_was_judged_is_lost_and_nothing_else(
     write(run_dir, {name: records for name, records in streams.items() if name not in lost})
 
     assert examine(run_dir).wrong == ["there is no record of its end: it is lost"]
+
+
+def drawn_race() -> list[events.RaceStarted | events.BlockTimed]:
+    """Return what a race of two arms and two controls records, in the order that its seed gives."""
+    slots: list[tuple[str, events.Control]] = [("one", ""), ("two", ""), ("one", "same"), ("one", "delayed")]
+    started = events.RaceStarted(arms=["one", "two"], threads=1, device="cpu", loops={"one": 1, "two": 1}, base="one", seed=7)
+    found: list[events.RaceStarted | events.BlockTimed] = [started]
+    for turn in range(4):
+        for place, number in enumerate(order_of_round(7, turn, 4)):
+            arm, control = slots[number]
+            block = events.BlockTimed(arm=arm, control=control, round=turn, slot=place, loops=1, wall_ns=90, cpu_ns=90)
+            block.t = 100 * len(found)
+            found.append(block)
+    return found
+
+
+def wrong_with(told: list[events.RaceStarted | events.BlockTimed]) -> list[str]:
+    record = RaceRecord()
+    for event in told:
+        record.take(event)
+    record.end(is_whole=True)
+    return record.wrong
+
+
+def test_a_race_that_was_run_as_it_was_drawn_is_whole() -> None:
+    assert wrong_with(drawn_race()) == []
+
+
+@pytest.mark.parametrize("edit", ["another seed", "arms change their names", "slots are another"])
+def test_a_race_in_another_order_than_was_drawn_is_found(edit: str) -> None:
+    started, *rest = drawn_race()
+    assert isinstance(started, events.RaceStarted)
+    blocks = [block for block in rest if isinstance(block, events.BlockTimed)]
+    if edit == "another seed":
+        started.seed = 8
+    for block in blocks:
+        if edit == "arms change their names" and not block.control:
+            block.arm = {"one": "two", "two": "one"}[block.arm]
+        elif edit == "slots are another":
+            block.slot = 0
+
+    assert wrong_with([started, *blocks]) == ["round 0 of the race of one, two is not in the order that was drawn"]
+
+
+def test_times_that_are_longer_than_there_was_time_are_found() -> None:
+    """They stand in every view, also of a run that is judged on CPU time."""
+    told = drawn_race()
+    for event in told:
+        if isinstance(event, events.BlockTimed) and event.arm == "two":
+            event.wall_ns *= 2
+
+    assert wrong_with(told) == ["blocks of two take longer than there was time for them"]

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+import warnings
 from collections.abc import Iterator
 
 
@@ -19,6 +20,17 @@ def first_imports(tree: ast.Module) -> tuple[str, ...]:
         elif top != "tuilab" and top not in sys.stdlib_module_names:
             break
     return tuple(dict.fromkeys(found))
+
+
+def still_first(modules: list[str], source: bytes) -> list[str]:
+    """Return those of some modules that a source imports first; it may have been edited since they were read."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = first_imports(ast.parse(source)) if modules else ()
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the worker says what is wrong
+        return []
+    return [name for name in modules if name in found]
 
 
 def _leading(body: list[ast.stmt]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuilab import __version__
+from tuilab.catalogue.imports import still_first
 from tuilab.engine import messages
 from tuilab.engine.capture import Capture
 from tuilab.engine.description import first_records
@@ -14,6 +15,7 @@ from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.record import events, presence
 from tuilab.record.journal import Writer
+from tuilab.record.verdicts import RULE
 from tuilab.runs import store
 from tuilab.scrub import GONE, words_for_record
 from tuilab.text import show
@@ -29,11 +31,15 @@ class OpenRun:
 
 
 def open_run(order: RunOrder) -> OpenRun:
-    """Make the folder of a run, keep the source as it will run, and write the first record."""
+    """Make the folder of a run, keep the source as it will run, and write the first record.
+
+    What a worker may load ahead is up to the source as it will run.
+    """
     try:
         source = Path(order.path).read_bytes()
     except OSError as problem:
         raise UsageError(f"cannot read {show(order.path)}: {problem.strerror}") from problem
+    order.imports = still_first(order.imports, source)
     run_dir = store.create(order.scenario, Path(order.root))
     try:
         (run_dir / "scenario.py").write_bytes(source)
@@ -72,6 +78,7 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         claim_keys=order.claim_keys if any(order.claim_keys) else [],
         repeats=order.repeats,
         looks=order.looks,
+        rule=RULE,
         luck=_luck() if order.quick or order.repeats == 1 else None,
         budget_s=order.budget_s,
         quick=order.quick,

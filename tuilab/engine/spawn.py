@@ -117,7 +117,7 @@ def spawn_spare(modules: list[str]) -> Child | None:
         spare = spawn_worker("spare", processes.SPARE, None)
         assert spare.line is not None
         messages.send(spare.line, WarmUp(modules))
-    except OSError:
+    except (OSError, ValueError):  # or a message cannot hold all that it is to load
         return None
     return spare
 

@@ -30,7 +30,7 @@ from tuilab.text import plural
 
 GRACE_S = 3.0
 _SIDE_BY_SIDE = 6  # workers that get ready at a time, at most
-_USUAL_IMPORTS = ["torch", "torch._dynamo"]  # an optimizer loads the second one in its first step
+_USUAL_IMPORTS = ["torch"]  # and nothing more: what a part of it reads when it is loaded, a scenario may set before that
 
 
 class Supervisor:
@@ -46,6 +46,7 @@ class Supervisor:
         self._began = time.monotonic()
         self._workers_started = 0
         self._spares = [spare] if spare else []  # workers that were started ahead of their turn
+        self._loading_s = 0.0  # what it took to get them ready, at most
         for one in self._spares:
             self._crew.add(one)
         self._deadline = time.monotonic() + order.timeout_s if order.timeout_s else None
@@ -76,6 +77,7 @@ class Supervisor:
     def _run_repeats(self) -> tuple[RunState, str]:
         longest_s = 0.0
         for repeat in range(self.order.repeats):
+            self._get_ready(repeat)
             began = time.monotonic()
             state, reason = self._run_repeat(repeat)
             if state != RunState.SUCCEEDED:
@@ -86,7 +88,6 @@ class Supervisor:
         return RunState.SUCCEEDED, ""
 
     def _run_repeat(self, repeat: int) -> tuple[RunState, str]:
-        self._get_ready(repeat)
         if self._stop:
             return self._stop
         try:
@@ -110,12 +111,14 @@ class Supervisor:
         count = min(self._repeats_until_look(repeat), len(os.sched_getaffinity(0)), _SIDE_BY_SIDE)
         if self._spares or not self.order.imports or count < 2:
             return
+        began = time.monotonic()
         started = [spawn_spare(self.order.imports) for _ in range(count)]
         self._spares = [spare for spare in started if spare]
         for spare in self._spares:
             self._crew.add(spare)
-        while not (self._stop or all(spare.is_ready for spare in self._spares)):
+        while not (self._stop or all(spare.is_ready or spare.line is None for spare in self._spares)):
             self._turn(0.5)
+        self._loading_s = max(self._loading_s, time.monotonic() - began)
 
     def _repeats_until_look(self, repeat: int) -> int:
         """Return how many repeats are left until the run is looked at, and may end."""
@@ -134,7 +137,8 @@ class Supervisor:
         if repeats in self.order.looks and self._attendants.judge("--look", is_called_off=lambda: self._stop is not None) == 0:
             return f"decided after {repeats} repeats"
         spent_s = time.monotonic() - self._began
-        if self.order.budget_s and spent_s + longest_s > self.order.budget_s:
+        next_s = longest_s if self._spares else self._loading_s + longest_s
+        if self.order.budget_s and spent_s + next_s > self.order.budget_s:
             self.journal.append(events.BudgetSpent(repeats=repeats))
             return f"the budget of {self.order.budget_s:g} s is spent after {plural(repeats, 'repeat')}"
         return ""
@@ -157,9 +161,14 @@ class Supervisor:
         return child
 
     def _take_spare(self) -> Child | None:
-        """Return a worker that was started ahead and still lives."""
+        """Return a worker that was started ahead and still listens; one that does not is about to die, or has to."""
         self._crew.turn(0)  # one that died is buried
-        return self._spares.pop(0) if self._spares else None
+        for spare in list(self._spares):
+            if spare.line is not None:
+                self._spares.remove(spare)
+                return spare
+            spare.kill("it had hung up before its turn")
+        return None
 
     def _worker_order(self, writer: str, repeat: int, arm: ArmOrder | None) -> WorkerOrder:
         return WorkerOrder(
@@ -259,10 +268,10 @@ class Supervisor:
 
 
 def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
+    run = open_run(order)
     if spare and not order.imports:
         spare.kill("the scenario does something before it imports torch, or instead")
         spare = None
-    run = open_run(order)
     try:
         return Supervisor(order, run, spare)
     except OSError as problem:

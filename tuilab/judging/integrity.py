@@ -50,6 +50,9 @@ def examine(run_dir: Path) -> Findings:
     findings.wrong += disagreements(streams, summary)
     findings.recorded = [verdict for stream in streams.values() for verdict in stream.verdicts]
     findings.again = judge(summary)
+    rule = summary.run.rule if summary.run else ""
+    if others := [name for name in findings.rules if rule and name != rule]:
+        findings.wrong.append(f"verdicts by {join(others)} in a run that is judged by {show(rule)}")
     findings.unchecked = sum(verdict.rule != RULE for verdict in findings.recorded)
     if findings.state != RunState.LOST:  # then the measurements of a verdict may have been lost, too
         findings.wrong += [*_odd_verdicts(findings, summary), *_missing_verdicts(streams, summary, findings)]

@@ -6,6 +6,7 @@ Of a race that was ended in the middle the last round is not whole, and nothing 
 from collections import defaultdict
 
 from tuilab.record.events import BlockTimed, ClaimDeclared, RaceFinished, RaceStarted
+from tuilab.record.order import order_of_round
 from tuilab.text import join, show
 
 Slot = tuple[str, str]  # arm, control
@@ -61,6 +62,8 @@ class _Race:
         self._blocks: defaultdict[Slot, list[BlockTimed]] = defaultdict(list)
         self._has_counted = False  # some round is no warm-up
         self._told: set[str] = set()  # arms of which it was said that their loops are others
+        self._t = started.t  # when the block before had ended
+        self._is_odd = False  # that it is out of order was said
 
     def take(self, block: BlockTimed) -> None:
         if block.round != self._number:
@@ -72,11 +75,13 @@ class _Race:
             self._told.add(block.arm)
             self._wrong.append(f"{show(block.arm)} has blocks of other loops than the race announced")
         self._blocks[block.arm, block.control].append(block)
+        self._check_time(block)
 
     def close_round(self, *, is_whole: bool) -> None:
         if not self._blocks:
             return
         self._check_slots(is_whole)
+        self._check_order()
         self._check_warmup()
         for (arm, control), blocks in self._blocks.items():
             is_rerun = [block.is_rerun for block in blocks]
@@ -92,6 +97,27 @@ class _Race:
         if found - self._slots or (is_whole and self._slots - found):
             odd = join(sorted(f"{arm} {control}".strip() for arm, control in found ^ self._slots))
             self._wrong.append(f"round {self._number} of {self._name()} has not the blocks of the others: {odd}")
+
+    def _check_time(self, block: BlockTimed) -> None:
+        """A block lies between the end of the one before it and its own; arms in processes of their own, which tell their times
+        themselves, race without a seed.
+        """
+        if self.started.seed is not None and block.wall_ns > block.t - self._t:
+            sentence = f"blocks of {show(block.arm)} take longer than there was time for them"
+            self._wrong += [sentence] if sentence not in self._wrong else []
+        self._t = block.t
+
+    def _check_order(self) -> None:
+        """A whole round is in the order that the seed gives; in older records arms take turns without one."""
+        seed, arms, base = self.started.seed, self.started.arms, self.started.base
+        names = [*((arm, "") for arm in arms), *((base, control) for control in ("same", "delayed"))]
+        names = [name for name in names if name in self._slots]
+        if seed is None or self._is_odd or set(self._blocks) != set(names):
+            return
+        drawn = {names[number]: place for place, number in enumerate(order_of_round(seed, self._number, len(names)))}
+        if [*self._blocks] != [*drawn] or any(one.slot != drawn[name] for name, some in self._blocks.items() for one in some):
+            self._is_odd = True
+            self._wrong.append(f"round {self._number} of {self._name()} is not in the order that was drawn")
 
     def _check_warmup(self) -> None:
         """Rounds are warm-up as a whole, and none is after one that counts."""

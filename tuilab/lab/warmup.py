@@ -13,24 +13,26 @@ _NAME = Path("/proc/self/comm")
 
 def warm_up(modules: Iterable[str]) -> None:
     """Load the lab and what the scenario will import; it cannot tell, because its own imports would do the same."""
-    gc.disable()  # it would look through all that is being loaded, again and again, and find nothing
+    thresholds = gc.get_threshold()
+    gc.set_threshold(0)  # the collector would look through all that is being loaded, again and again, and find nothing
     for module in ["tuilab.lab.lab", *modules]:
         importlib.import_module(module)
-    gc.enable()
+    gc.collect()  # else it does so once more in the middle of what is then measured
+    gc.set_threshold(*thresholds)
 
 
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
     """Bear a name meanwhile that tells other users of the box, and our sampler, that this process only waits."""
-    name = _call_yourself(WAITING)
+    name = _call_yourself(WAITING.encode())
     yield
     _call_yourself(name)
 
 
-def _call_yourself(name: str) -> str:
+def _call_yourself(name: bytes) -> bytes:
     """Change the name of this process, where the system lets it, and return the one before."""
     with contextlib.suppress(OSError):
-        before = _NAME.read_text().rstrip("\n")
-        _NAME.write_text(name)
+        before = _NAME.read_bytes().removesuffix(b"\n")
+        _NAME.write_bytes(name)
         return before
     return name

@@ -72,9 +72,9 @@ def _receive_order(line: socket.socket) -> messages.Message | None:
             try:
                 take_mark = processes.open_mark()
                 warm_up(message.modules)
+                messages.send(line, Ready())
             except BaseException:  # half a torch fails otherwise than none: a worker that starts afresh is to say what is wrong
                 os._exit(1)
-            messages.send(line, Ready())
             message = messages.receive(line)
         if isinstance(message, WorkerOrder):
             take_mark(Path(message.run_dir).name)

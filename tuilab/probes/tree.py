@@ -112,7 +112,7 @@ def _stat(pid: int) -> _Stat | None:
     fields = after.split()
     user, system, waited_user, waited_system = (int(field) / _TICKS_PER_S for field in fields[11:15])
     is_alive = fields[0] not in (b"Z", b"X")
-    is_waiting = before.endswith(b"(" + WAITING.encode())
+    is_waiting = before == f"{pid} ({WAITING}".encode()
     return _Stat(
         is_alive, is_waiting, int(fields[17]), user + system, waited_user + waited_system, int(fields[21]) * _PAGE_BYTES
     )

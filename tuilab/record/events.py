@@ -66,6 +66,7 @@ class RunStarted(Event):
     claim_keys: list[str] = []  # of those claims, in their order; empty words where they have none
     repeats: Count = 1
     looks: list[Count] = []  # numbers of repeats at which the verdicts may end the run
+    rule: str = ""  # by which its claims are judged
     luck: float | None = None  # of one process on this box, as `calibrate` measured it: a standard deviation of log ratios
     budget_s: float | None = None
     quick: bool = False
