@@ -129,6 +129,7 @@ def test_what_was_counted_once_is_told_in_the_singular() -> None:
 
 def test_the_luck_by_which_quick_widens_is_told_with_the_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    monkeypatch.setenv("COLUMNS", "200")
     calibration.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 0.039)
     shown = CliRunner().invoke(calibrate.command, ["--show"]).output
 
