@@ -36,10 +36,13 @@ def newest_of_each(runs: Iterable[str]) -> dict[str, str]:
 
 
 def verdict_of(entry: "Entry") -> str:
-    """Return what a run says of its scenario: the worst verdict, FAILED where it failed, `running` while it runs."""
+    """Return what a run says of its scenario: the worst verdict, FAILED where it failed, `running` while it runs.
+
+    One that was stopped failed in nothing: it says what was judged by then.
+    """
     if entry.is_running:
         return RUNNING
-    if entry.state != RunState.SUCCEEDED:
+    if entry.state not in (RunState.SUCCEEDED, RunState.STOPPED):
         return FAILED
     return overall([verdict for _, verdict in entry.claims])
 
