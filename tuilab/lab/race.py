@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from tuilab.lab.device import Device, door
 from tuilab.lab.given import MOST, checked, number_in, told, words
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.rounds import Rounds, Slot
@@ -71,14 +72,14 @@ def run_race(
     try:
         calls = _make_all(arms, seed) if factories else dict(arms)
         is_same, difference = _compare(lab, calls, list(arms), same)
-        prepared, base = _prepare(calls, threads, device)
+        prepared, base = _prepare(calls, threads, door(device))
         slots = [prepared[name] for name in arms]
         loops = {slot.arm: slot.loops for slot in slots}
         started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
         started.delay, started.seed, started.has_instances = known_delay(base.loops), seed, factories
         lab.record(started)
         slots += _controls(base, arms[base.arm] if factories else None)
-        found = Rounds(lab, slots, seed, seconds, threads, device).run()
+        found = Rounds(lab, slots, seed, seconds, threads, door(device)).run()
         finished = events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference)
         finished.record_ns, finished.is_settled = found.record_ns, found.is_settled
         lab.record(finished)
@@ -122,7 +123,7 @@ def _are_close(a: Any, b: Any, tolerance: float) -> bool:
     return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=tolerance, atol=tolerance)
 
 
-def _prepare(arms: Mapping[str, Call], threads: int, device: torch.device) -> tuple[dict[str, Slot], Slot]:
+def _prepare(arms: Mapping[str, Call], threads: int, device: Device) -> tuple[dict[str, Slot], Slot]:
     """Find how many calls of each arm fill a block; return the arms, and the fastest of them, which the controls use."""
     paces = {}
     for name, arm in arms.items():

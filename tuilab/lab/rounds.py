@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-import torch
-
+from tuilab.lab.device import Clock, Device
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.sensors import Sensors, is_disturbed
-from tuilab.lab.timing import Call, Clock, time_block
+from tuilab.lab.timing import Call, time_block
 from tuilab.record import events
 from tuilab.record.order import CYCLE, order_of_round
 
@@ -42,9 +41,7 @@ class Timings(NamedTuple):
 class Rounds:
     """Times the slots of a race, round after round."""
 
-    def __init__(
-        self, lab: RaceRecorder, slots: list[Slot], seed: int, seconds: float, threads: int, device: torch.device
-    ) -> None:
+    def __init__(self, lab: RaceRecorder, slots: list[Slot], seed: int, seconds: float, threads: int, device: Device) -> None:
         self._lab = lab
         self._slots = slots
         self._seed = seed
@@ -88,7 +85,7 @@ class Rounds:
         if is_warmup and not slot.control:
             self._warm[slot.arm].append(self._own_ns(slot, block) / block.loops)
         elif not slot.control:
-            self._times[slot.arm].append((block.device_ns or block.wall_ns) / block.loops / 1e9)
+            self._times[slot.arm].append(block.wall_ns / block.loops / 1e9)
 
     def _time(self, slot: Slot, turn: int, place: int) -> events.BlockTimed:
         before, written = self._sensors.read(), self._lab.records_written
@@ -103,14 +100,17 @@ class Rounds:
     def _own_ns(self, slot: Slot, block: events.BlockTimed) -> int:
         """Return the time that tells whether an arm drifts: on a busy box the wall clock of one on a core never settles."""
         own_ns = block.thread_ns if self._is_on_core(slot) else None
-        return block.device_ns or own_ns or block.wall_ns
+        return own_ns or block.wall_ns
 
     def _clock(self, slot: Slot) -> Clock:
         return time.thread_time_ns if self._is_on_core(slot) else time.perf_counter_ns
 
     def _is_on_core(self, slot: Slot) -> bool:
-        """Say whether an arm is on the core all the time when nothing interferes: it neither shares its work nor waits."""
-        return self._threads == 1 and slot.calm_share > _ON_CORE_SHARE
+        """Say whether an arm is on the core all the time when nothing interferes: it neither shares its work nor waits.
+
+        Whoever waits for a GPU is on its core as well, and does nothing there.
+        """
+        return self._device.type == "cpu" and self._threads == 1 and slot.calm_share > _ON_CORE_SHARE
 
 
 def has_settled(warm: dict[str, list[float]]) -> bool | None:
