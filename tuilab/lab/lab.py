@@ -191,11 +191,12 @@ class Lab:
 
         `same` is by how much their outputs may differ, or a function that compares two. With `factories` each arm is a function
         that makes the one to be timed: it is called for the arm and again for a control, so that each has tensors of its own.
+        The `device` is waited for after every block; without it that is the one that `lab.device()` returned, or else the CPU.
         An arm of its own process returns the seconds that a step took.
         """
         self._refuse_once("race")
         seconds, threads = number_in("seconds", seconds, 1e-3, _LONGEST_RACE_S), whole("threads", threads, 1, MOST_CORES)
-        device = torch.device("cpu") if device is None else device
+        device = self._device or torch.device("cpu") if device is None else device
         check_race(arms, same, device, threads, factories)
         if again := self._raced & set(arms):
             raise ValueError(f"the arms {', '.join(sorted(again))} have raced before; give them other names")

@@ -16,6 +16,8 @@ _MOST_ROUNDS = 200
 _UNITS = 6  # rounds of one process, or processes, that an interval needs at least
 _WARM_SHARE = 0.3  # of the time
 _DRIFT = 0.03
+_LAST = {"cpu": 3, "cuda": 2}  # blocks of an arm that are held against as many before: of a GPU they are longer, and fewer
+_LEAST_WARM = {"cpu": 0, "cuda": 8}  # rounds that the times are given to settle in, a second or two: a GPU's clocks ramp
 _ON_CORE_SHARE = 0.9  # CPU time of wall time, of an arm that does not wait
 
 
@@ -28,6 +30,7 @@ class Slot:
     loops: int
     calm_share: float  # CPU time of wall time when nothing interferes
     control: events.Control = ""
+    waits_for_gpu: bool = False  # in its calls
 
 
 class Timings(NamedTuple):
@@ -61,8 +64,9 @@ class Rounds:
             elapsed = time.monotonic() - began
             if turn % CYCLE == 0:  # only whole cycles, else what the slots differ in would not cancel
                 if is_warmup:
-                    is_settled = has_settled(self._warm)
-                    is_warmup = not (is_settled or elapsed > _WARM_SHARE * self._seconds)
+                    is_settled = has_settled(self._warm, _LAST[self._device.type])
+                    is_late = elapsed > _WARM_SHARE * self._seconds and turn >= _LEAST_WARM[self._device.type]
+                    is_warmup = not (is_settled or is_late)
                 if self._is_enough(elapsed):
                     return Timings(self._times, int(median(self._record_ns)), is_settled)
             for place, number in enumerate(order_of_round(self._seed, turn, len(self._slots))):
@@ -93,6 +97,8 @@ class Rounds:
         seen = self._sensors.read().since(before)
         block = events.BlockTimed(arm=slot.arm, round=turn, slot=place, loops=slot.loops, **timed._asdict(), **seen._asdict())
         block.control = slot.control
+        if slot.waits_for_gpu:
+            block.has_begun_last = None  # it always has
         block.records = self._lab.records_written - written
         block.is_disturbed = is_disturbed(seen, timed, slot.calm_share, self._threads)
         return block
@@ -113,8 +119,8 @@ class Rounds:
         return self._device.type == "cpu" and self._threads == 1 and slot.calm_share > _ON_CORE_SHARE
 
 
-def has_settled(warm: dict[str, list[float]]) -> bool | None:
-    """Say whether no arm's last three blocks drifted from the three before; None where there are fewer."""
-    if any(len(times) < 6 for times in warm.values()):
+def has_settled(warm: dict[str, list[float]], last: int) -> bool | None:
+    """Say whether no arm's last blocks drifted from as many before; None where there are fewer."""
+    if any(len(times) < 2 * last for times in warm.values()):
         return None
-    return all(abs(median(times[-3:]) / median(times[-6:-3]) - 1) < _DRIFT for times in warm.values())
+    return all(abs(median(times[-last:]) / median(times[-2 * last : -last]) - 1) < _DRIFT for times in warm.values())

@@ -7,6 +7,7 @@ import math
 import resource
 import time
 from collections.abc import Callable
+from statistics import median
 from typing import NamedTuple
 
 from tuilab.lab.device import Clock, Device
@@ -20,6 +21,7 @@ _MANY = 20  # calls, of which one is about the known delay
 _NAP_S = 0.005
 _PATIENCE_S = 0.5  # OpenBLAS spins for some 0.1 s, libgomp for less; a thread of the scenario may work for ever
 _SPINNING_CORES = 0.1
+_BUSY_NS = 2_000_000  # so short that no queue is full before it is over
 
 
 class Timed(NamedTuple):
@@ -117,6 +119,25 @@ def time_block(call: Call, loops: int, device: Device, delay: Clock | None = Non
     if has_begun_last is None:
         return timed
     return timed._replace(stream_ns=device.stream_ns(), submitted_ns=submitted_ns, has_begun_last=has_begun_last)
+
+
+def waits_for_gpu(call: Call, device: Device) -> bool:
+    """Say whether a function returns later where the GPU is kept busy before: it waits for it, as `.item()` does.
+
+    The last call of its blocks has always begun when it returns, and not because the GPU had nothing else to do.
+    """
+    if device.type == "cpu":
+        return False
+    later = [_returned_ns(call, device, _BUSY_NS) - _returned_ns(call, device, 0) for _ in range(_CALM_BLOCKS)]
+    return median(later) > _BUSY_NS / 2
+
+
+def _returned_ns(call: Call, device: Device, busy_ns: int) -> int:
+    device.wait()
+    device.delay(busy_ns, time.perf_counter_ns)
+    began = time.perf_counter_ns()
+    call()
+    return time.perf_counter_ns() - began
 
 
 def count_waits() -> int | None:
