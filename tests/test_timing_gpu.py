@@ -3,12 +3,13 @@
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
-from tuilab.judging.controls import told
+from tuilab.judging.controls import distrust, told
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.measure import is_launch_bound
 from tuilab.lab.device import Cpu, Cuda
@@ -180,6 +181,26 @@ def test_a_known_delay_that_takes_no_time_is_not_seen(cuda: "FakeCuda") -> None:
     assert delayed.wall_ns / plain.wall_ns == pytest.approx(1, abs=0.001)
 
 
+@pytest.mark.parametrize(
+    ("is_free", "words"),
+    [(False, ""), (True, "the known delay of 5 % was not seen, so that no difference must not be claimed")],
+)
+def test_no_difference_is_not_said_by_a_lab_that_did_not_see_the_delay(cuda: "FakeCuda", is_free: bool, words: str) -> None:
+    cuda.is_free = is_free
+    claim = events.ClaimDeclared(text="c", over="one", under="two", op="at_most", bound=1.1)
+    _, lab = race({name: lambda: cuda.work(5000 * US) for name in ("one", "two")})
+
+    assert distrust(claim, replace(gathered(claim, lab), luck=0.0)) == words
+
+
+def gathered(claim: events.ClaimDeclared, lab: Recorder) -> Evidence:
+    """Return the evidence of a race in the only process of a run."""
+    started = events.WorkerStarted(writer="worker-0", pid=1, start=1, repeat=0)
+    found = gather(claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)]))
+    assert found is not None
+    return found
+
+
 def test_a_long_step_fills_a_block_alone(cuda: "FakeCuda") -> None:
     assert calibrate(lambda: cuda.work(120_000 * US), Cuda(0)).loops == 1
 
@@ -323,6 +344,15 @@ def test_an_arm_that_waits_for_the_gpu_in_each_call_is_not_launch_bound(cuda: "F
     assert {block.has_begun_last for block in lab.of(events.BlockTimed)} == {None}
 
 
+def test_of_a_call_that_fills_a_block_alone_it_is_not_known_whether_the_gpu_kept_up(cuda: "FakeCuda") -> None:
+    """The GPU has begun the last one, which is the first, in any case."""
+    _, lab = race(
+        {"arm": lambda: cuda.work(1 * US, host=60_000 * US), "other": lambda: cuda.work(1 * US, host=60_000 * US)}, seconds=0.1
+    )
+
+    assert {block.has_begun_last for block in lab.of(events.BlockTimed) if block.arm == "arm"} == {None}
+
+
 def test_an_arm_that_tells_much_before_it_waits_is_launch_bound(cuda: "FakeCuda") -> None:
     """The GPU has nothing to do for most of each call: it is not what is waited for."""
 
@@ -337,11 +367,8 @@ def test_an_arm_that_tells_much_before_it_waits_is_launch_bound(cuda: "FakeCuda"
 def test_a_verdict_says_which_arms_are_launch_bound(cuda: "FakeCuda") -> None:
     claim = events.ClaimDeclared(text="c", over="large", under="small", op="at_least", bound=2.0)
     _, lab = race({"small": lambda: cuda.work(2 * US), "large": lambda: cuda.work(400 * US)}, seconds=0.1)
-    started = events.WorkerStarted(writer="worker-0", pid=1, start=1, repeat=0)
 
-    found = gather(claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)]))
-
-    assert found is not None and found.launch_bound == ["small"]
+    assert gathered(claim, lab).launch_bound == ["small"]
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,8 @@ def _prepare(arms: Mapping[str, Call], threads: int, device: Device) -> tuple[di
 
 
 def _slot(name: str, arm: Call, pace: Pace, device: Device) -> Slot:
-    return Slot(name, arm, pace.loops, pace.calm_share, waits_for_gpu=waits_for_gpu(arm, device))
+    only_tells = pace.loops > 1 and not waits_for_gpu(arm, device)
+    return Slot(name, arm, pace.loops, pace.calm_share, only_tells=only_tells)
 
 
 def _refuse_work_elsewhere(name: str, device: Device) -> None:

@@ -352,7 +352,7 @@ class BlockTimed(Event):
     records: int = 0  # written while the time ran
     stream_ns: Count | None = None  # between the first and the last mark in the current stream of the GPU
     submitted_ns: Count | None = None  # until the last call had returned: what it took to tell the GPU
-    has_begun_last: bool | None = None  # the GPU had begun the last call by then; None: not a GPU, or its calls wait for it
+    has_begun_last: bool | None = None  # the GPU had begun the last call by then; None: not a GPU, or it always has
 
 
 class RaceFinished(Event):
