@@ -37,6 +37,11 @@ def test_cuda_without_an_index_is_the_current_gpu(cuda: "FakeCuda") -> None:
     assert devices.door(torch.device("cpu")).index is None
 
 
+def test_a_device_that_nobody_would_wait_for_is_refused() -> None:
+    with pytest.raises(ValueError, match="device takes the CPU or a CUDA device, not mps"):
+        devices.door(torch.device("mps"))
+
+
 def test_the_gpu_in_use_is_the_one_that_was_chosen_or_else_the_current_one(cuda: "FakeCuda") -> None:
     assert devices.in_use(torch.device("cuda:1")).index == 1
     assert devices.in_use(torch.device("cpu")).index == 0

@@ -141,7 +141,7 @@ class Cuda:
 
     @functools.cached_property
     def uuid(self) -> str:
-        return str(torch.cuda.get_device_properties(self.index).uuid)
+        return str(getattr(torch.cuda.get_device_properties(self.index), "uuid", ""))
 
     def wait(self) -> None:
         torch.cuda.synchronize(self.index)
@@ -222,9 +222,11 @@ gpu = functools.cache(Cuda)  # one of each, as its events are used again and aga
 
 
 def door(device: torch.device) -> Device:
-    """Return what to ask of a device; of CUDA without an index it is the current one."""
-    if device.type != "cuda":
+    """Return what to ask of a device; of CUDA without an index it is the current one. ValueError for one of a third kind."""
+    if device.type == "cpu":
         return _HOST
+    if device.type != "cuda":
+        raise ValueError(f"device takes the CPU or a CUDA device, not {device}")
     return gpu(torch.cuda.current_device() if device.index is None else device.index)
 
 

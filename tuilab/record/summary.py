@@ -331,9 +331,8 @@ def _race_started(summary: RunSummary, stream: str, event: events.RaceStarted) -
 
 
 def _block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> None:
-    step_s = (
-        (event.device_ns or event.wall_ns) / event.loops / 1e9
-    )  # of older versions; 0 where the event's clock was too coarse
+    # Older versions timed the GPU by itself, and had 0 where the clock of its events was too coarse.
+    step_s = (event.device_ns or event.wall_ns) / event.loops / 1e9
     block = Block(
         event.round, step_s, event.is_warmup, event.is_disturbed, event.is_rerun, event.wall_ns, event.records, event.t,
         event.loops, event.cpu_ns, event.thread_ns, event.waits, event.submitted_ns,
