@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pytest
 import torch
@@ -26,6 +26,11 @@ from tuilab.lab.timing import Pace
 from tuilab.record import events
 from tuilab.record.journal import Corrupt, Gap, Writer
 from tuilab.record.order import BEFORE, order, order_of_round
+
+if TYPE_CHECKING:
+    from tests.fakes.cuda import FakeCuda
+
+pytest_plugins = ["tests.fakes.cuda"]
 
 E = TypeVar("E", bound=events.Event)
 
@@ -126,6 +131,21 @@ def test_an_artifact_is_kept_with_its_digest(lab: Lab, recorded: Recorded) -> No
 def test_a_claim_has_exactly_one_bound(lab: Lab, bound: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="one of equals"):
         lab.claim("slow", 1, **bound)
+
+
+def test_a_race_is_on_the_device_that_the_scenario_was_given(lab: Lab, recorded: Recorded, cuda: "FakeCuda") -> None:
+    """As is what a block holds; where the scenario never asked for one, it is the CPU."""
+    lab.race(one=lambda: cuda.sleep(0.001), two=lambda: cuda.sleep(0.001), seconds=0.01)
+    lab.device()
+    lab.race(three=lambda: cuda.work(100_000), four=lambda: cuda.work(100_000), seconds=0.01)
+    with lab.memory("block"):
+        cuda.gpus[0].allocate(512)
+    lab.race(five=lambda: cuda.sleep(0.001), six=lambda: cuda.sleep(0.001), seconds=0.01, device=torch.device("cpu"))
+
+    assert [race.device for race in recorded(events.RaceStarted)] == ["cpu", "cuda", "cpu"]
+    assert recorded(events.MemoryMeasured)[0].values["cuda_peak_bytes"] == 512
+    times = [block.wall_ns / block.loops for block in recorded(events.BlockTimed) if block.arm == "three"]
+    assert min(times) == pytest.approx(100_000, rel=0.02)
 
 
 def test_a_claim_about_a_ratio_is_on_record_before_the_race(lab: Lab, recorded: Recorded) -> None:

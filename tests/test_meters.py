@@ -4,13 +4,18 @@ import gc
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from torch import nn
 
 from tuilab.lab.memory import Memory
+
+if TYPE_CHECKING:
+    from tests.fakes.cuda import FakeCuda
+
+pytest_plugins = ["tests.fakes.cuda"]
 
 
 class Recorder:
@@ -167,9 +172,7 @@ def test_a_block_that_ends_well_is_recorded() -> None:
         kept = torch.zeros(128)
 
     (event,) = lab.events
-    assert event.values == {"peak_bytes": 512.0, "live_bytes": 512.0, "saved_bytes": 0.0, "operators": 1.0} | (
-        {"cuda_peak_bytes": event.values["cuda_peak_bytes"]} if torch.cuda.is_available() else {}
-    )
+    assert event.values == {"peak_bytes": 512.0, "live_bytes": 512.0, "saved_bytes": 0.0, "operators": 1.0}
     assert kept.sum() == 0
 
 
@@ -178,6 +181,60 @@ def test_sparse_tensors_pass_through() -> None:
         torch.eye(3).to_sparse()
 
     assert memory.operators > 1
+
+
+def test_on_a_box_with_gpus_work_on_the_cpu_asks_none_of_them(unused_cuda: "FakeCuda") -> None:
+    """Others may have all of their memory: even to wait for one would take some, or fail."""
+    with meter() as memory:
+        torch.zeros(128)
+
+    assert unused_cuda.initialised_by == ""
+    assert memory.cuda_peak_bytes is None
+
+
+def test_what_a_gpu_holds_is_told_with_what_it_held_before(cuda: "FakeCuda") -> None:
+    lab = Recorder()
+    cuda.gpus[0].allocate(1000)
+    cuda.gpus[0].allocate(-600)
+    with meter(lab=lab):
+        cuda.gpus[0].allocate(3 << 20)
+        cuda.gpus[0].allocate(-(3 << 20))
+
+    (event,) = lab.events
+    assert {name: value for name, value in event.values.items() if name.startswith("cuda")} == {
+        "cuda_before_bytes": 400.0, "cuda_peak_bytes": 400.0 + (3 << 20), "cuda_reserved_bytes": float(4 << 20),
+    }  # fmt: skip
+
+
+def test_the_gpu_that_the_scenario_uses_is_asked(cuda: "FakeCuda") -> None:
+    with Memory(Recorder(), "block", "", None, False, torch.device("cuda:1")) as memory:
+        cuda.gpus[1].allocate(512)
+
+    assert (memory.cuda_before_bytes, memory.cuda_peak_bytes) == (0, 512)
+
+
+def test_a_gpu_that_only_has_a_context_holds_nothing_to_tell_of(cuda: "FakeCuda") -> None:
+    with meter() as memory:
+        torch.zeros(128)
+
+    assert cuda.is_initialized()
+    assert memory.cuda_peak_bytes is None
+
+
+def test_a_gpu_that_begins_in_the_block_held_nothing_before(unused_cuda: "FakeCuda") -> None:
+    with meter() as memory:
+        unused_cuda.work(1000)
+        unused_cuda.gpus[0].allocate(512)
+
+    assert unused_cuda.initialised_by == "a kernel"
+    assert (memory.cuda_before_bytes, memory.cuda_peak_bytes, memory.cuda_reserved_bytes) == (0, 512, 2 << 20)
+
+
+def test_the_first_error_is_not_hidden_by_what_the_gpu_says_after_it(cuda: "FakeCuda") -> None:
+    """After an assertion on the device every call raises the same sentence."""
+    with pytest.raises(IndexError, match="of the scenario"), meter():
+        cuda.broken = "CUDA error: device-side assert triggered"
+        raise IndexError("of the scenario")
 
 
 DYNAMO = """

@@ -50,6 +50,22 @@ def test_only_one_room_imports_what_is_heavy(library: str, room: str) -> None:
     assert {room_of(name) for name in knows} == {room}
 
 
+def test_one_door_leads_to_the_device() -> None:
+    """Whoever asks torch.cuda elsewhere makes a context where none is wanted, and stands beside the model of it in tests."""
+    behind = ("torch.cuda", "torch.accelerator", "torch._C._cuda")
+    asks = {name for name in MODULES if any(other.startswith(behind) for other in {*imports(name), *_dotted(name)})}
+
+    assert asks == {"tuilab.lab.device"}
+
+
+def _dotted(module: str) -> set[str]:
+    """Return the names with dots that a module uses, as `torch.cuda`, and those that it imports from one."""
+    nodes = [*ast.walk(ast.parse(MODULES[module].read_text()))]
+    imported = [(node.module, alias.name) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
+    used = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+    return used | {f"{source}.{name}" for source, name in imported}
+
+
 def test_the_picture_of_the_rooms_is_as_the_imports_are() -> None:
     """`python docs/rooms.py` draws it again."""
     script = runpy.run_path(str(HOUSE.parent / "docs" / "rooms.py"))

@@ -15,5 +15,14 @@ from tuilab.lab.rounds import has_settled
     ],
 )
 def test_times_have_settled_when_the_last_three_are_those_before(times: list[float], expected: bool | None) -> None:
-    assert has_settled({"arm": times}) is expected
-    assert has_settled({"arm": times, "steady": [1.0] * 8}) is expected
+    assert has_settled({"arm": times}, 3) is expected
+    assert has_settled({"arm": times, "steady": [1.0] * 8}, 3) is expected
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [([], None), ([1, 1, 1], None), ([1, 1.01, 1, 1], True), ([2, 1.2, 1, 1], False), ([2, 1, 1, 1, 1], True)],
+)
+def test_on_a_gpu_four_blocks_tell(times: list[float], expected: bool | None) -> None:
+    """More than six of 50 ms would not fit the third of a race of two seconds."""
+    assert has_settled({"arm": times}, 2) is expected

@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-import torch
 
 from tuilab.lab import timing
+from tuilab.lab.device import Cpu
 from tuilab.lab.timing import Pace, Timed, calibrate, known_delay, time_block, wait_for_pools
 
-CPU = torch.device("cpu")
+CPU = Cpu()
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, *blocks: Timed) -> None:
@@ -19,7 +19,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, *blocks: Timed) -> None:
 
 
 def ms(wall: float, thread: float, process: float = 0, waits: int | None = None) -> Timed:
-    return Timed(int(wall * 1e6), int((process or thread) * 1e6), int(thread * 1e6), waits, None)
+    return Timed(int(wall * 1e6), int((process or thread) * 1e6), int(thread * 1e6), waits)
 
 
 def test_on_a_busy_box_the_calmest_block_tells_what_an_arm_does_undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:

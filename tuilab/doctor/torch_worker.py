@@ -129,8 +129,10 @@ def cuda(box: Box) -> Finding:
     torch = _torch()
     if torch.version.cuda is None and torch.version.hip is None:
         return unknown("this build of torch is for the CPU")
-    if torch.cuda.is_available():
-        return passed(f"torch sees {plural(torch.cuda.device_count(), 'GPU')}")
+    from tuilab.lab import device  # which imports torch, and would wait for it when this file is read
+
+    if found := device.count():
+        return passed(f"torch sees {plural(found, 'GPU')}")
     if not list((box.root / "dev").glob("nvidia[0-9]*")) and not (box.root / "dev/kfd").exists():
         return unknown("torch sees no GPU, and there is none in /dev")
     hidden = box.environ.get("CUDA_VISIBLE_DEVICES")

@@ -108,6 +108,10 @@ def told(evidence: Evidence) -> list[str]:
     parts = []
     if evidence.measure == "cpu":
         parts.append(f"judged on CPU time: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed")
+    if evidence.launch_bound:
+        is_one = len(evidence.launch_bound) == 1
+        verb, whose = ("is", "its") if is_one else ("are", "their")
+        parts.append(f"{' and '.join(evidence.launch_bound)} {verb} launch-bound: the GPU waits for {whose} calls")
     if evidence.failed_repeats:
         parts.append(f"{plural(evidence.failed_repeats, 'repeat')} failed")
     if evidence.unsettled_repeats:

@@ -7,7 +7,7 @@ from itertools import chain
 from statistics import median
 
 from tuilab.judging.held_back import held_back
-from tuilab.judging.measure import Measure, choose, step_s
+from tuilab.judging.measure import Measure, choose, is_launch_bound, step_s
 from tuilab.record import events
 from tuilab.record.blocks import first_counted, tick_ns
 from tuilab.record.summary import Block, RunSummary
@@ -40,6 +40,7 @@ class Evidence:
     failed_repeats: int = 0  # repeats that ended before they had measured this
     unsettled_repeats: int = 0  # repeats in which the times still drifted when the warm-up ended
     lacks: str = ""  # what the box did not give while this was measured
+    launch_bound: list[str] = field(default_factory=list)  # arms for whose calls the GPU waited
 
 
 def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[str] | None = None) -> Evidence | None:
@@ -72,6 +73,9 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
         failed_repeats=_failed_repeats(summary, whole),
         unsettled_repeats=_unsettled_repeats(claim, summary, writers),
         lacks=_lacks(claim, summary),
+        launch_bound=[
+            arm for arm, blocks in zip((claim.over, claim.under), _arms(pairs), strict=True) if is_launch_bound(blocks)
+        ],
     )
 
 

@@ -14,6 +14,7 @@ Measure = Literal["wall", "cpu"]
 
 _CALM = 0.05  # of the blocks that may be disturbed before the wall clock is left
 _MOST_ELSEWHERE = 0.01  # of the CPU time, of other threads of the process
+_SUBMITTING = 0.95  # of a block, in which the GPU was told what to do
 _MOST_WAITING = 0.1  # of the blocks, in which the thread gave its core away by itself
 
 
@@ -30,6 +31,15 @@ def step_s(block: Block, measure: Measure) -> float:
         return block.step_s
     assert block.thread_ns is not None  # else it would not have been chosen
     return block.thread_ns / block.loops / 1e9
+
+
+def is_launch_bound(blocks: Sequence[Block]) -> bool:
+    """Say whether most blocks of an arm took as long as its calls did to tell the GPU what to do, which kept up with them.
+
+    Where it did not keep up, telling takes as long as well: its queue is full, and holds the calls back.
+    """
+    kept_up = [block for block in blocks if block.has_begun_last]
+    return sum((block.submitted_ns or 0) >= _SUBMITTING * block.wall_ns for block in kept_up) > len(blocks) / 2
 
 
 def _is_work_of_one_thread(blocks: Sequence[Block]) -> bool:

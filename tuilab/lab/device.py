@@ -1,10 +1,249 @@
-"""The device a scenario runs on: the only file that asks torch.cuda anything but time and memory."""
+"""The one door to the device that a scenario runs on: no other file of tuilab asks torch.cuda anything.
+
+Behind it stand Cpu, which has done what it was told when a call returns, and Cuda, which is told now and does it later.
+"""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
 from tuilab.errors import BoxLacks
+from tuilab.probes import NotKnown, gather
+from tuilab.text import show
 
 NAMES = ("auto", "cpu", "cuda")
+Clock = Callable[[], int]  # in nanoseconds
+
+_SLEEP_CYCLES = 1_000_000  # half a millisecond or more, beside which the tick of an event's clock is little
+_SLEEPS = 3  # the first loads the kernel, the second may find a clock that sleeps itself
+
+
+class Held(NamedTuple):
+    """What torch's allocator holds on a GPU, and held at most, in bytes."""
+
+    allocated: int
+    reserved: int
+    allocated_peak: int
+    reserved_peak: int
+
+
+class Device(Protocol):
+    """What the lab asks of a device."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def index(self) -> int | None: ...
+    @property
+    def uuid(self) -> str:
+        """The name by which NVML knows it, too; nothing where there is none."""
+
+    def wait(self) -> None:
+        """Wait until all that the device was given is done, on each of its streams."""
+
+    def selected(self) -> AbstractContextManager[Any]:
+        """Make it the current device meanwhile."""
+
+    def make_ready(self) -> None:
+        """Make and measure what a block needs, so that nothing of it is made in one."""
+
+    def begin(self) -> None:
+        """Mark on the current stream where a block begins; one of the same three marks in each block."""
+
+    def begin_last(self) -> None:
+        """Mark where its last call begins."""
+
+    def end(self) -> None:
+        """Mark where it ends."""
+
+    def has_begun_last(self) -> bool | None:
+        """Say whether the device has got as far as the last call; None where nothing is done later than it is told."""
+
+    def stream_ns(self) -> int | None:
+        """Return the time between the marks of begin and end, once it was waited for; None where there is no stream."""
+
+    def is_idle(self) -> bool:
+        """Say whether the current stream has nothing left to do."""
+
+    def delay(self, nanoseconds: float, clock: Clock) -> None:
+        """Keep the device busy so long, by the clock where it is that of the host."""
+
+    def is_capturing(self) -> bool:
+        """Say whether the current stream records a graph instead of working."""
+
+    def held(self) -> Held | None:
+        """Return what torch's allocator holds on it; None where nobody counts."""
+
+    def reset_peak(self) -> None:
+        """Let the most that is held begin anew."""
+
+
+class Cpu:
+    """The host: what it was told is done when the call returns."""
+
+    type = "cpu"
+    index = None
+    uuid = ""
+
+    def wait(self) -> None:
+        pass
+
+    def selected(self) -> AbstractContextManager[Any]:
+        return contextlib.nullcontext()
+
+    def make_ready(self) -> None:
+        pass
+
+    def begin(self) -> None:
+        pass
+
+    def begin_last(self) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+    def has_begun_last(self) -> bool | None:
+        return None
+
+    def stream_ns(self) -> int | None:
+        return None
+
+    def is_idle(self) -> bool:
+        return True
+
+    def delay(self, nanoseconds: float, clock: Clock) -> None:
+        until = clock() + nanoseconds
+        while clock() < until:  # sleeping would give the core away
+            pass
+
+    def is_capturing(self) -> bool:
+        return False
+
+    def held(self) -> Held | None:
+        return None
+
+    def reset_peak(self) -> None:
+        pass
+
+
+class Cuda:
+    """A GPU: what it is told waits in streams, which are asked for by its index, as the current device may be another one."""
+
+    type = "cuda"
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    @functools.cached_property
+    def uuid(self) -> str:
+        return str(getattr(torch.cuda.get_device_properties(self.index), "uuid", ""))
+
+    def wait(self) -> None:
+        torch.cuda.synchronize(self.index)
+
+    def selected(self) -> AbstractContextManager[Any]:
+        return torch.cuda.device(self.index)
+
+    def make_ready(self) -> None:
+        assert self._cycles_per_ns > 0
+
+    def begin(self) -> None:
+        self._mark(0)
+
+    def begin_last(self) -> None:
+        self._mark(1)
+
+    def end(self) -> None:
+        self._mark(2)
+
+    def has_begun_last(self) -> bool:
+        return bool(self._marks[1].query())
+
+    def stream_ns(self) -> int:
+        begin, _, end = self._marks
+        return int(begin.elapsed_time(end) * 1e6)
+
+    def is_idle(self) -> bool:
+        return not torch.cuda.is_initialized() or torch.cuda.current_stream(self.index).query()
+
+    def delay(self, nanoseconds: float, clock: Clock) -> None:
+        self._sleep(round(nanoseconds * self._cycles_per_ns))
+
+    def is_capturing(self) -> bool:
+        if not torch.cuda.is_initialized():
+            return False
+        with self.selected():
+            return torch.cuda.is_current_stream_capturing()
+
+    def held(self) -> Held:
+        return Held(
+            torch.cuda.memory_allocated(self.index),
+            torch.cuda.memory_reserved(self.index),
+            torch.cuda.max_memory_allocated(self.index),
+            torch.cuda.max_memory_reserved(self.index),
+        )
+
+    def reset_peak(self) -> None:
+        torch.cuda.reset_peak_memory_stats(self.index)
+
+    @functools.cached_property
+    def _marks(self) -> "list[torch.cuda.Event]":
+        """Make the events by recording each once: torch makes one when it is first recorded, and a block would pay for it."""
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(3)]
+        for mark in marks:
+            mark.record(torch.cuda.current_stream(self.index))
+        return marks
+
+    def _mark(self, number: int) -> None:
+        self._marks[number].record(torch.cuda.current_stream(self.index))
+
+    @functools.cached_property
+    def _cycles_per_ns(self) -> float:
+        """Measure how fast the delay goes: it counts cycles of a clock that differs from GPU to GPU."""
+        for _ in range(_SLEEPS):
+            self.begin()
+            self._sleep(_SLEEP_CYCLES)
+            self.end()
+            self.wait()
+        return _SLEEP_CYCLES / max(self.stream_ns(), 1)
+
+    def _sleep(self, cycles: int) -> None:
+        with self.selected():
+            torch.cuda._sleep(cycles)
+
+
+_HOST = Cpu()
+gpu = functools.cache(Cuda)  # one of each, as its events are used again and again
+
+
+def door(device: torch.device) -> Device:
+    """Return what to ask of a device; of CUDA without an index it is the current one. ValueError for one of a third kind."""
+    if device.type == "cpu":
+        return _HOST
+    if device.type != "cuda":
+        raise ValueError(f"device takes the CPU or a CUDA device, not {device}")
+    return gpu(torch.cuda.current_device() if device.index is None else device.index)
+
+
+def in_use(device: torch.device | None = None) -> Device:
+    """Return the GPU that this process works on, `device` if it is one; the CPU where CUDA does not run in this process.
+
+    To ask a GPU that nobody here uses would take memory of it, and fail where others have all of it.
+    """
+    if not torch.cuda.is_initialized():
+        return _HOST
+    return door(device if device is not None and device.type == "cuda" else torch.device("cuda"))
+
+
+def all_in_use() -> Iterator[Device]:
+    """Yield the GPUs on which this process holds memory; work on a tensor holds some."""
+    if torch.cuda.is_initialized():
+        yield from (gpu(index) for index in range(count()) if torch.cuda.memory_reserved(index))
 
 
 def choose(wanted: str) -> torch.device:
@@ -25,7 +264,30 @@ def why_no_cuda() -> str:
     return "torch sees no CUDA device (driver missing, too old, or CUDA_VISIBLE_DEVICES hides it)"
 
 
-def synchronize(device: torch.device) -> None:
-    """Wait until the device has done what it was given."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+def count() -> int:
+    """Return how many GPUs torch sees; it touches none."""
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def facts() -> dict[str, Any]:
+    """Return the CUDA devices that torch sees; this initialises CUDA's runtime."""
+    return gather({"devices": _devices})
+
+
+def _devices() -> list[dict[str, Any]]:
+    if reason := why_no_cuda():
+        raise NotKnown(reason)
+    return [_facts_of(torch.cuda.get_device_properties(index)) for index in range(count())]
+
+
+def _facts_of(device: Any) -> dict[str, Any]:
+    """Describe one device; its place in the list is CUDA's index, its uuid ends NVML's."""
+    return gather(
+        {
+            "name": lambda: show(device.name, 200),
+            "capability": lambda: f"{device.major}.{device.minor}",
+            "uuid": lambda: str(device.uuid),
+            "memory_bytes": lambda: int(device.total_memory),
+            "multiprocessors": lambda: int(device.multi_processor_count),
+        }
+    )

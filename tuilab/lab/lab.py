@@ -35,7 +35,7 @@ from tuilab.lab.prefix import complete, has_ranks
 from tuilab.lab.process_race import run_process_race
 from tuilab.lab.race import Race, check_race, run_race
 from tuilab.probes.cores import measure_cores
-from tuilab.probes.env import cuda_facts, torch_facts
+from tuilab.probes.env import torch_facts
 from tuilab.probes.settings import read_setting
 from tuilab.record import events
 from tuilab.record.encoding import encode_exactly, encode_finite
@@ -62,6 +62,7 @@ class Lab:
         self.is_quick = order.quick
         self._arm = order.arm.arm if order.arm else ""
         self._is_rank = order.arm is not None and has_ranks(order.arm.prefix)
+        self._device: torch.device | None = None  # that the scenario was told to use
         self._is_once = False  # what runs now runs in the first repeat only
         self._raced: set[str] = set()
         self._claims = Claims(run_dir / "scenario.py")
@@ -157,9 +158,9 @@ class Lab:
         """Return the device to use; a run that wants CUDA where there is none ends as not testable here."""
         if words("wanted", wanted) not in devices.NAMES:
             raise ValueError(f"wanted takes {', '.join(devices.NAMES[:-1])} or {devices.NAMES[-1]}, not {told(wanted)}")
-        device = devices.choose(wanted)
+        self._device = device = devices.choose(wanted)
         if device.type == "cuda":
-            self._journal.append(events.EnvironmentRecorded(part="cuda", facts=cuda_facts(torch)))
+            self._journal.append(events.EnvironmentRecorded(part="cuda", facts=devices.facts()))
         return device
 
     def needs(self, condition: object, what: str) -> None:
@@ -174,7 +175,7 @@ class Lab:
 
     def memory(self, name: str, *, arm: str = "", model: torch.nn.Module | None = None, timeline: bool = False) -> Memory:
         """Measure a `with` block: live and peak bytes, bytes saved for backward, operators; see meters.Memory."""
-        return Memory(self, name, words("arm", arm) or self._arm, model, timeline)
+        return Memory(self, name, words("arm", arm) or self._arm, model, timeline, self._device)
 
     def race(
         self,
@@ -190,11 +191,12 @@ class Lab:
 
         `same` is by how much their outputs may differ, or a function that compares two. With `factories` each arm is a function
         that makes the one to be timed: it is called for the arm and again for a control, so that each has tensors of its own.
+        The `device` is waited for after every block; without it that is the one that `lab.device()` returned, or else the CPU.
         An arm of its own process returns the seconds that a step took.
         """
         self._refuse_once("race")
         seconds, threads = number_in("seconds", seconds, 1e-3, _LONGEST_RACE_S), whole("threads", threads, 1, MOST_CORES)
-        device = torch.device("cpu") if device is None else device
+        device = self._device or torch.device("cpu") if device is None else device
         check_race(arms, same, device, threads, factories)
         if again := self._raced & set(arms):
             raise ValueError(f"the arms {', '.join(sorted(again))} have raced before; give them other names")

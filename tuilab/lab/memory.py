@@ -14,24 +14,38 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from tuilab.lab import device as devices
 from tuilab.lab.given import checked, told
 from tuilab.lab.recorder import Recorder
 from tuilab.record import events
 
 _GRAIN = 512
+_OF_CUDA = ("cuda_before_bytes", "cuda_peak_bytes", "cuda_reserved_bytes")
 
 
 class Memory:
     """A `with` block whose memory and operators are counted; see `Lab.memory`.
 
-    live_bytes       of storages born in the block that live now
-    peak_bytes       the most that lived at once
-    saved_bytes      of distinct storages that autograd kept for backward, parameters not counted
-    operators        dispatcher calls
-    cuda_peak_bytes  what the CUDA allocator saw at most; None without CUDA
+    live_bytes           of storages born in the block that live now
+    peak_bytes           the most that lived at once
+    saved_bytes          of distinct storages that autograd kept for backward, parameters not counted
+    operators            dispatcher calls
+    cuda_before_bytes    what CUDA's allocator had given out when the block began
+    cuda_peak_bytes      what it had given out at most, that included
+    cuda_reserved_bytes  what it held at most, for itself as well
+
+    The last three are those of one GPU: `device`, or else the current one. They are None where nothing lay on it.
     """
 
-    def __init__(self, lab: Recorder, name: str, arm: str, model: torch.nn.Module | None, timeline: bool) -> None:
+    def __init__(
+        self,
+        lab: Recorder,
+        name: str,
+        arm: str,
+        model: torch.nn.Module | None,
+        timeline: bool,
+        device: torch.device | None = None,
+    ) -> None:
         self._lab = lab
         self._arm = arm
         self._timeline = timeline
@@ -42,7 +56,10 @@ class Memory:
         self._hooks = torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
         self._changes = 0
         self.live_bytes = self.peak_bytes = self.saved_bytes = self.operators = 0
+        self.cuda_before_bytes: int | None = None
         self.cuda_peak_bytes: int | None = None
+        self.cuda_reserved_bytes: int | None = None
+        self._device = device
         if not isinstance(model, torch.nn.Module | None):
             raise TypeError(f"model takes a torch.nn.Module, not {told(model)}")
         if not isinstance(timeline, bool):
@@ -52,9 +69,11 @@ class Memory:
             self.greet([*model.parameters(), *model.buffers()])
 
     def __enter__(self) -> "Memory":
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-            torch.cuda.reset_peak_memory_stats()
+        device = devices.in_use(self._device)
+        device.wait()
+        device.reset_peak()
+        held = device.held()
+        self._before = held.allocated if held else 0
         self._hooks.__enter__()
         self._mode.__enter__()
         return self
@@ -63,23 +82,26 @@ class Memory:
         self._mode.__exit__(*problem)
         self._hooks.__exit__(*problem)
         self._timeline = False
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-            self.cuda_peak_bytes = torch.cuda.max_memory_allocated()
-        if problem[0] is None:
+        if problem[0] is None:  # else to ask a GPU that has failed would tell of that, and hide what failed first
+            self._ask(devices.in_use(self._device))
             self._event.values = self.values()
             self._lab.record(self._event)
 
     def values(self) -> dict[str, float]:
         """Return the counts so far."""
-        found = {
-            name: getattr(self, name) for name in ("peak_bytes", "live_bytes", "saved_bytes", "operators", "cuda_peak_bytes")
-        }
+        found = {name: getattr(self, name) for name in ("peak_bytes", "live_bytes", "saved_bytes", "operators", *_OF_CUDA)}
         return {name: float(value) for name, value in found.items() if value is not None}
 
     def reset_peak(self) -> None:
         """Begin the peak anew from what lives now."""
         self.peak_bytes = self.live_bytes
+
+    def _ask(self, device: devices.Device) -> None:
+        device.wait()
+        held = device.held()
+        if held and held.allocated_peak:
+            self.cuda_before_bytes, self.cuda_peak_bytes = self._before, held.allocated_peak
+            self.cuda_reserved_bytes = held.reserved_peak
 
     def greet(self, values: Any) -> None:
         """Know the storages of tensors that were there before the block, and which of them are weights."""

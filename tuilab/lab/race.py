@@ -1,10 +1,10 @@
 """A race: arms timed against each other in alternating blocks, so that drift and luck of the slot cancel.
 
-A block is as many calls of one arm as fill 10 ms (50 ms on a GPU). A round has one block of every arm, in an order drawn at
-random; every other round mirrors the one before. Two more arms are controls: a fast arm once more (A/A), and once more with
-a known delay of 5 %. Blocks before the times have settled are recorded as warm-up; a block that the sensors say was
-disturbed is marked, and counts as it is: one that ran again would run warm, and would hide what an arm itself does. Nothing
-is judged here.
+A block is as many calls of one arm as fill 10 ms (50 ms on a GPU), from a device that has nothing to do until it has done all
+of them. A round has one block of every arm, in an order drawn at random; every other round mirrors the one before. Two more
+arms are controls: a fast arm once more (A/A), and once more with a known delay of 5 %. Blocks before the times have
+settled are recorded as warm-up; a block that the sensors say was disturbed is marked, and counts as it is: one that ran again
+would run warm, and would hide what an arm itself does. Nothing is judged here.
 """
 
 import time
@@ -16,10 +16,11 @@ from typing import Any
 
 import torch
 
+from tuilab.lab.device import Device, all_in_use, door
 from tuilab.lab.given import MOST, checked, number_in, told, words
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.rounds import Rounds, Slot
-from tuilab.lab.timing import Call, Pace, calibrate, known_delay, wait_for_pools
+from tuilab.lab.timing import Call, Pace, calibrate, known_delay, wait_for_pools, waits_for_gpu
 from tuilab.record import events
 from tuilab.record.order import BEFORE, order
 
@@ -68,24 +69,33 @@ def run_race(
 ) -> Race:  # fmt: skip
     """Run the arms against each other for about `seconds` and return their times; `factories` make what is timed."""
     seed = randbits(32)  # another one in each process, whatever the scenario seeds
-    before = torch.get_num_threads()
+    before, raced = torch.get_num_threads(), door(device)
     torch.set_num_threads(threads)
     try:
-        calls = _make_all(arms, seed) if factories else dict(arms)
-        is_same, difference = _compare(lab, calls, list(arms), same)
-        prepared, base = _prepare(calls, list(arms), threads, device)
-        slots = [prepared[name] for name in arms]
-        loops = {slot.arm: slot.loops for slot in slots}
-        started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
-        started.delay, started.seed, started.has_instances = known_delay(base.loops), seed, factories
-        lab.record(started)
-        slots += _controls(base, arms[base.arm] if factories else None)
-        found = Rounds(lab, slots, seed, seconds, threads, device).run()
-        finished = events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference)
-        finished.record_ns, finished.is_settled = found.record_ns, found.is_settled
-        lab.record(finished)
+        with raced.selected():
+            return _run(lab, arms, same, seconds, threads, raced, factories, seed)
     finally:
         torch.set_num_threads(before)
+
+
+def _run(
+    lab: RaceRecorder, arms: Mapping[str, Callable[[], Any]], same: Same, seconds: float, threads: int, device: Device,
+    factories: bool, seed: int,
+) -> Race:  # fmt: skip
+    calls = _make_all(arms, seed) if factories else dict(arms)
+    is_same, difference = _compare(lab, calls, list(arms), same, device)
+    prepared, base = _prepare(calls, list(arms), threads, device)
+    slots = [prepared[name] for name in arms]
+    loops = {slot.arm: slot.loops for slot in slots}
+    started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
+    started.delay, started.seed, started.has_instances = known_delay(base.loops), seed, factories
+    started.uuid, started.device_index = device.uuid, device.index
+    lab.record(started)
+    slots += _controls(base, arms[base.arm] if factories else None)
+    found = Rounds(lab, slots, seed, seconds, threads, device).run()
+    finished = events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference)
+    finished.record_ns, finished.is_settled = found.record_ns, found.is_settled
+    lab.record(finished)
     return Race(found.step_s)
 
 
@@ -102,12 +112,18 @@ def _make(name: str, factory: Callable[[], Any]) -> Call:
     return made  # type: ignore[no-any-return]
 
 
-def _compare(lab: RaceRecorder, arms: Mapping[str, Call], names: list[str], same: Same) -> tuple[bool | None, str]:
+def _compare(
+    lab: RaceRecorder, arms: Mapping[str, Call], names: list[str], same: Same, device: Device
+) -> tuple[bool | None, str]:
     """Call every arm for the first time; say whether all compute what the first one does, or else which is the first not to."""
     outputs = {}
+    for gpu in all_in_use():
+        gpu.wait()  # what the scenario did before is no part of the race
     for name, arm in arms.items():
+        device.wait()
         began = time.perf_counter_ns()
         outputs[name] = arm()
+        device.wait()
         lab.record(events.FirstCalled(arm=name, wall_ns=time.perf_counter_ns() - began))
     if same is None:
         return None, ""
@@ -124,13 +140,15 @@ def _are_close(a: Any, b: Any, tolerance: float) -> bool:
     return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=tolerance, atol=tolerance)
 
 
-def _prepare(arms: Mapping[str, Call], names: list[str], threads: int, device: torch.device) -> tuple[dict[str, Slot], Slot]:
+def _prepare(arms: Mapping[str, Call], names: list[str], threads: int, device: Device) -> tuple[dict[str, Slot], Slot]:
     """Find how many calls of each arm fill a block; return the arms, and the one of them that the controls use."""
     paces = {}
     for name, arm in arms.items():
         wait_for_pools()
         paces[name] = calibrate(arm, device, threads)
-    slots = {name: Slot(name, arms[name], pace.loops, pace.calm_share) for name, pace in paces.items()}
+        _refuse_work_elsewhere(name, device)
+    device.make_ready()  # at the speed that the arms have brought it to
+    slots = {name: _slot(name, arms[name], pace, device) for name, pace in paces.items()}
     return slots, slots[base_of({name: paces[name] for name in names})]
 
 
@@ -142,6 +160,22 @@ def base_of(paces: Mapping[str, Pace]) -> str:
     """
     fastest = min(pace.step_s for pace in paces.values())
     return next(name for name, pace in paces.items() if pace.step_s <= _ABOUT_AS_FAST * fastest)
+
+
+def _slot(name: str, arm: Call, pace: Pace, device: Device) -> Slot:
+    only_tells = pace.loops > 1 and not waits_for_gpu(arm, device)
+    return Slot(name, arm, pace.loops, pace.calm_share, only_tells=only_tells)
+
+
+def _refuse_work_elsewhere(name: str, device: Device) -> None:
+    """Raise ValueError where an arm has left work on a GPU that is not waited for: its calls would be timed, not its work."""
+    for gpu in all_in_use():
+        if not gpu.is_idle():
+            waited_for = "the CPU" if device.index is None else f"cuda:{device.index}"
+            raise ValueError(
+                f"the arms leave work on a GPU: {name} on cuda:{gpu.index}, and the race waits for {waited_for}; "
+                f'pass device=torch.device("cuda:{gpu.index}")'
+            )
 
 
 def _controls(base: Slot, factory: Callable[[], Any] | None) -> list[Slot]:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-import torch
-
+from tuilab.lab.device import Clock, Device
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.sensors import Sensors, is_disturbed
-from tuilab.lab.timing import Call, Clock, time_block
+from tuilab.lab.timing import Call, time_block
 from tuilab.record import events
 from tuilab.record.order import CYCLE, order_of_round
 
@@ -17,6 +16,8 @@ _MOST_ROUNDS = 200
 _UNITS = 6  # rounds of one process, or processes, that an interval needs at least
 _WARM_SHARE = 0.3  # of the time
 _DRIFT = 0.03
+_LAST = {"cpu": 3, "cuda": 2}  # blocks of an arm that are held against as many before: of a GPU they are longer, and fewer
+_LEAST_WARM = {"cpu": 0, "cuda": 8}  # rounds that the times are given to settle in, a second or two: a GPU's clocks ramp
 _ON_CORE_SHARE = 0.9  # CPU time of wall time, of an arm that does not wait
 
 
@@ -29,6 +30,7 @@ class Slot:
     loops: int
     calm_share: float  # CPU time of wall time when nothing interferes
     control: events.Control = ""
+    only_tells: bool = False  # its calls, several a block, tell the GPU what to do, and do not wait for it
 
 
 class Timings(NamedTuple):
@@ -42,9 +44,7 @@ class Timings(NamedTuple):
 class Rounds:
     """Times the slots of a race, round after round."""
 
-    def __init__(
-        self, lab: RaceRecorder, slots: list[Slot], seed: int, seconds: float, threads: int, device: torch.device
-    ) -> None:
+    def __init__(self, lab: RaceRecorder, slots: list[Slot], seed: int, seconds: float, threads: int, device: Device) -> None:
         self._lab = lab
         self._slots = slots
         self._seed = seed
@@ -64,8 +64,9 @@ class Rounds:
             elapsed = time.monotonic() - began
             if turn % CYCLE == 0:  # only whole cycles, else what the slots differ in would not cancel
                 if is_warmup:
-                    is_settled = has_settled(self._warm)
-                    is_warmup = not (is_settled or elapsed > _WARM_SHARE * self._seconds)
+                    is_settled = has_settled(self._warm, _LAST[self._device.type])
+                    is_late = elapsed > _WARM_SHARE * self._seconds and turn >= _LEAST_WARM[self._device.type]
+                    is_warmup = not (is_settled or is_late)
                 if self._is_enough(elapsed):
                     return Timings(self._times, int(median(self._record_ns)), is_settled)
             for place, number in enumerate(order_of_round(self._seed, turn, len(self._slots))):
@@ -88,7 +89,7 @@ class Rounds:
         if is_warmup and not slot.control:
             self._warm[slot.arm].append(self._own_ns(slot, block) / block.loops)
         elif not slot.control:
-            self._times[slot.arm].append((block.device_ns or block.wall_ns) / block.loops / 1e9)
+            self._times[slot.arm].append(block.wall_ns / block.loops / 1e9)
 
     def _time(self, slot: Slot, turn: int, place: int) -> events.BlockTimed:
         before, written = self._sensors.read(), self._lab.records_written
@@ -96,6 +97,8 @@ class Rounds:
         seen = self._sensors.read().since(before)
         block = events.BlockTimed(arm=slot.arm, round=turn, slot=place, loops=slot.loops, **timed._asdict(), **seen._asdict())
         block.control = slot.control
+        if not slot.only_tells:
+            block.has_begun_last = None  # it always has
         block.records = self._lab.records_written - written
         block.is_disturbed = is_disturbed(seen, timed, slot.calm_share, self._threads)
         return block
@@ -103,18 +106,21 @@ class Rounds:
     def _own_ns(self, slot: Slot, block: events.BlockTimed) -> int:
         """Return the time that tells whether an arm drifts: on a busy box the wall clock of one on a core never settles."""
         own_ns = block.thread_ns if self._is_on_core(slot) else None
-        return block.device_ns or own_ns or block.wall_ns
+        return own_ns or block.wall_ns
 
     def _clock(self, slot: Slot) -> Clock:
         return time.thread_time_ns if self._is_on_core(slot) else time.perf_counter_ns
 
     def _is_on_core(self, slot: Slot) -> bool:
-        """Say whether an arm is on the core all the time when nothing interferes: it neither shares its work nor waits."""
-        return self._threads == 1 and slot.calm_share > _ON_CORE_SHARE
+        """Say whether an arm is on the core all the time when nothing interferes: it neither shares its work nor waits.
+
+        Whoever waits for a GPU is on its core as well, and does nothing there.
+        """
+        return self._device.type == "cpu" and self._threads == 1 and slot.calm_share > _ON_CORE_SHARE
 
 
-def has_settled(warm: dict[str, list[float]]) -> bool | None:
-    """Say whether no arm's last three blocks drifted from the three before; None where there are fewer."""
-    if any(len(times) < 6 for times in warm.values()):
+def has_settled(warm: dict[str, list[float]], last: int) -> bool | None:
+    """Say whether no arm's last blocks drifted from as many before; None where there are fewer."""
+    if any(len(times) < 2 * last for times in warm.values()):
         return None
-    return all(abs(median(times[-3:]) / median(times[-6:-3]) - 1) < _DRIFT for times in warm.values())
+    return all(abs(median(times[-last:]) / median(times[-2 * last : -last]) - 1) < _DRIFT for times in warm.values())

@@ -1,4 +1,7 @@
-"""Times one block: calls of a function on the wall clock, on the CPU and on the GPU, which is waited for once, at the end."""
+"""Times one block: calls of a function, from when the device has nothing to do until it has done all of them.
+
+A GPU is told and not waited for in between. What tells whether it kept up with the calls costs three marks in its stream.
+"""
 
 import math
 import resource
@@ -7,32 +10,30 @@ from collections.abc import Callable
 from statistics import median
 from typing import NamedTuple
 
-import torch
-
-from tuilab.lab import device as devices
+from tuilab.lab.device import Clock, Device
 
 Call = Callable[[], object]
-Clock = Callable[[], int]  # in nanoseconds
 
 _DELAY = 0.05  # of the control with a known delay, about
 _BLOCK_S = {"cpu": 0.010, "cuda": 0.050}
-_LEAST_LOOPS = {"cpu": 1, "cuda": 20}  # on a GPU waiting on the host would not be seen: the delay must be calls
 _CALM_BLOCKS = 3
 _MANY = 20  # calls, of which one is about the known delay
 _NAP_S = 0.005
 _PATIENCE_S = 0.5  # OpenBLAS spins for some 0.1 s, libgomp for less; a thread of the scenario may work for ever
 _SPINNING_CORES = 0.1
-_MOST_SPANS = 1000  # steps of a block that are timed one by one on the GPU
+_BUSY_NS = 2_000_000  # so short that no queue is full before it is over
 
 
 class Timed(NamedTuple):
-    """The times of a block in nanoseconds; `device_ns` is the median step times the number of steps."""
+    """The times of a block in nanoseconds; the last three are None on the CPU."""
 
-    wall_ns: int
+    wall_ns: int  # until the device had done all of it
     cpu_ns: int  # of all threads of this process
     thread_ns: int  # of the thread that made the calls
     waits: int | None  # times that this thread gave its core away by itself; None where the kernel does not count them
-    device_ns: int | None
+    stream_ns: int | None = None  # between its first and its last mark in the current stream of the device
+    submitted_ns: int | None = None  # until the last call had returned
+    has_begun_last: bool | None = None  # the device had begun the last call by then
 
     def share(self, threads: int) -> float:
         """Return the CPU time of wall time: of an arm on one thread that of this thread, as a pool may still spin beside it."""
@@ -47,7 +48,7 @@ class Pace(NamedTuple):
     calm_share: float  # CPU time of wall time when nothing interferes
 
 
-def calibrate(call: Call, device: torch.device, threads: int = 1) -> Pace:
+def calibrate(call: Call, device: Device, threads: int = 1) -> Pace:
     """Find the pace of a function from a few blocks; on a busy box the calmest of them tells what it does undisturbed."""
     goal_ns = _BLOCK_S[device.type] * 1e9
     loops = 1
@@ -55,7 +56,7 @@ def calibrate(call: Call, device: torch.device, threads: int = 1) -> Pace:
     while (timed := time_block(call, loops, device)).wall_ns < goal_ns / 2:
         tried.append(timed)
         loops *= 4 if timed.wall_ns < goal_ns / 8 else 2
-    loops = max(_LEAST_LOOPS[device.type], math.ceil(loops * goal_ns / timed.wall_ns))
+    loops = math.ceil(loops * goal_ns / timed.wall_ns)
     blocks = [time_block(call, loops, device) for _ in range(_CALM_BLOCKS)]
     long = [block for block in tried if block.wall_ns > goal_ns / 10]  # of shorter ones the clocks themselves are a part
     return Pace(loops, min(block.wall_ns for block in blocks) / loops / 1e9, _calm_share(blocks + long, threads))
@@ -87,31 +88,56 @@ def known_delay(loops: int) -> float:
     return _extra_calls(loops) / loops or _DELAY
 
 
-def time_block(call: Call, loops: int, device: torch.device, delay: Clock | None = None) -> Timed:
-    """Time `loops` calls; with the known delay on top if it is asked for: more calls where there are many, else spinning.
+def time_block(call: Call, loops: int, device: Device, delay: Clock | None = None) -> Timed:
+    """Time `loops` calls; with the known delay on top if it is asked for: more calls where there are many, else a delay.
 
-    `delay` is the clock that the spinning goes by. For an arm that is on its core all the time it is that of its thread: on a
+    `delay` is the clock that the delay goes by. For an arm that is on its core all the time it is that of its thread: on a
     busy box a share of the wall time would be a greater one of what the arm itself takes.
     """
     extra = _extra_calls(loops) if delay else 0
-    spans = _Spans(min(loops + extra, _MOST_SPANS)) if device.type == "cuda" else None
-    devices.synchronize(device)
+    device.wait()
+    device.begin()
     began, waits = delay() if delay else 0, count_waits()
     cpu_ns, thread_ns = time.process_time_ns(), time.thread_time_ns()
     wall_ns = time.perf_counter_ns()
-    if spans is None:
-        for _ in range(loops + extra):
-            call()
-    else:
-        spans.run(call, loops + extra)
-    devices.synchronize(device)
+    for _ in range(loops + extra - 1):
+        call()
+    device.begin_last()
+    call()
+    submitted_ns = time.perf_counter_ns() - wall_ns
+    has_begun_last = device.has_begun_last()
     if delay and not extra:
-        _spin(delay, (delay() - began) * _DELAY)
+        device.wait()  # else it would pass beside what is still done on other streams
+        device.delay((delay() - began) * _DELAY, delay)
+    device.end()
+    device.wait()
     wall_ns = time.perf_counter_ns() - wall_ns
     thread_ns = time.thread_time_ns() - thread_ns
     cpu_ns = time.process_time_ns() - cpu_ns
     waited = None if waits is None else (count_waits() or 0) - waits
-    return Timed(wall_ns, cpu_ns, thread_ns, waited, None if spans is None else spans.elapsed_ns(loops + extra))
+    timed = Timed(wall_ns, cpu_ns, thread_ns, waited)
+    if has_begun_last is None:
+        return timed
+    return timed._replace(stream_ns=device.stream_ns(), submitted_ns=submitted_ns, has_begun_last=has_begun_last)
+
+
+def waits_for_gpu(call: Call, device: Device) -> bool:
+    """Say whether a function returns later where the GPU is kept busy before: it waits for it, as `.item()` does.
+
+    The last call of its blocks has always begun when it returns, and not because the GPU had nothing else to do.
+    """
+    if device.type == "cpu":
+        return False
+    later = [_returned_ns(call, device, _BUSY_NS) - _returned_ns(call, device, 0) for _ in range(_CALM_BLOCKS)]
+    return median(later) > _BUSY_NS / 2
+
+
+def _returned_ns(call: Call, device: Device, busy_ns: int) -> int:
+    device.wait()
+    device.delay(busy_ns, time.perf_counter_ns)
+    began = time.perf_counter_ns()
+    call()
+    return time.perf_counter_ns() - began
 
 
 def count_waits() -> int | None:
@@ -122,28 +148,3 @@ def count_waits() -> int | None:
 
 def _extra_calls(loops: int) -> int:
     return round(loops * _DELAY) if loops >= _MANY else 0
-
-
-def _spin(clock: Clock, nanoseconds: float) -> None:
-    """Use up time on the core: sleeping would give it away."""
-    until = clock() + nanoseconds
-    while clock() < until:
-        pass
-
-
-class _Spans:
-    """A pair of CUDA events around each step."""
-
-    def __init__(self, count: int) -> None:
-        self._pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
-
-    def run(self, call: Call, loops: int) -> None:
-        for begin, end in self._pairs:
-            begin.record()
-            call()
-            end.record()
-        for _ in range(loops - len(self._pairs)):
-            call()
-
-    def elapsed_ns(self, loops: int) -> int:
-        return int(median(begin.elapsed_time(end) for begin, end in self._pairs) * 1e6 * loops)

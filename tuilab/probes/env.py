@@ -58,11 +58,6 @@ def torch_facts(torch: Any) -> dict[str, Any]:
     )
 
 
-def cuda_facts(torch: Any) -> dict[str, Any]:
-    """Return the CUDA devices that an imported torch sees; this initialises CUDA's runtime."""
-    return gather({"devices": lambda: _cuda_devices(torch)})
-
-
 def _packages() -> dict[str, str]:
     """Return the versions of the packages that are installed."""
     from importlib import metadata  # workers ask for nothing of it, and it is slow to load
@@ -130,22 +125,3 @@ def _cudnn(torch: Any) -> int:
     if version is None:
         raise NotKnown("not in this build of torch")
     return int(version)
-
-
-def _cuda_devices(torch: Any) -> list[dict[str, Any]]:
-    if not torch.cuda.is_available():
-        raise NotKnown("this build of torch is for the CPU" if _torch_build(torch) == "cpu" else "torch sees no GPU")
-    return [_cuda_device(torch.cuda.get_device_properties(index)) for index in range(torch.cuda.device_count())]
-
-
-def _cuda_device(device: Any) -> dict[str, Any]:
-    """Describe one device; its place in the list is CUDA's index, its uuid ends NVML's."""
-    return gather(
-        {
-            "name": lambda: show(device.name, 200),
-            "capability": lambda: f"{device.major}.{device.minor}",
-            "uuid": lambda: str(device.uuid),
-            "memory_bytes": lambda: int(device.total_memory),
-            "multiprocessors": lambda: int(device.multi_processor_count),
-        }
-    )

@@ -318,6 +318,8 @@ class RaceStarted(Event):
     delay: float = 0.0  # of the control with a known delay, as a share of a step
     seed: int | None = None  # of the order in which the arms take turns; None: it rotated
     has_instances: bool = False  # the controls are instances of their own, not the arm itself once more
+    uuid: str = ""  # of the GPU
+    device_index: Count | None = None  # of the GPU, as CUDA counts
 
 
 class FirstCalled(Event):
@@ -336,7 +338,7 @@ class BlockTimed(Event):
     loops: AtLeastOne
     wall_ns: AtLeastOne
     cpu_ns: Count
-    device_ns: Count | None = None  # from CUDA events: loops x the median step
+    device_ns: Count | None = None  # of older versions, from CUDA events: loops x the median step
     is_warmup: bool = False
     control: Control = ""
     is_disturbed: bool = False  # by the sensors alone
@@ -349,6 +351,9 @@ class BlockTimed(Event):
     core_steal_ticks: int | None = None  # of the core that the thread ran on
     throttled: int | None = None  # periods in which the cgroup's quota was used up
     records: int = 0  # written while the time ran
+    stream_ns: Count | None = None  # between the first and the last mark in the current stream of the GPU
+    submitted_ns: Count | None = None  # until the last call had returned: what it took to tell the GPU
+    has_begun_last: bool | None = None  # the GPU had begun the last call by then; None: not a GPU, or it always has
 
 
 class RaceFinished(Event):

@@ -88,6 +88,8 @@ class Block:
     cpu_ns: int = 0
     thread_ns: int | None = None  # CPU time of the thread that made the calls
     waits: int | None = None  # times that it gave its core away by itself
+    submitted_ns: int | None = None  # until the last call had returned, on a GPU
+    has_begun_last: bool | None = None  # the GPU had begun the last call by then
 
 
 class GpuState(NamedTuple):
@@ -329,10 +331,12 @@ def _race_started(summary: RunSummary, stream: str, event: events.RaceStarted) -
 
 
 def _block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> None:
+    # Older versions timed the GPU by itself, and had 0 where the clock of its events was too coarse.
     step_s = (event.device_ns or event.wall_ns) / event.loops / 1e9
     block = Block(
         event.round, step_s, event.is_warmup, event.is_disturbed, event.is_rerun, event.wall_ns, event.records, event.t,
-        event.loops, event.cpu_ns, event.thread_ns, event.waits,
+        event.loops, event.cpu_ns, event.thread_ns, event.waits, event.submitted_ns,
+        event.has_begun_last,
     )  # fmt: skip
     if event.control:
         summary.controls.setdefault((stream, event.arm, event.control), []).append(block)

@@ -1,0 +1,175 @@
+"""The door to the device: what is asked of a GPU, and when none is touched."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from tuilab.errors import BoxLacks
+from tuilab.lab import device as devices
+from tuilab.lab.device import Cpu, Cuda, Held
+
+if TYPE_CHECKING:
+    from tests.fakes.cuda import FakeCuda
+
+pytest_plugins = ["tests.fakes.cuda"]
+
+
+def test_what_only_looks_makes_no_context(unused_cuda: "FakeCuda") -> None:
+    assert devices.choose("cpu") == torch.device("cpu")
+    assert devices.choose("auto") == torch.device("cuda")
+    assert devices.count() == 2
+    assert isinstance(devices.in_use(), Cpu)
+    assert isinstance(devices.in_use(torch.device("cuda:1")), Cpu)
+    assert list(devices.all_in_use()) == []
+    assert Cuda(0).is_idle() and not Cuda(0).is_capturing()
+
+    assert unused_cuda.initialised_by == ""
+
+
+def test_cuda_without_an_index_is_the_current_gpu(cuda: "FakeCuda") -> None:
+    cuda.set_device(1)
+
+    assert devices.door(torch.device("cuda")).index == 1
+    assert devices.door(torch.device("cuda:0")).index == 0
+    assert devices.door(torch.device("cpu")).index is None
+
+
+def test_a_device_that_nobody_would_wait_for_is_refused() -> None:
+    with pytest.raises(ValueError, match="device takes the CPU or a CUDA device, not mps"):
+        devices.door(torch.device("mps"))
+
+
+def test_the_gpu_in_use_is_the_one_that_was_chosen_or_else_the_current_one(cuda: "FakeCuda") -> None:
+    assert devices.in_use(torch.device("cuda:1")).index == 1
+    assert devices.in_use(torch.device("cpu")).index == 0
+    assert devices.in_use().index == 0
+
+
+def test_gpus_in_use_are_those_that_hold_memory(cuda: "FakeCuda") -> None:
+    cuda.gpus[1].allocate(512)
+
+    assert [device.index for device in devices.all_in_use()] == [1]
+
+
+def test_a_gpu_is_waited_for_on_all_its_streams(cuda: "FakeCuda") -> None:
+    side = cuda.side_stream(1)
+    cuda.work(3_000_000, side)
+    began = cuda.now
+
+    Cuda(0).wait()
+    at_once = cuda.now
+    Cuda(1).wait()
+
+    assert at_once - began < 10_000
+    assert cuda.now - began > 2_900_000
+
+
+def test_a_gpu_is_idle_when_its_current_stream_has_nothing_to_do(cuda: "FakeCuda") -> None:
+    cuda.work(1_000_000)
+
+    assert not Cuda(0).is_idle()
+    assert Cuda(1).is_idle()
+    Cuda(0).wait()
+    assert Cuda(0).is_idle()
+
+
+def test_marks_are_made_before_a_block_and_not_in_it(cuda: "FakeCuda") -> None:
+    gpu = Cuda(1)
+    gpu.make_ready()
+    gpu.wait()
+
+    began = cuda.now
+    gpu.begin()
+    cuda.work(200_000, cuda.gpus[1].current)
+    gpu.begin_last()
+    cuda.work(300_000, cuda.gpus[1].current)
+    assert not gpu.has_begun_last()
+    gpu.end()
+    assert cuda.now - began == 3 * cuda.RECORD + 2 * cuda.LAUNCH + cuda.QUERY
+
+    gpu.wait()
+    assert gpu.has_begun_last()
+    assert gpu.stream_ns() == pytest.approx(500_000 + cuda.LAUNCH)
+    assert cuda.selected == 0
+
+
+def test_a_delay_takes_the_time_that_it_should_on_its_gpu(cuda: "FakeCuda") -> None:
+    cuda.tick = 1024
+    gpu = Cuda(1)
+    gpu.make_ready()
+    gpu.wait()
+    began = cuda.now
+
+    gpu.delay(2_500_000, time.perf_counter_ns)
+    told = cuda.now
+    gpu.wait()
+
+    assert told - began < 10_000
+    assert cuda.now - told == pytest.approx(2_500_000, rel=0.005)
+
+
+def test_a_delay_of_the_host_uses_its_core(cuda: "FakeCuda") -> None:
+    began = time.thread_time_ns()
+
+    Cpu().delay(1_000_000, time.thread_time_ns)
+
+    assert time.thread_time_ns() - began == pytest.approx(1_000_000, rel=0.001)
+
+
+def test_the_host_has_neither_streams_nor_an_allocator_that_counts() -> None:
+    host = Cpu()
+    with host.selected():
+        for ask in (host.make_ready, host.begin, host.begin_last, host.end, host.wait, host.reset_peak):
+            ask()
+
+    assert (host.has_begun_last(), host.stream_ns(), host.held(), host.uuid) == (None, None, None, "")
+    assert host.is_idle() and not host.is_capturing()
+
+
+def test_what_is_held_has_a_peak_that_begins_anew(cuda: "FakeCuda") -> None:
+    gpu = Cuda(1)
+    cuda.gpus[1].allocate(1000)
+    cuda.gpus[1].allocate(-900)
+    assert gpu.held() == Held(100, 2 << 20, 1000, 2 << 20)
+
+    gpu.reset_peak()
+
+    assert gpu.held() == Held(100, 2 << 20, 100, 2 << 20)
+
+
+def test_a_stream_that_records_a_graph_is_known(cuda: "FakeCuda") -> None:
+    cuda.is_recording_graph = True
+
+    assert Cuda(0).is_capturing()
+
+
+def test_gpus_tell_what_they_are(cuda: "FakeCuda") -> None:
+    (_, second) = devices.facts()["devices"]
+
+    assert second == {
+        "name": "a fake GPU", "capability": "9.0", "uuid": Cuda(1).uuid, "memory_bytes": 80 << 30, "multiprocessors": 132,
+    }  # fmt: skip
+    assert Cuda(1).uuid == cuda.gpus[1].uuid
+
+
+def test_a_box_without_gpus_says_why(make_cuda: "Callable[..., FakeCuda]") -> None:
+    make_cuda(0, initialised=False)
+
+    assert devices.count() == 0
+    assert devices.facts().keys() == {"missing"}
+    assert devices.choose("auto") == torch.device("cpu")
+    with pytest.raises(BoxLacks, match=r"a CUDA device is needed and torch .*; --device cpu runs without one"):
+        devices.choose("cuda")
+
+
+@pytest.mark.parametrize(("version", "reason"), [(None, "is a build without CUDA"), ("13.0", "torch sees no CUDA device")])
+def test_a_build_without_cuda_is_another_reason_than_a_driver(
+    make_cuda: "Callable[..., FakeCuda]", monkeypatch: pytest.MonkeyPatch, version: str | None, reason: str
+) -> None:
+    make_cuda(0, initialised=False)
+    monkeypatch.setattr(torch.version, "cuda", version)
+
+    assert reason in devices.why_no_cuda()

@@ -1,0 +1,383 @@
+"""What the lab times on a GPU, against a model of torch.cuda that knows how long everything took."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from tuilab.judging.controls import distrust, told
+from tuilab.judging.evidence import Evidence, gather
+from tuilab.judging.measure import is_launch_bound
+from tuilab.lab.device import Cpu, Cuda
+from tuilab.lab.race import Race, run_race
+from tuilab.lab.timing import Timed, calibrate, known_delay, time_block, waits_for_gpu
+from tuilab.record import events
+from tuilab.record.summary import Block, fold
+
+if TYPE_CHECKING:
+    from tests.fakes.cuda import FakeCuda
+
+pytest_plugins = ["tests.fakes.cuda"]
+
+US = 1_000
+
+
+class Recorder:
+    """As much of a lab as a race uses."""
+
+    repeat, repeats, records_written = 0, 1, 0
+
+    def __init__(self) -> None:
+        self.events: list[events.Record] = []
+
+    def record(self, event: events.Event) -> None:
+        event.t = time.monotonic_ns()
+        self.events.append(event)  # type: ignore[arg-type]
+
+    def progress(self, done: int, total: int, unit: str) -> None:
+        pass
+
+    def of(self, kind: type[events.Event]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def race(
+    arms: dict[str, Callable[[], Any]], device: str = "cuda:0", seconds: float = 1.0, lab: Recorder | None = None
+) -> tuple[Race, Recorder]:
+    lab = lab or Recorder()
+    return run_race(lab, arms, None, seconds, 1, torch.device(device), False), lab
+
+
+def block_of(call: Callable[[], Any], index: int = 0) -> tuple[Timed, int]:
+    """Return a block of a function at its own pace, and its calls."""
+    gpu = Cuda(index)
+    loops = calibrate(call, gpu).loops
+    return time_block(call, loops, gpu), loops
+
+
+def step_us(call: Callable[[], Any], index: int = 0) -> float:
+    timed, loops = block_of(call, index)
+    return timed.wall_ns / loops / US
+
+
+# ---- the time of a step
+
+
+@pytest.mark.parametrize("tick", [0, 500, 1024])
+@pytest.mark.parametrize("us", [4.0, 4.4, 5.0, 9.0, 500.0, 120_000.0])
+def test_a_step_takes_what_the_gpu_takes_for_it(cuda: "FakeCuda", us: float, tick: int) -> None:
+    """Where that is more than telling it, whatever the clock of its events."""
+    cuda.tick = tick
+
+    assert step_us(lambda: cuda.work(us * US, host=1 * US)) == pytest.approx(us, rel=0.02)
+
+
+@pytest.mark.parametrize("kernels", [1, 100, 4000])
+def test_a_step_takes_what_telling_the_gpu_takes_where_that_is_more(cuda: "FakeCuda", kernels: int) -> None:
+    def call() -> None:
+        for _ in range(kernels):
+            cuda.work(2 * US)
+
+    assert step_us(call) == pytest.approx(4 * kernels, rel=0.02)
+
+
+def test_what_happens_seldom_is_part_of_a_step(cuda: "FakeCuda") -> None:
+    """Every tenth step allocates, or writes a checkpoint."""
+    given: list[int] = []
+
+    def call() -> None:
+        given.append(100 * US if len(given) % 10 else 5100 * US)
+        cuda.work(given[-1])
+
+    timed, loops = block_of(call)
+
+    assert max(given[-loops:]) == 5100 * US
+    assert timed.wall_ns == pytest.approx(sum(given[-loops:]), rel=0.02)
+
+
+def test_work_on_another_stream_is_waited_for(cuda: "FakeCuda") -> None:
+    side = cuda.side_stream()
+
+    assert step_us(lambda: cuda.work(500 * US, side)) == pytest.approx(500, rel=0.02)
+
+
+def test_work_on_another_gpu_than_the_current_one_is_waited_for(cuda: "FakeCuda") -> None:
+    assert step_us(lambda: cuda.work(500 * US, cuda.gpus[1].current), 1) == pytest.approx(500, rel=0.02)
+
+
+def test_an_arm_that_gives_a_gpu_nothing_to_do_takes_its_own_time(cuda: "FakeCuda") -> None:
+    cuda.tick = 1024
+
+    assert step_us(lambda: cuda.sleep(0.0007)) == pytest.approx(700, rel=0.02)
+
+
+def test_a_full_queue_holds_the_calls_back_and_changes_no_time(cuda: "FakeCuda") -> None:
+    timed, loops = block_of(lambda: cuda.work(20 * US))
+
+    assert loops > 2 * 1024
+    assert timed.wall_ns / loops == pytest.approx(20 * US, rel=0.02)
+    assert timed.submitted_ns is not None and timed.submitted_ns > timed.wall_ns / 2
+    assert timed.has_begun_last is False
+
+
+def test_a_block_tells_what_its_stream_had_to_do_and_when_its_calls_had_returned(cuda: "FakeCuda") -> None:
+    gpu, side = Cuda(0), cuda.side_stream()
+
+    mine = time_block(lambda: cuda.work(500 * US), 100, gpu)
+    beside = time_block(lambda: cuda.work(500 * US, side), 100, gpu)
+
+    assert mine.stream_ns == pytest.approx(50_000 * US, rel=0.001)
+    assert mine.submitted_ns == pytest.approx(100 * 4 * US, rel=0.02)
+    assert (mine.has_begun_last, beside.has_begun_last) == (False, True)
+    assert beside.stream_ns == pytest.approx(100 * 4 * US, rel=0.05)
+    assert beside.wall_ns == pytest.approx(50_000 * US, rel=0.001)
+
+
+def test_on_the_cpu_there_is_no_stream_to_tell_of() -> None:
+    timed = time_block(lambda: None, 3, Cpu())
+
+    assert (timed.stream_ns, timed.submitted_ns, timed.has_begun_last) == (None, None, None)
+
+
+# ---- the known delay
+
+
+@pytest.mark.parametrize("loops", [1, 7, 20, 1234])
+@pytest.mark.parametrize("on", ["its stream", "a side stream", "the second GPU"])
+def test_a_known_delay_is_seen(cuda: "FakeCuda", loops: int, on: str) -> None:
+    stream = {"its stream": None, "a side stream": cuda.side_stream(), "the second GPU": cuda.gpus[1].current}[on]
+    gpu = Cuda(1 if on == "the second GPU" else 0)
+
+    def call() -> None:
+        cuda.work(500 * US, stream)
+
+    gpu.make_ready()
+    plain, delayed = time_block(call, loops, gpu), time_block(call, loops, gpu, time.perf_counter_ns)
+
+    assert delayed.wall_ns / plain.wall_ns == pytest.approx(1 + known_delay(loops), abs=0.005 if loops > 1 else 0.05)
+
+
+def test_a_known_delay_that_takes_no_time_is_not_seen(cuda: "FakeCuda") -> None:
+    """Calls beyond the hundred of a block take none in the first case, the delay itself takes none in the second."""
+    calls: list[None] = []
+
+    def call() -> None:
+        calls.append(None)
+        cuda.work(500 * US if len(calls) <= 100 else 0, host=0)
+
+    gpu = Cuda(0)
+    gpu.make_ready()
+    plain = time_block(call, 100, gpu)
+    calls.clear()
+    assert time_block(call, 100, gpu, time.perf_counter_ns).wall_ns / plain.wall_ns == pytest.approx(1, abs=0.001)
+
+    cuda.is_free = True
+    plain = time_block(lambda: cuda.work(5000 * US), 10, gpu)
+    delayed = time_block(lambda: cuda.work(5000 * US), 10, gpu, time.perf_counter_ns)
+    assert delayed.wall_ns / plain.wall_ns == pytest.approx(1, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("is_free", "words"),
+    [(False, ""), (True, "the known delay of 5 % was not seen, so that no difference must not be claimed")],
+)
+def test_no_difference_is_not_said_by_a_lab_that_did_not_see_the_delay(cuda: "FakeCuda", is_free: bool, words: str) -> None:
+    cuda.is_free = is_free
+    claim = events.ClaimDeclared(text="c", over="one", under="two", op="at_most", bound=1.1)
+    _, lab = race({name: lambda: cuda.work(5000 * US) for name in ("one", "two")})
+
+    assert distrust(claim, replace(gathered(claim, lab), luck=0.0)) == words
+
+
+def gathered(claim: events.ClaimDeclared, lab: Recorder) -> Evidence:
+    """Return the evidence of a race in the only process of a run."""
+    started = events.WorkerStarted(writer="worker-0", pid=1, start=1, repeat=0)
+    found = gather(claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)]))
+    assert found is not None
+    return found
+
+
+def test_a_long_step_fills_a_block_alone(cuda: "FakeCuda") -> None:
+    assert calibrate(lambda: cuda.work(120_000 * US), Cuda(0)).loops == 1
+
+
+# ---- a race
+
+
+def test_a_race_on_a_gpu_has_the_times_of_the_gpu_and_both_controls(cuda: "FakeCuda") -> None:
+    raced, lab = race({"fast": lambda: cuda.work(100 * US), "slow": lambda: cuda.work(300 * US)})
+
+    assert raced.ratio("slow", "fast") == pytest.approx(3, rel=0.02)
+    (started,), blocks = lab.of(events.RaceStarted), lab.of(events.BlockTimed)
+    assert (started.device, started.device_index, started.uuid) == ("cuda", 0, cuda.gpus[0].uuid)
+    assert {block.device_ns for block in blocks} == {None}
+    means = {
+        control: [b.wall_ns for b in blocks if b.arm == "fast" and b.control == control] for control in ("", "same", "delayed")
+    }
+    assert means["same"][0] / means[""][0] == pytest.approx(1, abs=0.01)
+    assert means["delayed"][0] / means[""][0] == pytest.approx(1.05, abs=0.01)
+
+
+def test_arms_of_a_race_on_the_second_gpu_have_it_as_the_current_one(cuda: "FakeCuda") -> None:
+    raced, lab = race({"fast": lambda: cuda.work(100 * US), "slow": lambda: cuda.work(300 * US)}, "cuda:1")
+
+    assert raced.step_s["slow"][0] == pytest.approx(300e-6, rel=0.02)
+    assert lab.of(events.RaceStarted)[0].uuid == cuda.gpus[1].uuid
+    assert cuda.gpus[0].current.free_at == 0
+    assert cuda.selected == 0
+
+
+def test_a_first_call_takes_until_the_gpu_has_done_it_and_nothing_before_it(cuda: "FakeCuda") -> None:
+    cuda.gpus[0].allocate(512)
+    cuda.work(9_000 * US)  # of the scenario
+
+    _, lab = race({"one": lambda: cuda.work(700 * US), "two": lambda: cuda.work(300 * US)})
+
+    first = {event.arm: event.wall_ns for event in lab.of(events.FirstCalled)}
+    assert first["one"] == pytest.approx(700 * US, rel=0.02)
+    assert first["two"] == pytest.approx(300 * US, rel=0.04)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_arms_that_leave_work_on_a_gpu_that_is_not_waited_for_are_refused(cuda: "FakeCuda", device: str) -> None:
+    cuda.gpus[1].allocate(512)
+
+    with pytest.raises(ValueError, match=r'leave work on a GPU: one on cuda:1, .* pass device=torch.device\("cuda:1"\)'):
+        race({"one": lambda: cuda.work(500 * US, cuda.gpus[1].current), "two": lambda: None}, device)
+
+
+def test_work_of_the_scenario_before_a_race_on_the_cpu_is_not_that_of_its_arms(cuda: "FakeCuda") -> None:
+    cuda.gpus[0].allocate(512)
+    cuda.work(10**12)
+
+    raced, lab = race({"one": lambda: cuda.sleep(0.001), "two": lambda: cuda.sleep(0.002)}, "cpu")
+
+    assert raced.ratio("two", "one") == pytest.approx(2, rel=0.02)
+    assert lab.of(events.RaceStarted)[0].device_index is None
+
+
+def test_a_race_on_the_cpu_makes_no_context(unused_cuda: "FakeCuda") -> None:
+    race({"one": lambda: unused_cuda.sleep(0.001), "two": lambda: unused_cuda.sleep(0.002)}, "cpu")
+
+    assert unused_cuda.initialised_by == ""
+
+
+def settling(lab: Recorder) -> tuple[bool | None, int]:
+    """Return whether the times had settled, and how many rounds were warm-up."""
+    rounds = {block.round for block in lab.of(events.BlockTimed) if block.is_warmup}
+    return lab.of(events.RaceFinished)[0].is_settled, len(rounds)
+
+
+def test_a_gpu_that_keeps_its_speed_has_settled_after_four_rounds(cuda: "FakeCuda") -> None:
+    _, lab = race({"one": lambda: cuda.work(100 * US), "two": lambda: cuda.work(100 * US)}, seconds=2.0)
+
+    assert settling(lab) == (True, 4)
+
+
+def test_a_gpu_that_ramps_is_given_more(cuda: "FakeCuda") -> None:
+    """It is twice as slow for two rounds of four blocks; then a third of the time is over."""
+    lab = Recorder()
+
+    def work() -> None:
+        cuda.work(100 * US * (2 if len(lab.of(events.BlockTimed)) < 8 else 1))
+
+    race({"one": work, "two": work}, seconds=2.0, lab=lab)
+
+    assert settling(lab) == (True, 6)
+
+
+# ---- launch-bound
+
+
+@pytest.mark.parametrize(
+    ("kernels", "gpu_us", "is_bound"),
+    [
+        (1, 2.0, True),
+        (100, 2.0, True),
+        (4000, 2.0, True),  # more than a queue holds, in one call
+        (1, 20.0, False),  # a full queue holds the calls back
+        (1, 500.0, False),
+        (300, 5.0, False),
+        (4000, 10.0, False),
+        (1, 120_000.0, False),
+    ],
+)
+def test_an_arm_is_launch_bound_where_telling_takes_longer_than_doing(
+    cuda: "FakeCuda", kernels: int, gpu_us: float, is_bound: bool
+) -> None:
+    def call() -> None:
+        for _ in range(kernels):
+            cuda.work(gpu_us * US)
+
+    timed, _ = block_of(call)
+
+    assert is_launch_bound([as_recorded(timed)]) is is_bound
+
+
+def as_recorded(timed: Timed) -> Block:
+    return Block(0, 0.0, wall_ns=timed.wall_ns, submitted_ns=timed.submitted_ns, has_begun_last=timed.has_begun_last)
+
+
+def test_most_blocks_of_an_arm_tell_what_it_is() -> None:
+    bound, other = (Block(0, 0.0, wall_ns=100, submitted_ns=ns, has_begun_last=True) for ns in (96, 94))
+    unknown = Block(0, 0.0, wall_ns=100)
+
+    assert is_launch_bound([bound, bound, other])
+    assert not is_launch_bound([bound, other])
+    assert not is_launch_bound([bound, unknown])
+    assert not is_launch_bound([])
+
+
+def test_an_arm_that_waits_for_the_gpu_in_each_call_is_not_launch_bound(cuda: "FakeCuda") -> None:
+    def call() -> None:
+        cuda.work(100 * US)
+        torch.cuda.current_stream().synchronize()  # as .item() does
+
+    assert waits_for_gpu(call, Cuda(0))
+    assert not waits_for_gpu(lambda: cuda.work(100 * US), Cuda(0))
+    _, lab = race({"arm": call, "other": call}, seconds=0.1)
+
+    assert {block.has_begun_last for block in lab.of(events.BlockTimed)} == {None}
+
+
+def test_of_a_call_that_fills_a_block_alone_it_is_not_known_whether_the_gpu_kept_up(cuda: "FakeCuda") -> None:
+    """The GPU has begun the last one, which is the first, in any case."""
+    _, lab = race(
+        {"arm": lambda: cuda.work(1 * US, host=60_000 * US), "other": lambda: cuda.work(1 * US, host=60_000 * US)}, seconds=0.1
+    )
+
+    assert {block.has_begun_last for block in lab.of(events.BlockTimed) if block.arm == "arm"} == {None}
+
+
+def test_an_arm_that_tells_much_before_it_waits_is_launch_bound(cuda: "FakeCuda") -> None:
+    """The GPU has nothing to do for most of each call: it is not what is waited for."""
+
+    def call() -> None:
+        for _ in range(1000):
+            cuda.work(1 * US)
+        torch.cuda.current_stream().synchronize()
+
+    assert not waits_for_gpu(call, Cuda(0))
+
+
+def test_a_verdict_says_which_arms_are_launch_bound(cuda: "FakeCuda") -> None:
+    claim = events.ClaimDeclared(text="c", over="large", under="small", op="at_least", bound=2.0)
+    _, lab = race({"small": lambda: cuda.work(2 * US), "large": lambda: cuda.work(400 * US)}, seconds=0.1)
+
+    assert gathered(claim, lab).launch_bound == ["small"]
+
+
+@pytest.mark.parametrize(
+    ("arms", "words"),
+    [
+        ([], []),
+        (["a"], ["a is launch-bound: the GPU waits for its calls"]),
+        (["a", "b"], ["a and b are launch-bound: the GPU waits for their calls"]),
+    ],
+)
+def test_it_is_said_of_one_arm_or_of_both(arms: list[str], words: list[str]) -> None:
+    assert told(Evidence([[math.log(2)]], launch_bound=arms)) == words
