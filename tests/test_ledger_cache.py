@@ -72,6 +72,12 @@ def test_a_run_that_ends_is_seen_to_end_and_then_remembered(root: Path) -> None:
     assert LedgerCache(root).over().keys() == {run_dir.name}
 
 
+def test_a_run_that_was_stopped_is_not_one_that_failed(root: Path) -> None:
+    make_run(root, started(), StateChanged(state="stopped", reason="stop requested"))
+
+    assert look_at_all(root).last_verdicts() == {"softmax": ""}
+
+
 def test_a_run_that_is_gone_is_forgotten_and_the_one_before_speaks(root: Path) -> None:
     older = finished(root, {"a": "REFUTED"}, at_s=1.5e9, end="aaaaaa")
     newer = finished(root, {"a": "SUPPORTED"}, at_s=1.6e9, end="bbbbbb")
