@@ -260,6 +260,32 @@ def test_what_a_driver_says_becomes_a_sentence(fake: "FakeNvml", lines: list[str
     assert finding.status == status and words in finding.found
 
 
+@pytest.mark.parametrize(
+    ("denied", "name", "status", "words"),
+    [
+        ("processes", "gpu.others", "warn", "GPU 0: 1 process, 300 B; GPU 1: n/a (Insufficient Permissions)"),
+        ("mig", "gpu.mig", "pass", "off; GPU 1: n/a (Insufficient Permissions)"),
+        ("throttle", "gpu.clocks", "warn", "GPU 0: software thermal slowdown; GPU 1: n/a (Insufficient Permissions)"),
+        ("ecc", "gpu.memory_errors", "pass", "no uncorrected errors; GPU 1: n/a (Insufficient Permissions)"),
+    ],
+)
+def test_a_gpu_that_may_not_be_asked_costs_its_own_answer_only(
+    fake: "FakeNvml", denied: str, name: str, status: str, words: str
+) -> None:
+    fake.set("gpus=2", "pids.0=99999999", "throttle=0x20", f"denied.1={denied}")
+
+    finding = ask_group("gpus", 30)[name]
+    assert (finding.status, finding.found) == (status, words)
+
+
+def test_slices_are_named_among_the_devices_and_asked_nothing_that_is_of_the_whole(fake: "FakeNvml") -> None:
+    fake.set("mig=1", "slices=1", "pids=99999999")
+
+    found = ask_group("gpus", 30)
+    assert found["gpu.devices"].found == "GPU 0 Fake GPU; GPU 0 MIG 1g.10gb Device 0 Fake GPU MIG 1g.10gb"
+    assert found["gpu.others"].found == "GPU 0: 1 process, 300 B"
+
+
 def test_a_driver_that_hangs_or_crashes_costs_its_own_answers_only(fake: "FakeNvml") -> None:
     fake.set("mode=hang")
     hung = ask_group("gpus", 1.0)

@@ -25,20 +25,33 @@ pytest_plugins = ["tests.fakes.nvml"]
 
 ASK_GPUS = """
 import json, os
-from tuilab.probes.gpu import GpuLost, open_gpus
-gpus = open_gpus()
+from pathlib import Path
+from tuilab.probes.gpu import PROCESSES, SHARE, GpuLost, open_gpus
+from tuilab.probes.gpu_meters import METERS
+gpus = open_gpus(Path(os.environ.get("BOX", "/")))
 if isinstance(gpus, str):
     print(json.dumps(gpus))
 else:
     said = {"found": {gpu.uuid: [gpu.index, gpu.name, gpu.bytes_total] for gpu in gpus.found}, "unusable": gpus.unusable}
+    said["labels"] = {gpu.uuid: gpu.label for gpu in gpus.found}
+    said["xids"] = {gpu.uuid: gpus.errors.next(gpu.uuid) for gpu in gpus.found}
+    said["deaf"] = gpus.errors.deaf
     said["facts"], said["lost"] = gpus.facts(), {}
     for gpu in list(gpus.found):
         try:
-            said[gpu.uuid], said["missing"] = gpus.read(gpu, {os.getpid()})
+            gpus.read(gpu, [SHARE])  # what was before that is not told
+            said[gpu.uuid], said["missing"] = gpus.read(gpu, (*METERS, PROCESSES, SHARE), {os.getpid()})
+            said.setdefault("why", {})[gpu.uuid] = said["missing"]
         except GpuLost as lost:
             said["lost"][gpu.uuid] = str(lost)
     said["left"] = [gpu.uuid for gpu in gpus.found]
     print(json.dumps(said))
+"""
+OWN_PID = """
+import os
+from pathlib import Path
+switches = Path(os.environ["TUILAB_FAKE_NVML"])
+switches.write_text(switches.read_text().replace("OURS", str(os.getpid())))
 """
 WELL = {
     "memory_used_bytes": 1000.0,
@@ -49,7 +62,11 @@ WELL = {
     "memory_mhz": 2619,
     "throttle_mask": 0.0,
     "ecc_uncorrected": 0,
+    "foreign_processes": 0,
+    "foreign_percent": 0.0,
 }
+HOST_PIDS = "the driver names processes by pids of the host"
+ABOUT_PROCESSES = {"foreign_processes", "memory_tree_bytes", "foreign_percent"}
 
 
 def python(code: str, *options: str, **more: Any) -> str:
@@ -170,7 +187,7 @@ def test_a_gpu_that_is_lost_at_the_start_is_never_touched_and_the_others_are_use
 
 
 def test_a_gpu_that_answers_nothing_is_lost(nvml: "FakeNvml") -> None:
-    calls = "used,total,busy,power,temperature,sm_clock,memory_clock,throttle,ecc,processes"
+    calls = "used,total,busy,power,temperature,sm_clock,memory_clock,throttle,ecc,processes,util"
 
     said = ask(nvml, f"na={calls}")
     assert said["lost"] == {"GPU-fake-0": "answers nothing: Not Supported"}
@@ -190,34 +207,104 @@ def test_gpus_are_known_by_uuid_and_mig_only_costs_what_it_hides(nvml: "FakeNvml
 def test_pids_of_the_host_are_said_to_be_not_visible(nvml: "FakeNvml") -> None:
     said = ask(nvml, "pids=4194305,4194306")
 
-    assert said["missing"] == {"memory_tree_bytes": "not visible: the driver names processes by pids of the host"}
+    assert said["missing"] == {"processes": f"not visible: {HOST_PIDS}"}
+    assert not ABOUT_PROCESSES & said["GPU-fake-0"].keys()
 
 
-def test_processes_of_others_are_not_ours(nvml: "FakeNvml") -> None:
-    said = ask(nvml, f"pids={os.getpid()}")
+def test_processes_of_others_are_counted_and_how_busy_they_keep_a_gpu(nvml: "FakeNvml") -> None:
+    said = ask(nvml, f"pids={os.getpid()},{os.getppid()}", f"util={os.getpid()}:30,{os.getppid()}:8,{os.getpid()}:50")
 
-    assert (said["GPU-fake-0"], said["missing"]) == (WELL, {})
+    assert (said["GPU-fake-0"], said["missing"]) == ({**WELL, "foreign_processes": 2, "foreign_percent": 58.0}, {})
+
+
+def test_a_share_that_cannot_be_is_left_out(nvml: "FakeNvml") -> None:
+    said = ask(nvml, "util=1:4294967295")
+
+    assert "foreign_percent" not in said["GPU-fake-0"]
+    assert said["missing"] == {"foreign_percent": "the driver said 4294967295 %, which cannot be"}
+
+
+def test_in_a_container_no_pid_is_believed_even_if_it_is_one_of_ours(nvml: "FakeNvml") -> None:
+    """The driver names pids of the host; that one of them is ours, too, is an accident."""
+    nvml.set_namespace("pid:[4026532999]")
+    code = OWN_PID + ASK_GPUS
+    nvml.set("pids=1,OURS", "util=OURS:90")
+
+    said = json.loads(python(code, env=nvml.environment))
+    assert not ABOUT_PROCESSES & said["GPU-fake-0"].keys()
+    assert said["missing"] == {"processes": f"not visible in a container: {HOST_PIDS}"}
+
+
+def test_where_the_namespace_is_not_told_no_pid_is_believed(nvml: "FakeNvml") -> None:
+    (nvml.box / "proc/self/ns/pid").unlink()
+
+    said = ask(nvml, "pids=1")
+    assert said["missing"]["processes"].startswith("not known whether the driver's pids are those seen here: ")
+
+
+def test_a_process_that_races_must_be_on_the_list_else_its_pids_are_not_believed(nvml: "FakeNvml") -> None:
+    code = ASK_GPUS.replace("{os.getpid()})", "{os.getpid()}, must_be_there=True)")
+    nvml.set(f"pids={os.getpid()}", "util=1:90")
+
+    said = json.loads(python(code, env=nvml.environment))
+    assert not ABOUT_PROCESSES & said["GPU-fake-0"].keys()
+    assert said["missing"] == {"processes": "not visible: the driver does not list the process that races there"}
+
+
+def test_slices_are_found_by_the_names_that_nvidia_smi_gives_them(nvml: "FakeNvml") -> None:
+    said = ask(
+        nvml, "gpus=2", "mig.1=1", "slices.1=2", "total.1:0=10000", "used.1:1=7", "denied.1=memory_v2", "name.1:1=No Word"
+    )
+
+    assert said["labels"] == {
+        "GPU-fake-0": "GPU 0",
+        "GPU-fake-1": "GPU 1",
+        "MIG-fake-1-0": "GPU 1 MIG 1g.10gb Device 0",
+        "MIG-fake-1-1": "GPU 1 MIG Device 1",
+    }
+    assert said["found"]["MIG-fake-1-0"] == [1, "Fake GPU MIG 1g.10gb", 10000]
+    assert said["found"]["GPU-fake-1"] == [1, "Fake GPU", None]
+    assert said["why"]["GPU-fake-1"]["memory_used_bytes"] == "Insufficient Permissions"
+
+
+def test_a_slice_tells_its_own_memory_and_processes_and_the_clocks_of_the_whole(nvml: "FakeNvml") -> None:
+    said = ask(nvml, "mig=1", "slices=1", "used.0:0=7", "pids.0:0=1", "sm_clock.0=1410", "throttle.0=0x20")
+
+    assert said["MIG-fake-0-0"] == {
+        "memory_used_bytes": 7.0,
+        "sm_mhz": 1410,
+        "throttle_mask": 0x20,
+        "foreign_processes": 1,
+    }
+    assert said["why"]["MIG-fake-0-0"] == {"foreign_percent": "the driver does not tell it of a slice (MIG)"}
+
+
+def test_the_memory_of_our_own_is_told_apart_and_they_are_no_strangers(nvml: "FakeNvml") -> None:
+    nvml.set("pids=1,OURS", "pid_bytes=70", "util=1:5,OURS:90")
+
+    said = json.loads(python(OWN_PID + ASK_GPUS, env=nvml.environment))
+    assert said["GPU-fake-0"] == {**WELL, "memory_tree_bytes": 70.0, "foreign_processes": 1, "foreign_percent": 5.0}
 
 
 def test_memory_that_the_driver_does_not_attribute_is_unknown(nvml: "FakeNvml") -> None:
-    nvml.set("gpus=1")
-    code = ASK_GPUS.replace("gpus = open_gpus()", "open(os.environ['TUILAB_FAKE_NVML'], 'w').write(LINES); gpus = open_gpus()")
-    lines = "LINES = f'pids={__import__(\"os\").getpid()}\\npid_bytes=0xffffffffffffffff\\n'\n"
+    nvml.set("pids=OURS", "pid_bytes=0xffffffffffffffff")
 
-    said = json.loads(python(lines + code, env=nvml.environment))
+    said = json.loads(python(OWN_PID + ASK_GPUS, env=nvml.environment))
     assert said["missing"] == {"memory_tree_bytes": "the driver does not tell the memory of a process"}
 
 
 def test_errors_that_the_gpu_reports_are_read(nvml: "FakeNvml") -> None:
     said = ask(nvml, "events=1", "xid=31", "ecc=2", "throttle=0x48")
 
-    assert said["GPU-fake-0"] == {**WELL, "xid": 31.0, "ecc_uncorrected": 2, "throttle_mask": 0x48}
+    assert said["GPU-fake-0"] == {**WELL, "ecc_uncorrected": 2, "throttle_mask": 0x48}
+    assert said["xids"] == {"GPU-fake-0": [31]}
 
 
 def test_a_gpu_that_reports_no_errors_says_why(nvml: "FakeNvml") -> None:
     said = ask(nvml, "na=events")
 
-    assert (said["GPU-fake-0"], said["missing"]) == (WELL, {"xid": "Not Supported"})
+    assert (said["GPU-fake-0"], said["missing"]) == (WELL, {})
+    assert (said["xids"], said["deaf"]) == ({"GPU-fake-0": []}, {"GPU-fake-0": "Not Supported"})
 
 
 def test_throttle_reasons_have_names() -> None:

@@ -13,6 +13,7 @@ from tuilab.record.blocks import in_order, times_of
 from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.series import BAD_LIMIT, LIMIT, Series
 from tuilab.record.summary import fold
+from tuilab.record.told import gpu_errors
 
 ITEMS: list[tuple[str, Item]] = [
     ("supervisor", events.StateChanged(n=1, t=1, state="running")),
@@ -140,3 +141,28 @@ def test_arms_are_told_in_the_order_of_the_scenario_whoever_had_the_first_turn()
 
     assert list(times_of(summary)) == ["slow", "fast", "other"]
     assert list(in_order(summary)) == [("worker-0", arm) for arm in ("slow", "fast", "other")]
+
+
+def test_errors_of_a_gpu_are_counted_and_told_by_its_name_and_their_meaning() -> None:
+    records = [
+        events.XidReported(uuid=uuid, xid=xid) for uuid, xid in (("GPU-a", 31), ("MIG-b", 94), ("GPU-a", 31), ("?", 999))
+    ]
+    summary = fold(
+        [
+            ("sampler", events.GpuFound(uuid="GPU-a", index=1, name="H100")),
+            ("sampler", events.GpuFound(uuid="MIG-b", index=1, name="H100", slice="MIG 1g.10gb Device 0")),
+            *(("sampler", record) for record in records),
+        ]
+    )
+
+    assert gpu_errors(summary) == [
+        "GPU 1 reported Xid 31 (a kernel touched memory that is not there), 2 times",
+        "GPU 1 MIG 1g.10gb Device 0 reported Xid 94 (memory error that could not be corrected, contained in one program)",
+        "? reported Xid 999",
+    ]
+
+
+def test_very_many_kinds_of_errors_are_counted_within_bounds() -> None:
+    summary = fold([("sampler", events.XidReported(uuid="GPU-a", xid=xid)) for xid in range(1000)])
+
+    assert len(summary.xids) == 500

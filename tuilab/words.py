@@ -47,6 +47,11 @@ def number(value: float, unit: str = "", digits: int = 4) -> str:
     return short_exponent(f"{value / divisor:.{digits}g}") + suffix
 
 
+def gpu_label(index: int, piece: str = "") -> str:
+    """Return what a GPU is called, or a slice of one (MIG): `GPU 0`, `GPU 0 MIG 1g.10gb Device 2`."""
+    return f"GPU {index} {piece}".strip()
+
+
 def clock(seconds: float, step: float = 1.0) -> str:
     """Return a time as `0.25 s`, `12 s`, `1:05`, `2:00:00`."""
     sign, seconds = ("-" if seconds < 0 else ""), abs(seconds)

@@ -19,7 +19,25 @@ class FakeNvml:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of a process that shall see the fake driver."""
-        return {**os.environ, "LD_LIBRARY_PATH": str(self.folder), "TUILAB_FAKE_NVML": str(self.switches)}
+        variables = {"LD_LIBRARY_PATH": str(self.folder), "TUILAB_FAKE_NVML": str(self.switches), "BOX": str(self.box)}
+        return {**os.environ, **variables}
+
+    @property
+    def box(self) -> Path:
+        """What stands for `/` where a probe takes one: its /proc says in which namespace of pids a process is."""
+        return self.switches.with_name("box")
+
+    @property
+    def log(self) -> Path:
+        """Where the questions are noted if it is switched on: `log={nvml.log}`."""
+        return self.switches.with_suffix(".log")
+
+    def set_namespace(self, name: str = "pid:[4026531836]") -> None:
+        """Put processes that take `box` for `/` into a container, or out of one."""
+        link = self.box / "proc/self/ns/pid"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(name)
 
     def set(self, *lines: str) -> None:
         """Exchange the switches at once, for processes that run too."""
@@ -46,4 +64,5 @@ def nvml(nvml_library: Path, tmp_path: Path) -> FakeNvml:
     """A fake driver with one healthy GPU."""
     fake = FakeNvml(nvml_library, tmp_path / "nvml.txt")
     fake.set("gpus=1")
+    fake.set_namespace()
     return fake

@@ -35,7 +35,7 @@ for step in range(30):
     lab.log(step, **{EVIL: float("nan")})
 lab.record(events.MemoryMeasured(name=EVIL, values={"peak_bytes": 1.0, EVIL: 2.0}))
 lab.record(events.ArtifactSaved(name=EVIL, bytes_total=1, sha256=EVIL))
-lab.record(events.GpuFound(uuid=EVIL, index=0, name=EVIL))
+lab.record(events.GpuFound(uuid=EVIL, index=0, name=EVIL, slice=EVIL))
 lab.record(events.Unavailable(what=EVIL, reason=EVIL))
 lab.not_testable(EVIL, EVIL)
 lab.claim(EVIL + "1", EVIL, equals=EVIL)

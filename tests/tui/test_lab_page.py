@@ -554,3 +554,11 @@ def test_the_box_is_told_from_the_drivers_own_files(tmp_path: Path) -> None:
 
     assert " · 2x H100 80GB HBM3\ufffd[2J · torch " in box_line(tmp_path)
     assert " · no NVIDIA driver · torch " in box_line(tmp_path / "absent")
+
+
+def test_the_driver_that_wsl_borrows_from_windows_is_one(tmp_path: Path) -> None:
+    for name in ("dev/dxg", "usr/lib/wsl/lib/libcuda.so.1"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+
+    assert " · NVIDIA driver of Windows (WSL) · torch " in box_line(tmp_path)

@@ -10,12 +10,16 @@ from tests.seldom import seldom
 from tests.tui.made_up import finished, judged, make_run, started
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
 from tests.tui.screens import app_on, open_run, opened, text
+from tuilab.drawings.glyphs import Style
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record import presence
-from tuilab.record.events import Logged, RunStarted, StateChanged
+from tuilab.record.events import GpuFound, Logged, RunStarted, StateChanged, XidReported
 from tuilab.record.journal import Writer
+from tuilab.reports.gaps import gaps
+from tuilab.reports.plain import render
+from tuilab.reports.subject import read_subject
 from tuilab.runs import store
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.widgets.pane import Pane
@@ -305,3 +309,16 @@ async def test_the_keys_of_a_run_that_goes_on_are_others_than_of_one_that_is_ove
 
         assert told[0].startswith("a again  space replay  e report")
         assert told[1].startswith("s stop  space freeze  z zoom")
+
+
+async def test_an_error_of_a_gpu_is_a_notice_on_the_run(tmp_path: Path) -> None:
+    gpu = GpuFound(uuid="GPU-a", index=1, name="H100")
+    run_dir = make_run(tmp_path, started(), gpu, XidReported(uuid="GPU-a", xid=31), StateChanged(state="failed"))
+    notice = "GPU 1 reported Xid 31 (a kernel touched memory that is not there)"
+    subject = read_subject(run_dir)
+
+    async with opened(tmp_path, "h", "enter", size=(140, 40)) as pilot:
+        assert notice in text(pilot)
+    style = Style()
+    assert f"notice: {notice}" in render(subject.summary, subject.state, run_dir, style, 100, has_chart=False)
+    assert f"While it went on, {notice}." in gaps(subject)

@@ -20,7 +20,7 @@ from tuilab.probes.env import environment_facts
 from tuilab.probes.numa import numa_facts
 from tuilab.probes.settings import VARIABLES
 from tuilab.text import plural, show
-from tuilab.words import size
+from tuilab.words import gpu_label, size
 
 SECTIONS = ("Machine", "Processor", "Memory", "NUMA", "GPUs", "torch", "Packages", "Variables", "Libraries", "Calibration")
 _LIMIT = 64 * 1024
@@ -73,7 +73,9 @@ def gpu_facts(answer: Mapping[str, Any] | str) -> list[Fact]:
     for gpu in answer.get("gpus", []):
         total = gpu.get("bytes_total")
         memory = size(total) if total else "memory n/a"
-        found.append(Fact("GPUs", f"GPU {gpu.get('index')}", f"{show(gpu.get('name'), 100)}, {memory}"))
+        found.append(
+            Fact("GPUs", show(gpu_label(gpu.get("index"), gpu.get("slice", ""))), f"{show(gpu.get('name'), 100)}, {memory}")
+        )
     found += [Fact("GPUs", f"GPU {index}", "", str(why)) for index, why in answer.get("unusable", {}).items()]
     return found
 

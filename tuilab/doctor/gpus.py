@@ -3,11 +3,12 @@
 import functools
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu import GpuLost, Gpus, open_gpus, throttle_names
+from tuilab.probes.gpu import Gpu, GpuLost, Gpus, open_gpus, throttle_names
 from tuilab.text import plural
 from tuilab.words import size
 
@@ -55,48 +56,51 @@ def devices(box: Box) -> Finding:
     if gpus.unusable:
         lost = "; ".join(f"GPU {index}: {why}" for index, why in gpus.unusable.items())
         return failed(lost, "nvidia-smi -q; a lost GPU comes back after a reset or a reboot")
-    return passed("; ".join(f"GPU {gpu.index} {gpu.name}" for gpu in gpus.found))
+    return passed("; ".join(f"{gpu.label} {gpu.name}" for gpu in gpus.found))
 
 
 def mig(box: Box) -> Finding:
-    found = _each(lambda gpus, gpu: gpus.has_mig(gpu))
+    found, silent = _each(lambda gpus, gpu: gpus.has_mig(gpu))
     on = [index for index, is_on in found.items() if is_on]
     if on:
-        return warn(f"MIG is on for {_named(on)}: a run gets a slice", "choose the slice with CUDA_VISIBLE_DEVICES=MIG-...")
-    return passed("off")
+        words = f"MIG is on for {_named(on)}: a run gets a slice"
+        return _beside(silent, warn(words, "choose the slice with CUDA_VISIBLE_DEVICES=MIG-..."))
+    return _beside(silent, passed("off"))
 
 
 def others(box: Box) -> Finding:
     """Who else computes there: it takes memory, and time from every measurement."""
-    found = _each(lambda gpus, gpu: [one for one in gpus.processes(gpu) if one[0] != os.getpid()])
+    found, silent = _each(lambda gpus, gpu: [one for one in gpus.processes(gpu) if one[0] != os.getpid()])
     busy = {index: processes for index, processes in found.items() if processes}
     if not busy:
-        return passed("nobody else computes there")
+        return _beside(silent, passed("nobody else computes there"))
     words = [f"GPU {index}: {plural(len(found), 'process', 'processes')}, {_bytes(found)}" for index, found in busy.items()]
-    return warn("; ".join(words), "measure when they are done, or on another GPU: CUDA_VISIBLE_DEVICES")
+    next_step = "measure when they are done, or on another GPU: CUDA_VISIBLE_DEVICES"
+    return _beside(silent, warn("; ".join(words), next_step))
 
 
 def clocks(box: Box) -> Finding:
     """What holds the clocks down at this moment."""
-    found = _each(lambda gpus, gpu: gpus.read(gpu).values.get("throttle_mask"))
+    found, silent = _each(lambda gpus, gpu: _meter(gpus, gpu, "throttle_mask"))
     held = {i: set(throttle_names(int(mask))) - _HARMLESS for i, mask in found.items() if mask is not None}
     if not held:
-        return unknown("the driver does not tell")
+        return _beside(silent, unknown("the driver does not tell"))
     slow = [f"GPU {index}: {', '.join(sorted(names))}" for index, names in held.items() if names]
     if slow:
-        return warn("; ".join(slow), "times will be longer; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
-    return passed("nothing holds them down")
+        return _beside(silent, warn("; ".join(slow), "times will be longer; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE"))
+    return _beside(silent, passed("nothing holds them down"))
 
 
 def memory_errors(box: Box) -> Finding:
-    found = _each(lambda gpus, gpu: gpus.read(gpu).values.get("ecc_uncorrected"))
+    found, silent = _each(lambda gpus, gpu: _meter(gpus, gpu, "ecc_uncorrected"))
     known = {index: count for index, count in found.items() if count is not None}
     if not known:
-        return unknown("no memory of these GPUs counts its errors")
+        return _beside(silent, unknown("no memory of these GPUs counts its errors"))
     bad = [f"GPU {index}: {count:.0f}" for index, count in known.items() if count]
     if bad:
-        return failed(f"uncorrected errors since the last reset: {'; '.join(bad)}", "do not train on it; ask who runs the box")
-    return passed("no uncorrected errors")
+        words = f"uncorrected errors since the last reset: {'; '.join(bad)}"
+        return _beside(silent, failed(words, "do not train on it; ask who runs the box"))
+    return _beside(silent, passed("no uncorrected errors"))
 
 
 def variables(box: Box) -> Finding:
@@ -118,18 +122,31 @@ def _open() -> Gpus:
     return gpus
 
 
-def _each(ask: Callable[[Gpus, Any], Any]) -> dict[int, Any]:
-    """Return by index what each GPU answers; those that are lost meanwhile are left out."""
+def _each(ask: Callable[[Gpus, Gpu], Any]) -> tuple[dict[int, Any], str]:
+    """Return by index what each GPU answers, and in words which of them do not."""
     gpus = _open()
-    found = {}
-    for gpu in list(gpus.found):
+    found, silent = {}, []
+    for gpu in gpus.whole:
         try:
             found[gpu.index] = ask(gpus, gpu)
-        except GpuLost:
-            continue
+        except (GpuLost, NotKnown) as problem:
+            silent.append(f"{gpu.label}: n/a ({problem})")
     if not found:
-        raise NotKnown("no GPU answers")
-    return found
+        raise NotKnown("; ".join(silent) or "no GPU answers")
+    return found, "; ".join(silent)
+
+
+def _meter(gpus: Gpus, gpu: Gpu, name: str) -> float | None:
+    """Return one value of a GPU, None where it has no such meter; NotKnown where it has one and does not tell."""
+    reading = gpus.read(gpu, [name])
+    if reading.missing.get(name, "Not Supported") != "Not Supported":
+        raise NotKnown(reading.missing[name])
+    return reading.values.get(name)
+
+
+def _beside(silent: str, finding: Finding) -> Finding:
+    """Return a finding that tells of the GPUs which do not answer, too."""
+    return replace(finding, found=f"{finding.found}; {silent}") if silent else finding
 
 
 def _named(indexes: list[int]) -> str:

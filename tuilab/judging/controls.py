@@ -10,6 +10,7 @@ from tuilab.record import events
 from tuilab.text import plural
 
 _MOST_DISTURBED = 0.3  # of the blocks
+_MOST_UNKNOWN = 0.3  # of the blocks on a GPU
 _MOST_OBSERVED = 0.01  # of a step, spent on recording it
 _MOST_FAILED = 1 / 3  # of the repeats
 _LEAST_SEEN = 0.5  # of the known delay
@@ -112,6 +113,10 @@ def told(evidence: Evidence) -> list[str]:
         is_one = len(evidence.launch_bound) == 1
         verb, whose = ("is", "its") if is_one else ("are", "their")
         parts.append(f"{' and '.join(evidence.launch_bound)} {verb} launch-bound: the GPU waits for {whose} calls")
+    if evidence.unwatched_share > _MOST_UNKNOWN:
+        parts.append("the clocks of the GPU were not watched")
+    if evidence.strange_share > _MOST_UNKNOWN:
+        parts.append("whether others used the GPU is not known")
     if evidence.failed_repeats:
         parts.append(f"{plural(evidence.failed_repeats, 'repeat')} failed")
     if evidence.unsettled_repeats:

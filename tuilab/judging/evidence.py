@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from statistics import median
 
-from tuilab.judging.held_back import held_back
+from tuilab.judging.held_back import held_back, stretch
 from tuilab.judging.measure import Measure, choose, is_launch_bound, step_s
 from tuilab.record import events
 from tuilab.record.blocks import first_counted, tick_ns
@@ -15,6 +15,7 @@ from tuilab.record.summary import Block, RunSummary
 MIN_UNITS = 6  # that an interval needs
 _CORES_SHARE = 0.8  # of the cores that a claim needs must have been free
 _Pair = tuple[list[Block], list[Block]]  # of the arm above the line and of the one below it, in one process
+_Marks = tuple[dict[int, bool], dict[int, bool]]  # of the same: by round, whether a block was disturbed
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Evidence:
     least: float = 0.0  # that a log ratio varies by because the clock ticks: a standard deviation
     marks: list[list[int]] = field(default_factory=list)  # by round: 1 the upper arm alone was disturbed, -1 the lower one
     disturbed_share: float = 0.0  # of the blocks, by the sensors alone
+    unwatched_share: float = 0.0  # of the blocks on a GPU: whether its clocks were held down is not known
+    strange_share: float = 0.0  # of the blocks on a GPU: whether others used it is not known
     observer_share: float = 0.0  # of a step, spent on recording
     difference: str = ""  # how the two arms differ in what they computed
     failed_repeats: int = 0  # repeats that ended before they had measured this
@@ -54,7 +57,7 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
         return None
     races = [race for writer, race in summary.races if writer in writers and _has_both(claim, race.arms)]
     same, delayed = (_controls(claim, summary, writers, control) for control in ("same", "delayed"))
-    marks = _marks(pairs, summary, is_on_gpu=any(race.device == "cuda" for race in races))
+    marks, unwatched_share, strange_share = _marks(claim, summary, writers, pairs)
     disturbed_share = _disturbed_share(marks)
     measure = choose([*_arms(pairs), *_arms(same), *_arms(delayed)], {race.device for race in races}, disturbed_share)
     return Evidence(
@@ -68,6 +71,8 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
         least=_least(pairs) if any(race.device == "process" for race in races) else 0.0,
         marks=[[above[turn] - below[turn] for turn in above if turn in below] for above, below in marks],
         disturbed_share=disturbed_share,
+        unwatched_share=unwatched_share,
+        strange_share=strange_share,
         observer_share=_observer_share(claim, summary, writers),
         difference=_difference(claim, summary),
         failed_repeats=_failed_repeats(summary, whole),
@@ -125,20 +130,34 @@ def _arms(pairs: Sequence[_Pair]) -> list[list[Block]]:
     return [[block for arm in arms for block in arm] for arms in zip(*pairs, strict=True)]
 
 
-def _marks(pairs: Sequence[_Pair], summary: RunSummary, *, is_on_gpu: bool) -> list[tuple[dict[int, bool], dict[int, bool]]]:
-    """Return which blocks the sensors marked, by process, arm and round.
+def _marks(
+    claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str], pairs: Sequence[_Pair]
+) -> tuple[list[_Marks], float, float]:
+    """Return which blocks the sensors marked, by process, arm and round, and the shares of which those of a GPU know nothing.
 
     Those of the CPU marked them as they ran, those of the GPU are looked up afterwards.
     """
-    every = [block for above, below in pairs for block in (*above, *below)]
-    slowed = held_back(summary, every) if is_on_gpu else [False] * len(every)
-    marks = iter([block.is_disturbed or is_slowed for block, is_slowed in zip(every, slowed, strict=True)])
-    return [
-        ({block.round: next(marks) for block in above}, {block.round: next(marks) for block in below}) for above, below in pairs
+    races = {writer: race for writer, race in summary.races if _has_both(claim, race.arms)}
+    blocks = [
+        (block, stretch(summary, writer, races[writer], block) if writer in races else None)
+        for writer, pair in zip(writers, pairs, strict=True)
+        for block in chain(*pair)
     ]
+    seen = held_back(summary, [one for _, one in blocks if one])
+    found = iter(seen)
+    marks = iter([block.is_disturbed | (one is not None and next(found).is_held_back) for block, one in blocks])
+    count = max(len(seen), 1)
+    return (
+        [
+            ({block.round: next(marks) for block in above}, {block.round: next(marks) for block in below})
+            for above, below in pairs
+        ],
+        sum(not one.is_watched for one in seen) / count,
+        sum(not one.are_others_known for one in seen) / count,
+    )
 
 
-def _disturbed_share(marks: Sequence[tuple[dict[int, bool], dict[int, bool]]]) -> float:
+def _disturbed_share(marks: Sequence[_Marks]) -> float:
     every = [mark for above, below in marks for mark in (*above.values(), *below.values())]
     return sum(every) / len(every) if every else 0.0
 

@@ -1,25 +1,33 @@
 """The NVIDIA GPUs of this box through NVML: the only file that imports `pynvml`.
 
 NVML may be absent, leave things out, lie, hang or crash its process, so it is asked by processes that may die. A GPU is
-known by its UUID: NVML's index is not CUDA's.
+known by its UUID: NVML's index is not CUDA's. A slice of a GPU (MIG) is one of its own, beside the whole one.
 """
 
+import contextlib
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuilab.probes import gather
-from tuilab.probes.gpu_meters import LOST_CODES, METERS, bytes_of, bytes_total, name_of
+from tuilab.probes import NotKnown, gather
+from tuilab.probes.gpu_errors import Errors
+from tuilab.probes.gpu_meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
+from tuilab.probes.gpu_slices import slices
+from tuilab.probes.gpu_tenants import Shares, memory_of, strangers, why_pids_mean_nothing
 from tuilab.text import show
+from tuilab.words import gpu_label
 
-_TIMEOUT_CODE = 10
+# Beside the meters: how busy processes of others keep it, and one list that tells how many there are, and the run's own memory.
+SHARE, PROCESSES = "foreign_percent", "processes"
 
 _REASONS = {
     4: "no permission to use the NVIDIA driver (/dev/nvidia*)",
     9: "the NVIDIA driver is not loaded",
     12: "no NVIDIA driver (libnvidia-ml.so.1 not found)",
     18: "the NVIDIA driver and its library differ in version, as after an upgrade: reboot",
+    999: "NVML does not start (unknown error): in a container, its devices may have been taken away: restart it",
 }
 
 _THROTTLES = {
@@ -43,12 +51,25 @@ class GpuLost(Exception):
 
 @dataclass(frozen=True)
 class Gpu:
-    """What does not change about a GPU."""
+    """What does not change about a GPU, or about a slice of one."""
 
     uuid: str
-    index: int  # NVML's
+    index: int  # NVML's, of a slice that of the whole GPU
     name: str
     bytes_total: int | None
+    slice: str = ""  # as nvidia-smi names it: "MIG 1g.10gb Device 0"; empty: a whole GPU
+    part_of: str = ""  # the UUID of the whole GPU
+
+    @property
+    def label(self) -> str:
+        return gpu_label(self.index, self.slice)
+
+
+class _Handles(NamedTuple):
+    """NVML's handles of a GPU; of a slice its own, and that of the whole GPU, which has the clocks."""
+
+    own: Any
+    whole: Any
 
 
 class Reading(NamedTuple):
@@ -58,14 +79,14 @@ class Reading(NamedTuple):
     missing: dict[str, str]
 
 
-def open_gpus() -> "Gpus | str":
-    """Start NVML; where that cannot be done return why, in a sentence."""
+def open_gpus(root: Path = Path("/")) -> "Gpus | str":
+    """Start NVML; where that cannot be done return why, in a sentence. `root` is where /proc/self is looked for."""
     nvml = _import_nvml()
     if isinstance(nvml, str):
         return nvml
     try:
         nvml.nvmlInit()
-        gpus = Gpus(nvml)
+        gpus = Gpus(nvml, root)
     except nvml.NVMLError as problem:
         return _REASONS.get(problem.value, f"NVML does not start: {problem}")
     return gpus if gpus.found or gpus.unusable else "the NVIDIA driver sees no GPU"
@@ -78,19 +99,27 @@ def throttle_names(mask: int) -> list[str]:
 
 
 class Gpus:
-    """The GPUs that NVML found when it was started; those plugged in later are not seen."""
+    """The GPUs that NVML found when it was started, and their slices; those that come later are not seen."""
 
-    def __init__(self, nvml: Any) -> None:
+    def __init__(self, nvml: Any, root: Path) -> None:
         self.found: list[Gpu] = []
         self.unusable: dict[int, str] = {}  # NVML's index -> why
+        self.no_pids = why_pids_mean_nothing(root)
+        self.errors = Errors(nvml)
         self._nvml = nvml
-        self._handles: dict[str, Any] = {}
-        self._xids: dict[str, Any] = {}
+        self._handles: dict[str, _Handles] = {}
+        self._shares: dict[str, Shares] = {}
+        self._strange: dict[str, str] = {}  # uuid -> why its processes cannot be told apart
         for index in range(nvml.nvmlDeviceGetCount()):
             try:
                 self._take(index)
             except (nvml.NVMLError, ValueError) as problem:  # the others may be well
                 self.unusable[index] = str(problem)
+
+    @property
+    def whole(self) -> list[Gpu]:
+        """The GPUs without their slices."""
+        return [gpu for gpu in self.found if not gpu.slice]
 
     def facts(self) -> dict[str, Any]:
         """Return the versions of the driver, of its library, and the newest CUDA it can run."""
@@ -103,42 +132,68 @@ class Gpus:
             }
         )
 
-    def read(self, gpu: Gpu, pids: Collection[int] = ()) -> Reading:
-        """Ask a GPU for everything; `memory_tree_bytes` is the memory of `pids`, left out where none of them is seen."""
+    def read(
+        self, gpu: Gpu, names: Collection[str] = tuple(METERS), ours: Collection[int] = (), *, must_be_there: bool = False
+    ) -> Reading:
+        """Ask a GPU for its meters, or for some of them, for SHARE and PROCESSES; `ours` are the pids of the run's own.
+
+        One of those computes there if it `must_be_there`; else the driver's pids are not those seen here.
+        """
         reading = Reading({}, {})
+        handles = self._handles[gpu.uuid]
         try:
-            self._ask(reading, "xid", lambda _, xids: self._next_xid(xids), self._xids.get(gpu.uuid))
             for name, (call, most) in METERS.items():
-                self._ask(reading, name, call, self._handles[gpu.uuid], most)
-            self._ask(reading, "memory_tree_bytes", lambda nvml, handle: bytes_of(nvml, handle, pids), self._handles[gpu.uuid])
+                if name in names and (not gpu.slice or name in METERS_OF_SLICE):
+                    self._ask(reading, name, call, handles.own if name == "memory_used_bytes" else handles.whole, most)
+            if PROCESSES in names:
+                self._ask_processes(reading, gpu, ours, must_be_there)
+            if SHARE in names:
+                self._ask(reading, SHARE, lambda nvml, handle: self._share(gpu, handle, ours), handles.own)
         except GpuLost as lost:
             self._forget(gpu)
-            xid = f" after Xid {reading.values['xid']:.0f}" if "xid" in reading.values else ""
-            raise GpuLost(f"{lost}{xid}") from lost
-        if not reading.values:
+            raise GpuLost(f"{lost}{self.errors.after(gpu.part_of or gpu.uuid)}") from lost
+        if not reading.values and set(METERS) <= set(names):
             self._forget(gpu)
             raise GpuLost(f"answers nothing: {next(iter(reading.missing.values()), 'no reason given')}")
         return reading
 
     def has_mig(self, gpu: Gpu) -> bool:
-        """Say whether a GPU is cut into slices; one that cannot be is not."""
+        """Say whether a GPU is cut into slices; one that cannot be is not. NotKnown where it does not tell."""
         nvml = self._nvml
         try:
-            return bool(nvml.nvmlDeviceGetMigMode(self._handles[gpu.uuid])[0])
+            return bool(nvml.nvmlDeviceGetMigMode(self._handles[gpu.uuid].whole)[0])
         except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
             return False
+        except nvml.NVMLError as problem:
+            raise NotKnown(str(problem)) from problem
 
     def processes(self, gpu: Gpu) -> list[tuple[int, int | None]]:
-        """Return (pid, bytes) of each process that computes on a GPU; in a container the pids are those of the host."""
-        found = self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(self._handles[gpu.uuid])
+        """Return (pid, bytes) of each process that computes on a GPU; in a container the pids may be those of the host.
+
+        NotKnown where the driver does not tell.
+        """
+        try:
+            found = self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(self._handles[gpu.uuid].own)
+        except self._nvml.NVMLError as problem:
+            raise NotKnown(str(problem)) from problem
         return [(process.pid, process.usedGpuMemory) for process in found]
 
     def _take(self, index: int) -> None:
         nvml = self._nvml
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
         gpu = Gpu(show(nvml.nvmlDeviceGetUUID(handle), 100), index, name_of(nvml, handle), bytes_total(nvml, handle))
-        self._handles[gpu.uuid] = handle
-        self._xids[gpu.uuid] = self._listen_for_xids(handle)
+        self._add(gpu, _Handles(handle, handle))
+        self.errors.listen(gpu.uuid, handle)
+        for words, piece in slices(nvml, handle):
+            with contextlib.suppress(nvml.NVMLError, ValueError):  # the others may be well
+                uuid = show(nvml.nvmlDeviceGetUUID(piece), 100)
+                found = Gpu(uuid, index, name_of(nvml, piece), bytes_total(nvml, piece), words, gpu.uuid)
+                self._add(found, _Handles(piece, handle))
+
+    def _add(self, gpu: Gpu, handles: _Handles) -> None:
+        self._handles[gpu.uuid] = handles
+        self._shares[gpu.uuid] = Shares()
+        self._strange[gpu.uuid] = self.no_pids
         self.found.append(gpu)
 
     def _forget(self, gpu: Gpu) -> None:
@@ -165,26 +220,29 @@ class Gpus:
             elif value is not None:
                 reading.missing[name] = f"the driver said {value:g}, which cannot be"
 
-    def _listen_for_xids(self, handle: Any) -> Any:
-        """Return a set of events of this one GPU, or why there is none."""
-        nvml = self._nvml
-        try:
-            xids = nvml.nvmlEventSetCreate()
-            nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, xids)
-        except (AttributeError, nvml.NVMLError) as problem:
-            return str(problem)
-        return xids
+    def _ask_processes(self, reading: Reading, gpu: Gpu, ours: Collection[int], must_be_there: bool) -> None:
+        """Note how many processes of others are there, and the memory of the run's own, left out where none of them is seen."""
+        listed: list[Any] = []
 
-    def _next_xid(self, xids: Any) -> float | None:
-        """Return the number of the next error that the driver has reported, None when there was none."""
-        if isinstance(xids, str):
-            raise ValueError(xids)
-        try:
-            return float(self._nvml.nvmlEventSetWait_v2(xids, 0).eventData)
-        except self._nvml.NVMLError as problem:
-            if problem.value == _TIMEOUT_CODE:
-                return None
-            raise
+        def count(nvml: Any, handle: Any) -> float:
+            if self.no_pids:
+                raise ValueError(self.no_pids)
+            listed.extend(nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle))
+            return strangers(listed, ours, must_be_there=must_be_there)
+
+        handle = self._handles[gpu.uuid].own
+        self._ask(reading, "foreign_processes", count, handle)
+        self._strange[gpu.uuid] = why = reading.missing.pop("foreign_processes", "")
+        if why:
+            reading.missing[PROCESSES] = why
+        else:
+            self._ask(reading, "memory_tree_bytes", lambda *_: memory_of(listed, ours), handle)
+
+    def _share(self, gpu: Gpu, handle: Any, ours: Collection[int]) -> float | None:
+        """Return how busy others keep a GPU; nothing where its processes cannot be told apart, as was said of those."""
+        if gpu.slice:
+            raise ValueError("the driver does not tell it of a slice (MIG)")
+        return None if self._strange[gpu.uuid] else self._shares[gpu.uuid].of_others(self._nvml, handle, ours)
 
 
 def _import_nvml() -> Any:

@@ -1,12 +1,11 @@
 """What a GPU is asked, question by question: each is put to NVIDIA's module about one of its handles."""
 
-from collections.abc import Callable, Collection
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from tuilab.text import show
 
-_IMPOSSIBLE_BYTES = 1 << 50
+IMPOSSIBLE_BYTES = 1 << 50
 # Codes of nvml.h. After one of these a GPU is left alone, because asking on may crash the process: uninitialised, driver
 # not loaded, GPU lost, reset required, driver exchanged, GPU not found.
 LOST_CODES = {1, 9, 15, 16, 18, 28}
@@ -28,7 +27,7 @@ def bytes_total(nvml: Any, handle: Any) -> int | None:
     except nvml.NVMLError as problem:
         _raise_if_lost(problem)
         return None
-    return total if 0 < total < _IMPOSSIBLE_BYTES else None
+    return total if 0 < total < IMPOSSIBLE_BYTES else None
 
 
 def _raise_if_lost(problem: Exception) -> None:
@@ -46,22 +45,9 @@ def _memory(nvml: Any, handle: Any) -> Any:
 
 def _bytes_used(nvml: Any, handle: Any) -> float:
     memory = _memory(nvml, handle)
-    if not 0 <= memory.used <= memory.total < _IMPOSSIBLE_BYTES:
+    if not 0 <= memory.used <= memory.total < IMPOSSIBLE_BYTES:
         raise ValueError(f"the driver said {memory.used} bytes of {memory.total}, which cannot be")
     return float(memory.used)
-
-
-def bytes_of(nvml: Any, handle: Any, pids: Collection[int]) -> float | None:
-    """Return the memory of `pids`; in a container NVML may name processes by pids of the host, which say nothing here."""
-    processes = nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle)
-    ours = [process.usedGpuMemory for process in processes if process.pid in pids]
-    if ours:
-        if any(used is None or used >= _IMPOSSIBLE_BYTES for used in ours):
-            raise ValueError("the driver does not tell the memory of a process")
-        return float(sum(ours))
-    if processes and not any(Path(f"/proc/{process.pid}").exists() for process in processes):
-        raise ValueError("not visible: the driver names processes by pids of the host")
-    return None
 
 
 def _throttle_mask(nvml: Any, handle: Any) -> float:
@@ -73,7 +59,7 @@ def _throttle_mask(nvml: Any, handle: Any) -> float:
 
 # name -> (the call, the most that can be true)
 METERS: dict[str, tuple[Callable[[Any, Any], float], float]] = {
-    "memory_used_bytes": (_bytes_used, _IMPOSSIBLE_BYTES),
+    "memory_used_bytes": (_bytes_used, IMPOSSIBLE_BYTES),
     "busy_percent": (lambda nvml, handle: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, 100),
     "power_w": (lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle) / 1000, 10_000),
     "temperature_c": (lambda nvml, handle: nvml.nvmlDeviceGetTemperature(handle, 0), 200),
@@ -82,3 +68,6 @@ METERS: dict[str, tuple[Callable[[Any, Any], float], float]] = {
     "throttle_mask": (_throttle_mask, 0xFFFF),
     "ecc_uncorrected": (lambda nvml, handle: nvml.nvmlDeviceGetTotalEccErrors(handle, 1, 0), 1e9),
 }
+
+# A slice of a GPU (MIG) has memory of its own; its clocks are those of the whole GPU, and of the rest nothing is told.
+METERS_OF_SLICE = ("memory_used_bytes", "sm_mhz", "throttle_mask")

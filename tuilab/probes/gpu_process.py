@@ -12,6 +12,7 @@ import select
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from threading import Lock, Thread
 from typing import Any
 
@@ -104,7 +105,7 @@ def main() -> None:
     if isinstance(gpus, str):
         _say({"refusal": gpus})
         return
-    found = [{"uuid": gpu.uuid, "index": gpu.index, "name": gpu.name, "bytes_total": gpu.bytes_total} for gpu in gpus.found]
+    found = [asdict(gpu) for gpu in gpus.found]
     _say({"facts": gpus.facts(), "gpus": found, "unusable": {str(index): why for index, why in gpus.unusable.items()}})
     while gpus.found:
         _say({"readings": _read_all(gpus)})

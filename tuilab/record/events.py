@@ -11,6 +11,7 @@ import msgspec
 
 from tuilab.record import plain_value
 from tuilab.record.plain_value import DEEPEST, Value
+from tuilab.words import gpu_label
 
 FORMAT = 1  # major version of the journal; a reader refuses a newer one
 
@@ -318,8 +319,8 @@ class RaceStarted(Event):
     delay: float = 0.0  # of the control with a known delay, as a share of a step
     seed: int | None = None  # of the order in which the arms take turns; None: it rotated
     has_instances: bool = False  # the controls are instances of their own, not the arm itself once more
-    uuid: str = ""  # of the GPU
-    device_index: Count | None = None  # of the GPU, as CUDA counts
+    uuid: str = ""  # torch's name of the GPU that it runs on, which ends NVML's
+    device_index: Count | None = None  # of that GPU, as CUDA counts
 
 
 class FirstCalled(Event):
@@ -399,13 +400,27 @@ class Sampled(Event):
     rss_bytes: Count
     uss_bytes: Count | None = None
     gpus: dict[str, dict[str, float]] = {}  # uuid -> metric -> value; what is unknown is left out
+    gpus_asked: dict[str, Count] = {}  # uuid -> when it was asked; a GPU may answer long before the sample is written
 
 
 class GpuFound(Event):
     uuid: str
-    index: Count
+    index: Count  # NVML's, of a slice that of the whole GPU
     name: str
     bytes_total: Count | None = None
+    slice: str = ""  # as nvidia-smi names it: "MIG 1g.10gb Device 0"; empty: a whole GPU
+
+    @property
+    def label(self) -> str:
+        """What it is called in charts and lists."""
+        return gpu_label(self.index, self.slice)
+
+
+class XidReported(Event):
+    """The driver has noted an error of a GPU, or of a program on it."""
+
+    uuid: str
+    xid: Count
 
 
 class Unavailable(Event):
@@ -452,7 +467,7 @@ Record = (
     | LeftoversEnded | SamplerEnded | StreamsCounted | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
-    | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed
+    | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported
 )  # fmt: skip
 
 

@@ -93,12 +93,13 @@ class Block:
 
 
 class GpuState(NamedTuple):
-    """What the sampler read of a GPU's clocks; None where the driver did not tell."""
+    """What the sampler read of a GPU for verdicts; None where the driver did not tell."""
 
-    t: int
+    t: int  # when it was asked
     uuid: str
     throttle_mask: int | None  # as in nvml.h
     sm_mhz: float | None
+    foreign_percent: float | None = None  # of its time, in which processes of others kept it busy
 
 
 @dataclass
@@ -143,6 +144,8 @@ class RunSummary:
     images: dict[tuple[str, str], events.ImageShown] = field(default_factory=dict)  # title, arm: the last one
     artifacts: list[events.ArtifactSaved] = field(default_factory=list)
     environment: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cuda: dict[str, dict[str, Any]] = field(default_factory=dict)  # writer: the CUDA devices that its torch sees
+    xids: dict[tuple[str, int], int] = field(default_factory=dict)  # GPU and error: how often the driver reported it
     gpus: dict[str, events.GpuFound] = field(default_factory=dict)
     unavailable: dict[str, str] = field(default_factory=dict)
     leftovers: list[str] = field(default_factory=list)
@@ -362,6 +365,8 @@ def _image_shown(summary: RunSummary, stream: str, event: events.ImageShown) -> 
 
 def _environment_recorded(summary: RunSummary, stream: str, event: events.EnvironmentRecorded) -> None:
     summary.environment.setdefault(event.part, event.facts)
+    if event.part == "cuda":
+        summary.cuda.setdefault(stream, event.facts)
 
 
 def _scenario_failed(summary: RunSummary, stream: str, event: events.ScenarioFailed) -> None:
@@ -379,22 +384,22 @@ def _scenario_finished(summary: RunSummary, stream: str, event: events.ScenarioF
 
 
 def _sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
-    seen: dict[str, float | None] = {
-        "processes": event.processes,
-        "threads": event.threads,
-        "cpu_percent": event.cpu_percent,
-        "rss_bytes": event.rss_bytes,
-        "uss_bytes": event.uss_bytes,
-    }
+    for name in ("processes", "threads", "cpu_percent", "rss_bytes", "uss_bytes"):
+        _add_resource(summary, name, event.t, getattr(event, name))
     for uuid, metrics in event.gpus.items():
-        seen |= {f"{uuid} {metric}": value for metric, value in metrics.items()}
-        mask, clock = (metrics.get(name, math.nan) for name in ("throttle_mask", "sm_mhz"))
-        state = GpuState(event.t, uuid, int(mask) if math.isfinite(mask) else None, clock if math.isfinite(clock) else None)
-        summary.gpu_states.append(state)
-    for name, value in seen.items():
-        if value is not None:
-            series = summary.resources.setdefault(name, Series(name, writer="sampler"))
-            series.add(series.count, event.t, float(value))
+        t = event.gpus_asked.get(uuid, event.t)
+        for metric, value in metrics.items():
+            _add_resource(summary, f"{uuid} {metric}", t, value)
+        told = {name: value for name, value in metrics.items() if math.isfinite(value)}
+        mask = told.get("throttle_mask")
+        mask_bits = None if mask is None else int(mask)
+        summary.gpu_states.append(GpuState(t, uuid, mask_bits, told.get("sm_mhz"), told.get("foreign_percent")))
+
+
+def _add_resource(summary: RunSummary, name: str, t: int, value: float | None) -> None:
+    if value is not None:
+        series = summary.resources.setdefault(name, Series(name, writer="sampler"))
+        series.add(series.count, t, float(value))
 
 
 def _verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReached) -> None:
@@ -407,6 +412,12 @@ def _output_captured(summary: RunSummary, stream: str, event: events.OutputCaptu
 
 def _gpu_found(summary: RunSummary, stream: str, event: events.GpuFound) -> None:
     summary.gpus[event.uuid] = event
+
+
+def _xid_reported(summary: RunSummary, stream: str, event: events.XidReported) -> None:
+    error = event.uuid, event.xid
+    if error in summary.xids or len(summary.xids) < _KEPT:
+        summary.xids[error] = summary.xids.get(error, 0) + 1
 
 
 def _unavailable(summary: RunSummary, stream: str, event: events.Unavailable) -> None:
@@ -471,6 +482,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.ScenarioFinished: _scenario_finished,
     events.Sampled: _sampled,
     events.GpuFound: _gpu_found,
+    events.XidReported: _xid_reported,
     events.Unavailable: _unavailable,
     events.VerdictReached: _verdict_reached,
 }

@@ -8,6 +8,24 @@ from tuilab.record.summary import Claim, RunSummary
 from tuilab.text import brief, brief_beside, percent, show
 from tuilab.words import number, unit_of
 
+# NVIDIA's numbers; those of 13, 31 and 43 are mostly a program's own doing, the others the machine's.
+_XIDS = {
+    13: "a kernel did what the GPU cannot do, as to write beyond its memory",
+    31: "a kernel touched memory that is not there",
+    43: "a program's work was ended after an error",
+    45: "a program's work was ended from outside, or after an error",
+    48: "memory error that could not be corrected",
+    62: "the GPU's own controller halted",
+    63: "faulty memory was taken out of use",
+    64: "faulty memory could not be taken out of use",
+    74: "NVLink error",
+    79: "the GPU has fallen off the bus",
+    92: "very many corrected memory errors",
+    94: "memory error that could not be corrected, contained in one program",
+    95: "memory error that could not be corrected, and not contained",
+    119: "the GPU's own processor (GSP) does not answer",
+}
+
 
 def evidence(claim: Claim) -> str:
     """Return the estimate with its interval, or what was measured, in one line."""
@@ -52,6 +70,17 @@ def last_values(summary: RunSummary) -> list[str]:
         f"{show(one.name, 20)}{' ' + show(one.arm, 12) if one.arm else ''} {number(one.last, unit_of(one.name))}"
         for one in latest
     ]
+
+
+def gpu_errors(summary: RunSummary) -> list[str]:
+    """Return a sentence for each kind of error that the driver reported of a GPU while the run went on."""
+    found = []
+    for (uuid, xid), count in summary.xids.items():
+        gpu = summary.gpus.get(uuid)
+        meaning = f" ({_XIDS[xid]})" if xid in _XIDS else ""
+        often = f", {count} times" if count > 1 else ""
+        found.append(f"{show(gpu.label) if gpu else show(uuid, 60)} reported Xid {xid}{meaning}{often}")
+    return found
 
 
 def frames(failure: ScenarioFailed) -> str:

@@ -2,6 +2,7 @@
 
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
+from tuilab.record.told import gpu_errors
 from tuilab.reports.subject import Subject
 from tuilab.text import plural, show
 
@@ -25,7 +26,7 @@ def _ending(summary: RunSummary, state: str) -> list[str]:
     if summary.leftovers:
         names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
         found.append(f"{plural(summary.leftover_count, 'process', 'processes')} were left behind and ended: {names}.")
-    return found
+    return found + [f"While it went on, {words}." for words in gpu_errors(summary)]
 
 
 def _record(summary: RunSummary) -> list[str]:

@@ -81,7 +81,7 @@ def _resources(summary: RunSummary, own: dict[str, str], of_gpus: dict[str, str]
     for uuid, gpu in list(summary.gpus.items())[:16]:
         for metric, words in of_gpus.items():
             if series := summary.resources.get(f"{uuid} {metric}"):
-                found.append((f"GPU {gpu.index} {words}", series))
+                found.append((f"{show(gpu.label)} {words}", series))
     return found
 
 

@@ -14,7 +14,7 @@ from tuilab.record.digest import digest_of
 from tuilab.record.series import Series
 from tuilab.record.states import RunState
 from tuilab.record.summary import Claim, RunSummary
-from tuilab.record.told import evidence, frames
+from tuilab.record.told import evidence, frames, gpu_errors
 from tuilab.runs import store
 from tuilab.text import plural, show, show_lines
 from tuilab.words import seconds, size, spell_of
@@ -112,6 +112,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     if summary.leftovers:
         names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
         lines.append(f"left behind and ended: {plural(summary.leftover_count, 'process', 'processes')}: {names}")
+    lines += [f"notice: {words}" for words in gpu_errors(summary)]
     damage = summary.damage
     if damage.is_any:
         lines.append(
@@ -169,7 +170,7 @@ def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
     for uuid, gpu in summary.gpus.items():
         used = summary.resources.get(f"{uuid} memory_used_bytes")
         peak = f"{size(used.high or 0)} used at most" if used else "memory n/a"
-        rows.append((f"GPU {gpu.index}", f"{peak}, {show(gpu.name)}"))
+        rows.append((show(gpu.label), f"{peak}, {show(gpu.name)}"))
     return rows
 
 

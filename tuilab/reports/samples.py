@@ -55,4 +55,4 @@ def _sampled(stream: str, item: events.Sampled, count: int) -> Iterator[Sample]:
             yield Sample("sampled", name, "", stream, count, item.t, float(value))
     for uuid, metrics in item.gpus.items():
         for name, value in metrics.items():
-            yield Sample("sampled", name, uuid, stream, count, item.t, value)
+            yield Sample("sampled", name, uuid, stream, count, item.gpus_asked.get(uuid, item.t), value)

@@ -8,14 +8,16 @@ from tuilab.text import plural, show
 
 def box_line(root: Path = Path("/")) -> str:
     """Return host, GPUs, torch and the cores that this process may use; `root` is where /proc is looked for."""
-    parts = [show(os.uname().nodename, 40), _gpus(root / "proc/driver/nvidia"), _torch(), _cores()]
+    parts = [show(os.uname().nodename, 40), _gpus(root), _torch(), _cores()]
     return " · ".join(part for part in parts if part)
 
 
-def _gpus(driver: Path) -> str:
-    """Return `2x NVIDIA H100 80GB`, as the driver's own files say it."""
+def _gpus(root: Path) -> str:
+    """Return `2x NVIDIA H100 80GB`, as the driver's own files say it; Windows, whose driver WSL borrows, has no such files."""
+    driver = root / "proc/driver/nvidia"
     if not driver.is_dir():
-        return "no NVIDIA driver"
+        is_borrowed = (root / "dev/dxg").exists() and (root / "usr/lib/wsl/lib/libcuda.so.1").exists()
+        return "NVIDIA driver of Windows (WSL)" if is_borrowed else "no NVIDIA driver"
     models = [_model(folder / "information") for folder in sorted(driver.glob("gpus/*"))]
     names = dict.fromkeys(models)
     return " + ".join(f"{models.count(name)}x {name}" for name in names) or "NVIDIA driver, no GPU"

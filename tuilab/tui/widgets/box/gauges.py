@@ -39,6 +39,7 @@ class GpuGauge:
 
     name: str
     bytes_total: int | None = None
+    index: int = 0  # a slice has that of its GPU
     values: Mapping[str, float] = field(default_factory=dict)
     trouble: str = ""
 
@@ -89,7 +90,7 @@ class Gauges(Widget):
         load = "  ".join(f"{value:.2f}" for value in now.load) or "n/a"
         waiting = "n/a" if now.waiting_percent is None else f"{now.waiting_percent:.0f} %"
         lines.append(_labelled("load", Content.assemble(load, ("   time with a process waiting ", "dim"), waiting)))
-        return lines + [_labelled(f"GPU {at}", self._gpu_line(gpu, room)) for at, gpu in enumerate(self._gpus)]
+        return lines + [_labelled(f"GPU {gpu.index}", self._gpu_line(gpu, room)) for gpu in self._gpus]
 
     def _busy_line(self, now: Moment, room: int) -> Content:
         words = f" {sum(now.cores) / 100:.1f} of {len(now.cores)} cores"
@@ -151,4 +152,4 @@ def _labelled(label: str, line: Content) -> Content:
 
 def gauges_of(known: Mapping[str, Any]) -> dict[str, GpuGauge]:
     """Return a gauge, by UUID, for each GPU that `probes.apart` has found."""
-    return {gpu["uuid"]: GpuGauge(gpu["name"], gpu.get("bytes_total")) for gpu in known.get("gpus", [])}
+    return {gpu["uuid"]: GpuGauge(gpu["name"], gpu.get("bytes_total"), gpu.get("index", 0)) for gpu in known.get("gpus", [])}

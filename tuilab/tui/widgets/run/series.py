@@ -98,7 +98,7 @@ def memory_series(summary: RunSummary) -> Sequence[tuple[str, Series]]:
     for uuid, gpu in summary.gpus.items():
         for metric, words in (("memory_used_bytes", "device"), ("memory_tree_bytes", "this run")):
             if series := summary.resources.get(f"{uuid} {metric}"):
-                found.append((f"GPU {gpu.index} {words}", series))
+                found.append((f"{show(gpu.label)} {words}", series))
     return found
 
 
