@@ -35,6 +35,8 @@ class Child:
         self.is_ready = False  # it was started ahead and waits for its order
         self.farewell: Farewell | None = None
         self.reason = ""  # why the supervisor ended it
+        self._killed: float | None = None
+        self._began_to_exit: float | None = None
         self.code: int | None = None
         self.signal: int | None = None
         self._process = process
@@ -44,6 +46,16 @@ class Child:
     @property
     def is_over(self) -> bool:
         return self.code is not None or self.signal is not None
+
+    def cannot_be_killed(self) -> bool:
+        """Say whether it lives although it was killed a while ago."""
+        return not self.is_over and self._killed is not None and time.monotonic() - self._killed > processes.PATIENCE_S
+
+    def is_slow_to_exit(self) -> bool:
+        """Say whether it has been seen on its way out for a while, and is not gone."""
+        if self._began_to_exit is None and processes.is_exiting(self.pid):
+            self._began_to_exit = time.monotonic()
+        return self._began_to_exit is not None and time.monotonic() - self._began_to_exit > processes.PATIENCE_S
 
     def take_status(self, status: int) -> None:
         """Note the status that waitpid gave."""
@@ -78,6 +90,7 @@ class Child:
         """Kill the process itself; it has not been reaped, so the pid is still its own."""
         self.reason = reason
         self.deadline = None
+        self._killed = time.monotonic()
         os.kill(self.pid, signal.SIGKILL)
 
 
