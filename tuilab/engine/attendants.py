@@ -102,11 +102,10 @@ class Attendants:
         deadline = time.monotonic() + SAMPLER_END_S
         while self._sampler and time.monotonic() < deadline:
             self._crew.turn(0.1)
-        if left := self.pids:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(*left, signal.SIGKILL)  # what it started; the group is its own
-            names = processes.names_of(lambda: [*left])
-            reason = f"could not be ended: {', '.join(names)}"
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)  # what it started: the group is its own
+            reason = "could not be ended: " + ", ".join(processes.names_of(lambda: list(self.pids)))
             self._journal.append(events.SamplerEnded(reason=reason, restarts=self._samplers_started - 1))
 
     def judge(self, *flags: str, is_called_off: Callable[[], bool]) -> int | None:

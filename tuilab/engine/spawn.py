@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tuilab.engine import messages, processes
+from tuilab.engine.exiting import is_exiting
 from tuilab.engine.messages import ArmOrder, Farewell, WarmUp
 from tuilab.record import presence
 from tuilab.record.states import RunState
@@ -53,7 +54,7 @@ class Child:
 
     def is_slow_to_exit(self) -> bool:
         """Say whether it has been seen on its way out for a while, and is not gone."""
-        if self._began_to_exit is None and processes.is_exiting(self.pid):
+        if self._began_to_exit is None and is_exiting(self.pid):
             self._began_to_exit = time.monotonic()
         return self._began_to_exit is not None and time.monotonic() - self._began_to_exit > processes.PATIENCE_S
 

@@ -29,3 +29,12 @@ def synchronize(device: torch.device) -> None:
     """Wait until the device has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def memory_summary() -> str:
+    """Return torch's account of the memory of the GPUs that this process uses; nothing where that cannot be had."""
+    try:
+        used = [index for index in range(torch.cuda.device_count()) if torch.cuda.memory_reserved(index)]
+        return "\n".join(torch.cuda.memory_summary(index) + "\n" for index in used)
+    except RuntimeError:
+        return ""
