@@ -169,7 +169,7 @@ def _unbuffer_lines() -> None:
 def _leave(line: WorkerLine, farewell: Farewell, code: int) -> None:
     """Say farewell and end at once: an orderly exit of torch takes a quarter of a second.
 
-    A profiler in the process writes what it has in an orderly exit, so then there is one; if it takes too long, SIGALRM ends it.
+    A profiler in the process writes what it has in an orderly exit, so then there is one, and SIGALRM if it takes too long.
     """
     try:
         line.send(farewell)
