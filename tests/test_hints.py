@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuilab.lab.hints import hint_for
+from tuilab.lab.failures.hints import hint_for
 
 MORE = (
     "\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect."

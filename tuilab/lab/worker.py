@@ -21,7 +21,7 @@ from typing import Any
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, Ready, WarmUp, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
-from tuilab.lab.failures import describe, is_of_full_gpu, reason_of
+from tuilab.lab.failures.failure import describe, is_of_full_gpu, reason_of
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
 from tuilab.record import events

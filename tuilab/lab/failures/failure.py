@@ -6,14 +6,14 @@ from pathlib import Path
 from traceback import FrameSummary, StackSummary, TracebackException, extract_tb
 from typing import Any
 
-from tuilab.lab.hints import hint_for, is_gpu_full, is_of_cuda
+from tuilab.lab.failures.hints import hint_for, is_gpu_full, is_of_cuda
 from tuilab.record import events
 
 # Characters; one may take six bytes in a record, and a record has a limit.
 _TRACEBACK_LIMIT = 8_000
 _MESSAGE_LIMIT = 2_000
 _MOST = 100  # exceptions of a chain
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_PACKAGE = str(Path(__file__).parents[2]) + os.sep
 
 
 def describe(problem: BaseException, source: Path) -> events.ScenarioFailed:
