@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tuilab.engine import messages, processes
-from tuilab.engine.exiting import is_exiting
+from tuilab.engine.exiting import is_doomed
 from tuilab.engine.messages import ArmOrder, Farewell, WarmUp
 from tuilab.record import presence
 from tuilab.record.states import RunState
@@ -36,8 +36,8 @@ class Child:
         self.is_ready = False  # it was started ahead and waits for its order
         self.farewell: Farewell | None = None
         self.reason = ""  # why the supervisor ended it
-        self._killed: float | None = None
-        self._began_to_exit: float | None = None
+        self._killed_at: float | None = None
+        self._doomed_since: float | None = None
         self.code: int | None = None
         self.signal: int | None = None
         self._process = process
@@ -50,13 +50,13 @@ class Child:
 
     def cannot_be_killed(self) -> bool:
         """Say whether it lives although it was killed a while ago."""
-        return not self.is_over and self._killed is not None and time.monotonic() - self._killed > processes.PATIENCE_S
+        return not self.is_over and self._killed_at is not None and time.monotonic() - self._killed_at > processes.PATIENCE_S
 
-    def is_slow_to_exit(self) -> bool:
-        """Say whether it has been seen on its way out for a while, and is not gone."""
-        if self._began_to_exit is None and is_exiting(self.pid):
-            self._began_to_exit = time.monotonic()
-        return self._began_to_exit is not None and time.monotonic() - self._began_to_exit > processes.PATIENCE_S
+    def is_slow_to_go(self) -> bool:
+        """Say whether it has been on its way out for a while, by itself or killed, and is not gone."""
+        if self._doomed_since is None and is_doomed(self.pid):
+            self._doomed_since = time.monotonic()
+        return self._doomed_since is not None and time.monotonic() - self._doomed_since > processes.PATIENCE_S
 
     def take_status(self, status: int) -> None:
         """Note the status that waitpid gave."""
@@ -91,7 +91,7 @@ class Child:
         """Kill the process itself; it has not been reaped, so the pid is still its own."""
         self.reason = reason
         self.deadline = None
-        self._killed = time.monotonic()
+        self._killed_at = time.monotonic()
         os.kill(self.pid, signal.SIGKILL)
 
 
