@@ -27,7 +27,7 @@ from tuilab.text import plural
 SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run: there is room for the name of any
 
 PATIENCE_S = 5.0  # with what is killed and does not go
-_EXIT_S = 50.0  # with what is going, while the kernel frees what it held: a minute with all that comes before and after
+_EXIT_S = 45.0  # with what is going, while the kernel frees what it held: a minute with all that comes before and after
 _STORM_S = 60.0  # with what starts others while it is killed
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

@@ -100,8 +100,8 @@ class Supervisor:
             self._turn(0.5)
             if self._stop and self._end_others(self._attendants.pids):
                 return self._stop  # something cannot be ended; `run` names it
-            if worker.is_slow_to_go() and self._end_others(self._waiting()):
-                return RunState.FAILED, ""  # the same
+            if worker.is_slow_to_go() and (left := self._end_others(self._waiting())):
+                return RunState.UNKILLABLE, "could not be ended: " + ", ".join(left)
         self._end_others(self._waiting())
         return self._stop or worker.outcome()
 

@@ -28,7 +28,7 @@ from tuilab.record import events
 from tuilab.record.journal import Writer
 
 _PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # variables: one of CUDA's is in the process
-_ORDERLY_EXIT_S = 50
+_ORDERLY_EXIT_S = 50  # seconds
 _MESSAGE_LIMIT = 2_000  # characters; one may take six bytes in a record, and a record has a limit
 
 
@@ -185,6 +185,7 @@ def _leave(line: WorkerLine, farewell: Farewell, code: int) -> None:
             continue  # closed by the scenario: nothing is left to flush
     if any(os.environ.get(name) for name in _PROFILERS):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
         signal.alarm(_ORDERLY_EXIT_S)
         sys.exit(code & 0xFF)
     os._exit(code & 0xFF)
