@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -24,19 +25,38 @@ settings.load_profile("tuilab")
 for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):  # our processes start as they do on a user's machine
     os.environ.pop(name, None)
 
+_SHOWN_GPUS = os.environ.get("CUDA_VISIBLE_DEVICES")
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # tests side by side would fill a GPU; those that are for one show it again
+
 TUILAB = str(Path(sys.executable).with_name("tuilab"))
 CHECKOUT = Path(__file__).resolve().parent.parent
 LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker more than cores: many tests wait for what they started; but those with the real torch compute."""
+    """A worker more than cores: many tests wait for what they started; but those with the real torch compute.
+
+    On a GPU there is one test at a time.
+    """
+    if is_for_gpu(config):
+        return 0
     return len(os.sched_getaffinity(0)) + int(config.option.markexpr != "library")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What injects faults is not even loaded where it would not run."""
-    return True if collection_path.name == "faults" and "not faults" in config.option.markexpr else None
+    """What injects faults, or needs a GPU, is not even loaded where it would not run."""
+    is_idle = {"faults": "not faults" in config.option.markexpr, "gpu": not is_for_gpu(config)}
+    return True if is_idle.get(collection_path.name) else None
+
+
+def is_for_gpu(config: pytest.Config) -> bool:
+    return re.search(r"(?<!not )\bgpu\b", config.option.markexpr) is not None
+
+
+def shown_gpus() -> dict[str, str]:
+    """Return the environment of a process that may see the GPUs."""
+    others = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    return others if _SHOWN_GPUS is None else {**others, "CUDA_VISIBLE_DEVICES": _SHOWN_GPUS}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -66,8 +86,12 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A test stands in a folder of its own, and what it starts loads the real torch if it is marked so."""
+    """A test stands in a folder of its own; what it starts loads the real torch, or sees the GPUs, if it is marked so."""
     monkeypatch.chdir(tmp_path)
+    if request.node.get_closest_marker("gpu"):
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+        if _SHOWN_GPUS is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", _SHOWN_GPUS)
     if request.node.get_closest_marker("real_torch"):
         monkeypatch.setenv("PYTHONPATH", os.environ["PYTHONPATH"].removeprefix(LIGHT).removeprefix(os.pathsep))
 

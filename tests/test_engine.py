@@ -14,7 +14,7 @@ from tests.engine import look, newest, processes_of, start, until, wait_for_stag
 from tuilab.engine import processes
 from tuilab.engine.attendants import has_claims, has_races
 from tuilab.judging.integrity import examine
-from tuilab.lab.worker import describe
+from tuilab.lab.failures.failure import describe
 from tuilab.record import presence
 from tuilab.record.events import RaceStarted, TextShown
 from tuilab.record.journal import Writer

@@ -1,7 +1,8 @@
 /* A libnvidia-ml.so.1 whose faults are switched live: every call reads the text file named by TUILAB_FAKE_NVML.
 
    gpus=2            how many there are
-   mode=ok           ok, version_mismatch, not_loaded, no_permission, unknown (all at start), lost, hang, segfault
+   mode=ok           ok, version_mismatch, not_loaded, no_permission, unknown (all at start), lost, hang, segfault, stuck
+   stuck=PATH        what mode=stuck opens: a file of `stuck_file.py`, which holds a process so that no signal ends it
    mode.1=lost       the same for one GPU
    missing=power     this call answers "function not found"; na=power: "not supported"
    power.0=250000    a value, for one GPU or (without .0) for all; names are those in the calls of `number` below
@@ -13,6 +14,7 @@
    log=/tmp/calls    a file that gets a line for each question: index of the GPU, its slice if it is one, and the call
 
    Signatures and codes are those of nvml.h; the structs those that pynvml 13 passes. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +84,7 @@ static int trouble(Gpu *gpu, const char *call) {
     look_up_of("mode", gpu, mode);
     if (!strcmp(mode, "segfault")) *(volatile int *)0 = 1;
     if (!strcmp(mode, "hang")) for (;;) pause();
+    if (!strcmp(mode, "stuck") && look_up("stuck", mode)) close(open(mode, O_RDONLY));
     if (!strcmp(mode, "lost")) return LOST;
     if (is_listed("missing", gpu, call)) return NO_FUNCTION;
     if (is_listed("na", gpu, call)) return NOT_SUPPORTED;

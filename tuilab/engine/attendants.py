@@ -1,11 +1,13 @@
 """The attendants of a run: the sampler, which is started again when it dies, and the judge, which is asked when it is time."""
 
+import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tuilab.engine import messages
+from tuilab.engine import messages, processes
 from tuilab.engine.children import Crew
 from tuilab.engine.spawn import Child, spawn_judge, spawn_sampler
 from tuilab.files import open_regular
@@ -13,6 +15,7 @@ from tuilab.record import events
 from tuilab.record.journal import Writer
 
 SAMPLER_SILENCE_S = 10.0
+SAMPLER_END_S = 2.0  # nobody waits for its readings any more
 SAMPLER_STARTS = 4  # the first and three more
 JUDGE_PATIENCE_S = 60.0
 _DISMISSED = "dismissed"
@@ -92,10 +95,18 @@ class Attendants:
             self._sampler.kill("stopped answering")
 
     def end_sampler(self) -> None:
-        if self._sampler:
-            self._sampler.kill(_DISMISSED)
-            while self._sampler:
-                self._crew.turn(0.1)
+        """End the sampler; one that cannot die, as where the driver of a GPU hangs, is named and left."""
+        if not self._sampler:
+            return
+        self._sampler.kill(_DISMISSED)
+        deadline = time.monotonic() + SAMPLER_END_S
+        while self._sampler and time.monotonic() < deadline:
+            self._crew.turn(0.1)
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)  # what it started: the group is its own
+            reason = "could not be ended: " + ", ".join(processes.names_of(lambda: list(self.pids)))
+            self._journal.append(events.SamplerEnded(reason=reason, restarts=self._samplers_started - 1))
 
     def judge(self, *flags: str, is_called_off: Callable[[], bool]) -> int | None:
         """Have the verdicts reached by a process of its own: statistics are slow to load. Returns its exit code.
@@ -114,7 +125,7 @@ class Attendants:
             return None
         child.deadline = child.started + JUDGE_PATIENCE_S
         self._crew.add(child)
-        while not child.is_over:
+        while not (child.is_over or child.cannot_be_killed()):
             if is_called_off() and not child.reason:
                 child.kill(_CALLED_OFF)
             self._crew.turn(0.1)

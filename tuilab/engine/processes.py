@@ -20,12 +20,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from tuilab.engine.exiting import is_exiting, why_it_stays
 from tuilab.record.presence import GONE, LOOKS, MARK, descendants, marked, search, start_time, stat_fields
 from tuilab.text import plural
 
 SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run: there is room for the name of any
 
-_PATIENCE_S = 5.0  # with what is killed and does not go
+PATIENCE_S = 5.0  # with what is killed and does not go
+_EXIT_S = 45.0  # with what is going, while the kernel frees what it held: a minute with all that comes before and after
 _STORM_S = 60.0  # with what starts others while it is killed
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -84,11 +86,16 @@ def reap() -> bool:
     return False
 
 
-def end_descendants(grace_s: float, spare: Iterable[int] = (), tend: Callable[[], bool] = reap) -> list[str]:
+def end_descendants(
+    grace_s: float,
+    spare: Iterable[int] = (),
+    tend: Callable[[], bool] = reap,
+    tell: Callable[[list[str]], None] = lambda _: None,
+) -> list[str]:
     """End everything below this process (a subreaper): SIGTERM, a grace, SIGKILL until none is left; not `spare` and below.
 
-    `tend` is called while waiting, must reap the dead, and says whether to skip what is left of the grace. Returns the
-    names of those that could not be ended.
+    `tend` is called while waiting, must reap the dead, and says whether to skip what is left of the grace. `tell` is called
+    with the names of what is going and takes long. Returns the names of those that could not be ended.
     """
     spared = set(spare)
     deadline = time.monotonic() + grace_s
@@ -103,13 +110,22 @@ def end_descendants(grace_s: float, spare: Iterable[int] = (), tend: Callable[[]
         if tend():
             break
         time.sleep(0.02)
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     while _is_any_left(spared) and time.monotonic() < deadline:
         for pid in _suspend_descendants(spared, deadline):
             _signal_now(pid, signal.SIGKILL)
         tend()
         time.sleep(0.02)
+    if _exiting(spared):
+        tell(names_of(lambda: _exiting(spared)))
+    while _exiting(spared) and time.monotonic() < deadline + _EXIT_S - PATIENCE_S:
+        tend()
+        time.sleep(0.02)
     return names_of(lambda: living(spared))
+
+
+def _exiting(spared: set[int]) -> list[int]:
+    return [pid for pid in living(spared) if is_exiting(pid)]
 
 
 def _is_any_left(spared: set[int]) -> bool:
@@ -152,9 +168,14 @@ def names_of(find: Callable[[], list[int]]) -> list[str]:
     for _ in range(5):
         if not (pids := find()):
             return []
-        if names := [name for pid in pids if (name := name_of(pid)) and _is_there(pid)]:
+        if names := [name for pid in pids if (name := _name_of_what_stays(pid)) and _is_there(pid)]:
             return names
     return [f"{plural(len(pids), 'process', 'processes')} that started others and ended, on and on"]
+
+
+def _name_of_what_stays(pid: int) -> str:
+    why = why_it_stays(pid)
+    return f"{name_of(pid)} ({why})" if why else name_of(pid)
 
 
 def _is_there(pid: int) -> bool:
@@ -198,9 +219,9 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
     while (left := _left_of(run)) and time.monotonic() < deadline:
         if left != before:  # others than a moment ago: a storm, which a busy box gives us little time to catch
             before, since = left, time.monotonic()
-        elif time.monotonic() > since + _PATIENCE_S:
+        elif time.monotonic() > since + PATIENCE_S:
             break
-        for pid, start in _suspend_marked(run, min(deadline, time.monotonic() + _PATIENCE_S)):
+        for pid, start in _suspend_marked(run, min(deadline, time.monotonic() + PATIENCE_S)):
             _send_if_allowed(pid, start, signal.SIGKILL)
         time.sleep(0.02)
     return names_left(run)
@@ -251,6 +272,8 @@ def name_of(pid: int) -> str:
 
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        if words == [""]:  # its memory is gone, where the command line was
+            words = [f"[{Path(f'/proc/{pid}/comm').read_text(errors='replace').strip()}]"]
     except GONE:
         words = ["gone"]
     except OSError as problem:

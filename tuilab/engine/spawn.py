@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tuilab.engine import messages, processes
+from tuilab.engine.exiting import is_doomed
 from tuilab.engine.messages import ArmOrder, Farewell, WarmUp
 from tuilab.record import presence
 from tuilab.record.states import RunState
@@ -35,6 +36,8 @@ class Child:
         self.is_ready = False  # it was started ahead and waits for its order
         self.farewell: Farewell | None = None
         self.reason = ""  # why the supervisor ended it
+        self._killed_at: float | None = None
+        self._doomed_since: float | None = None
         self.code: int | None = None
         self.signal: int | None = None
         self._process = process
@@ -44,6 +47,16 @@ class Child:
     @property
     def is_over(self) -> bool:
         return self.code is not None or self.signal is not None
+
+    def cannot_be_killed(self) -> bool:
+        """Say whether it lives although it was killed a while ago."""
+        return not self.is_over and self._killed_at is not None and time.monotonic() - self._killed_at > processes.PATIENCE_S
+
+    def is_slow_to_go(self) -> bool:
+        """Say whether it has been on its way out for a while, by itself or killed, and is not gone."""
+        if self._doomed_since is None and is_doomed(self.pid):
+            self._doomed_since = time.monotonic()
+        return self._doomed_since is not None and time.monotonic() - self._doomed_since > processes.PATIENCE_S
 
     def take_status(self, status: int) -> None:
         """Note the status that waitpid gave."""
@@ -78,6 +91,7 @@ class Child:
         """Kill the process itself; it has not been reaped, so the pid is still its own."""
         self.reason = reason
         self.deadline = None
+        self._killed_at = time.monotonic()
         os.kill(self.pid, signal.SIGKILL)
 
 

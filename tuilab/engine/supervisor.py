@@ -52,6 +52,8 @@ class Supervisor:
         self._deadline = time.monotonic() + order.timeout_s if order.timeout_s else None
         self._stop: tuple[RunState, str] | None = None  # the state and reason that the run will end in
         self._is_hurried = False
+        self._state = RunState.STARTING
+        self._given_up: set[int] = set()  # processes that could not be ended: they are not waited for again
 
     def run(self) -> None:
         """Run the order and write down how it ended."""
@@ -61,7 +63,7 @@ class Supervisor:
         if self.journal.is_in_place() and has_claims(self.run_dir):
             self._attendants.judge(is_called_off=lambda: self._is_hurried)
         self._attendants.end_sampler()
-        leftovers = self._end(spare=set())
+        leftovers = self._end(spare=self._attendants.pids)
         for capture in self._outputs.values():
             self.journal.append(capture.report())
         for counts in stream_counts(self.run_dir / "journal"):
@@ -100,8 +102,14 @@ class Supervisor:
             self._turn(0.5)
             if self._stop and self._end_others(self._attendants.pids):
                 return self._stop  # something cannot be ended; `run` names it
-        self._end_others({*self._attendants.pids, *(spare.pid for spare in self._spares)})
+            if worker.is_slow_to_go() and (left := self._end_others(self._waiting())):
+                return RunState.UNKILLABLE, "could not be ended: " + ", ".join(left)
+        self._end_others(self._waiting())
         return self._stop or worker.outcome()
+
+    def _waiting(self) -> set[int]:
+        """Return the sampler and the workers whose turn is still to come."""
+        return {*self._attendants.pids, *(spare.pid for spare in self._spares)}
 
     def _get_ready(self, repeat: int) -> None:
         """Have the workers of the next repeats load their modules side by side, a core for each, before one of them is timed.
@@ -211,6 +219,15 @@ class Supervisor:
             reply.error = reason
         self._answer(asker, reply)
 
+    def _answer_for(self, arm: Child) -> None:
+        """Tell the worker that waits for an arm which cannot be ended that it need not wait."""
+        asker, arm.asker = arm.asker, None
+        self._given_up.add(arm.pid)
+        names = ", ".join(processes.names_of(lambda: [arm.pid]))
+        if asker:
+            error = f"{arm.how_it_ended()} and could not be ended: {names}"
+            self._answer(asker, ArmReply(writer=arm.writer, elapsed_s=time.monotonic() - arm.started, error=error))
+
     def _answer(self, asker: Child, reply: ArmReply) -> None:
         if asker.line is not None:
             with contextlib.suppress(OSError):
@@ -225,6 +242,8 @@ class Supervisor:
         if not self.journal.is_in_place():
             self._stop_run(RunState.FAILED, "the folder of the run was removed or replaced")
         self._attendants.check_sampler()
+        for arm in [child for child in self._crew.children.values() if child.asker and child.cannot_be_killed()]:
+            self._answer_for(arm)
 
     def _heed_signal(self, number: int) -> None:
         if number == signal.SIGTERM:
@@ -241,7 +260,7 @@ class Supervisor:
 
     def _end_others(self, spare: set[int]) -> list[str]:
         """Write down what a worker left behind and end it, but not `spare`; return the names of those that would not go."""
-        left = processes.living({*spare, *self._crew.children})
+        left = processes.living({*spare, *self._crew.children, *self._given_up})
         if left and not self._stop:
             names = [processes.name_of(pid) for pid in left[:20]]
             self.journal.append(events.LeftoversEnded(processes=names, count=len(left)))
@@ -252,10 +271,16 @@ class Supervisor:
             self._crew.turn(0)
             return self._is_hurried
 
-        return processes.end_descendants(GRACE_S, spare, tend)
+        def tell(names: list[str]) -> None:
+            self._enter(self._state, f"waits for {', '.join(names)}")
+
+        processes.end_descendants(GRACE_S, {*spare, *self._given_up}, tend, tell)
+        self._given_up |= set(processes.living(spare))
+        return processes.names_of(lambda: processes.living(spare))
 
     def _enter(self, state: RunState, reason: str = "") -> None:
         """Write a state; keep trying while the disk is full, because a run without an end is a lie."""
+        self._state = state
         for _ in range(20):
             if self.journal.append(events.StateChanged(state=state, reason=reason)):
                 break

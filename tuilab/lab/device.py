@@ -291,3 +291,11 @@ def _facts_of(device: Any) -> dict[str, Any]:
             "multiprocessors": lambda: int(device.multi_processor_count),
         }
     )
+
+
+def memory_summary() -> str:
+    """Return torch's account of the memory of the GPUs that this process uses; nothing where that cannot be had."""
+    try:
+        return "\n".join(torch.cuda.memory_summary(gpu.index) + "\n" for gpu in all_in_use())
+    except RuntimeError:
+        return ""

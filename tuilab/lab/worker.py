@@ -4,14 +4,15 @@ It waits on its line for an order (it may be told to get ready meanwhile), recor
 farewell and leaves. When its supervisor dies, the kernel ends it.
 """
 
+import contextlib
 import faulthandler
 import importlib.util
 import io
 import os
+import signal
 import socket
 import sys
 import threading
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -20,15 +21,15 @@ from typing import Any
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, Ready, WarmUp, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
+from tuilab.lab.failures.failure import describe, is_of_full_gpu, reason_of
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
 from tuilab.record import events
 from tuilab.record.journal import Writer
 
-# Characters; one may take six bytes in a record, and a record has a limit.
-_TRACEBACK_LIMIT = 8_000
-_MESSAGE_LIMIT = 2_000
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # variables: one of CUDA's is in the process
+_ORDERLY_EXIT_S = 50  # seconds
+_MESSAGE_LIMIT = 2_000  # characters; one may take six bytes in a record, and a record has a limit
 
 
 def main() -> None:
@@ -84,6 +85,7 @@ def _receive_order(line: socket.socket) -> messages.Message | None:
 def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -> tuple[Farewell, int]:
     from tuilab.errors import BoxLacks
 
+    lab = None
     try:
         module = load_scenario(run_dir / "scenario.py", order.source_dir)  # first: it may set what torch reads on loading
         from tuilab.lab.lab import Lab
@@ -100,7 +102,9 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
         return _farewell_of_exit(leaving, journal)
     except BaseException as problem:
         journal.append(describe(problem, run_dir / "scenario.py"))
-        return Farewell(error=f"{type(problem).__name__}: {_first_line(problem)}"), 1
+        if lab and is_of_full_gpu(problem):
+            _keep_account_of_memory(lab, order.writer)
+        return Farewell(error=reason_of(problem)), 1
     return Farewell(value=value), 0
 
 
@@ -125,58 +129,13 @@ def load_scenario(path: Path, source_dir: str) -> ModuleType:
     return module
 
 
-def describe(problem: BaseException, source: Path) -> events.ScenarioFailed:
-    """Return the record of an exception."""
-    shown = traceback.StackSummary.from_list(_frames(problem, str(source)))
-    lines = ["Traceback (most recent call last):\n", *shown.format(), *traceback.format_exception_only(problem)]
-    text = "".join(lines).replace(str(source), "scenario.py")
-    if len(text) > _TRACEBACK_LIMIT:
-        text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
-    message, name = text_of(problem)[:_MESSAGE_LIMIT], type(problem).__name__[:200]
-    return events.ScenarioFailed(type=name, message=message, traceback=text, hint=_hint(problem))
+def _keep_account_of_memory(lab: Any, writer: str) -> None:
+    """Keep what torch knows of a GPU whose memory did not suffice, if that can be had."""
+    from tuilab.lab.device import memory_summary
 
-
-def _frames(problem: BaseException, source: str) -> list[traceback.FrameSummary]:
-    """Return the frames of a traceback from the scenario on: without ours, unless the fault is ours.
-
-    What we raise ourselves is the refusal of what the scenario handed in.
-    """
-    frames = list(traceback.extract_tb(problem.__traceback__))
-    first = next((at for at, frame in enumerate(frames) if frame.filename == source), 0)
-    is_refusal = bool(frames) and (not _is_ours(frames[-1]) or (frames[-1].line or "").startswith("raise"))
-    return [frame for frame in frames[first:] if not (is_refusal and _is_ours(frame))]
-
-
-def _is_ours(frame: traceback.FrameSummary) -> bool:
-    return frame.filename.startswith(_PACKAGE)
-
-
-def text_of(problem: BaseException) -> str:
-    """Return what an exception says; its class may be unable to."""
-    try:
-        return str(problem)
-    except Exception as worse:
-        return f"(its text cannot be told: {type(worse).__name__})"
-
-
-def _hint(problem: BaseException) -> str:
-    """Return what to do about a failure that people meet often, or nothing."""
-    text = text_of(problem)
-    if "out of memory" in text and type(problem).__name__ in ("OutOfMemoryError", "RuntimeError"):
-        return "the GPU has no memory left: choose a smaller size, or see who else uses it"
-    if "device-side assert" in text:
-        return "an index or label is out of range in a kernel: run again with CUDA_LAUNCH_BLOCKING=1 or --device cpu"
-    if isinstance(problem, ModuleNotFoundError):
-        return "install the module into the environment that tuilab runs in"
-    if "shared memory" in text or "/dev/shm" in text:
-        return "/dev/shm is too small for the loader's batches: fewer workers, smaller batches, or a larger /dev/shm"
-    if "Too many open files" in text:
-        return "the limit of open files is low: raise it with ulimit -n"
-    return ""
-
-
-def _first_line(problem: BaseException) -> str:
-    return (text_of(problem).splitlines() or [""])[0][:300]
+    if text := memory_summary():
+        with contextlib.suppress(OSError, ValueError):  # no room on the disk either, or the scenario took the name
+            lab.artifact(f"cuda-memory-{writer}.txt", text)
 
 
 def _farewell_of_exit(leaving: SystemExit, journal: Writer) -> tuple[Farewell, int]:
@@ -208,7 +167,10 @@ def _unbuffer_lines() -> None:
 
 
 def _leave(line: WorkerLine, farewell: Farewell, code: int) -> None:
-    """Say farewell and end at once: an orderly exit of torch takes a quarter of a second."""
+    """Say farewell and end at once: an orderly exit of torch takes a quarter of a second.
+
+    A profiler in the process writes what it has in an orderly exit, so then there is one, and SIGALRM if it takes too long.
+    """
     try:
         line.send(farewell)
     except OSError:
@@ -221,6 +183,11 @@ def _leave(line: WorkerLine, farewell: Farewell, code: int) -> None:
             stream.flush()
         except (OSError, ValueError):
             continue  # closed by the scenario: nothing is left to flush
+    if any(os.environ.get(name) for name in _PROFILERS):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+        signal.alarm(_ORDERLY_EXIT_S)
+        sys.exit(code & 0xFF)
     os._exit(code & 0xFF)
 
 

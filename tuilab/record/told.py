@@ -84,8 +84,10 @@ def gpu_errors(summary: RunSummary) -> list[str]:
 
 
 def frames(failure: ScenarioFailed) -> str:
-    """Return the traceback of a failure without its first and last words, for whoever tells the failure itself."""
+    """Return the traceback of a failure without its first words and what the failure says, for whoever tells that itself."""
     _, *lines = failure.traceback.splitlines() or [""]
-    end = next((at for at, line in enumerate(lines) if not line.startswith((" ", "…"))), len(lines))
-    said = max(len(failure.message.splitlines()), 1)
-    return "\n".join([*lines[:end], *lines[end + said :]])
+    said = failure.message.splitlines() or [""]
+    ends = [at for at, line in enumerate(lines) if not line.startswith((" ", "…"))]
+    name = f"{failure.type}: {said[0]}" if said[0] else failure.type
+    end = next((at for at in ends if lines[at].endswith(name)), [*ends, len(lines)][0])  # there may be others before it
+    return "\n".join([*lines[:end], *lines[end + len(said) :]])

@@ -1,0 +1,1 @@
+"""What is recorded of a scenario that failed, and what its author is told to do about it."""

@@ -1,0 +1,104 @@
+"""The record of a failure: which exception it is named after, the traceback of all of them, and what to do about it."""
+
+import os
+from itertools import pairwise
+from pathlib import Path
+from traceback import FrameSummary, StackSummary, TracebackException, extract_tb
+from typing import Any
+
+from tuilab.lab.failures.hints import hint_for, is_gpu_full, is_of_cuda
+from tuilab.record import events
+
+# Characters; one may take six bytes in a record, and a record has a limit.
+_TRACEBACK_LIMIT = 8_000
+_MESSAGE_LIMIT = 2_000
+_MOST = 100  # exceptions of a chain
+_PACKAGE = str(Path(__file__).parents[2]) + os.sep
+
+
+def describe(problem: BaseException, source: Path) -> events.ScenarioFailed:
+    """Return the record of an exception, and of those before it."""
+    text = "".join(_told(problem, str(source)).format()).replace(str(source), "scenario.py")
+    if len(text) > _TRACEBACK_LIMIT:
+        text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
+    first = first_of(problem)
+    message, name = text_of(first)[:_MESSAGE_LIMIT], type(first).__name__[:200]
+    hints = [hint_for(one, text_of(one)) for one in (first, *chain_of(problem))]
+    return events.ScenarioFailed(type=name, message=message, traceback=text, hint=next(filter(None, hints), ""))
+
+
+def reason_of(problem: BaseException) -> str:
+    """Return a failure in one line."""
+    first = first_of(problem)
+    return f"{type(first).__name__}: {(text_of(first).splitlines() or [''])[0][:300]}"
+
+
+def is_of_full_gpu(problem: BaseException) -> bool:
+    """Say whether the memory of a GPU did not suffice."""
+    return any(is_gpu_full(one, text_of(one)) for one in chain_of(problem))
+
+
+def first_of(problem: BaseException) -> BaseException:
+    """Return the exception that a failure is named after.
+
+    After an error of CUDA each of its calls fails, those that clean up, too: what went wrong is what came before.
+    """
+    chain = chain_of(problem)
+    for later, _ in pairwise(chain):
+        if later.__cause__ is not None or not is_of_cuda(later, text_of(later)):
+            return later
+    return chain[-1]
+
+
+def chain_of(problem: BaseException) -> list[BaseException]:
+    """Return an exception and those that it was raised from, or while they were handled: the last one first."""
+    chain = [problem]
+    while (before := _before(chain[-1])) is not None and len(chain) < _MOST and not any(before is one for one in chain):
+        chain.append(before)
+    return chain
+
+
+def text_of(problem: BaseException) -> str:
+    """Return what an exception says; its class may be unable to."""
+    try:
+        return str(problem)
+    except Exception as worse:
+        return f"(its text cannot be told: {type(worse).__name__})"
+
+
+def _told(problem: BaseException, source: str) -> TracebackException:
+    """Return what Python prints of an exception and those before it: without our frames, and what our refusals come from."""
+    whole = told = TracebackException(type(problem), problem, problem.__traceback__)
+    while True:
+        told.stack = StackSummary.from_list(_frames(problem, source))
+        before, told_before = _before(problem), _before(told)
+        if told_before is not None and problem.__cause__ is not None and _is_raised_by_us(problem):
+            before, told_before = _before(before), _before(told_before)
+            told.__cause__, told.__context__, told.__suppress_context__ = None, told_before, False
+        if before is None or told_before is None:
+            return whole
+        problem, told = before, told_before
+
+
+def _before(problem: Any) -> Any:
+    """Return what an exception was raised from, or while it was handled; of what is told of one, what is told of that."""
+    return problem.__cause__ if problem.__cause__ is not None or problem.__suppress_context__ else problem.__context__
+
+
+def _frames(problem: BaseException, source: str) -> list[FrameSummary]:
+    """Return the frames of a traceback from the scenario on: without ours, unless the fault is ours.
+
+    What we raise ourselves is the refusal of what the scenario handed in.
+    """
+    frames = list(extract_tb(problem.__traceback__))
+    first = next((at for at, frame in enumerate(frames) if frame.filename == source), 0)
+    is_refusal = bool(frames) and (not _is_ours(frames[-1]) or _is_raised_by_us(problem))
+    return [frame for frame in frames[first:] if not (is_refusal and _is_ours(frame))]
+
+
+def _is_raised_by_us(problem: BaseException) -> bool:
+    return any(_is_ours(frame) and (frame.line or "").startswith("raise") for frame in extract_tb(problem.__traceback__)[-1:])
+
+
+def _is_ours(frame: FrameSummary) -> bool:
+    return frame.filename.startswith(_PACKAGE)

@@ -1,0 +1,88 @@
+"""What to do about failures that people meet often: what an exception says, and the advice for it."""
+
+import re
+
+_ASSERT = "run again with CUDA_LAUNCH_BLOCKING=1, which shows the line that did it, or with --device cpu"
+_OLD = "the NVIDIA driver is too old for this torch: update it, or install a torch for an older CUDA"
+_NONE = "torch sees no GPU: tuilab doctor tells why; CUDA_VISIBLE_DEVICES may hide them"
+_BROKEN = "the GPU or its driver is at fault, not the scenario: dmesg tells (Xid); reset the GPU, or reboot"
+
+# The first sentence that is found counts.
+_CUDA = (
+    ("device-side assert", f"an index or label is out of range in a kernel: {_ASSERT}"),
+    ("illegal memory access", f"a kernel used memory that is not its own: {_ASSERT}"),
+    ("misaligned address", f"a kernel used memory that is not its own: {_ASSERT}"),
+    ("unspecified launch failure", f"a kernel crashed: {_ASSERT}"),
+    ("no kernel image is available", "this torch has no kernels for a GPU of this kind: install a build that has them"),
+    ("driver version is insufficient", _OLD),
+    ("driver on your system is too old", _OLD),
+    ("unsupported toolchain", _OLD),
+    (
+        "forward compatibility was attempted",
+        "the CUDA libraries and the NVIDIA driver do not match: reboot, or update the driver",
+    ),
+    ("Found no NVIDIA driver", "there is no NVIDIA driver here: install it, or run with --device cpu"),
+    ("not compiled with CUDA", "this torch is a build without CUDA: install one with it, or run with --device cpu"),
+    (
+        "busy or unavailable",
+        "somebody has this GPU alone: nvidia-smi shows who; wait, choose another, or run with --device cpu",
+    ),
+    ("invalid device ordinal", "there is no GPU of this number: tuilab doctor lists them; CUDA_VISIBLE_DEVICES may hide some"),
+    ("No CUDA GPUs are available", _NONE),
+    ("no CUDA-capable device", _NONE),
+    ("system not yet initialized", "the GPUs are not linked yet: start nvidia-fabricmanager of the driver's own version"),
+    ("re-initialize CUDA in forked", 'CUDA does not survive a fork: start loader workers with multiprocessing_context="spawn"'),
+    ("stream is capturing", "this cannot be done while a CUDA graph is captured: do it before or after"),
+    ("uncorrectable ECC error", _BROKEN),
+    ("CUDA unknown error", _BROKEN),
+    ("CUDA error: unknown error", _BROKEN),
+    ("NCCL", "run again with NCCL_DEBUG=WARN, which says which rank, GPU or link it is about"),
+)
+_FULL = (
+    "out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUBLAS_STATUS_NOT_INITIALIZED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "Unable to find a valid cuDNN algorithm",
+    "unable to find an engine to execute this computation",
+)
+_ANY = (
+    ("shared memory", "/dev/shm is too small for the loader's batches: fewer workers, smaller batches, or a larger /dev/shm"),
+    ("/dev/shm", "/dev/shm is too small for the loader's batches: fewer workers, smaller batches, or a larger /dev/shm"),
+    ("Too many open files", "the limit of open files is low: raise it with ulimit -n"),
+    ("can't allocate memory", "the box has no memory left: choose a smaller size, or see what else runs"),
+)
+
+
+def hint_for(problem: BaseException, text: str) -> str:
+    """Return what to do about an exception that says `text`, or nothing."""
+    if isinstance(problem, RuntimeError | AssertionError):
+        if is_gpu_full(problem, text):
+            return f"the GPU has no memory left: choose a smaller size, or another GPU; {_others(text)}"
+        if found := _find(_CUDA, text):
+            return found
+    if isinstance(problem, ModuleNotFoundError):
+        return "install the module into the environment that tuilab runs in"
+    return _find(_ANY, text)
+
+
+def is_of_cuda(problem: BaseException, text: str) -> bool:
+    """Say whether CUDA or one of its libraries told of an error: it may have happened long before."""
+    return isinstance(problem, RuntimeError) and re.search(r"CUDA|cuBLAS|CUBLAS|cuDNN|CUDNN|NCCL", text) is not None
+
+
+def is_gpu_full(problem: BaseException, text: str) -> bool:
+    """Say whether the memory of a GPU did not suffice."""
+    return isinstance(problem, RuntimeError) and any(sentence in text for sentence in _FULL)
+
+
+def _others(text: str) -> str:
+    """Return who else has memory of the GPU, where torch names them; where it does not know itself, one of them may be it."""
+    others = re.findall(r"Process (\d{1,10}) has ([\d.]{1,20} \w{1,5}) memory in use", text)
+    if others and "this process has" in text:
+        return "others have some of it: " + ", ".join(f"process {pid} ({size})" for pid, size in others[:5])
+    return "nvidia-smi shows who else uses it"
+
+
+def _find(table: tuple[tuple[str, str], ...], text: str) -> str:
+    return next((advice for sentence, advice in table if sentence in text), "")
