@@ -1,6 +1,7 @@
 """What cannot be ended, because the kernel holds it: the run comes to its end all the same, and says what is left."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -164,7 +165,8 @@ def test_a_process_is_exiting_when_only_the_kernel_is_still_at_it(stuck: Serve) 
 
     assert [is_exiting(pid) for pid in (opening.pid, closing.pid, os.getpid())] == [False, True, False]
     assert [is_doomed(pid) for pid in (opening.pid, closing.pid, os.getpid())] == [True, True, False]
-    assert processes.names_of(lambda: [closing.pid]) == [f"{closing.pid} [python] ({ENDED_BY_KERNEL})"]
+    (name,) = processes.names_of(lambda: [closing.pid])
+    assert re.sub("python[0-9.]*", "python", name) == f"{closing.pid} [python] ({ENDED_BY_KERNEL})"
 
     held.let_go()
     ending.let_go()

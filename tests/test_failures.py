@@ -122,6 +122,8 @@ def test_a_failure_while_cleaning_up_is_told_after_the_first_in_the_result(
 FULL = """
 import torch
 class Cuda:
+    def is_available(self): return True
+    def is_initialized(self): return True
     def device_count(self): return 3
     def memory_reserved(self, index): return index * 100
     def memory_summary(self, index): ANSWER
