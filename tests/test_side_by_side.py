@@ -1,8 +1,8 @@
 """Workers of later repeats load torch side by side, before anything is timed, and then wait for their turn."""
 
 import ast
+import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -15,10 +15,12 @@ import pytest
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
 from tuilab.catalogue import catalog
 from tuilab.catalogue.imports import first_imports
+from tuilab.drawings.glyphs import Style
 from tuilab.engine import launch, processes
 from tuilab.probes.tree import WAITING
-from tuilab.record import presence
-from tuilab.record.summary import RunSummary
+from tuilab.record import events, presence
+from tuilab.record.summary import RunSummary, fold
+from tuilab.reports import plain
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -200,17 +202,19 @@ def test_a_file_that_imports_more_than_a_message_holds_starts_afresh(
     assert f"No module named 'torch.{'a' * 60}0'" in look(newest(root) or root).summary.reason
 
 
-def test_one_that_waits_is_no_part_of_what_a_run_uses() -> None:
+def test_the_memory_of_one_that_waits_is_told_apart() -> None:
     code = f"from pathlib import Path; Path('/proc/self/comm').write_text('{WAITING}'); print(flush=True); input()"
     code += f"; Path('/proc/self/comm').write_text('x({WAITING}'); print(flush=True); input()"
     below = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"
     top = subprocess.Popen([sys.executable, "-c", below], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert top.stdin is not None and top.stdout is not None
-    read = f"import json; from tuilab.probes.tree import Tree; print(json.dumps(Tree({top.pid}).read()._asdict()))"
+    read = f"import json; from tuilab.probes.tree import Tree; print(json.dumps(Tree({top.pid}).read()))"
 
-    def usage() -> tuple[int, bool]:
-        said = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True).stdout
-        return len(re.findall(r"\d+", said.partition("]")[0])), '"rss_bytes": 0' not in said
+    def usage() -> tuple[int, bool, bool]:
+        pids, _, _, rss, _, waiting = json.loads(
+            subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True).stdout
+        )
+        return len(pids), rss > 0, waiting > 0
 
     top.stdout.readline()
     before = usage()
@@ -220,8 +224,20 @@ def test_one_that_waits_is_no_part_of_what_a_run_uses() -> None:
     after = usage()
     top.communicate(b"\n")
 
-    assert (before, after) == ((0, False), (1, True))
+    assert (before, after) == ((0, False, True), (1, True, False))
     assert len(WAITING) <= 15  # longer names are cut short
+
+
+def test_memory_is_no_series_while_nothing_is_at_work_and_what_waited_is_told_beside_it() -> None:
+    sample = events.Sampled(processes=0, threads=0, cpu_percent=200.0, rss_bytes=0, uss_bytes=0, waiting_bytes=2**29)
+    loaded = events.Sampled(processes=1, threads=1, cpu_percent=100.0, rss_bytes=2**28, uss_bytes=2**27, waiting_bytes=2**28)
+    summary = fold([("sampler", sample), ("sampler", loaded)])
+
+    assert {name: series.count for name, series in summary.resources.items()} == {
+        "processes": 2, "threads": 2, "cpu_percent": 2, "rss_bytes": 1, "uss_bytes": 1, "waiting_bytes": 2,
+    }  # fmt: skip
+    said = plain.render(summary, "succeeded", Path("run"), Style(has_colour=False, is_utf8=True), 100, has_chart=False)
+    assert "256 MiB resident at most, and 512 MiB of processes that wait for their repeat" in said
 
 
 @pytest.mark.parametrize("setting", ["gc.disable()", "gc.set_threshold(500, 5, 5)"])

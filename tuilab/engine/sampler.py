@@ -93,6 +93,7 @@ def _write(journal: Writer, usage: Usage, gpus: Answer) -> None:
         cpu_percent=usage.cpu_percent,
         rss_bytes=usage.rss_bytes,
         uss_bytes=usage.uss_bytes,
+        waiting_bytes=usage.waiting_bytes,
         gpus=gpus.readings,
         gpus_asked=gpus.asked,
     )

@@ -17,13 +17,14 @@ _USS_SHARE = 0.002  # of a core at most: reading the memory map of a large proce
 
 
 class Usage(NamedTuple):
-    """What the processes of a tree use together; of one that waits for its turn, only the time it took to get ready."""
+    """What the processes of a tree use together; those that wait for their turn are told apart, but for the time they took."""
 
     pids: list[int]
     threads: int
     cpu_percent: float  # of one core, since the last reading; nan where it cannot be known
     rss_bytes: int
     uss_bytes: int | None  # None: not read this time, or not permitted
+    waiting_bytes: int  # resident, of those that wait for their turn
 
 
 class _Stat(NamedTuple):
@@ -52,13 +53,15 @@ class Tree:
         percent = _percent(cpu_s - self._cpu_s, now - self._read_at)
         if not math.isnan(cpu_s):  # else the next reading spans two periods
             self._cpu_s, self._read_at = cpu_s, now
-        living = {pid: stat for pid, stat in stats.items() if stat.is_alive and not stat.is_waiting}
+        living = {pid: stat for pid, stat in stats.items() if stat.is_alive}
+        working = {pid: stat for pid, stat in living.items() if not stat.is_waiting}
         return Usage(
-            list(living),
-            sum(stat.threads for stat in living.values()),
+            list(working),
+            sum(stat.threads for stat in working.values()),
             percent,
-            sum(stat.rss_bytes for stat in living.values()),
-            self._uss(living),
+            sum(stat.rss_bytes for stat in working.values()),
+            self._uss(working),
+            sum(stat.rss_bytes for stat in living.values() if stat.is_waiting),
         )
 
     def _snapshot(self) -> tuple[dict[int, _Stat], float]:

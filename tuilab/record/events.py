@@ -399,6 +399,7 @@ class Sampled(Event):
     cpu_percent: float
     rss_bytes: Count
     uss_bytes: Count | None = None
+    waiting_bytes: Count = 0  # resident, of processes that wait for their repeat and count for nothing else here
     gpus: dict[str, dict[str, float]] = {}  # uuid -> metric -> value; what is unknown is left out
     gpus_asked: dict[str, Count] = {}  # uuid -> when it was asked; a GPU may answer long before the sample is written
 

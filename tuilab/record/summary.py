@@ -384,7 +384,9 @@ def _scenario_finished(summary: RunSummary, stream: str, event: events.ScenarioF
 
 
 def _sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
-    for name in ("processes", "threads", "cpu_percent", "rss_bytes", "uss_bytes"):
+    memory = ("rss_bytes", "uss_bytes") if event.processes else ()  # where nothing is at work there is none to tell
+    waiting = ("waiting_bytes",) if event.waiting_bytes else ()
+    for name in ("processes", "threads", "cpu_percent", *memory, *waiting):
         _add_resource(summary, name, event.t, getattr(event, name))
     for uuid, metrics in event.gpus.items():
         t = event.gpus_asked.get(uuid, event.t)

@@ -166,7 +166,9 @@ def _memory_rows(summary: RunSummary) -> list[tuple[str, str]]:
 def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
     rows = []
     if rss := summary.resources.get("rss_bytes"):
-        rows.append(("process tree", f"{size(rss.high or 0)} resident at most"))
+        waiting = summary.resources.get("waiting_bytes")
+        beside = f", and {size(waiting.high or 0)} of processes that wait for their repeat" if waiting else ""
+        rows.append(("process tree", f"{size(rss.high or 0)} resident at most{beside}"))
     for uuid, gpu in summary.gpus.items():
         used = summary.resources.get(f"{uuid} memory_used_bytes")
         peak = f"{size(used.high or 0)} used at most" if used else "memory n/a"
