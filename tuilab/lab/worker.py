@@ -22,8 +22,9 @@ from tuilab.engine.messages import Farewell, Ready, WarmUp, WorkerLine, WorkerOr
 from tuilab.files import set_apart
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
-from tuilab.record import events
+from tuilab.record import events, unwritten
 from tuilab.record.journal import Writer
+from tuilab.text import plural
 
 # Characters; one may take six bytes in a record, and a record has a limit.
 _TRACEBACK_LIMIT = 8_000
@@ -51,9 +52,9 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
     journal.sync()
     journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))
     journal.sync()
+    unwritten.forget(run_dir, order.writer)
     if journal.lost:
-        farewell, code = Farewell(error=f"{journal.lost} records could not be written: {journal.trouble}"), 5
-        farewell.lost = journal.lost
+        farewell, code = _farewell_of_loss(farewell, code, journal)
     if order.rank:  # what an arm returns is what rank 0 returns
         farewell = Farewell(error=farewell.error and f"rank {order.rank}: {farewell.error}", rank=order.rank)
     _leave(line, farewell, code)
@@ -84,6 +85,7 @@ def _receive_order(line: socket.socket) -> messages.Message | None:
 def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -> tuple[Farewell, int]:
     from tuilab.errors import BoxLacks
 
+    lab = None
     try:
         from tuilab.lab.lab import Lab
 
@@ -101,6 +103,9 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
     except BaseException as problem:
         journal.append(describe(problem, run_dir / "scenario.py"))
         return Farewell(error=f"{type(problem).__name__}: {_first_line(problem)}"), 1
+    finally:
+        if lab:
+            lab.bring_over()  # after what failed is on record
     return Farewell(value=value), 0
 
 
@@ -185,6 +190,12 @@ def _farewell_of_exit(leaving: SystemExit, journal: Writer) -> tuple[Farewell, i
     what = f"the scenario called sys.exit({leaving.code!r})"[:_MESSAGE_LIMIT]
     journal.append(events.ScenarioFailed(type="SystemExit", message=what, traceback=""))
     return Farewell(error=what[:300]), leaving.code if isinstance(leaving.code, int) else 1
+
+
+def _farewell_of_loss(farewell: Farewell, code: int, journal: Writer) -> tuple[Farewell, int]:
+    """Tell that records are missing, beside what failed before."""
+    error = farewell.error or f"{plural(journal.lost, 'record')} could not be written: {journal.trouble}"
+    return Farewell(error=error, lost=journal.lost), code or 5
 
 
 def _follow_to_death(parent: int, thread: int) -> Callable[[], None]:
