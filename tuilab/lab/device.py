@@ -17,6 +17,7 @@ from tuilab.text import show
 
 NAMES = ("auto", "cpu", "cuda")
 Clock = Callable[[], int]  # in nanoseconds
+Event = torch.cuda.Event
 
 _SLEEP_CYCLES = 1_000_000  # half a millisecond or more, beside which the tick of an event's clock is little
 _SLEEPS = 3  # the first loads the kernel, the second may find a clock that sleeps itself
@@ -201,7 +202,7 @@ class Cuda:
         with torch.no_grad():
             number.copy_(value, non_blocking=True)
 
-    def flag(self, event: "torch.cuda.Event | None" = None) -> "torch.cuda.Event":
+    def flag(self, event: Event | None = None) -> Event:
         """Return an event, which may have been used before, that has come when all is done that the current stream was told."""
         event = event or torch.cuda.Event()
         event.record(torch.cuda.current_stream(self.index))

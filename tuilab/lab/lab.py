@@ -31,11 +31,11 @@ from tuilab.lab.claimed import MOST_CORES, About, Claims, Record, advice, exact_
 from tuilab.lab.given import LEAST, MOST, checked, number, number_in, told, whole, words
 from tuilab.lab.images import image_shown
 from tuilab.lab.memory import Memory
-from tuilab.lab.pending import Pending
 from tuilab.lab.prefix import complete, has_ranks
 from tuilab.lab.process_race import run_process_race
 from tuilab.lab.race import Race, check_race, run_race
-from tuilab.lab.sigterm import before_sigterm
+from tuilab.lab.scalars.pending import Pending
+from tuilab.lab.scalars.sigterm import before_sigterm
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.env import torch_facts
 from tuilab.probes.settings import read_setting

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from tuilab.lab.device import Cuda
+from tuilab.lab.device import Cuda, Event
 
 _BATCH = 256  # slots that are made at a time
 _EMPTY = 0xFFF7_5A5A_C3C3_1D1D  # a NaN that no computation yields
@@ -37,7 +37,7 @@ class Flight(NamedTuple):
     """Numbers that are on their way, and the event after them in their stream."""
 
     slots: dict[str, Slot]
-    event: torch.cuda.Event
+    event: Event
 
 
 class Landing:
@@ -47,7 +47,7 @@ class Landing:
         self.gpu = gpu
         self.trouble = ""  # the error after which the GPU answers nothing any more
         self._slots: list[Slot] = []
-        self._events: list[torch.cuda.Event] = []
+        self._events: list[Event] = []
 
     def send(self, values: dict[str, torch.Tensor]) -> Flight:
         """Have values copied as they will be in the current stream after all that it was told so far."""
