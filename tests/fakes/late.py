@@ -86,6 +86,10 @@ class Gpu:
         if self.error:
             raise torch.AcceleratorError(self.error)
 
+    def is_capturing(self) -> bool:
+        self.check()
+        return self.is_recording_graph
+
     def fail(self, error: str) -> None:
         """Fail as after a device-side assert: for good."""
         self.error = error
@@ -166,15 +170,17 @@ def install(patch: pytest.MonkeyPatch, count: int = 2) -> LateCuda:
     @contextlib.contextmanager
     def device(index: int) -> Iterator[None]:
         before, selected[0] = selected[0], index
-        yield
-        selected[0] = before
+        try:
+            yield
+        finally:
+            selected[0] = before
 
     of_torch = SimpleNamespace(
         Event=Event,
         current_stream=lambda index: cuda.gpus[index].current,
         current_device=lambda: selected[0],
         is_initialized=lambda: True,
-        is_current_stream_capturing=lambda: cuda.gpus[selected[0]].is_recording_graph,
+        is_current_stream_capturing=lambda: cuda.gpus[selected[0]].is_capturing(),
         device=device,
         synchronize=lambda index: cuda.gpus[index].current.synchronize(),
         reset_peak_memory_stats=lambda index: None,

@@ -58,20 +58,32 @@ class Landing:
             self._copy(name, value, slot)
         return Flight(slots, self.gpu.flag(self._events.pop() if self._events else None))
 
+    def is_capturing(self) -> bool:
+        """Say whether the GPU records a graph, which a question for an event would spoil."""
+        try:
+            return not self.trouble and self.gpu.is_capturing()
+        except RuntimeError as problem:
+            return self._note(problem)
+
     def has_landed(self, flight: Flight) -> bool:
         """Say whether all is there, without waiting."""
-        if not self.trouble:
-            try:
-                return bool(flight.event.query())
-            except RuntimeError as problem:
-                self.trouble = str(problem).partition("\n")[0] or type(problem).__name__
-        return all(slot.is_written for slot in flight.slots.values())
+        try:
+            if not self.trouble and flight.event.query():
+                return True
+        except RuntimeError as problem:
+            self._note(problem)
+        return bool(self.trouble) and all(slot.is_written for slot in flight.slots.values())
 
     def release(self, flight: Flight) -> None:
         """Use the slots again of what has landed; a GPU that failed may still write to them."""
         if not self.trouble:
             self._slots += flight.slots.values()
             self._events.append(flight.event)
+
+    def _note(self, problem: RuntimeError) -> bool:
+        """Ask no more, and leave the error to the scenario's own next call."""
+        self.trouble = str(problem).partition("\n")[0] or type(problem).__name__
+        return False
 
     def _take_slot(self) -> Slot:
         if not self._slots:

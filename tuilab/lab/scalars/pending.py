@@ -77,7 +77,7 @@ class Pending:
         """Write what has arrived, the oldest first, and return how much; nothing waits."""
         written = 0
         with self._lock:
-            if self._is_writing or any(landing.gpu.is_capturing() for landing in self._landings.values()):
+            if self._is_writing or any(landing.is_capturing() for landing in self._landings.values()):
                 return 0  # to ask for events would spoil the graph
             self._is_writing = True
             try:
@@ -144,7 +144,9 @@ class Pending:
         if self._unwritten is None:
             self._unwritten = Unwritten(*self._place)
             os.register_at_fork(after_in_child=self._disown)
-        return self._landings.setdefault(index, Landing(gpu(index)))
+        if index not in self._landings:
+            self._landings[index] = Landing(gpu(index))
+        return self._landings[index]
 
     def _count(self, change: int) -> None:
         if self._unwritten:
