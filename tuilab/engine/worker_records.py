@@ -6,7 +6,7 @@ from pathlib import Path
 from tuilab.engine.messages import ArmOrder
 from tuilab.engine.spawn import Child, worker_environment
 from tuilab.files import open_regular
-from tuilab.record import events, presence
+from tuilab.record import events, presence, unwritten
 from tuilab.scrub import environment_for_record, words_for_record
 
 FAULT_LIMIT = 4096  # bytes
@@ -35,13 +35,14 @@ def _start_time(pid: int) -> int:
 
 
 def exited(child: Child, run_dir: Path) -> events.WorkerExited:
+    told = max(child.farewell.lost, 0) if child.farewell else 0
     return events.WorkerExited(
         writer=child.writer,
         code=child.code,
         signal=child.signal,
         reason=child.how_it_ended(),
         fault=_take_fault(run_dir / f"fault-{child.writer}.log"),
-        lost=max(child.farewell.lost, 0) if child.farewell else 0,
+        lost=told + unwritten.take(run_dir, child.writer),
     )
 
 

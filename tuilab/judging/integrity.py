@@ -12,6 +12,7 @@ from tuilab import __version__
 from tuilab.files import open_regular
 from tuilab.judging.agreement import Stream, disagreements, ended_in_order
 from tuilab.judging.judge_run import judge
+from tuilab.record import unwritten
 from tuilab.record.events import VerdictReached
 from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.live_run import Watch, presence
@@ -96,6 +97,10 @@ def _examine_ends(run_dir: Path, summary: RunSummary, findings: Findings) -> Non
     findings.state = RunState.LOST if is_lost else summary.state
     if is_lost:
         findings.wrong.append("there is no record of its end: it is lost")
+        for name, count in unwritten.left(run_dir).items():
+            findings.wrong.append(
+                f"{show(name)}: {plural(count, 'record')} could not be written, with values that were on a GPU"
+            )
     if summary.run is not None and _digest(run_dir / "scenario.py") != summary.run.source_sha256:
         findings.wrong.append("scenario.py is not the source that ran")
 

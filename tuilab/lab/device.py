@@ -18,6 +18,7 @@ from tuilab.text import show
 NAMES = ("auto", "cpu", "cuda")
 PRECISIONS = ("ieee", "tf32")
 Clock = Callable[[], int]  # in nanoseconds
+Event = torch.cuda.Event
 
 _SLEEP_CYCLES = 1_000_000  # half a millisecond or more, beside which the tick of an event's clock is little
 _SLEEPS = 3  # the first loads the kernel, the second may find a clock that sleeps itself
@@ -193,6 +194,22 @@ class Cuda:
 
     def reset_peak(self) -> None:
         torch.cuda.reset_peak_memory_stats(self.index)
+
+    def numbers(self, count: int) -> list[torch.Tensor]:
+        """Make numbers of the host that this GPU writes to by itself; it takes long, and is seen by no meter of operators."""
+        with self.selected(), torch._C._DisableTorchDispatch(), torch.inference_mode(False), torch.no_grad():
+            return list(torch.empty(count, dtype=torch.float64, device="cpu", pin_memory=True).unbind())
+
+    def send(self, value: torch.Tensor, number: torch.Tensor) -> None:
+        """Copy a value of this GPU to one of its numbers, in the current stream of it."""
+        with torch.no_grad():
+            number.copy_(value, non_blocking=True)
+
+    def flag(self, event: Event | None = None) -> Event:
+        """Return an event, which may have been used before, that has come when all is done that the current stream was told."""
+        event = event or torch.cuda.Event()
+        event.record(torch.cuda.current_stream(self.index))
+        return event
 
     @functools.cached_property
     def _marks(self) -> "list[torch.cuda.Event]":

@@ -15,6 +15,7 @@ lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
 
 import hashlib
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -29,13 +30,14 @@ from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
 from tuilab.lab.arms import Arm, ArmFailed, command_words, environment, function_name
 from tuilab.lab.claimed import MOST_CORES, About, Claims, Record, advice, exact_claim, ratio_claim, refuse
-from tuilab.lab.given import LEAST, checked, number, number_in, told, whole, words
+from tuilab.lab.given import LEAST, MOST, checked, number, number_in, told, whole, words
 from tuilab.lab.images import image_shown
 from tuilab.lab.memory import Memory
-from tuilab.lab.pending import Pending
 from tuilab.lab.prefix import complete, has_ranks
 from tuilab.lab.process_race import run_process_race
 from tuilab.lab.race import Race, check_race, run_race
+from tuilab.lab.scalars.pending import Pending
+from tuilab.lab.scalars.sigterm import before_sigterm
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.env import torch_facts
 from tuilab.probes.settings import read_setting
@@ -48,6 +50,8 @@ _TEXT_LIMIT = 8_000  # characters
 _NEED_LIMIT = 2_000
 _NAME_LIMIT = 1_000  # of an arm that others tell of, too
 _LONGEST_RACE_S = 1e6
+_PATIENCE_S = 20.0  # with a GPU that computes nothing of what was logged
+_LAST_PATIENCE_S = 1.0  # the same, while a supervisor waits that stops the run
 
 Scalar = float | int | torch.Tensor
 
@@ -71,7 +75,8 @@ class Lab:
         self._journal = journal
         self._run_dir = run_dir
         self._line = line
-        self._pending = Pending()
+        self._pending = Pending(run_dir, order.writer, self._write)
+        self._held = self._pending.held
         self._progressed = 0.0
         journal.append(events.EnvironmentRecorded(part="torch", facts=torch_facts(torch)))
 
@@ -83,7 +88,7 @@ class Lab:
         self.record(events.StageEntered(name=name))
 
     def log(self, step: int, *, arm: str = "", **values: Scalar) -> None:
-        """Record scalars of a step; tensors on a GPU are gathered and brought over later, so that no step waits."""
+        """Record scalars of a step; a tensor on a GPU is recorded as it is in the current stream, and no step waits for it."""
         if type(step) is not int or not -(2**63) <= step <= 2**63 - 1:
             step = whole("step", step, LEAST)
         if type(arm) is not str:
@@ -91,11 +96,13 @@ class Lab:
         is_finite = True
         for name, value in values.items():
             if type(value) is not float:
-                if isinstance(value, torch.Tensor) and value.device.type != "cpu":
-                    return self._log_from_device(step, arm, values)
+                if isinstance(value, torch.Tensor) and value.device.type == "cuda":
+                    return self._log_later(step, arm, values)
                 values[name] = value = number(name, value)
             if value - value != 0.0:
                 is_finite = False
+        if self._held:
+            return self._log_behind(step, arm, values)
         record = events.Logged(s=step, v=values, a=arm or self._arm)  # type: ignore[arg-type]
         self._journal.append(record, encode_finite if is_finite else encode_exactly)
         return None
@@ -324,9 +331,13 @@ class Lab:
     def records_written(self) -> int:
         return self._journal.written
 
+    def bring_over(self) -> None:
+        """Write what is still on a GPU, however the scenario ended; what does not come is counted as lost."""
+        self._journal.miss(*self._pending.bring_over(_PATIENCE_S))
+
     def close(self) -> None:
-        """Bring over what is still on a device; ValueError for a claim about an arm that never raced."""
-        self._flush()
+        """Bring over what is still on a GPU; ValueError for a claim about an arm that never raced."""
+        self.bring_over()
         self._claims.check_raced(self._raced)
 
     # ---- plumbing
@@ -359,19 +370,35 @@ class Lab:
         if self._is_once:
             raise ValueError(f"{method} cannot stand in what runs once: times take every repeat; write it after that part")
 
-    def _log_from_device(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
-        encode_exactly(events.Logged(s=step, v=dict.fromkeys(values, 0.0), a=arm))  # refused here, not when it is brought over
+    def _log_later(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+        """Hold a record back until its values have arrived from the GPU; what cannot be recorded is refused at once."""
         for name, value in values.items():
-            if isinstance(value, torch.Tensor) and value.device.type != "cpu":
-                self._pending.add(step, arm, name, value)
-            else:
-                self.log(step, arm=arm, **{name: value})
-        if self._pending.is_due:
-            self._flush()
+            if not (isinstance(value, torch.Tensor) and value.device.type == "cuda"):
+                values[name] = number(name, value)
+        longest = dict.fromkeys(values, -sys.float_info.min)
+        encode_exactly(events.Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm or self._arm, at=MOST))
+        before_sigterm(self._save)
+        self._pending.add(step, arm or self._arm, values)
+
+    def _log_behind(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+        """Log while records are held back: behind these, if one of the names is among theirs."""
+        if self._pending.has_any(values):
+            self._pending.add(step, arm or self._arm, values)
+        else:
+            self._write(events.Logged(s=step, v=values, a=arm or self._arm))  # type: ignore[arg-type]
+            self._pending.flush(len(values))
+
+    def _write(self, record: events.Logged) -> None:
+        is_finite = all(value - value == 0.0 for value in record.v.values())
+        self._journal.append(record, encode_finite if is_finite else encode_exactly)
 
     def _flush(self) -> None:
-        for step, arm, name, value in self._pending.take():
-            self.log(step, arm=arm, **{name: value})
+        if self._held:
+            self._pending.flush()
+
+    def _save(self) -> bool:
+        """Bring over what one can before SIGTERM ends the process; False where this interrupts the writing of a record."""
+        return not self._journal.is_busy and self._pending.save(_LAST_PATIENCE_S)
 
 
 def _content(data: bytes | str) -> bytes:

@@ -24,8 +24,9 @@ from tuilab.files import set_apart
 from tuilab.lab.failures.failure import describe, is_of_full_gpu, reason_of
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
-from tuilab.record import events
+from tuilab.record import events, unwritten
 from tuilab.record.journal import Writer
+from tuilab.text import plural
 
 _PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # variables: one of CUDA's is in the process
 _ORDERLY_EXIT_S = 50  # seconds
@@ -52,9 +53,9 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
     journal.sync()
     journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))
     journal.sync()
+    unwritten.forget(run_dir, order.writer)
     if journal.lost:
-        farewell, code = Farewell(error=f"{journal.lost} records could not be written: {journal.trouble}"), 5
-        farewell.lost = journal.lost
+        farewell, code = _farewell_of_loss(farewell, code, journal)
     if order.rank:  # what an arm returns is what rank 0 returns
         farewell = Farewell(error=farewell.error and f"rank {order.rank}: {farewell.error}", rank=order.rank)
     _leave(line, farewell, code)
@@ -105,6 +106,9 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
         if lab and is_of_full_gpu(problem):
             _keep_account_of_memory(lab, order.writer)
         return Farewell(error=reason_of(problem)), 1
+    finally:
+        if lab:
+            lab.bring_over()  # after what failed is on record
     return Farewell(value=value), 0
 
 
@@ -144,6 +148,12 @@ def _farewell_of_exit(leaving: SystemExit, journal: Writer) -> tuple[Farewell, i
     what = f"the scenario called sys.exit({leaving.code!r})"[:_MESSAGE_LIMIT]
     journal.append(events.ScenarioFailed(type="SystemExit", message=what, traceback=""))
     return Farewell(error=what[:300]), leaving.code if isinstance(leaving.code, int) else 1
+
+
+def _farewell_of_loss(farewell: Farewell, code: int, journal: Writer) -> tuple[Farewell, int]:
+    """Tell that records are missing, beside what failed before."""
+    error = farewell.error or f"{plural(journal.lost, 'record')} could not be written: {journal.trouble}"
+    return Farewell(error=error, lost=journal.lost), code or 5
 
 
 def _follow_to_death(parent: int, thread: int) -> Callable[[], None]:

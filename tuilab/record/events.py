@@ -169,6 +169,11 @@ class Logged(Event, gc=False):
     s: Whole
     v: dict[str, float]
     a: str = ""  # arm
+    at: Count = 0  # when it was logged, if it was written later because its values were still on a GPU
+
+    @property
+    def logged_at(self) -> int:
+        return self.at or self.t
 
 
 class Progressed(Event):

@@ -78,6 +78,18 @@ class Writer:
                 while self._waiting:
                     self._write(*self._waiting.pop(0))
 
+    def miss(self, count: int, why: str) -> None:
+        """Count records of which there was nothing, or not all, to be written."""
+        if count:
+            self.lost += count
+            self.trouble = why
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether this is a signal handler that ran in the middle of a record: what it appends is written after it."""
+        with self._lock:
+            return self._is_busy
+
     @property
     def written(self) -> int:
         """How many records there have been."""

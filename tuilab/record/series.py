@@ -61,12 +61,12 @@ class Series:
         """Append the values of points: what `add` does with each of them, several times as fast."""
         if not math.isfinite(sum(values)):  # or too large for a sum, which does no harm
             for point, value in zip(points, values, strict=True):
-                self.add(point.s, point.t, value)
+                self.add(point.s, point.logged_at, value)
             return
         at = 0
         while at < len(values):
             if not self._room:
-                self._open_bucket(points[at].s, points[at].t, values[at])
+                self._open_bucket(points[at].s, points[at].logged_at, values[at])
                 at += 1
             if taken := values[at : at + self._room]:
                 self.lows[-1] = min(self.lows[-1], min(taken))
@@ -75,7 +75,7 @@ class Series:
                 at += len(taken)
         if values:
             self.count += len(values)
-            self.last, self.last_step, self.last_t = values[-1], points[-1].s, points[-1].t
+            self.last, self.last_step, self.last_t = values[-1], points[-1].s, points[-1].logged_at
 
     @property
     def low(self) -> float | None:

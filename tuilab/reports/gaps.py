@@ -34,7 +34,7 @@ def _record(summary: RunSummary) -> list[str]:
     counts = {
         plural(damage.corrupt_count, "line"): "corrupt and left out",
         plural(damage.missing_count, "record"): "missing from the journal",
-        plural(damage.lost_count, "measured record"): "never written: the disk did not take them",
+        plural(damage.lost_count, "measured record"): "not written: the disk did not take them, or a GPU had not computed them",
         plural(damage.unknown_count, "record"): "of a kind that this tuilab does not know",
     }
     found = [f"{count}: {what}." for count, what in counts.items() if not count.startswith("0 ")]

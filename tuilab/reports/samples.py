@@ -40,7 +40,7 @@ def samples(run_dir: Path) -> Iterator[Sample]:
 def _of_item(stream: str, item: Item) -> Iterator[Sample]:
     if isinstance(item, events.Logged):
         for name, value in item.v.items():
-            yield Sample("logged", name, item.a, stream, item.s, item.t, value)
+            yield Sample("logged", name, item.a, stream, item.s, item.logged_at, value)
     elif isinstance(item, events.BlockTimed):
         marks = ("warm-up", item.is_warmup), ("disturbed", item.is_disturbed), ("rerun", item.is_rerun)
         notes = [*(word for word, holds in marks if holds), *([f"control {item.control}"] if item.control else [])]

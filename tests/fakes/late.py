@@ -1,0 +1,209 @@
+"""GPUs whose kernels finish later, beneath tuilab/lab/device.py: tensors, streams, events and copies to the host that go on.
+
+A tensor of one is computed when its stream gets that far, and until then holds what lay in fresh memory. A stream gets on only
+when the scenario waits for it, or by `pace` kernels each time that an event is asked for: a GPU of pace 0 hangs. After `fail`
+each call raises, as after a sticky error, and nothing more is computed. What is not modelled: memory that is used again and
+what is held of it, the null stream, gradients of these tensors.
+"""
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._pytree import tree_map
+
+from tuilab.lab import device as devices
+
+FRESH = -777.0
+_COUNTERS = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
+_VIEWS = ("detach", "view", "_unsafe_view", "alias", "select", "unsqueeze", "squeeze")
+
+
+class Stream:
+    """Kernels in one order."""
+
+    def __init__(self, gpu: "Gpu") -> None:
+        self.gpu = gpu
+        self.kernels: deque[Callable[[], object]] = deque()
+
+    def add(self, kernel: Callable[[], object]) -> None:
+        self.gpu.check()
+        self.kernels.append(kernel)
+
+    def get_on(self, count: int) -> None:
+        """Compute the next kernels, of which no mode of the host sees anything."""
+        with torch._C._DisableTorchDispatch():
+            for _ in range(min(count, len(self.kernels))):
+                self.kernels.popleft()()
+
+    def synchronize(self) -> None:
+        self.gpu.check()
+        assert self.gpu.pace, "this would hang"
+        self.get_on(len(self.kernels))
+
+    def wait_stream(self, other: "Stream") -> None:
+        self.add(lambda: other.get_on(len(other.kernels)))
+
+
+class Event:
+    """A mark in a stream, which may be set again and again."""
+
+    made = 0  # of all
+
+    def __init__(self) -> None:
+        Event.made += 1
+        self._mark: list[bool] = [True]
+
+    def record(self, stream: Stream) -> None:
+        self.stream, mark = stream, [False]
+        self._mark = mark
+        stream.add(lambda: mark.__setitem__(0, True))
+
+    def query(self) -> bool:
+        gpu = self.stream.gpu
+        gpu.check()
+        gpu.queries += 1
+        assert not gpu.is_recording_graph, "operation not permitted when stream is capturing"
+        self.stream.get_on(gpu.pace)
+        return self._mark[0]
+
+
+class Gpu:
+    """One GPU: its current stream, and how it fares."""
+
+    def __init__(self) -> None:
+        self.pace = 1
+        self.error = ""
+        self.queries = 0
+        self.is_recording_graph = False
+        self.current = Stream(self)
+
+    def check(self) -> None:
+        if self.error:
+            raise torch.AcceleratorError(self.error)
+
+    def is_capturing(self) -> bool:
+        self.check()
+        return self.is_recording_graph
+
+    def fail(self, error: str) -> None:
+        """Fail as after a device-side assert: for good."""
+        self.error = error
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[Stream]:
+        """Work on another stream meanwhile, as under `torch.cuda.stream(torch.cuda.Stream())`."""
+        before, self.current = self.current, Stream(self)
+        yield self.current
+        self.current = before
+
+
+class Late(torch.Tensor):
+    """A tensor on a GPU: what it holds is a list of the host with the tensor in it, or a view of another one's."""
+
+    gpus: list[Gpu] = []
+
+    @staticmethod
+    def __new__(cls, like: torch.Tensor, index: int, read: Callable[[], torch.Tensor]) -> "Late":
+        device = torch.device("cuda", index)
+        return torch.Tensor._make_wrapper_subclass(cls, like.shape, dtype=like.dtype, strides=like.stride(), device=device)
+
+    def __init__(self, like: torch.Tensor, index: int, read: Callable[[], torch.Tensor]) -> None:
+        self.read = read
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        (index, *_) = {one.device.index for one in args if isinstance(one, Late)}
+        stream, name = cls.gpus[index].current, func.__name__.partition(".")[0]
+        if name == "_local_scalar_dense":
+            stream.synchronize()
+            return args[0].read().item()
+        if name == "copy_" and not isinstance(args[0], Late):
+            assert args[2:] == (True,), "a copy that waits"
+            stream.add(lambda: args[0].copy_(args[1].read()))
+            return args[0]
+
+        def run(*_: object) -> Any:
+            return func(*tree_map(_read, args), **(kwargs or {}))
+
+        if name.endswith("_"):
+            stream.add(run)
+            return args[0]
+        like = func(*tree_map(_meta, args), **(kwargs or {}))
+        if name in _VIEWS:  # no kernel
+            return Late(like, index, run)
+        box = [torch.full(like.shape, FRESH, device="cpu").to(like.dtype)]
+        stream.add(lambda: box.__setitem__(0, run()))
+        return Late(like, index, lambda: box[0])
+
+
+class LateCuda:
+    """What torch.cuda is in a test."""
+
+    def __init__(self, count: int) -> None:
+        self.gpus = Late.gpus = [Gpu() for _ in range(count)]
+
+    def tensor(self, value: Any, index: int = 0, dtype: torch.dtype = torch.float32) -> Late:
+        """Return a tensor that is on a GPU already."""
+        held = torch.tensor(value, dtype=dtype, device="cpu")
+        return Late(held, index, lambda: held)
+
+
+def install(patch: pytest.MonkeyPatch, count: int = 2) -> LateCuda:
+    """Put GPUs in the place of torch.cuda."""
+    cuda = LateCuda(count)
+    Event.made = 0
+    devices.gpu.cache_clear()
+    make = torch.empty
+
+    def empty(*size: Any, pin_memory: bool = False, **more: Any) -> torch.Tensor:
+        return make(*size, **more).fill_(FRESH) if pin_memory else make(*size, **more)
+
+    selected = [0]
+
+    @contextlib.contextmanager
+    def device(index: int) -> Iterator[None]:
+        before, selected[0] = selected[0], index
+        try:
+            yield
+        finally:
+            selected[0] = before
+
+    of_torch = SimpleNamespace(
+        Event=Event,
+        current_stream=lambda index: cuda.gpus[index].current,
+        current_device=lambda: selected[0],
+        is_initialized=lambda: True,
+        is_current_stream_capturing=lambda: cuda.gpus[selected[0]].is_capturing(),
+        device=device,
+        synchronize=lambda index: cuda.gpus[index].current.synchronize(),
+        reset_peak_memory_stats=lambda index: None,
+        **dict.fromkeys(_COUNTERS, lambda index: 0),
+    )
+    for name, value in vars(of_torch).items():
+        patch.setattr(torch.cuda, name, value)
+    patch.setattr(torch, "empty", empty)
+    return cuda
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[LateCuda]:
+    """Two GPUs, at work."""
+    yield install(monkeypatch)
+    devices.gpu.cache_clear()
+
+
+def _read(value: Any) -> Any:
+    return value.read() if isinstance(value, Late) else value
+
+
+def _meta(value: Any) -> Any:
+    return (
+        torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta") if isinstance(value, Late) else value
+    )

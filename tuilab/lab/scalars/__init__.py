@@ -1,0 +1,1 @@
+"""Scalars of a step that are still on a GPU when they are logged."""

@@ -1,0 +1,100 @@
+"""Where the numbers of a GPU arrive: memory of the host that it writes to by itself, while the scenario goes on."""
+
+import ctypes
+from typing import NamedTuple
+
+import torch
+
+from tuilab.lab.device import Cuda, Event
+
+_BATCH = 256  # slots that are made at a time
+_EMPTY = 0xFFF7_5A5A_C3C3_1D1D  # a NaN that no computation yields
+
+
+class Slot:
+    """One number, which says whether it was written to: after an error a GPU does not tell any more what it has done."""
+
+    __slots__ = ("_bits", "_float", "number")
+
+    def __init__(self, number: torch.Tensor) -> None:
+        self.number = number
+        self._bits = ctypes.c_uint64.from_address(number.data_ptr())
+        self._float = ctypes.c_double.from_address(number.data_ptr())
+
+    def empty(self) -> None:
+        self._bits.value = _EMPTY
+
+    @property
+    def is_written(self) -> bool:
+        return self._bits.value != _EMPTY
+
+    @property
+    def value(self) -> float:
+        return self._float.value
+
+
+class Flight(NamedTuple):
+    """Numbers that are on their way, and the event after them in their stream."""
+
+    slots: dict[str, Slot]
+    event: Event
+
+
+class Landing:
+    """The slots and events of one GPU, used again and again; there are as many as it is ever behind."""
+
+    def __init__(self, gpu: Cuda) -> None:
+        self.gpu = gpu
+        self.trouble = ""  # the error after which the GPU answers nothing any more
+        self._slots: list[Slot] = []
+        self._events: list[Event] = []
+
+    def send(self, values: dict[str, torch.Tensor]) -> Flight:
+        """Have values copied as they will be in the current stream after all that it was told so far."""
+        slots = {}
+        for name, value in values.items():
+            slots[name] = slot = self._take_slot()
+            slot.empty()
+            self._copy(name, value, slot)
+        return Flight(slots, self.gpu.flag(self._events.pop() if self._events else None))
+
+    def is_capturing(self) -> bool:
+        """Say whether the GPU records a graph, which a question for an event would spoil."""
+        try:
+            return not self.trouble and self.gpu.is_capturing()
+        except RuntimeError as problem:
+            return self._note(problem)
+
+    def has_landed(self, flight: Flight) -> bool:
+        """Say whether all is there, without waiting."""
+        try:
+            if not self.trouble and flight.event.query():
+                return True
+        except RuntimeError as problem:
+            self._note(problem)
+        return bool(self.trouble) and all(slot.is_written for slot in flight.slots.values())
+
+    def release(self, flight: Flight) -> None:
+        """Use the slots again of what has landed; a GPU that failed may still write to them."""
+        if not self.trouble:
+            self._slots += flight.slots.values()
+            self._events.append(flight.event)
+
+    def _note(self, problem: RuntimeError) -> bool:
+        """Ask no more, and leave the error to the scenario's own next call."""
+        self.trouble = str(problem).partition("\n")[0] or type(problem).__name__
+        return False
+
+    def _take_slot(self) -> Slot:
+        if not self._slots:
+            self._slots += map(Slot, self.gpu.numbers(_BATCH))
+        return self._slots.pop()
+
+    def _copy(self, name: str, value: torch.Tensor, slot: Slot) -> None:
+        try:
+            self.gpu.send(value.reshape(()) if value.dim() else value, slot.number)
+        except Exception as problem:
+            if type(value) in (torch.Tensor, torch.nn.Parameter):
+                raise
+            kind = type(value).__name__
+            raise TypeError(f"{name} takes a plain tensor, not a {kind}; of a DTensor hand in full_tensor()") from problem

@@ -1,0 +1,170 @@
+"""What was logged and is not written yet, because a GPU has still to compute it: no step waits for its own numbers.
+
+Each value is copied on the current stream of its GPU, so that it is what the stream will have made of it by then, whatever
+comes later. The time of a record is that of its `log`. Records are written in that order, as far as they have arrived.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from tuilab.lab.device import gpu
+from tuilab.lab.scalars.landing import Flight, Landing, Slot
+from tuilab.record.events import Logged
+from tuilab.record.unwritten import Unwritten
+
+_FEW = 2  # more than come in with one call, so that nothing piles up and no call writes much
+_LOOK_S = 0.0005
+
+
+class _Held(NamedTuple):
+    step: int
+    arm: str
+    at: int
+    values: dict[str, float | Slot]
+    flights: list[tuple[Landing, Flight]]
+
+
+class Lost(NamedTuple):
+    """Records whose values did not come, and why."""
+
+    records: int
+    why: str
+
+
+class Pending:
+    """Records in the order in which they were logged; safe for threads and signal handlers."""
+
+    def __init__(self, run_dir: Path, writer: str, write: Callable[[Logged], object]) -> None:
+        self.held: deque[_Held] = deque()
+        self._names: set[str] = set()  # that are held, or were since nothing was
+        self._landings: dict[int | None, Landing] = {}
+        self._place = run_dir, writer
+        self._unwritten: Unwritten | None = None
+        self._write = write
+        self._lock = threading.RLock()
+        self._is_writing = False
+
+    def has_any(self, names: Iterable[str]) -> bool:
+        """Say whether one of the names is held: what is logged under it later is to be written later."""
+        return not self._names.isdisjoint(names)
+
+    def add(self, step: int, arm: str, values: dict[str, Any]) -> None:
+        """Hold a record back: floats, and tensors on GPUs, of which each gets one order and one event."""
+        by_gpu: dict[int | None, dict[str, torch.Tensor]] = {}
+        for name, value in values.items():
+            if type(value) is not float:
+                _refuse(name, value)
+                by_gpu.setdefault(value.device.index, {})[name] = value
+        with self._lock:
+            for index, tensors in by_gpu.items():
+                if gpu(index).is_capturing():
+                    raise ValueError(f"{min(tensors)} cannot be logged while its GPU records a graph: log it after a replay")
+            flights = [(landing := self._landing(index), landing.send(tensors)) for index, tensors in by_gpu.items()]
+            slots = {name: slot for _, flight in flights for name, slot in flight.slots.items()}
+            self._names.update(values)
+            self.held.append(_Held(step, arm, time.monotonic_ns(), {**values, **slots}, flights))
+            self._count(1)
+        self.flush(_FEW)
+
+    def flush(self, most: int | None = None) -> int:
+        """Write what has arrived, the oldest first, and return how much; nothing waits."""
+        written = 0
+        with self._lock:
+            if self._is_writing or any(landing.is_capturing() for landing in self._landings.values()):
+                return 0  # to ask for events would spoil the graph
+            self._is_writing = True
+            try:
+                while self.held and written != most and _has_landed(self.held[0]):
+                    self._write_first()
+                    written += 1
+            finally:
+                self._is_writing = False
+        return written
+
+    def bring_over(self, patience_s: float) -> Lost:
+        """Wait for what is on its way, as long as some of it comes now and then; of the rest write what is there."""
+        lost = Lost(0, "")
+        deadline = time.monotonic() + patience_s
+        while self.held:
+            if self.flush():
+                deadline = time.monotonic() + patience_s
+            elif why := next((landing.trouble for landing, _ in self.held[0].flights if landing.trouble), ""):
+                lost = Lost(lost.records + 1, lost.why or why)
+                self._write_first(is_whole=False)
+            elif time.monotonic() > deadline:
+                self._give_up(f"a GPU had not computed them {patience_s:g} s later")
+                deadline = time.monotonic() + patience_s
+            else:
+                time.sleep(_LOOK_S)
+        return lost
+
+    def save(self, patience_s: float) -> bool:
+        """Do the same in a signal handler, which may have interrupted this; False where it has."""
+        if not self._lock.acquire(timeout=_LOOK_S):
+            return False
+        try:
+            is_free = not self._is_writing
+            if is_free:
+                self.bring_over(patience_s)
+            return is_free
+        finally:
+            self._lock.release()
+
+    def _give_up(self, why: str) -> None:
+        """Ask the GPUs no more that what is held first waits for."""
+        for landing, flight in self.held[0].flights:
+            if not landing.has_landed(flight):
+                landing.trouble = landing.trouble or why
+
+    def _write_first(self, *, is_whole: bool = True) -> None:
+        """Write what is held first; the slots of what has not come are not used again."""
+        held = self.held.popleft()
+        values = {
+            name: value.value if isinstance(value, Slot) else value
+            for name, value in held.values.items()
+            if is_whole or not isinstance(value, Slot) or value.is_written
+        }
+        if values:
+            self._write(Logged(s=held.step, v=values, a=held.arm, at=held.at))
+        if is_whole:
+            for landing, flight in held.flights:
+                landing.release(flight)
+            self._count(-1)
+        if not self.held:
+            self._names.clear()
+
+    def _landing(self, index: int | None) -> Landing:
+        if self._unwritten is None:
+            self._unwritten = Unwritten(*self._place)
+            os.register_at_fork(after_in_child=self._disown)
+        if index not in self._landings:
+            self._landings[index] = Landing(gpu(index))
+        return self._landings[index]
+
+    def _count(self, change: int) -> None:
+        if self._unwritten:
+            self._unwritten.add(change)
+
+    def _disown(self) -> None:
+        """Forget what the parent of a fork holds."""
+        self._lock = threading.RLock()
+        self._is_writing = False
+        self.held.clear()
+        if self._unwritten:
+            self._unwritten.disown()
+
+
+def _has_landed(held: _Held) -> bool:
+    return all(landing.has_landed(flight) for landing, flight in held.flights)
+
+
+def _refuse(name: str, value: torch.Tensor) -> None:
+    if value.numel() != 1 or value.is_complex():
+        raise TypeError(f"{name} takes a number, not a tensor of {tuple(value.shape)} {value.dtype} on {value.device}")

@@ -1,0 +1,62 @@
+"""How many records a worker holds back while their values are on a GPU, told where a kill cannot take it away.
+
+The worker keeps the count in a file of the run. At its end it says itself what is missing, and removes the file; of one that
+was killed the file is left, and the supervisor counts what it says.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+from tuilab.files import open_regular, set_apart
+
+_PREFIX = "unwritten-"
+_PLACE = 7_310_911_027  # where no other file stands that gets the number of this one
+
+
+class Unwritten:
+    """The count of one worker, which is told with every change; where the disk does not take it, there is none."""
+
+    def __init__(self, run_dir: Path, writer: str) -> None:
+        self.count = 0
+        self._fd = -1
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        with contextlib.suppress(OSError):
+            self._fd = set_apart(os.open(run_dir / f"{_PREFIX}{writer}", flags, 0o600))
+            os.lseek(self._fd, _PLACE, os.SEEK_SET)
+
+    def add(self, change: int) -> None:
+        """Change the count."""
+        self.count += change
+        with contextlib.suppress(OSError):
+            if os.lseek(self._fd, 0, os.SEEK_CUR) == _PLACE:  # else the scenario closed it, and opened another
+                os.pwrite(self._fd, b"%020d" % self.count, 0)
+
+    def disown(self) -> None:
+        """Leave the file alone: the child of a fork counts nothing."""
+        self._fd = -1
+
+
+def forget(run_dir: Path, writer: str) -> None:
+    """Remove the count of a worker that has told what is missing."""
+    with contextlib.suppress(OSError):
+        os.unlink(run_dir / f"{_PREFIX}{writer}")
+
+
+def take(run_dir: Path, writer: str) -> int:
+    """Return what a worker and its ranks held back when they were killed, and remove their counts."""
+    found = {name: count for name, count in left(run_dir).items() if name == writer or name.startswith(f"{writer}-rank-")}
+    for name in found:
+        forget(run_dir, name)
+    return sum(found.values())
+
+
+def left(run_dir: Path) -> dict[str, int]:
+    """Return by their names what the workers of a run hold back, or held back when they were killed."""
+    return {path.name.removeprefix(_PREFIX): _count(path) for path in sorted(run_dir.glob(f"{_PREFIX}*"))}
+
+
+def _count(path: Path) -> int:
+    with contextlib.suppress(OSError, ValueError), open(open_regular(path), "rb") as file:
+        return max(int(file.read(20) or b"0"), 0)
+    return 0
