@@ -131,13 +131,13 @@ def test_the_host_has_neither_streams_nor_an_allocator_that_counts() -> None:
 
 def test_what_is_held_has_a_peak_that_begins_anew(cuda: "FakeCuda") -> None:
     gpu = Cuda(1)
-    cuda.gpus[1].allocate(1000)
-    cuda.gpus[1].allocate(-900)
-    assert gpu.held() == Held(100, 2 << 20, 1000, 2 << 20)
+    cuda.gpus[1].allocate(1024, asked=1000)
+    cuda.gpus[1].allocate(-512, asked=-500)
+    assert gpu.held() == Held(512, 2 << 20, 1024, 2 << 20, 1000)
 
     gpu.reset_peak()
 
-    assert gpu.held() == Held(100, 2 << 20, 100, 2 << 20)
+    assert gpu.held() == Held(512, 2 << 20, 512, 2 << 20, 500)
 
 
 def test_a_stream_that_records_a_graph_is_known(cuda: "FakeCuda") -> None:
@@ -173,3 +173,20 @@ def test_a_build_without_cuda_is_another_reason_than_a_driver(
     monkeypatch.setattr(torch.version, "cuda", version)
 
     assert reason in devices.why_no_cuda()
+
+
+def float32() -> tuple[bool, bool]:
+    """Whether TF32 stands in for float32 in products of matrices, and in convolutions."""
+    return torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+
+
+@pytest.mark.parametrize(("name", "allowed"), [("ieee", False), ("tf32", True)])
+def test_a_precision_holds_for_its_block_and_touches_no_gpu(unused_cuda: "FakeCuda", name: str, allowed: bool) -> None:
+    before = float32()
+
+    with pytest.raises(KeyError), devices.precision(name):
+        assert float32() == (allowed, allowed)
+        raise KeyError
+
+    assert float32() == before == (False, True), "torch's own: in convolutions only"
+    assert unused_cuda.initialised_by == ""

@@ -197,13 +197,23 @@ def test_what_a_gpu_holds_is_told_with_what_it_held_before(cuda: "FakeCuda") -> 
     cuda.gpus[0].allocate(1000)
     cuda.gpus[0].allocate(-600)
     with meter(lab=lab):
-        cuda.gpus[0].allocate(3 << 20)
-        cuda.gpus[0].allocate(-(3 << 20))
+        cuda.gpus[0].allocate(3 << 20, asked=(2 << 20) + 1)
+        cuda.gpus[0].allocate(-(3 << 20), asked=-(2 << 20) - 1)
 
     (event,) = lab.events
     assert {name: value for name, value in event.values.items() if name.startswith("cuda")} == {
         "cuda_before_bytes": 400.0, "cuda_peak_bytes": 400.0 + (3 << 20), "cuda_reserved_bytes": float(4 << 20),
+        "cuda_requested_bytes": 401.0 + (2 << 20),
     }  # fmt: skip
+
+
+def test_an_allocator_that_does_not_count_what_it_was_asked_for_is_no_zero(cuda: "FakeCuda") -> None:
+    cuda.counts_asked = False
+    with meter() as memory:
+        cuda.gpus[0].allocate(512)
+
+    assert (memory.cuda_peak_bytes, memory.cuda_requested_bytes) == (512, None)
+    assert "cuda_requested_bytes" not in memory.values()
 
 
 def test_the_gpu_that_the_scenario_uses_is_asked(cuda: "FakeCuda") -> None:

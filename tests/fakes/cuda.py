@@ -118,10 +118,13 @@ class Gpu:
         self.uuid = f"GPU-{number:08d}-0000-0000-0000-000000000000"
         self.streams: list[Stream] = []
         self.current: Stream
-        self.allocated = self.allocated_peak = self.reserved = self.reserved_peak = 0
+        self.allocated = self.allocated_peak = self.reserved = self.reserved_peak = self.asked = self.asked_peak = 0
 
-    def allocate(self, size: int) -> None:
+    def allocate(self, size: int, asked: int | None = None) -> None:
+        """Give out so many bytes, or take them back; `asked` is for how many the program has asked."""
         self.allocated += size
+        self.asked += size if asked is None else asked
+        self.asked_peak = max(self.asked_peak, self.asked)
         self.reserved = max(self.reserved, math.ceil(self.allocated / SEGMENT) * SEGMENT)
         self.allocated_peak = max(self.allocated_peak, self.allocated)
         self.reserved_peak = max(self.reserved_peak, self.reserved)
@@ -138,6 +141,7 @@ class FakeCuda:
         self.tick = 0  # of the clock of events
         self.is_free = False  # the delay kernel takes no time
         self.is_recording_graph = False
+        self.counts_asked = True  # the allocator is torch's own
         self.broken = ""  # the error that every call raises
         self.initialised_by = "the test" if initialised else ""
         self.selected = 0
@@ -211,10 +215,13 @@ class FakeCuda:
     def max_memory_reserved(self, device: Any = None) -> int:
         return self.gpus[self.index_of(device)].reserved_peak
 
+    def memory_stats(self, device: Any = None) -> dict[str, int]:
+        return {"requested_bytes.all.peak": self.gpus[self.index_of(device)].asked_peak} if self.counts_asked else {}
+
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         self.touch("reset_peak_memory_stats")
         gpu = self.gpus[self.index_of(device)]
-        gpu.allocated_peak, gpu.reserved_peak = gpu.allocated, gpu.reserved
+        gpu.allocated_peak, gpu.reserved_peak, gpu.asked_peak = gpu.allocated, gpu.reserved, gpu.asked
 
     def _sleep(self, cycles: int) -> None:
         self.work(0 if self.is_free else cycles / CYCLES_PER_NS)
@@ -241,7 +248,7 @@ class FakeCuda:
 _OF_TORCH = (
     "is_available", "device_count", "is_initialized", "current_device", "set_device", "current_stream", "synchronize",
     "get_device_properties", "is_current_stream_capturing", "memory_allocated", "memory_reserved", "max_memory_allocated",
-    "max_memory_reserved", "reset_peak_memory_stats", "_sleep",
+    "max_memory_reserved", "memory_stats", "reset_peak_memory_stats", "_sleep",
 )  # fmt: skip
 
 

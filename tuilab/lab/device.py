@@ -16,6 +16,7 @@ from tuilab.probes import NotKnown, gather
 from tuilab.text import show
 
 NAMES = ("auto", "cpu", "cuda")
+PRECISIONS = ("ieee", "tf32")
 Clock = Callable[[], int]  # in nanoseconds
 
 _SLEEP_CYCLES = 1_000_000  # half a millisecond or more, beside which the tick of an event's clock is little
@@ -29,6 +30,7 @@ class Held(NamedTuple):
     reserved: int
     allocated_peak: int
     reserved_peak: int
+    requested_peak: int  # of allocated, what was asked for; 0 from an allocator that does not count it
 
 
 class Device(Protocol):
@@ -186,6 +188,7 @@ class Cuda:
             torch.cuda.memory_reserved(self.index),
             torch.cuda.max_memory_allocated(self.index),
             torch.cuda.max_memory_reserved(self.index),
+            torch.cuda.memory_stats(self.index).get("requested_bytes.all.peak", 0),
         )
 
     def reset_peak(self) -> None:
@@ -228,6 +231,18 @@ def door(device: torch.device) -> Device:
     if device.type != "cuda":
         raise ValueError(f"device takes the CPU or a CUDA device, not {device}")
     return gpu(torch.cuda.current_device() if device.index is None else device.index)
+
+
+@contextlib.contextmanager
+def precision(name: str) -> Iterator[None]:
+    """Let GPUs multiply and convolve float32 as it is ("ieee") or cut to TF32 ("tf32") meanwhile; asks no GPU anything."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32
+    matmul.allow_tf32 = cudnn.allow_tf32 = name == "tf32"
+    try:
+        yield
+    finally:
+        matmul.allow_tf32, cudnn.allow_tf32 = before
 
 
 def in_use(device: torch.device | None = None) -> Device:

@@ -9,6 +9,7 @@ lab.arm("two threads", body, env={...})       a function of the scenario in a pr
 lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
 lab.memory("forward")                         bytes and operators; see memory.py
+lab.precision("ieee")                         float32 on a GPU that is float32
 lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
 """
 
@@ -17,6 +18,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +178,16 @@ class Lab:
     def memory(self, name: str, *, arm: str = "", model: torch.nn.Module | None = None, timeline: bool = False) -> Memory:
         """Measure a `with` block: live and peak bytes, bytes saved for backward, operators; see meters.Memory."""
         return Memory(self, name, words("arm", arm) or self._arm, model, timeline, self._device)
+
+    def precision(self, name: str) -> AbstractContextManager[None]:
+        """Compute float32 on a GPU as it is ("ieee"), or in TF32 ("tf32"), in a `with` block; on a CPU nothing changes.
+
+        TF32 keeps 10 of the 23 bits of each factor, for Tensor Cores. Of itself torch allows it in convolutions, and not in
+        products of matrices.
+        """
+        if words("name", name) not in devices.PRECISIONS:
+            raise ValueError(f"name takes {' or '.join(devices.PRECISIONS)}, not {told(name)}")
+        return devices.precision(name)
 
     def race(
         self,

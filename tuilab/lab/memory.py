@@ -20,7 +20,7 @@ from tuilab.lab.recorder import Recorder
 from tuilab.record import events
 
 _GRAIN = 512
-_OF_CUDA = ("cuda_before_bytes", "cuda_peak_bytes", "cuda_reserved_bytes")
+_OF_CUDA = ("cuda_before_bytes", "cuda_peak_bytes", "cuda_reserved_bytes", "cuda_requested_bytes")
 
 
 class Memory:
@@ -33,8 +33,10 @@ class Memory:
     cuda_before_bytes    what CUDA's allocator had given out when the block began
     cuda_peak_bytes      what it had given out at most, that included
     cuda_reserved_bytes  what it held at most, for itself as well
+    cuda_requested_bytes what it was asked for at most: the peak without what blocks are larger than that
 
-    The last three are those of one GPU: `device`, or else the current one. They are None where nothing lay on it.
+    The last four are those of one GPU: `device`, or else the current one. They are None where nothing lay on it, and the very
+    last where the allocator does not count it (only torch's own does).
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Memory:
         self.cuda_before_bytes: int | None = None
         self.cuda_peak_bytes: int | None = None
         self.cuda_reserved_bytes: int | None = None
+        self.cuda_requested_bytes: int | None = None
         self._device = device
         if not isinstance(model, torch.nn.Module | None):
             raise TypeError(f"model takes a torch.nn.Module, not {told(model)}")
@@ -101,7 +104,7 @@ class Memory:
         held = device.held()
         if held and held.allocated_peak:
             self.cuda_before_bytes, self.cuda_peak_bytes = self._before, held.allocated_peak
-            self.cuda_reserved_bytes = held.reserved_peak
+            self.cuda_reserved_bytes, self.cuda_requested_bytes = held.reserved_peak, held.requested_peak or None
 
     def greet(self, values: Any) -> None:
         """Know the storages of tensors that were there before the block, and which of them are weights."""
