@@ -6,7 +6,7 @@ import inspect
 import math
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,6 @@ from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
 from tuilab.errors import BoxLacks
 from tuilab.lab import Lab
-from tuilab.lab.memory import Memory
 from tuilab.lab.race import Race
 from tuilab.record import events
 from tuilab.record.events import Unknown
@@ -196,6 +195,7 @@ CALLS = {
     "needs.condition": Call(lambda lab, v: lab.needs(v, "a GPU")),
     "needs.what": Call(lambda lab, v: lab.needs(False, v)),
     "memory.name": Call(lambda lab, v: enter(lab.memory(v)), as_plain, events.MemoryMeasured, lambda r: r.name),
+    "precision.name": Call(lambda lab, v: enter(lab.precision(v))),
     "memory.arm": Call(lambda lab, v: enter(lab.memory("x", arm=v)), as_plain, events.MemoryMeasured, lambda r: r.arm),
     "memory.model": Call(lambda lab, v: enter(lab.memory("x", model=v))),
     "memory.timeline": Call(lambda lab, v: enter(lab.memory("x", timeline=v))),
@@ -267,8 +267,8 @@ ARGUMENT = {
 }
 
 
-def enter(memory: Memory) -> None:
-    with memory:
+def enter(block: AbstractContextManager[object]) -> None:
+    with block:
         torch.zeros(2)
 
 

@@ -9,6 +9,9 @@ w0 than along w2, and a step size that suits one is wrong for the other. Noise i
 time all seeds reach 5, 0, 3. A better cure than time is a better scale: let x run from -1 to 1. And for a model that is linear
 in its weights, least squares needs no steps at all.
 
+A step here is dozens of operators on a hundred numbers. A GPU can do each of them before the next one is launched: expect it to
+be launch-bound, to find the same weights, and to take longer about it than a CPU. A problem this small is none for a GPU.
+
 ## Predict
 How far apart are the five constant terms after 1000 steps?
 ## Look for

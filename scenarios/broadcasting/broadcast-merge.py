@@ -8,7 +8,8 @@ kept for backward is a and the small b instead of the tiled pair.
 
 The gain grows with the share of b in the input; with a b much narrower than a there is none. Add the bias once, and the two
 parts before the nonlinearity. The split layer calls more operators than the tiled one (11, not 7), each with far less to do:
-on small tensors, or a GPU fast enough to wait for the next launch, that costs what was saved.
+on small tensors that costs what was saved. Small for a GPU is what it has done before the next launch arrives: then it is
+launch-bound, and its time that of launches, not of operations. So it gets more sequences here than a CPU.
 
 The chart shows the operations of both ways, in units of 1e9, for b from narrow to twice as wide as asked for.
 
@@ -27,6 +28,7 @@ At 64 features a step, 512 shared ones and 256 steps: how many times fewer opera
 `--shared 8`: b is now narrower than a and hardly anything was computed twice. 89 % of the operations remain, the claims
 about operations and bytes are REFUTED, and little or nothing is left of the speed.
 refutes: quarter-operations, half-bytes
+`--batch 8 --device cuda`: nothing of what is counted changes, but expect a large GPU to be launch-bound, and the speed gone.
 
 ## Source
 000 EffectivePyTorch by vahidk, https://github.com/vahidk/EffectivePyTorch, the chapter on broadcasting: shorter, and less
@@ -74,7 +76,7 @@ def count_saved(lab, name, arm, tensors):
 
 def run(
     lab: Lab,
-    batch: int = 32,  # sequences, 1..1024 (quick 8)
+    batch: int = 0,  # sequences; 0 is 32 on a CPU (8 with --quick) and 1024 on a GPU, 0..1024
     steps: int = 256,  # of a sequence, 1..4096
     own: int = 64,  # features of every step, 1..4096
     shared: int = 512,  # features of the whole sequence, 1..4096
@@ -82,6 +84,7 @@ def run(
     device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
     device = lab.device(device)
+    batch = batch or (1024 if device.type == "cuda" else 8 if lab.is_quick else 32)
     torch.manual_seed(0)
     tensors = make(batch, steps, own, shared, units, device)
 

@@ -5,8 +5,9 @@ autograd, on a GPU a kernel launch. A loop over the rows pays for two calls a ro
 in one call; `sum(0)` is one call in all. How much that gains depends on how little work a row is: here, ten numbers.
 
 Backward is worse and seldom timed. The gradient of `x[i]` is a tensor of the size of *x*, zero but for one row, so the backward
-of the loop costs rows x rows x cols: double the rows and it takes four times as long. `unbind` stacks its gradients once, and
-`sum` returns a view. The chart shows it for ever more rows. The sum is also more accurate, as it keeps several partial sums.
+of the loop writes rows x rows x cols numbers: on a CPU twice the rows take four times as long, as the chart shows. A GPU
+may have written so few before the next launch arrives: where it is launch-bound, expect a line that stays straight. `unbind`
+stacks its gradients once, `sum` returns a view. The sum is also more accurate, as it keeps several partial sums.
 
 ## Predict
 How many times faster than the loop over x[i] is x.sum(0) for 500 rows of 10 numbers?
@@ -27,8 +28,7 @@ refutes: hundred-operators
 
 ## Source
 000 EffectivePyTorch by vahidk, https://github.com/vahidk/EffectivePyTorch, the chapter on overloaded operators: 500 x 10,
-unbind some 30 % faster, sum some 100 times, each timed once. 30 % is read here as 1.3 times faster, which saves 23 % of the
-time. Operators, nodes, backward and accuracy are ours.
+unbind some 30 % faster (read here as 1.3 times: 23 % of the time saved), sum some 100 times, each timed once. The rest is ours.
 """
 
 import time

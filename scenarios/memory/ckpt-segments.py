@@ -5,12 +5,11 @@ keeps the segment's input alone, and computes the inside again, to the same bits
 After forward n segments hold n activations; in backward the inside of one comes on top, 96/n. One segment around everything
 therefore saves nothing: its inside is the whole net, only later. The sum is least near n = 10; the peak of a step falls even
 beyond, because the gradients of the weights arrive while inputs of segments go. The price hardly depends on n: forward is a
-third of the arithmetic of a step, and nearly all of it is done twice. So are side effects: a BatchNorm counts its batch twice,
-and dropout is drawn as before only while `preserve_rng_state` is on. Write `use_reentrant=False`: without it torch warns, and
-the old way gives no gradients at all when the input of a segment requires none.
-
+third of a step's arithmetic, and nearly all of it is done twice. A GPU gets a larger net than a CPU: on a small one it would be
+launch-bound, and the price that of launches. Side effects come twice, too: a BatchNorm counts its batch again, and dropout is
+drawn as before only under `preserve_rng_state`. Write `use_reentrant=False`: the old way warns, and may give no gradients.
 ## Predict
-How many MB are left of a peak of 17 MB when one checkpoint is put around the whole net?
+How many MB are left of a peak of 17 MB, that of a CPU here, when one checkpoint is put around the whole net?
 ## Look for
 - [gradients] gradients with checkpoints are bitwise those without
 - [activations] with checkpoints a net keeps one activation per segment for backward
@@ -65,14 +64,15 @@ def step(net, x, segments):
 def run(
     lab: Lab,
     blocks: int = 32,  # residual blocks of two Linears, 2..128 (quick 16)
-    width: int = 128,  # features, 8..4096
-    rows: int = 256,  # rows of the batch, 1..65536
+    width: int = 0,  # features; 0 is 128 on a CPU and 1024 on a GPU, 0..4096
+    rows: int = 0,  # rows of the batch; 0 is 256 on a CPU and 8192 on a GPU, 0..65536
     segments: int = 4,  # the chosen number of checkpoints, 1..128
     dropout: float = 0.0,  # share that the dropout in each block drops, 0..0.9
     forget_rng: bool = False,  # turn preserve_rng_state off
     device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
     device, segments = lab.device(device), min(segments, blocks)
+    width, rows = (width or 1024, rows or 8192) if device.type == "cuda" else (width or 128, rows or 256)
     torch.set_num_threads(1)  # with more, a busy box waits for itself
 
     def build():

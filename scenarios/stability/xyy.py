@@ -25,9 +25,9 @@ How many decades below 1 is the smallest power of ten that float16 can still mul
 - [last-decade] in the last decade before the lower cliff the result is finite and off by a fifth or more
 
 ## Try next
-`--flush`: the CPU treats subnormal numbers as zero, as some inference servers do for speed. The slope is gone: float32 and
-bfloat16 end at 1e-37, and the claims about 1.4013e-45, 1e-45, 1e-40 and the last decade are REFUTED. float16 is computed in
-float32, where its subnormals are ordinary numbers, and keeps its slope.
+`--flush --device cpu`: the CPU treats subnormal numbers as zero, as some inference servers do for speed. The slope is gone:
+float32 and bfloat16 end at 1e-37, and the claims about 1.4013e-45, 1e-45, 1e-40 and the last decade are REFUTED. float16 is
+computed in float32, where its subnormals are ordinary numbers, and keeps its slope. torch has no such switch for a GPU.
 refutes: range, f32, bf16, last-decade
 
 ## Source
@@ -64,11 +64,12 @@ def smallest(dtype, device):
 
 def run(
     lab: Lab,
-    flush: bool = False,  # treat subnormal numbers as zero
+    flush: bool = False,  # treat subnormal numbers as zero; on a CPU only
     device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
     device = lab.device(device)
     if flush:
+        lab.needs(device.type == "cpu", "--device cpu: torch tells only a CPU to treat subnormal numbers as zero")
         lab.needs(torch.set_flush_denormal(True), "a CPU that can treat subnormal numbers as zero")
 
     lab.stage("multiplying and dividing by ever larger numbers")

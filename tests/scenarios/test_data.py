@@ -1,6 +1,9 @@
 """The scenarios about loading data give the exact values that their lessons promise; timings are not judged here."""
 
+import runpy
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,3 +60,38 @@ def test_without_pin_nothing_is_pinned_and_a_small_buffer_still_copies_twice(res
     why = evidence(run)
     assert why["bytes-moved"] == "measured [2, 1]"
     assert run["verdicts"]["loader-pins"] == "REFUTED"
+
+
+@pytest.mark.library
+def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To pin takes memory of the GPU, for a context; others may have all of it."""
+    import torch
+
+    from tests.engine import read_stream
+    from tuilab.catalogue import catalog
+    from tuilab.engine import messages
+    from tuilab.lab.lab import Lab
+    from tuilab.record import events
+    from tuilab.record.journal import Writer
+
+    (scenario,) = [found.path for found in catalog.load() if found.id == "pin-memory"]
+    shutil.copy(scenario, tmp_path / "scenario.py")
+    journal = Writer(tmp_path / "worker-0.jsonl")
+    order = messages.WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), quick=True)
+    before = torch.get_num_threads()
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda *given: pytest.fail("CUDA was asked to pin"))
+
+    ours, theirs = messages.pair()
+    with ours, theirs:
+        runpy.run_path(str(tmp_path / "scenario.py"))["run"](
+            Lab(journal, tmp_path, messages.WorkerLine(ours), order), mb=1, device="cpu"
+        )
+    journal.close()
+    torch.set_num_threads(before)
+
+    untested = [item for item in read_stream(tmp_path / "worker-0.jsonl") if isinstance(item, events.ClaimNotTestable)]
+    assert [(claim.key, claim.needs) for claim in untested] == [
+        ("loader-pins", "leave to use the GPU"),
+        ("pageable", "a CUDA device"),
+    ]

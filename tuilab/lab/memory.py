@@ -33,7 +33,7 @@ class Memory:
     cuda_before_bytes    what CUDA's allocator had given out when the block began
     cuda_peak_bytes      what it had given out at most, that included
     cuda_reserved_bytes  what it held at most, for itself as well
-    cuda_requested_bytes what it was asked for at most, of which the peak is rounded up by the block that was free
+    cuda_requested_bytes what it was asked for at most: the peak without what blocks are larger than that
 
     The last four are those of one GPU: `device`, or else the current one. They are None where nothing lay on it, and the very
     last where the allocator does not count it (only torch's own does).
