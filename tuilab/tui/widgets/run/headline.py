@@ -4,7 +4,7 @@ from pathlib import Path
 
 from textual.content import Content
 
-from tuilab.record.told import gpu_errors, progress_words, repeat_words
+from tuilab.record.told import device_notices, gpu_errors, progress_words, repeat_words
 from tuilab.runs import store
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain, state_words
@@ -27,6 +27,8 @@ def name_of(run_dir: Path, following: Following | Playback) -> Content:
         left = Content.assemble(left, plain(summary.reason, 200, "$text-muted"))
     if summary.damage.is_any:
         left = Content.assemble(left, ("  the record is not whole", "$text-error"))
+    if notices := device_notices(summary):
+        left = Content.assemble((f"{notices[0]}  ", "$text-warning"), left)
     if errors := gpu_errors(summary):
         left = Content.assemble(left, (f"  {errors[-1]}", "$text-error"))
     return left
