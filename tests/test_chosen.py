@@ -9,6 +9,9 @@ import torch
 
 from tuilab.errors import BoxLacks
 from tuilab.lab.choice.chosen import Chosen, choose
+from tuilab.probes import NotKnown
+from tuilab.probes.gpu_free import free_bytes
+from tuilab.probes.gpu_there import driver_for, gpu_names, is_gpu_there, what_to_do
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -116,7 +119,7 @@ def test_a_gpu_that_was_asked_for_by_number_is_the_only_one_that_is_touched(aske
 @pytest.mark.parametrize(
     ("refuses", "step"),
     [
-        (NO_KERNELS, "install a build of torch that has kernels for it"),
+        (NO_KERNELS, "this build of torch, for CUDA n/a, has no kernels for it"),
         (BUSY, "somebody has it for himself"),
         (FULL, "its memory is full"),
         ("CUDA error: unspecified launch failure", "tuilab doctor tells more"),
@@ -156,11 +159,14 @@ def test_a_number_that_no_gpu_has_is_lacked(make_cuda: MakeCuda, count: int, see
     assert cuda.initialised_by == ""
 
 
-def test_a_box_without_a_gpu_runs_on_the_cpu_and_has_nothing_to_say(make_cuda: MakeCuda, tmp_path: Path) -> None:
+def test_a_box_without_a_gpu_runs_on_the_cpu_and_has_nothing_to_say(
+    make_cuda: MakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.version, "cuda", None)
     make_cuda(0, initialised=False)
 
     assert choose("auto", root=tmp_path) == Chosen(torch.device("cpu"), "this box has no GPU")
-    with pytest.raises(BoxLacks, match=r"a CUDA device is needed and torch .*; --device cpu runs without one"):
+    with pytest.raises(BoxLacks, match=r"a CUDA device is needed and torch [^:]*; --device cpu runs without one$"):
         choose("cuda", root=tmp_path)
 
 
@@ -198,7 +204,57 @@ def test_where_each_gpu_refuses_auto_runs_on_the_cpu_and_says_so(asked: "FakeNvm
     chosen = choose("auto")
 
     assert chosen.device == torch.device("cpu")
-    assert chosen.notice.startswith(f"this ran on the CPU although the box has a GPU: cuda:0: {NO_KERNELS}: install a build")
+    assert chosen.notice.startswith(
+        f"this ran on the CPU although the box has a GPU: cuda:0: {NO_KERNELS}: this build of torch"
+    )
+
+
+def test_gpus_are_named_as_cuda_names_those_that_are_not_hidden(box: Path) -> None:
+    (box / "dev/nvidia1").touch()
+    (box / "dev/nvidiactl").touch()
+
+    assert gpu_names(box, {}) == ["cuda:0", "cuda:1"]
+    assert gpu_names(box, {"CUDA_VISIBLE_DEVICES": "MIG-a"}) == ["cuda:0"]
+    assert gpu_names(box, {"CUDA_VISIBLE_DEVICES": ""}) == gpu_names(box, {"CUDA_VISIBLE_DEVICES": "-1"}) == []
+    assert gpu_names(box / "dev", {"CUDA_VISIBLE_DEVICES": "0,1"}) == []
+
+
+def test_a_gpu_under_wsl_is_one_where_its_driver_is_there(tmp_path: Path) -> None:
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/dxg").touch()
+    assert not is_gpu_there(tmp_path)
+
+    library = tmp_path / "usr/lib/wsl/lib/libcuda.so.1"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    assert is_gpu_there(tmp_path)
+
+
+@pytest.mark.parametrize(("cuda", "driver"), [("13.0", "580 or newer"), ("12.6", "525 or newer"), ("14.1", ""), ("", "")])
+def test_a_build_wants_a_driver(cuda: str, driver: str) -> None:
+    assert driver_for(cuda) == driver
+
+
+@pytest.mark.parametrize(("cuda", "step"), [("13.0", "from before Turing, pip install"), ("12.6", "one for a newer CUDA")])
+def test_a_gpu_that_a_build_has_no_kernels_for_is_too_old_or_too_new(cuda: str, step: str) -> None:
+    assert step in what_to_do(NO_KERNELS, cuda)
+
+
+def test_an_nvml_that_does_not_answer_costs_seconds_and_not_the_run(nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LD_LIBRARY_PATH", "TUILAB_FAKE_NVML"):
+        monkeypatch.setenv(name, nvml.environment[name])
+    nvml.set("gpus=2", "mode=hang")
+
+    with pytest.raises(NotKnown, match=r"^NVML has not answered for 0\.2 s$"):
+        free_bytes(0.2)
+
+
+def test_a_gpu_that_is_lost_or_does_not_tell_is_left_out(nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LD_LIBRARY_PATH", "TUILAB_FAKE_NVML"):
+        monkeypatch.setenv(name, nvml.environment[name])
+    nvml.set("gpus=3", "used=1000", "na.1=used", "total=81000")
+
+    assert free_bytes() == {"GPU-fake-0": 80_000, "GPU-fake-2": 80_000}
 
 
 def test_a_gpu_that_nobody_may_run_ahead_of_is_told(make_cuda: MakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:

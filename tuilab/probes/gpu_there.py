@@ -11,7 +11,6 @@ _OTHER_BUILD = "https://download.pytorch.org/whl/cu126"
 _STEPS = {  # by words of the reason, which are torch's or the driver's
     "build without CUDA": "install a build of torch with CUDA: https://pytorch.org",
     "CUDA_VISIBLE_DEVICES": "unset it, or name a GPU of this box in it",
-    "no kernel image": f"install a build of torch that has kernels for it: pip install torch --index-url {_OTHER_BUILD}",
     "busy or unavailable": "somebody has it for himself (exclusive mode): wait, or choose another one with --device",
     "are busy": "somebody has it for himself (exclusive mode): wait, or choose another one with --device",
     "out of memory": "its memory is full: see who is there with nvidia-smi, or choose another one with --device",
@@ -51,7 +50,16 @@ def what_to_do(reason: str, cuda: str) -> str:
     """Return the next step for a reason why torch, which was built for this CUDA, cannot use a GPU."""
     if "driver" in reason and ("too old" in reason or "insufficient" in reason):
         return mend_driver(cuda)
+    if "no kernel image" in reason:
+        return f"this build of torch, for CUDA {cuda or 'n/a'}, has no kernels for it: {_build_with_kernels(cuda)}"
     return next((step for words, step in _STEPS.items() if words in reason), "tuilab doctor tells more")
+
+
+def _build_with_kernels(cuda: str) -> str:
+    """Return which build to install instead: CUDA 13 has left out what came before Turing, 12.6 does not know Blackwell."""
+    if cuda.startswith("13."):
+        return f"for a GPU from before Turing, pip install torch --index-url {_OTHER_BUILD}"
+    return "install one for a newer CUDA, or for a very old GPU an older torch"
 
 
 def _nodes(root: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tuilab.catalogue import catalog
-from tuilab.catalogue.params import choices, describe, has_gpus, parse
+from tuilab.catalogue.params import describe, has_gpus, parse
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.cli import options
 from tuilab.engine import launch
@@ -49,7 +49,7 @@ class _ScenarioOption(click.Option):
         self.param = param
         flag = f"--{param.name.replace('_', '-')}"
         names = [f"{flag}/--no-{flag[2:]}" if param.type == "bool" else flag, param.name]
-        words = f"[{'|'.join(show(choice) for choice in choices(param))}]" if param.choices else param.type.upper()
+        words = f"[{'|'.join(show(choice) for choice in param.choices)}]" if param.choices else param.type.upper()
         super().__init__(
             names,
             default=None,

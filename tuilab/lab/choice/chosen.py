@@ -49,7 +49,8 @@ def choose(wanted: str, before: str = "", root: Path = Path("/")) -> Chosen:
 def _without_gpu(wanted: str, reason: str, *, is_there: bool) -> Chosen:
     """Return the CPU where nobody insists on a GPU."""
     if wanted != "auto":
-        raise BoxLacks(f"a CUDA device is needed and {_mended(reason)}; --device cpu runs without one")
+        why = _mended(reason) if is_there else reason
+        raise BoxLacks(f"a CUDA device is needed and {why}; --device cpu runs without one")
     if not is_there:
         return Chosen(torch.device("cpu"), "this box has no GPU")
     notice = f"this ran on the CPU although the box has a GPU: {_mended(reason)}"

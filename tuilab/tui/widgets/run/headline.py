@@ -22,13 +22,12 @@ def name_of(run_dir: Path, following: Following | Playback) -> Content:
     name = f"{show(run.topic)}/{show(run.scenario)}" if run else "?"
     stage = show(summary.stages[-1].name, 40) if summary.stages and not following.is_over else ""
     id = Content.styled(f" · {store.short_id(run_dir.name)}  ", "$text-muted")
-    left = Content.assemble((name, "bold"), id, state_words(following.state), "  ", stage)
+    notice = "".join(f"{words}  " for words in device_notices(summary)[:1])
+    left = Content.assemble((name, "bold"), id, state_words(following.state), "  ", (notice, "$text-warning"), stage)
     if following.is_over and summary.reason:
         left = Content.assemble(left, plain(summary.reason, 200, "$text-muted"))
     if summary.damage.is_any:
         left = Content.assemble(left, ("  the record is not whole", "$text-error"))
-    if notices := device_notices(summary):
-        left = Content.assemble((f"{notices[0]}  ", "$text-warning"), left)
     if errors := gpu_errors(summary):
         left = Content.assemble(left, (f"  {errors[-1]}", "$text-error"))
     return left
