@@ -43,6 +43,7 @@ def run(
     cols: int = 50,  # how many columns, 1..100 (quick 5)
     rate: float = 0.5,  # how fast, 0.0..1.0
     mode: Literal["slow", "fast"] = "slow",  # which way
+    device: Literal["auto", "cpu", "cuda"] = "auto",  # where
     shuffle: bool = False,  # in random order
 ) -> None:
     lab.log(0, rows=rows)
@@ -106,6 +107,8 @@ def test_a_scenarios_parameters_are_options_with_help(tuilab: Tuilab, form: str)
         (("--rows=20000",), "1..10000"),
         (("--rate", "nan"), "rate"),
         (("--mode", "medium"), "'slow', 'fast'"),
+        (("--device", "cuda:x"), 'device: "cuda:x" is not one of auto, cpu, cuda, cuda:N (default auto)'),
+        (("--device=MIG-3f2a",), "what has a name is chosen with CUDA_VISIBLE_DEVICES"),
         (("--rwos", "5"), "--rows"),
         (("--repeat", "0"), "--repeat"),
         (("extra",), "extra"),
@@ -137,7 +140,7 @@ def test_options_may_stand_before_or_after_the_name(tuilab: Tuilab, form: str, o
 def test_quick_takes_the_quick_sizes_but_never_overrides_what_was_given(tuilab: Tuilab, form: str) -> None:
     (run,) = json.loads(tuilab("run", form, "--quick", "--json", "--rows", "600").stdout)["runs"]
 
-    assert run["params"] == {"rows": 600, "cols": 5, "rate": 0.5, "mode": "slow", "shuffle": False}
+    assert run["params"] == {"rows": 600, "cols": 5, "rate": 0.5, "mode": "slow", "device": "auto", "shuffle": False}
 
 
 def test_json_is_one_document_and_stays_free_of_nan(tuilab: Tuilab, tmp_path: Path) -> None:

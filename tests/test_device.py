@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
 from tuilab.lab.device import Cpu, Cuda, Held
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
 
+TOO_OLD = "The NVIDIA driver on your system is too old (found version 12020). Please update your GPU driver by downloading"
+
 pytest_plugins = ["tests.fakes.cuda"]
 
 
 def test_what_only_looks_makes_no_context(unused_cuda: "FakeCuda") -> None:
-    assert devices.choose("cpu") == torch.device("cpu")
-    assert devices.choose("auto") == torch.device("cuda")
+    assert devices.why_no_cuda() == ""
     assert devices.count() == 2
     assert isinstance(devices.in_use(), Cpu)
     assert isinstance(devices.in_use(torch.device("cuda:1")), Cpu)
@@ -160,9 +160,6 @@ def test_a_box_without_gpus_says_why(make_cuda: "Callable[..., FakeCuda]") -> No
 
     assert devices.count() == 0
     assert devices.facts().keys() == {"missing"}
-    assert devices.choose("auto") == torch.device("cpu")
-    with pytest.raises(BoxLacks, match=r"a CUDA device is needed and torch .*; --device cpu runs without one"):
-        devices.choose("cuda")
 
 
 @pytest.mark.parametrize(("version", "reason"), [(None, "is a build without CUDA"), ("13.0", "torch sees no CUDA device")])
@@ -190,3 +187,35 @@ def test_a_precision_holds_for_its_block_and_touches_no_gpu(unused_cuda: "FakeCu
 
     assert float32() == before == (False, True), "torch's own: in convolutions only"
     assert unused_cuda.initialised_by == ""
+
+
+def test_why_there_is_no_cuda_is_told_in_torchs_own_words_and_with_what_may_hide_it(
+    make_cuda: "Callable[..., FakeCuda]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    make_cuda(0, initialised=False).why_not = TOO_OLD
+    assert devices.why_no_cuda() == (
+        "torch sees no CUDA device: The NVIDIA driver on your system is too old (found version 12020)"
+    )
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert devices.why_no_cuda().endswith(" (CUDA_VISIBLE_DEVICES is empty)")
+
+
+def test_a_gpu_on_which_a_first_kernel_runs_is_usable_and_keeps_nothing(cuda: "FakeCuda") -> None:
+    assert Cuda(1).why_not() == ""
+    assert (cuda.gpus[1].allocated, cuda.selected, cuda.gpus[0].is_touched) == (0, 0, False)
+
+
+def test_a_gpu_that_refuses_says_why_in_one_sentence_and_the_others_go_on(cuda: "FakeCuda") -> None:
+    cuda.gpus[0].refuses = "CUDA error: no kernel image is available for execution on the device\nCUDA kernel errors might be"
+
+    assert Cuda(0).why_not() == "CUDA error: no kernel image is available for execution on the device"
+    assert Cuda(1).why_not() == ""
+
+
+def test_what_names_no_gpu_runs_on_the_one_that_was_made_current(cuda: "FakeCuda") -> None:
+    Cuda(1).make_current()
+
+    assert devices.door(torch.device("cuda")).index == 1

@@ -48,6 +48,7 @@ ELSEWHERE = {
     "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[test]' && .venv/bin/pytest": "`.ci/run` types it",
     "tuilab run row-reduce --headless": "as it was printed once; tests/scenarios/test_defaults.py runs it",
     "pip install -c constraints.txt torch --index-url https://download.pytorch.org/whl/cpu": "fetches a torch",
+    "pip install -c constraints.txt torch --index-url https://download.pytorch.org/whl/cu126": "fetches another torch",
     "pip install -c constraints.txt -e .": "`.ci/run` types the same",
     ".ci/run": "it runs these tests",
     '.venv/bin/pytest tests/test_docs.py -n 0 -m "slow or not slow" -k session': "it is this test",

@@ -22,9 +22,10 @@ from tuilab.drawings.glyphs import Style
 from tuilab.scrub import GONE, scrub
 
 if TYPE_CHECKING:
+    from tests.fakes.cuda import FakeCuda
     from tests.fakes.nvml import FakeNvml
 
-pytest_plugins = ["tests.fakes.nvml"]
+pytest_plugins = ["tests.fakes.cuda", "tests.fakes.nvml"]
 NO_PIDFD = str(Path(__file__).with_name("fakes") / "no_pidfd.py")
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -295,6 +296,30 @@ def test_a_driver_that_hangs_or_crashes_costs_its_own_answers_only(fake: "FakeNv
     assert hung["gpu.driver"] == hung["gpu.driver"].__class__("n/a", "no answer within 1 s")
     assert hung["gpu.mig"].found == "not asked, because of gpu.driver"
     assert crashed["gpu.driver"].found == "it ended the process that was asked, by signal 11"
+
+
+@pytest.mark.parametrize(
+    ("count", "version", "status", "words"),
+    [
+        (2, "13.0", "pass", "torch sees 2 GPUs"),
+        (0, "13.0", "fail", "too old (found version 12020); `auto` runs on the CPU, and says so"),
+        (0, None, "warn", "is a build without CUDA; `auto` runs on the CPU, and says so"),
+    ],
+)
+def test_torch_and_the_gpus_are_told_as_a_run_tells_them_and_none_is_touched(
+    make_cuda: "Callable[..., FakeCuda]", monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    count: int, version: str | None, status: str, words: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("torch.version.cuda", version)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    cuda = make_cuda(count, initialised=False)
+    cuda.why_not = "The NVIDIA driver on your system is too old (found version 12020). Please update your GPU driver."
+
+    finding = answer(torch_worker.cuda, make(tmp_path, {"dev/nvidia0": ""}))
+
+    assert finding.status == status and words in finding.found
+    assert status == "pass" or finding.next_step.startswith(("update the driver, CUDA 13.0 wants 580", "install a build"))
+    assert cuda.initialised_by == ""
 
 
 # ---- what is handed on

@@ -45,6 +45,8 @@ def complaint(param: Param, text: str) -> str:
         (AMP, "0", False),
         (NOTE, " as it is ", " as it is "),
         (DEVICE, "cpu", "cpu"),
+        (DEVICE, "cuda:0", "cuda:0"),
+        (DEVICE, " cuda:13 ", "cuda:13"),
         (Param("size", "choice", 32, choices=(32, 64)), "64", 64),
     ],
 )
@@ -67,10 +69,28 @@ def test_a_number_is_finite_and_plain(text: str) -> None:
 def test_the_complaint_names_the_parameter_what_it_takes_and_the_default() -> None:
     assert complaint(ROWS, "abc") == 'rows: "abc" is not a whole number; it takes 1..10000 (default 500)'
     assert complaint(ROWS, "20000") == "rows: 20000 is out of range; it takes 1..10000 (default 500)"
-    assert complaint(DEVICE, "gpu") == 'device: "gpu" is not one of auto, cpu, cuda (default auto)'
+    assert complaint(DEVICE, "gpu") == 'device: "gpu" is not one of auto, cpu, cuda, cuda:N (default auto)'
     assert complaint(AMP, "maybe") == (
         'amp: "maybe" is not true or false; it takes true, yes, on, 1 or false, no, off, 0 (default true)'
     )
+
+
+@pytest.mark.parametrize("text", ["cuda:", "cuda:x", "cuda:-1", "cuda:03", "cuda:٣", "cuda:1,2", "cuda:N", "mps", "cuda:99999"])
+def test_a_gpu_is_named_by_its_number(text: str) -> None:
+    assert complaint(DEVICE, text) == f'device: "{text}" is not one of auto, cpu, cuda, cuda:N (default auto)'
+
+
+@pytest.mark.parametrize("text", ["MIG-3f2a", "GPU-3f2a"])
+def test_who_gives_the_name_of_a_gpu_or_of_a_slice_is_told_where_it_belongs(text: str) -> None:
+    assert complaint(DEVICE, text).endswith("(default auto); what has a name is chosen with CUDA_VISIBLE_DEVICES")
+
+
+@pytest.mark.parametrize(
+    "param", [replace(DEVICE, name="kind"), replace(DEVICE, choices=("auto", "cpu")), replace(NOTE, name="device")]
+)
+def test_only_a_device_that_may_be_cuda_takes_a_gpu(param: Param) -> None:
+    assert "cuda:N" not in describe(param)
+    assert param.type == "str" or "is not one of" in complaint(param, "cuda:1")
 
 
 def test_a_hostile_value_is_shown_harmless_and_short() -> None:
@@ -148,7 +168,7 @@ def test_a_phrase_says_what_a_parameter_takes() -> None:
         "a number, 1e-06..1",
         "true or false",
         "text",
-        "one of auto, cpu, cuda",
+        "one of auto, cpu, cuda, cuda:N",
     ]
 
 

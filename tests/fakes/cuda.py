@@ -119,6 +119,8 @@ class Gpu:
         self.streams: list[Stream] = []
         self.current: Stream
         self.allocated = self.allocated_peak = self.reserved = self.reserved_peak = self.asked = self.asked_peak = 0
+        self.is_touched = False  # somebody in this process has a context there
+        self.refuses = ""  # what the driver says to the first that is told to it; it is counted all the same
 
     def allocate(self, size: int, asked: int | None = None) -> None:
         """Give out so many bytes, or take them back; `asked` is for how many the program has asked."""
@@ -143,6 +145,7 @@ class FakeCuda:
         self.is_recording_graph = False
         self.counts_asked = True  # the allocator is torch's own
         self.broken = ""  # the error that every call raises
+        self.why_not = "No CUDA GPUs are available"  # what is said where none is counted
         self.initialised_by = "the test" if initialised else ""
         self.selected = 0
         self.gpus = [Gpu(number) for number in range(count)]
@@ -159,13 +162,35 @@ class FakeCuda:
         """Tell a kernel to the current stream, or to another one."""
         self.touch("a kernel")
         self.now += host
+        self.tell()
         (stream or self.current_stream()).add(nanoseconds)
+
+    def tell(self) -> None:
+        """Give something to the current GPU, which may refuse it: other GPUs go on as before."""
+        gpu = self.gpus[self.selected]
+        gpu.is_touched = True
+        if gpu.refuses:
+            raise torch.AcceleratorError(gpu.refuses)
 
     def side_stream(self, device: int = 0) -> Stream:
         """Return a stream beside the current one of a GPU, as `torch.cuda.Stream()` does."""
         return Stream(self, device)
 
     # ---- what torch.cuda has
+
+    def init(self) -> None:
+        if not self.gpus:
+            raise RuntimeError(self.why_not)
+        self.touch("init")
+
+    def caching_allocator_alloc(self, size: int, device: Any = None, stream: Any = None) -> int:
+        self.touch("caching_allocator_alloc")
+        self.tell()
+        self.gpus[self.index_of(device)].allocate(size)
+        return size  # the model's address of it, by which it is known how much to give back
+
+    def caching_allocator_delete(self, address: int) -> None:
+        self.gpus[self.selected].allocate(-address)
 
     def is_available(self) -> bool:
         return bool(self.gpus)
@@ -248,7 +273,8 @@ class FakeCuda:
 _OF_TORCH = (
     "is_available", "device_count", "is_initialized", "current_device", "set_device", "current_stream", "synchronize",
     "get_device_properties", "is_current_stream_capturing", "memory_allocated", "memory_reserved", "max_memory_allocated",
-    "max_memory_reserved", "memory_stats", "reset_peak_memory_stats", "_sleep",
+    "max_memory_reserved", "memory_stats", "reset_peak_memory_stats", "_sleep", "init", "caching_allocator_alloc",
+    "caching_allocator_delete",
 )  # fmt: skip
 
 

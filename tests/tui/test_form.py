@@ -15,6 +15,7 @@ from tuilab.tui.state import command_line, presets
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
 from tuilab.tui.state.session import Desk
 from tuilab.tui.state.settings import Settings
+from tuilab.tui.widgets.lab.choice import Choice
 from tuilab.tui.widgets.lab.field import Field
 from tuilab.tui.widgets.lab.form import Form
 
@@ -260,6 +261,25 @@ def test_the_form_of_an_earlier_run_has_its_values(folder: Path, root: Path) -> 
         assert "--rows 7" in text(pilot)
         app.page.fill("absent", {})
         assert app.said == ["no scenario is called absent here"]
+
+    drive(body, folder, root)
+
+
+def test_a_device_is_one_of_the_boxs_gpus_too_and_that_of_an_earlier_run_is_kept(
+    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, fast=FAST.replace("work: ", 'device: Literal["auto", "cuda"] = "auto",\n    work: '))
+
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        app.page.fill("fast", {"device": "cuda:13"})
+        await settle(pilot)
+        assert app.page.draft is not None and app.page.draft.given == {"device": "cuda:13"}
+        assert "--device cuda:13" in text(pilot)
+        editor = field(app, "device").editor
+        assert isinstance(editor, Choice) and editor.value == "cuda:13"
+        editor.focus()
+        await pilot.press("left")
+        assert app.page.draft.given["device"] != "cuda:13"
 
     drive(body, folder, root)
 

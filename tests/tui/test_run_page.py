@@ -15,7 +15,7 @@ from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record import presence
-from tuilab.record.events import GpuFound, Logged, RunStarted, StateChanged, XidReported
+from tuilab.record.events import EnvironmentRecorded, GpuFound, Logged, RunStarted, StateChanged, XidReported
 from tuilab.record.journal import Writer
 from tuilab.reports.gaps import gaps
 from tuilab.reports.plain import render
@@ -309,6 +309,15 @@ async def test_the_keys_of_a_run_that_goes_on_are_others_than_of_one_that_is_ove
 
         assert told[0].startswith("a again  space replay  e report")
         assert told[1].startswith("s stop  space freeze  z zoom")
+
+
+async def test_a_run_that_went_to_the_cpu_though_there_is_a_gpu_says_so_on_its_first_line(tmp_path: Path) -> None:
+    notice = "this ran on the CPU although the box has a GPU"
+    facts = {"wanted": "auto", "chosen": "cpu", "why": "torch cannot use the GPU", "notice": f"{notice}: torch is a build"}
+    make_run(tmp_path, started(), EnvironmentRecorded(part="device", facts=facts), StateChanged(state="succeeded"))
+
+    async with opened(tmp_path, "h", "enter", size=(140, 40)) as pilot:
+        assert notice in text(pilot)
 
 
 async def test_an_error_of_a_gpu_is_a_notice_on_the_run(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ _NOUNS = {"int": "a whole number", "float": "a number", "bool": "true or false",
 _WHOLE = r"[+-]?[0-9]{1,20}"
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 _FLOAT = rf"{_NUMBER}|[+-]?[0-9]+\."
+_GPU = r"cuda:(?:0|[1-9][0-9]{0,3})"
 _RANGE = rf"(?:^|,\s*|\s)({_NUMBER})\.\.({_NUMBER})$"
 _QUICK = r"\s*\(quick ([^()]+)\)$"
 
@@ -32,7 +33,8 @@ def parse(param: Param, text: str) -> Value:
         raise UsageError(f"{param.name}: the value of a secret was not recorded; give it again")
     value = _read(param, text.strip() if param.type != "str" else text)
     if value is None:
-        raise UsageError(f'{param.name}: "{show(text, 60)}" is not {_noun(param)}{_hint(param)}')
+        by_name = "; what has a name is chosen with CUDA_VISIBLE_DEVICES" if _is_name_of_gpu(param, text) else ""
+        raise UsageError(f'{param.name}: "{show(text, 60)}" is not {_noun(param)}{_hint(param)}{by_name}')
     if not _is_in_range(param, value):
         raise UsageError(f"{param.name}: {show(text, 60)} is out of range{_hint(param)}")
     return value
@@ -85,6 +87,21 @@ def with_comment(param: Param, comment: str) -> Param:
     return replace(param, default=parse(param, str(param.default)), quick=None if quick is None else parse(param, quick))
 
 
+def has_gpus(param: Param) -> bool:
+    """Say whether a parameter takes each GPU of the box beside its choices: the device that `lab.device()` is asked for."""
+    return param.name == "device" and "cuda" in param.choices
+
+
+def is_gpu(text: str) -> bool:
+    """Say whether a text names one GPU by CUDA's number of it: cuda:3."""
+    return re.fullmatch(_GPU, text) is not None
+
+
+def choices(param: Param) -> tuple[str, ...]:
+    """Return the choices as they are told, with what stands for each GPU of the box."""
+    return (*map(str, param.choices), "cuda:N") if has_gpus(param) else tuple(map(str, param.choices))
+
+
 def spell(value: Value | None) -> str:
     """Return a value as a user would type it."""
     if isinstance(value, bool):
@@ -105,9 +122,15 @@ def _read(param: Param, text: str) -> Value | None:
         case "bool":
             return _BOOLS.get(text.lower())
         case "choice":
-            return next((choice for choice in param.choices if str(choice) == text), None)
+            listed = next((choice for choice in param.choices if str(choice) == text), None)
+            return text if listed is None and has_gpus(param) and is_gpu(text) else listed
         case "str":
             return text if _can_be_recorded(text) else None
+
+
+def _is_name_of_gpu(param: Param, text: str) -> bool:
+    """Say whether a text names a GPU, or a slice of one (MIG), as nvidia-smi does."""
+    return has_gpus(param) and text.strip().startswith(("GPU-", "MIG-"))
 
 
 def _can_be_recorded(text: str) -> bool:
@@ -122,7 +145,7 @@ def _is_in_range(param: Param, value: Value) -> bool:
 
 def _noun(param: Param) -> str:
     if param.type == "choice":
-        return f"one of {join(param.choices)}"
+        return f"one of {join(choices(param))}"
     return _NOUNS[param.type]
 
 

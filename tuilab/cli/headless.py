@@ -21,7 +21,7 @@ from tuilab.record.journal import Item, Portion
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import last_values, progress_words, repeat_words
+from tuilab.record.told import device_notices, last_values, progress_words, repeat_words
 from tuilab.record.verdicts import Verdict
 from tuilab.text import show
 
@@ -181,6 +181,7 @@ class Live:
 def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
     """Return everything worth a line so far, as (kind, line)."""
     lines = [("state", show(f"{event.state} {event.reason}".strip())) for event in summary.states]
+    lines += [("notice", f"notice: {words}") for words in device_notices(summary)]
     lines += [("stage", f"{style.dot} {show(stage.name)}") for stage in summary.stages]
     for claim in summary.claims.values():
         if claim.measured or claim.needs:

@@ -9,6 +9,7 @@ from typing import Any
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu import Gpu, GpuLost, Gpus, open_gpus, throttle_names
+from tuilab.probes.gpu_there import is_gpu_there, mend_driver
 from tuilab.text import plural
 from tuilab.words import size
 
@@ -24,7 +25,7 @@ def _gpus() -> Gpus | str:
 def driver(box: Box) -> Finding:
     gpus = _gpus()
     if isinstance(gpus, str):
-        is_absent = any(words in gpus for words in _NO_GPU) and not list((box.root / "dev").glob("nvidia[0-9]*"))
+        is_absent = any(words in gpus for words in _NO_GPU) and not is_gpu_there(box.root)
         return (
             unknown(gpus) if is_absent else failed(gpus, "nvidia-smi says the same; mend the driver, or ask who runs the box")
         )
@@ -46,7 +47,7 @@ def cuda(box: Box) -> Finding:
     if int(wanted.split(".")[0]) > int(newest.split(".")[0]):
         return failed(
             f"torch wants CUDA {wanted}, the driver can run {newest} at most",
-            "update the driver, or install an older CUDA build",
+            mend_driver(wanted),
         )
     return passed(f"torch is built for CUDA {wanted}, the driver can run {newest}")
 

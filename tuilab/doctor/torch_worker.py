@@ -15,6 +15,7 @@ from typing import Any
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
 from tuilab.probes import NotKnown
 from tuilab.probes.cpu import cpu_facts
+from tuilab.probes.gpu_there import is_gpu_there, what_to_do
 from tuilab.text import plural, show
 
 _RUNTIMES = {"GNU OpenMP": r"libgomp[\w.-]*\.so", "Intel OpenMP": r"libiomp5[\w.-]*\.so", "LLVM OpenMP": r"libomp[\w.-]*\.so"}
@@ -126,23 +127,17 @@ def instructions(box: Box) -> Finding:
 
 
 def cuda(box: Box) -> Finding:
+    """Whether torch can use the GPUs, in the words in which a run says it; nothing is run on one."""
     torch = _torch()
-    if torch.version.cuda is None and torch.version.hip is None:
-        return unknown("this build of torch is for the CPU")
     from tuilab.lab import device  # which imports torch, and would wait for it when this file is read
 
     if found := device.count():
-        return passed(f"torch sees {plural(found, 'GPU')}")
-    if not list((box.root / "dev").glob("nvidia[0-9]*")) and not (box.root / "dev/kfd").exists():
-        return unknown("torch sees no GPU, and there is none in /dev")
-    hidden = box.environ.get("CUDA_VISIBLE_DEVICES")
-    if hidden is not None:
-        return failed(
-            f"torch sees no GPU; CUDA_VISIBLE_DEVICES={hidden or '(empty)'} may hide them", "unset CUDA_VISIBLE_DEVICES"
-        )
-    return failed(
-        "torch sees no GPU although the box has one", "see gpu.cuda; python -c 'import torch; torch.cuda.init()' says why"
-    )
+        return passed(f"torch sees {plural(found, 'GPU')}; `auto` takes the emptiest on which a first kernel runs")
+    reason = device.why_no_cuda()
+    if not is_gpu_there(box.root) and not (torch.version.hip and (box.root / "dev/kfd").exists()):
+        return unknown(f"{reason}, and there is no GPU in /dev")
+    judge = warn if torch.version.cuda is None else failed
+    return judge(f"{reason}; `auto` runs on the CPU, and says so", what_to_do(reason, torch.version.cuda or ""))
 
 
 @functools.cache

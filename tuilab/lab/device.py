@@ -5,21 +5,21 @@ Behind it stand Cpu, which has done what it was told when a call returns, and Cu
 
 import contextlib
 import functools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from tuilab.errors import BoxLacks
 from tuilab.probes import NotKnown, gather
 from tuilab.text import show
 
-NAMES = ("auto", "cpu", "cuda")
 PRECISIONS = ("ieee", "tf32")
 Clock = Callable[[], int]  # in nanoseconds
 Event = torch.cuda.Event
 
+_FIRST_BYTES = 512
 _SLEEP_CYCLES = 1_000_000  # half a millisecond or more, beside which the tick of an event's clock is little
 _SLEEPS = 3  # the first loads the kernel, the second may find a clock that sleeps itself
 
@@ -145,6 +145,21 @@ class Cuda:
     @functools.cached_property
     def uuid(self) -> str:
         return str(getattr(torch.cuda.get_device_properties(self.index), "uuid", ""))
+
+    def why_not(self) -> str:
+        """Run a first kernel, and return why it does not run, in the driver's words: a GPU that is counted may still refuse."""
+        try:
+            with self.selected():
+                torch.cuda.caching_allocator_delete(torch.cuda.caching_allocator_alloc(_FIRST_BYTES))
+                torch.cuda._sleep(1)
+            self.wait()
+        except RuntimeError as problem:
+            return _first_sentence(problem)
+        return ""
+
+    def make_current(self) -> None:
+        """Let what names no GPU run on this one, too; else it would take memory of the first."""
+        torch.cuda.set_device(self.index)
 
     def wait(self) -> None:
         torch.cuda.synchronize(self.index)
@@ -278,22 +293,30 @@ def all_in_use() -> Iterator[Device]:
         yield from (gpu(index) for index in range(count()) if torch.cuda.memory_reserved(index))
 
 
-def choose(wanted: str) -> torch.device:
-    """Return the device for `auto`, `cpu` or `cuda`; BoxLacks when it is not there."""
-    if wanted == "cpu" or (wanted == "auto" and not torch.cuda.is_available()):
-        return torch.device("cpu")
-    if reason := why_no_cuda():
-        raise BoxLacks(f"a CUDA device is needed and {reason}; --device cpu runs without one")
-    return torch.device("cuda")
-
-
 def why_no_cuda() -> str:
-    """Return why CUDA cannot be used here, or nothing when it can."""
+    """Return why CUDA cannot be used here, in torch's own words where it has some; nothing when it can."""
     if torch.cuda.is_available():
         return ""
-    if torch.version.cuda is None:
+    if torch.version.cuda is None and torch.version.hip is None:
         return f"torch {torch.__version__} is a build without CUDA"
-    return "torch sees no CUDA device (driver missing, too old, or CUDA_VISIBLE_DEVICES hides it)"
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    hidden = "" if visible is None else f" (CUDA_VISIBLE_DEVICES is {show(visible, 60) or 'empty'})"
+    return f"torch sees no CUDA device: {_refusal()}{hidden}"
+
+
+def _refusal() -> str:
+    """Return what torch says where it cannot start CUDA; where it could not even count devices, this makes no context."""
+    try:
+        torch.cuda.init()
+    except (RuntimeError, AssertionError) as problem:
+        return _first_sentence(problem)
+    return "it counts none"
+
+
+def _first_sentence(problem: Exception) -> str:
+    """Return the first sentence of an error; those of CUDA go on with advice for who wrote the kernel."""
+    line = (str(problem).splitlines() or [type(problem).__name__])[0]
+    return show(line.partition(". ")[0].rstrip("."), 300)
 
 
 def count() -> int:

@@ -25,10 +25,12 @@ from typing import Any
 
 import torch
 
+from tuilab.catalogue.params import is_gpu
 from tuilab.engine.messages import ArmOrder, WorkerLine, WorkerOrder, pack_message
 from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
 from tuilab.lab.arms import Arm, ArmFailed, command_words, environment, function_name
+from tuilab.lab.choice.chosen import ANY, choose
 from tuilab.lab.claimed import MOST_CORES, About, Claims, Record, advice, exact_claim, ratio_claim, refuse
 from tuilab.lab.given import LEAST, MOST, checked, number, number_in, told, whole, words
 from tuilab.lab.images import image_shown
@@ -43,6 +45,7 @@ from tuilab.probes.env import torch_facts
 from tuilab.probes.settings import read_setting
 from tuilab.record import events
 from tuilab.record.encoding import encode_exactly, encode_finite
+from tuilab.record.gpu_of_run import gpu_of_run
 from tuilab.record.journal import Writer
 
 _PROGRESS_PERIOD_S = 0.1
@@ -164,12 +167,19 @@ class Lab:
             self._is_once = before
 
     def device(self, wanted: str = "auto") -> torch.device:
-        """Return the device to use; a run that wants CUDA where there is none ends as not testable here."""
-        if words("wanted", wanted) not in devices.NAMES:
-            raise ValueError(f"wanted takes {', '.join(devices.NAMES[:-1])} or {devices.NAMES[-1]}, not {told(wanted)}")
-        self._device = device = devices.choose(wanted)
+        """Return the device to use: `auto` is the emptiest GPU that works, `cuda` insists on one, `cuda:1` on that one.
+
+        A run that wants a GPU where there is none ends as not testable here. All processes of a run get the same one.
+        """
+        if words("wanted", wanted) not in ("cpu", *ANY) and not is_gpu(wanted):
+            raise ValueError(f"wanted takes auto, cpu, cuda or cuda:N, not {told(wanted)}")
+        chosen = choose(wanted, gpu_of_run(self._run_dir) if wanted in ANY else "")
+        self._device = device = chosen.device
+        told_of = {"wanted": wanted, "chosen": str(device), "why": chosen.why, "notice": chosen.notice}
+        self._journal.append(events.EnvironmentRecorded(part="device", facts=told_of))
         if device.type == "cuda":
-            self._journal.append(events.EnvironmentRecorded(part="cuda", facts=devices.facts()))
+            facts = {**devices.facts(), "chosen": devices.door(device).uuid}
+            self._journal.append(events.EnvironmentRecorded(part="cuda", facts=facts))
         return device
 
     def needs(self, condition: object, what: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 
 def torch_uuid(told: str, facts: Mapping[str, Any]) -> str:
-    """Return torch's name of the GPU of a race: the one that the record tells, else the first that the worker's torch saw."""
+    """Return torch's name of the GPU of a race: the one that the record tells, else that of the worker, else its first."""
+    told = told or str(facts.get("chosen", ""))
     devices = facts.get("devices")
     first = devices[0] if isinstance(devices, list) and devices else None
     return told or (str(first.get("uuid", "")) if isinstance(first, dict) else "")

@@ -92,6 +92,15 @@ class Block:
     has_begun_last: bool | None = None  # the GPU had begun the last call by then
 
 
+class GivenDevice(NamedTuple):
+    """A device that `lab.device()` gave to a scenario."""
+
+    wanted: str
+    chosen: str
+    why: str
+    notice: str  # what is to be known of it first
+
+
 class GpuState(NamedTuple):
     """What the sampler read of a GPU for verdicts; None where the driver did not tell."""
 
@@ -144,6 +153,7 @@ class RunSummary:
     images: dict[tuple[str, str], events.ImageShown] = field(default_factory=dict)  # title, arm: the last one
     artifacts: list[events.ArtifactSaved] = field(default_factory=list)
     environment: dict[str, dict[str, Any]] = field(default_factory=dict)
+    devices: dict[GivenDevice, None] = field(default_factory=dict)  # that the scenario was given, in this order
     cuda: dict[str, dict[str, Any]] = field(default_factory=dict)  # writer: the CUDA devices that its torch sees
     xids: dict[tuple[str, int], int] = field(default_factory=dict)  # GPU and error: how often the driver reported it
     gpus: dict[str, events.GpuFound] = field(default_factory=dict)
@@ -367,6 +377,9 @@ def _environment_recorded(summary: RunSummary, stream: str, event: events.Enviro
     summary.environment.setdefault(event.part, event.facts)
     if event.part == "cuda":
         summary.cuda.setdefault(stream, event.facts)
+    if event.part == "device" and len(summary.devices) < _KEPT:
+        told = (str(event.facts.get(name, "")) for name in ("wanted", "chosen", "why", "notice"))
+        summary.devices.setdefault(GivenDevice(*told))
 
 
 def _scenario_failed(summary: RunSummary, stream: str, event: events.ScenarioFailed) -> None:

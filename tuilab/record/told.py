@@ -72,6 +72,21 @@ def last_values(summary: RunSummary) -> list[str]:
     ]
 
 
+def device_words(summary: RunSummary) -> str:
+    """Return which GPU the scenario was given first, and why that one; nothing where it asked for none, or got the CPU."""
+    first = next(iter(summary.devices), None)
+    return "" if first is None or first.chosen == "cpu" else f"{show(first.chosen, 20)}, {show(first.why, 200)}"
+
+
+def device_notices(summary: RunSummary) -> list[str]:
+    """Return what is to be known of the device before anything that was measured on it is read."""
+    found = [show(notice, 1000) for notice in dict.fromkeys(given.notice for given in summary.devices) if notice]
+    left_to_us = {given.chosen: None for given in summary.devices if given.wanted == "auto"}
+    if len(left_to_us) > 1:
+        found.append(f"the run did not stay on one device: {', '.join(show(chosen, 20) for chosen in left_to_us)}")
+    return found
+
+
 def gpu_errors(summary: RunSummary) -> list[str]:
     """Return a sentence for each kind of error that the driver reported of a GPU while the run went on."""
     found = []

@@ -2,7 +2,7 @@
 
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import gpu_errors
+from tuilab.record.told import device_notices, gpu_errors
 from tuilab.reports.subject import Subject
 from tuilab.text import plural, show
 
@@ -10,7 +10,17 @@ from tuilab.text import plural, show
 def gaps(subject: Subject) -> list[str]:
     """Return a sentence for each thing that is missing in a run, the gravest first."""
     summary = subject.summary
-    return [*_ending(summary, subject.state), *_record(summary), *subject.reading_gaps, *_unmeasured(summary, subject)]
+    return [
+        *_device(summary),
+        *_ending(summary, subject.state),
+        *_record(summary),
+        *subject.reading_gaps,
+        *_unmeasured(summary, subject),
+    ]
+
+
+def _device(summary: RunSummary) -> list[str]:
+    return [f"{words[:1].upper()}{words[1:]}." for words in device_notices(summary)]
 
 
 def _ending(summary: RunSummary, state: str) -> list[str]:

@@ -14,7 +14,7 @@ from tuilab.record.digest import digest_of
 from tuilab.record.series import Series
 from tuilab.record.states import RunState
 from tuilab.record.summary import Claim, RunSummary
-from tuilab.record.told import evidence, frames, gpu_errors
+from tuilab.record.told import device_notices, device_words, evidence, frames, gpu_errors
 from tuilab.runs import store
 from tuilab.text import plural, show, show_lines
 from tuilab.words import seconds, size, spell_of
@@ -45,7 +45,7 @@ def _heading(summary: RunSummary, state: str, style: Style) -> str:
     params = ", ".join(f"{show(name)}={show(run.params[name])}" for name in run.changed if name in run.params)
     line = f"{style.bold(show(run.topic) + '/' + show(run.scenario))}  {state} in {summary.elapsed_s:.1f} s"
     line += f"  {style.dim(params)}" if params else ""
-    return line + f"\n{show(run.title)}"
+    return "\n".join([line, *(f"notice: {words}" for words in device_notices(summary)), show(run.title)])
 
 
 def _claims(summary: RunSummary, style: Style, width: int, before: Mapping[str, str]) -> str:
@@ -142,7 +142,9 @@ def _row(name: str, value: str, style: Style, width: int) -> list[str]:
 
 def key_numbers(summary: RunSummary) -> list[tuple[str, str]]:
     """Return the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
-    return [*_race_rows(summary), *_memory_rows(summary), *_resource_rows(summary)]
+    device = device_words(summary)
+    device_rows = [("device", device)] if device else []
+    return [*device_rows, *_race_rows(summary), *_memory_rows(summary), *_resource_rows(summary)]
 
 
 def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:

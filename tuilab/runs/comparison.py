@@ -30,7 +30,7 @@ _RANKS: dict[str, int] = {
     Verdict.INVALID: 0,
 }
 # What is another number at every look says nothing about the box.
-_MOMENTARY = ("load_average", "pressure_avg10", "memory_available_bytes", "memory_free_bytes", "missing")
+_MOMENTARY = ("load_average", "pressure_avg10", "memory_available_bytes", "memory_free_bytes", "missing", "why")
 _CONDITIONS = {
     "load_average": "load in the minute before",
     "pressure_avg10": "waiting for a core, % of 10 s",

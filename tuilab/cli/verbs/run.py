@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tuilab.catalogue import catalog
-from tuilab.catalogue.params import describe, parse
+from tuilab.catalogue.params import describe, has_gpus, parse
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.cli import options
 from tuilab.engine import launch
@@ -49,18 +49,27 @@ class _ScenarioOption(click.Option):
         self.param = param
         flag = f"--{param.name.replace('_', '-')}"
         names = [f"{flag}/--no-{flag[2:]}" if param.type == "bool" else flag, param.name]
-        kind = click.Choice([str(c) for c in param.choices]) if param.choices else None
         words = f"[{'|'.join(show(choice) for choice in param.choices)}]" if param.choices else param.type.upper()
         super().__init__(
             names,
             default=None,
-            type=kind or (bool if param.type == "bool" else str),
+            type=_type(param),
             metavar=None if param.type == "bool" else words,
             help=f"{show(param.label or param.name)}; {show(describe(param))}.",
+            shell_complete=self._complete if has_gpus(param) else None,
         )
+
+    def _complete(self, ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
+        return [str(choice) for choice in self.param.choices if str(choice).startswith(typed)]
 
     def value(self, given: Any) -> Scalar:
         return bool(given) if self.param.type == "bool" else parse(self.param, str(given))
+
+
+def _type(param: Param) -> Any:
+    if param.type == "bool":
+        return bool
+    return click.Choice([str(choice) for choice in param.choices]) if param.choices and not has_gpus(param) else str
 
 
 class _RunCommand(click.Command):

@@ -7,8 +7,9 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
-from tuilab.catalogue.params import describe, spell
+from tuilab.catalogue.params import describe, has_gpus, is_gpu, spell
 from tuilab.catalogue.scenario import Param
+from tuilab.probes.gpu_there import gpu_names
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft, is_option
@@ -61,11 +62,19 @@ class Field(Widget):
             editor.cursor_blink = False
             editor.styles.width = self._box
         else:
-            words = [str(choice) for choice in self.param.choices] or ["false", "true"]
-            editor = Choice(words, classes="editor")
+            editor = Choice(self._words, classes="editor")
             editor.put(self.draft.text(self.key))
         editor.styles.margin = (0, 0, 0, self._column - (not self._is_typed))
         return editor
+
+    @property
+    def _words(self) -> list[str]:
+        """What there is to choose from: of devices each GPU of the box, too, and the one that an earlier run had."""
+        words = [str(choice) for choice in self.param.choices] or ["false", "true"]
+        if has_gpus(self.param):
+            words += gpu_names()
+            words += [text for text in [self.draft.text(self.key)] if is_gpu(text) and text not in words]
+        return words
 
     @property
     def _placeholder(self) -> str:
@@ -83,6 +92,7 @@ class Field(Widget):
             editor.placeholder = self._placeholder
             editor.value = self._put
         else:
+            editor.words = self._words
             editor.put(self.draft.text(self.key))
         self.refresh(layout=True)
 

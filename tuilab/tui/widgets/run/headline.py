@@ -4,7 +4,7 @@ from pathlib import Path
 
 from textual.content import Content
 
-from tuilab.record.told import gpu_errors, progress_words, repeat_words
+from tuilab.record.told import device_notices, gpu_errors, progress_words, repeat_words
 from tuilab.runs import store
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain, state_words
@@ -22,7 +22,8 @@ def name_of(run_dir: Path, following: Following | Playback) -> Content:
     name = f"{show(run.topic)}/{show(run.scenario)}" if run else "?"
     stage = show(summary.stages[-1].name, 40) if summary.stages and not following.is_over else ""
     id = Content.styled(f" · {store.short_id(run_dir.name)}  ", "$text-muted")
-    left = Content.assemble((name, "bold"), id, state_words(following.state), "  ", stage)
+    notice = "".join(f"{words}  " for words in device_notices(summary)[:1])
+    left = Content.assemble((name, "bold"), id, state_words(following.state), "  ", (notice, "$text-warning"), stage)
     if following.is_over and summary.reason:
         left = Content.assemble(left, plain(summary.reason, 200, "$text-muted"))
     if summary.damage.is_any:
