@@ -52,8 +52,13 @@ def take(run_dir: Path, writer: str) -> int:
 
 
 def left(run_dir: Path) -> dict[str, int]:
-    """Return by their names what the workers of a run hold back, or held back when they were killed."""
-    return {path.name.removeprefix(_PREFIX): _count(path) for path in sorted(run_dir.glob(f"{_PREFIX}*"))}
+    """Return by their names what the workers of a run hold back, or held back when they were killed.
+
+    Nothing where no file can be opened any more: a run comes to its end all the same.
+    """
+    with contextlib.suppress(OSError):
+        return {path.name.removeprefix(_PREFIX): _count(path) for path in sorted(run_dir.glob(f"{_PREFIX}*"))}
+    return {}
 
 
 def _count(path: Path) -> int:
