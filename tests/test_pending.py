@@ -52,54 +52,54 @@ def values(tmp_path: Path) -> list[dict[str, float]]:
     return [record.v for record in logged(tmp_path)]
 
 
-def hold(cuda: "LateCuda") -> None:
+def hold(late: "LateCuda") -> None:
     """Have no GPU get on."""
-    for gpu in cuda.gpus:
+    for gpu in late.gpus:
         gpu.pace = 0
 
 
-def go_on(cuda: "LateCuda") -> None:
-    for gpu in cuda.gpus:
+def go_on(late: "LateCuda") -> None:
+    for gpu in late.gpus:
         gpu.pace = 1
 
 
 # ---- what is recorded
 
 
-def test_a_value_is_that_of_its_step_whatever_is_written_over_it(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
-    hold(cuda)
-    loss = cuda.tensor(1.0)
+def test_a_value_is_that_of_its_step_whatever_is_written_over_it(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+    hold(late)
+    loss = late.tensor(1.0)
     for step in range(4):
         loss.mul_(2.0)
         lab.log(step, loss=loss)
     assert values(tmp_path) == []
 
-    go_on(cuda)
+    go_on(late)
     lab.close()
 
     assert [(record.s, record.v) for record in logged(tmp_path)] == [(step, {"loss": 2.0 ** (step + 1)}) for step in range(4)]
 
 
-def test_what_was_logged_on_a_side_stream_is_awaited_there(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
-    hold(cuda)
-    loss = cuda.tensor(1.0)
-    with cuda.gpus[0].stream():
+def test_what_was_logged_on_a_side_stream_is_awaited_there(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+    hold(late)
+    loss = late.tensor(1.0)
+    with late.gpus[0].stream():
         for step in range(4):
             loss.mul_(2.0)
             lab.log(step, loss=loss)
 
     lab.stage("elsewhere")
     assert values(tmp_path) == []
-    go_on(cuda)
+    go_on(late)
     lab.close()
 
     assert values(tmp_path) == [{"loss": 2.0}, {"loss": 4.0}, {"loss": 8.0}, {"loss": 16.0}]
 
 
-def test_values_of_the_host_and_of_two_gpus_are_one_record(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
-    count = cuda.tensor([7], 1, torch.int64)
+def test_values_of_the_host_and_of_two_gpus_are_one_record(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+    count = late.tensor([7], 1, torch.int64)
 
-    lab.log(0, right=torch.tensor(0.5), loss=cuda.tensor(2.0) * 3, count=count, is_on=True, arm="fp32")
+    lab.log(0, right=torch.tensor(0.5), loss=late.tensor(2.0) * 3, count=count, is_on=True, arm="fp32")
     lab.close()
 
     (record,) = logged(tmp_path)
@@ -107,26 +107,26 @@ def test_values_of_the_host_and_of_two_gpus_are_one_record(cuda: "LateCuda", lab
     assert record.a == "fp32"
 
 
-def test_a_value_that_is_no_number_comes_over_as_well(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
-    lab.log(0, a=cuda.tensor(math.nan), b=cuda.tensor(-math.inf, dtype=torch.float16))
+def test_a_value_that_is_no_number_comes_over_as_well(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+    lab.log(0, a=late.tensor(math.nan), b=late.tensor(-math.inf, dtype=torch.float16))
     lab.close()
 
     assert repr(values(tmp_path)) == "[{'a': nan, 'b': -inf}]"
 
 
-def test_what_is_logged_in_any_mode_of_torch_comes_over(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_what_is_logged_in_any_mode_of_torch_comes_over(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
     with torch.inference_mode():
-        lab.log(0, loss=cuda.tensor(1.0))
+        lab.log(0, loss=late.tensor(1.0))
     with torch.device("meta"):
-        lab.log(1, loss=cuda.tensor(2.0))
-    lab.log(2, loss=cuda.tensor(3.0).requires_grad_())
+        lab.log(1, loss=late.tensor(2.0))
+    lab.log(2, loss=late.tensor(3.0).requires_grad_())
     lab.close()
 
     assert values(tmp_path) == [{"loss": 1.0}, {"loss": 2.0}, {"loss": 3.0}]
 
 
-def test_memory_counts_a_log_as_on_the_host(cuda: "LateCuda", lab: Lab) -> None:
-    here, there = torch.tensor(1.0), cuda.tensor(1.0)
+def test_memory_counts_a_log_as_on_the_host(late: "LateCuda", lab: Lab) -> None:
+    here, there = torch.tensor(1.0), late.tensor(1.0)
 
     with lab.memory("host") as host:
         lab.log(0, loss=here)
@@ -136,12 +136,12 @@ def test_memory_counts_a_log_as_on_the_host(cuda: "LateCuda", lab: Lab) -> None:
     assert (gpu.operators, gpu.peak_bytes) == (host.operators, host.peak_bytes) == (1, 0)
 
 
-def test_an_event_serves_a_record_and_is_used_again(cuda: "LateCuda", lab: Lab) -> None:
+def test_an_event_serves_a_record_and_is_used_again(late: "LateCuda", lab: Lab) -> None:
     from tests.fakes.late import Event
 
-    cuda.gpus[0].pace = 1000
+    late.gpus[0].pace = 1000
     for step in range(500):
-        lab.log(step, loss=cuda.tensor(1.0), right=cuda.tensor(0.5))
+        lab.log(step, loss=late.tensor(1.0), right=late.tensor(0.5))
 
     assert Event.made == 1
 
@@ -149,29 +149,29 @@ def test_an_event_serves_a_record_and_is_used_again(cuda: "LateCuda", lab: Lab) 
 # ---- when it is written
 
 
-def test_no_call_waits_and_what_has_arrived_is_written_with_the_next(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
-    hold(cuda)
+def test_no_call_waits_and_what_has_arrived_is_written_with_the_next(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+    hold(late)
     for step in range(300):
-        lab.log(step, loss=cuda.tensor(float(step)))
+        lab.log(step, loss=late.tensor(float(step)))
     lab.progress(300, 300)
     lab.stage("next")
     assert values(tmp_path) == []
 
-    cuda.gpus[0].current.get_on(2 * 5)  # a copy and an event for each
+    late.gpus[0].current.get_on(2 * 5)  # a copy and an event for each
     lab.log(300, other=1.0)
     lab.stage("later")
 
     assert [record.s for record in logged(tmp_path)] == [300, 0, 1, 2, 3, 4]
-    assert cuda.gpus[0].queries < 310
+    assert late.gpus[0].queries < 310
 
 
-def test_a_record_has_the_time_of_its_log(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
-    hold(cuda)
+def test_a_record_has_the_time_of_its_log(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+    hold(late)
     times = []
     for step in range(100):
-        lab.log(step, loss=cuda.tensor(1.0))
+        lab.log(step, loss=late.tensor(1.0))
         times.append(time.monotonic_ns())
-    go_on(cuda)
+    go_on(late)
     lab.close()
 
     found = logged(tmp_path)
@@ -183,7 +183,7 @@ def test_a_record_has_the_time_of_its_log(cuda: "LateCuda", lab: Lab, tmp_path: 
     assert series["loss", "", "worker-0"].times == [record.at for record in found]
 
 
-def test_a_record_of_the_host_has_the_time_when_it_was_written(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_a_record_of_the_host_has_the_time_when_it_was_written(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
     lab.log(0, loss=0.5)
 
     (record,) = logged(tmp_path)
@@ -191,13 +191,13 @@ def test_a_record_of_the_host_has_the_time_when_it_was_written(cuda: "LateCuda",
     assert '"at"' not in (tmp_path / "worker-0.jsonl").read_text()
 
 
-def test_the_times_of_one_name_never_go_back(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
-    hold(cuda)
-    lab.log(0, loss=cuda.tensor(1.0))
+def test_the_times_of_one_name_never_go_back(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+    hold(late)
+    lab.log(0, loss=late.tensor(1.0))
     lab.log(1, loss=2.0)
     lab.log(1, other=3.0)
-    lab.log(2, loss=cuda.tensor(4.0), other=5.0)
-    go_on(cuda)
+    lab.log(2, loss=late.tensor(4.0), other=5.0)
+    go_on(late)
     lab.close()
 
     found = logged(tmp_path)
@@ -209,8 +209,8 @@ def test_the_times_of_one_name_never_go_back(cuda: "LateCuda", lab: Lab, tmp_pat
         assert times == sorted(times)
 
 
-def test_after_all_has_arrived_the_host_logs_at_once(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
-    lab.log(0, loss=cuda.tensor(1.0))
+def test_after_all_has_arrived_the_host_logs_at_once(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+    lab.log(0, loss=late.tensor(1.0))
     while not values(tmp_path):
         lab.stage("on")
 
@@ -225,48 +225,48 @@ def test_after_all_has_arrived_the_host_logs_at_once(cuda: "LateCuda", lab: Lab,
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda cuda: cuda.tensor([1.0, 2.0]), r"loss takes a number, not a tensor of \(2,\) torch.float32 on cuda:0"),
-        (lambda cuda: cuda.tensor([]), r"loss takes a number, not a tensor of \(0,\)"),
+        (lambda late: late.tensor([1.0, 2.0]), r"loss takes a number, not a tensor of \(2,\) torch.float32 on cuda:0"),
+        (lambda late: late.tensor([]), r"loss takes a number, not a tensor of \(0,\)"),
         (
-            lambda cuda: cuda.tensor(1j, 1, torch.complex64),
+            lambda late: late.tensor(1j, 1, torch.complex64),
             r"a number, not a tensor of \(\) torch.complex64 on cuda:1",
         ),
-        (lambda cuda: torch.empty((), device="meta"), "loss takes a number, not tensor"),
-        (lambda cuda: "text", "loss takes a number, not 'text'"),
+        (lambda late: torch.empty((), device="meta"), "loss takes a number, not tensor"),
+        (lambda late: "text", "loss takes a number, not 'text'"),
     ],
 )
-def test_what_is_no_number_is_refused_at_the_call(cuda: "LateCuda", lab: Lab, tmp_path: Path, make: Any, sentence: str) -> None:
+def test_what_is_no_number_is_refused_at_the_call(late: "LateCuda", lab: Lab, tmp_path: Path, make: Any, sentence: str) -> None:
     with pytest.raises(TypeError, match=sentence):
-        lab.log(0, first=cuda.tensor(1.0), loss=make(cuda))
+        lab.log(0, first=late.tensor(1.0), loss=make(late))
     lab.close()
 
     assert values(tmp_path) == []
     assert unwritten.left(tmp_path) in ({}, {"worker-0": 0})
 
 
-def test_a_name_that_cannot_be_written_is_refused_at_the_call(cuda: "LateCuda", lab: Lab) -> None:
+def test_a_name_that_cannot_be_written_is_refused_at_the_call(late: "LateCuda", lab: Lab) -> None:
     with pytest.raises(ValueError, match="lone surrogate"):
-        lab.log(0, **{"\ud800": cuda.tensor(1.0)})  # type: ignore[arg-type]
+        lab.log(0, **{"\ud800": late.tensor(1.0)})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="names and values together: too long"):
-        lab.log(0, **{f"value-{number}": cuda.tensor(1.0) for number in range(2000)})  # type: ignore[arg-type]
+        lab.log(0, **{f"value-{number}": late.tensor(1.0) for number in range(2000)})  # type: ignore[arg-type]
 
 
-def test_while_a_graph_is_recorded_nothing_is_taken_and_nothing_asked_for(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
-    hold(cuda)
-    lab.log(0, loss=cuda.tensor(1.0))
-    cuda.gpus[0].is_recording_graph = True
+def test_while_a_graph_is_recorded_nothing_is_taken_and_nothing_asked_for(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+    hold(late)
+    lab.log(0, loss=late.tensor(1.0))
+    late.gpus[0].is_recording_graph = True
     with pytest.raises(ValueError, match="loss cannot be logged while its GPU records a graph: log it after a replay"):
-        lab.log(1, loss=cuda.tensor(1.0))
+        lab.log(1, loss=late.tensor(1.0))
     lab.log(2, other=1.0)
     lab.stage("recording")
-    cuda.gpus[0].is_recording_graph = False
-    go_on(cuda)
+    late.gpus[0].is_recording_graph = False
+    go_on(late)
     lab.close()
 
     assert [record.s for record in logged(tmp_path)] == [2, 0]
 
 
-def test_a_tensor_that_is_not_plain_is_told_what_to_hand_in(cuda: "LateCuda", lab: Lab) -> None:
+def test_a_tensor_that_is_not_plain_is_told_what_to_hand_in(late: "LateCuda", lab: Lab) -> None:
     from tests.fakes.late import Late
 
     class Sharded(Late):
@@ -278,7 +278,7 @@ def test_a_tensor_that_is_not_plain_is_told_what_to_hand_in(cuda: "LateCuda", la
         lab.log(0, loss=Sharded(torch.tensor(1.0), 0, lambda: torch.tensor(1.0)))
 
 
-def test_on_another_device_a_log_waits_for_its_value(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_on_another_device_a_log_waits_for_its_value(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
     class Elsewhere(torch.Tensor):
         @staticmethod
         def __new__(cls) -> "Elsewhere":
@@ -298,13 +298,13 @@ def test_on_another_device_a_log_waits_for_its_value(cuda: "LateCuda", lab: Lab,
 
 
 def test_what_a_gpu_had_computed_before_it_failed_is_written_and_the_rest_is_counted(
-    cuda: "LateCuda", lab: Lab, journal: Writer, tmp_path: Path
+    late: "LateCuda", lab: Lab, journal: Writer, tmp_path: Path
 ) -> None:
-    hold(cuda)
+    hold(late)
     for step in range(100):
-        lab.log(step, loss=cuda.tensor(float(step)), right=0.5)
-    cuda.gpus[0].current.get_on(2 * 40)
-    cuda.gpus[0].fail("CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously reported")
+        lab.log(step, loss=late.tensor(float(step)), right=0.5)
+    late.gpus[0].current.get_on(2 * 40)
+    late.gpus[0].fail("CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously reported")
 
     lab.bring_over()
     lab.close()
@@ -315,15 +315,15 @@ def test_what_a_gpu_had_computed_before_it_failed_is_written_and_the_rest_is_cou
 
 
 def test_a_gpu_that_hangs_is_given_up_once_and_the_other_one_is_heard(
-    cuda: "LateCuda", lab: Lab, journal: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    late: "LateCuda", lab: Lab, journal: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + 0.1))
-    hold(cuda)
+    hold(late)
     for step in range(10):
-        lab.log(step, loss=cuda.tensor(1.0, step % 2))
-    cuda.gpus[1].pace = 1
+        lab.log(step, loss=late.tensor(1.0, step % 2))
+    late.gpus[1].pace = 1
 
     lab.close()
 
@@ -332,21 +332,21 @@ def test_a_gpu_that_hangs_is_given_up_once_and_the_other_one_is_heard(
     assert now[0] < 25
 
 
-def test_a_log_that_a_gpu_cannot_take_is_not_counted(cuda: "LateCuda", lab: Lab, journal: Writer) -> None:
-    cuda.gpus[0].fail("CUDA error: unspecified launch failure")
+def test_a_log_that_a_gpu_cannot_take_is_not_counted(late: "LateCuda", lab: Lab, journal: Writer) -> None:
+    late.gpus[0].fail("CUDA error: unspecified launch failure")
     with pytest.raises((RuntimeError, TypeError)):
-        lab.log(0, loss=cuda.tensor(1.0))
+        lab.log(0, loss=late.tensor(1.0))
     lab.close()
 
     assert journal.lost == 0
 
 
-def test_the_count_of_what_is_held_back_is_on_disk(cuda: "LateCuda", lab: Lab, tmp_path: Path) -> None:
-    hold(cuda)
+def test_the_count_of_what_is_held_back_is_on_disk(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+    hold(late)
     for step in range(7):
-        lab.log(step, loss=cuda.tensor(1.0))
+        lab.log(step, loss=late.tensor(1.0))
     assert unwritten.left(tmp_path) == {"worker-0": 7}
-    cuda.gpus[0].current.get_on(2 * 3)
+    late.gpus[0].current.get_on(2 * 3)
     lab.stage("on")
     assert unwritten.left(tmp_path) == {"worker-0": 4}
 

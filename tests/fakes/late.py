@@ -193,7 +193,7 @@ def install(patch: pytest.MonkeyPatch, count: int = 2) -> LateCuda:
 
 
 @pytest.fixture
-def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[LateCuda]:
+def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[LateCuda]:
     """Two GPUs, at work."""
     yield install(monkeypatch)
     devices.gpu.cache_clear()
