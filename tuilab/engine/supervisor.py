@@ -69,7 +69,7 @@ class Supervisor:
         for counts in stream_counts(self.run_dir / "journal"):
             self.journal.append(counts)
         if leftovers:
-            state, reason = RunState.UNKILLABLE, "could not be ended: " + ", ".join(leftovers)
+            state, reason = _unkillable(leftovers)
         if not self.journal.sync_all():  # so that a record with an end has lost nothing
             self._doubt_storage()
         self._enter(state, reason)
@@ -103,7 +103,7 @@ class Supervisor:
             if self._stop and self._end_others(self._attendants.pids):
                 return self._stop  # something cannot be ended; `run` names it
             if worker.is_slow_to_go() and (left := self._end_others(self._waiting())):
-                return RunState.UNKILLABLE, "could not be ended: " + ", ".join(left)
+                return _unkillable(left)
         self._end_others(self._waiting())
         return self._stop or worker.outcome()
 
@@ -275,7 +275,9 @@ class Supervisor:
             self._enter(self._state, f"waits for {', '.join(names)}")
 
         processes.end_descendants(GRACE_S, {*spare, *self._given_up}, tend, tell)
-        self._given_up |= set(processes.living(spare))
+        if not (left := processes.living(spare)):
+            return []
+        self._given_up |= set(left)
         return processes.names_of(lambda: processes.living(spare))
 
     def _enter(self, state: RunState, reason: str = "") -> None:
@@ -290,6 +292,10 @@ class Supervisor:
 
     def _doubt_storage(self) -> None:
         self.journal.append(events.Unavailable(what="safe storage", reason=self.journal.trouble))
+
+
+def _unkillable(names: list[str]) -> tuple[RunState, str]:
+    return RunState.UNKILLABLE, "could not be ended: " + ", ".join(names)
 
 
 def _begin(order: RunOrder, spare: Child | None) -> Supervisor:

@@ -20,7 +20,12 @@ _STEPS = {  # by words of the reason, which are torch's or the driver's
 
 def is_gpu_there(root: Path = Path("/")) -> bool:
     """Say whether the box has an NVIDIA GPU, be it under WSL."""
-    return bool(_nodes(root)) or ((root / "dev/dxg").exists() and (root / "usr/lib/wsl/lib/libcuda.so.1").exists())
+    return bool(_nodes(root)) or is_driver_of_windows(root)
+
+
+def is_driver_of_windows(root: Path = Path("/")) -> bool:
+    """Say whether this is WSL with the NVIDIA driver of Windows, which has none of a driver's own files here."""
+    return (root / "dev/dxg").exists() and (root / "usr/lib/wsl/lib/libcuda.so.1").exists()
 
 
 def gpu_names(root: Path = Path("/"), environ: Mapping[str, str] = os.environ) -> list[str]:
