@@ -157,6 +157,21 @@ def ever(
     return planned / count, naive / count
 
 
+@pytest.mark.parametrize(("looks", "planned"), [((), 7), ((), 10), ((), 12), ((), 20), (LOOKS, 40)])
+def test_the_edges_of_the_looks_are_left_as_seldom_as_they_may_be(looks: tuple[int, ...], planned: int) -> None:
+    """By Student's t alone, so that many runs are soon drawn: a level of 5.3 % would be seen."""
+    count = 60_000
+    draw = np.random.default_rng(12).normal(size=(count, planned))
+    has_left = np.zeros(count, bool)
+    for repeats, look in looked_at(looks, planned, planned).items():
+        if repeats in (looks or range(6, planned + 1)):
+            part = draw[:, :repeats]
+            distance = np.abs(part.mean(1)) / part.std(1, ddof=1) * math.sqrt(repeats)
+            has_left |= distance > stats.t_quantile((1 + look.confidence(0.95)) / 2, repeats - 1)
+
+    assert has_left.mean() <= at_most(0.05, count)
+
+
 @pytest.mark.parametrize(("repeats", "count"), [(12, 200), *rarely((8, 600), (12, 500), (20, 300), (40, 150))])
 def test_who_watches_a_run_and_stops_when_it_suits_is_wrong_as_often_as_planned(repeats: int, count: int) -> None:
     """The claim is that there is a difference, and there is none."""
