@@ -1,10 +1,11 @@
 """How often the lab is wrong here, and how often it decides: real arms that differ by a known share of their work.
 
-    python benchmarks/verdict_rates.py [PROCESSES [BUSY]]
+    python benchmarks/verdict_rates.py [PROCESSES [BUSY [SECONDS]]]
 
-Thirteen pairs of arms race in so many processes (36), beside so many that keep the cores busy (0). Groups of six processes
-are judged as a run of six repeats is, each claim alone: that the second arm takes at least as long as the first, which is
-true of all. torch.utils.benchmark measures the same pairs in every process; they are different where its quartiles lie apart.
+Thirteen pairs of arms race in so many processes (36), beside so many that keep the cores busy (0), each pair for so long
+(2 s, as long as a race takes that does not say). Groups of six processes are judged as a run of six repeats is, each claim
+alone: that the second arm takes at least as long as the first, which is true of all. torch.utils.benchmark measures the same
+pairs in every process; they are different where its quartiles lie apart.
 """
 
 import contextlib
@@ -62,7 +63,7 @@ def run(lab: Lab) -> None:
     for kind, extra in PAIRS:
         name = f"{{kind}} {{extra}}"
         arms = {{f"a {{name}}": lambda: make(kind, 0.0), f"b {{name}}": lambda: make(kind, extra)}}
-        lab.race(seconds=0.6, factories=True, **arms)
+        lab.race(seconds={seconds!r}, factories=True, **arms)
         for arm, one in arms.items():
             times = Timer("work()", globals={{"work": one()}}).blocked_autorange(min_run_time=0.2).times
             if len(times) > 1:  # a box that is busy enough leaves it one
@@ -72,11 +73,12 @@ def run(lab: Lab) -> None:
 
 
 def main() -> None:
-    words = [int(word) for word in sys.argv[1:]]
-    processes, busy = [*words, *[36, 0][len(words) :]]
-    with tempfile.TemporaryDirectory() as folder, busy_cores(busy):
-        summary = measured(Path(folder), processes)
-        print(f"load at the end {os.getloadavg()[0]:.1f}, {processes} processes, {len(PAIRS)} pairs of arms")
+    words = [float(word) for word in sys.argv[1:]]
+    processes, busy, seconds = [*words, *[36, 0, 2.0][len(words) :]]
+    with tempfile.TemporaryDirectory() as folder, busy_cores(int(busy)):
+        summary = measured(Path(folder), int(processes), seconds)
+        load = os.getloadavg()[0]
+        print(f"load at the end {load:.1f}, {processes:g} processes, {len(PAIRS)} pairs of arms, {seconds:g} s each")
     ours = verdicts(summary)
     for name, found in [("tuilab", ours), ("quartiles of torch.utils.benchmark", quartiles(summary))]:
         print(name)
@@ -97,10 +99,10 @@ def busy_cores(count: int) -> Iterator[None]:
             other.wait()
 
 
-def measured(folder: Path, processes: int) -> RunSummary:
+def measured(folder: Path, processes: int, seconds: float) -> RunSummary:
     """Run the pairs in fresh processes and return the record."""
     scenario = folder / "pairs.py"
-    scenario.write_text(SCENARIO.format(pairs=PAIRS))
+    scenario.write_text(SCENARIO.format(pairs=PAIRS, seconds=seconds))
     tuilab = [str(Path(sys.executable).with_name("tuilab")), "run", str(scenario), "--headless", "--quiet"]
     subprocess.run([*tuilab, "--repeat", str(processes), "--root", str(folder / "runs")], check=True, stdout=subprocess.DEVNULL)
     (run_dir,) = (folder / "runs").glob("*-pairs-*")

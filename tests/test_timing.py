@@ -57,6 +57,15 @@ def test_blocks_that_are_short_beside_the_clocks_tell_nothing(monkeypatch: pytes
     assert calibrate(print, CPU) == Pace(loops=14, step_s=0.012 / 14, calm_share=0.8)
 
 
+@pytest.mark.parametrize(("wall", "most"), [(10, 3), (60, 2), (400, 1)])
+def test_a_call_that_takes_long_is_not_called_often_before_it_is_raced(
+    monkeypatch: pytest.MonkeyPatch, wall: float, most: int
+) -> None:
+    scripted(monkeypatch, *[ms(wall, wall)] * most)
+
+    assert calibrate(print, CPU) == Pace(loops=1, step_s=wall / 1e3, calm_share=1.0)
+
+
 def test_a_pool_that_still_spins_is_no_part_of_an_arm_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three cores are busy in its blocks, one of them with the arm; an arm on two threads has two of them at most."""
     spinning = [ms(10, 10, process=30)] * 8

@@ -17,6 +17,7 @@ Call = Callable[[], object]
 _DELAY = 0.05  # of the control with a known delay, about
 _BLOCK_S = {"cpu": 0.010, "cuda": 0.050}
 _CALM_BLOCKS = 3
+_CALM_SHARE = 10  # times as long as a block is to be: calls that take longer are called less often
 _MANY = 20  # calls, of which one is about the known delay
 _NAP_S = 0.005
 _PATIENCE_S = 0.5  # OpenBLAS spins for some 0.1 s, libgomp for less; a thread of the scenario may work for ever
@@ -56,8 +57,10 @@ def calibrate(call: Call, device: Device, threads: int = 1) -> Pace:
     while (timed := time_block(call, loops, device)).wall_ns < goal_ns / 2:
         tried.append(timed)
         loops *= 4 if timed.wall_ns < goal_ns / 8 else 2
-    loops = math.ceil(loops * goal_ns / timed.wall_ns)
-    blocks = [time_block(call, loops, device) for _ in range(_CALM_BLOCKS)]
+    loops, before = math.ceil(loops * goal_ns / timed.wall_ns), loops
+    blocks = [timed] if loops == before else []
+    while len(blocks) < _CALM_BLOCKS and sum(block.wall_ns for block in blocks) < _CALM_SHARE * goal_ns:
+        blocks.append(time_block(call, loops, device))
     long = [block for block in tried if block.wall_ns > goal_ns / 10]  # of shorter ones the clocks themselves are a part
     return Pace(loops, min(block.wall_ns for block in blocks) / loops / 1e9, _calm_share(blocks + long, threads))
 
