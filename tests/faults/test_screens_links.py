@@ -38,6 +38,8 @@ def test_killing_the_ssh_client_ends_the_front_and_not_the_run(site: Site, ssh: 
     again = screens(command=ssh_command(ssh, "attach"))
     again.wait_for("running", "on", "half")
     go.touch()
+    until(lambda: look(run_dir).state == "succeeded")
+    assert [stage.name for stage in look(run_dir).summary.stages] == ["on", "the last stage"]
     again.wait_for("succeeded", "the last stage")
     again.type("q")
     assert again.wait() == 0

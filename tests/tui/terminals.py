@@ -25,6 +25,7 @@ from tests.conftest import TUILAB
 from tuilab.tui.terminal.guardian import RESTORE
 
 PATIENCE_S = 30.0
+_DRAWS_S = 5.0  # for a frame that was asked for, by screens that are to fail
 _QUESTION = b"\x1b[5n"
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?=][0-9;]*[a-zA-Z]")  # modes, which draw nothing
 _BEGUN = re.compile(rb"\x1b(\[[0-9;<>?=]*)?$")  # a sequence whose end has not come yet
@@ -102,11 +103,21 @@ class Terminal:
             if is_over and text == self.text:
                 break
             time.sleep(0.01)
-        raise AssertionError(f"{words} not on the screen ({self._state()}):\n{self.text}\n{self._last_words()}")
+        seen = f"{words} not on the screen ({self._state()}):\n{self.text}"
+        raise AssertionError(f"{seen}\n{self._drawn_again()}\n{self._last_words()}")
 
     def _state(self) -> str:
         reader = "" if self._thread.is_alive() else ", nobody reads any more"
         return f"exit {self.process.poll()}, {len(self.sent)} bytes came{reader}{self._trouble}"
+
+    def _drawn_again(self) -> str:
+        """Return what a whole new frame shows: what was only not sent is in it; screens that hang draw none."""
+        frames, deadline = self.frames, time.monotonic() + _DRAWS_S
+        with contextlib.suppress(OSError):
+            self.type("\x0c")
+        while self.frames == frames and self.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return f"drawn again, it shows:\n{self.text}" if self.frames > frames else "asked to draw again, it sent no frame"
 
     def _last_words(self) -> str:
         """Return where a command that hangs is, which Python tells when it is aborted."""
