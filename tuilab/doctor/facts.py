@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 
 from tuilab.files import read_regular
-from tuilab.judging import calibration
+from tuilab.judging import calibration, calibration_file
 from tuilab.probes import NotKnown, gather
 from tuilab.probes.cpu import cpu_facts
 from tuilab.probes.env import environment_facts
@@ -268,7 +268,7 @@ def libraries(root: Path) -> list[Fact]:
 
 
 def _calibration() -> list[Fact]:
-    known = calibration.load()
+    known = calibration_file.load()
     lines = calibration.in_words(known.ways)
     if not lines:
         return [
