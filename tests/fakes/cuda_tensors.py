@@ -25,7 +25,7 @@ SPEEDS = {  # floating point operations and bytes a second
 class OnGpu(torch.Tensor):
     """A tensor on a GPU of the model."""
 
-    cuda: "FakeCuda"
+    model: "FakeCuda"
     pinned: set[int]
 
     @staticmethod
@@ -34,7 +34,7 @@ class OnGpu(torch.Tensor):
         return torch.Tensor._make_wrapper_subclass(cls, like.shape, dtype=like.dtype, strides=like.stride(), device=device)
 
     def __init__(self, like: torch.Tensor, index: int) -> None:
-        gpu, size = self.cuda.gpus[index], like.numel() * like.element_size()
+        gpu, size = self.model.gpus[index], like.numel() * like.element_size()
         if gpu.allocated + size > gpu.room:
             raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size} bytes.")
         gpu.allocate(size)
@@ -56,8 +56,8 @@ class OnGpu(torch.Tensor):
         tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
         (index, *_) = {one.device.index for one in tensors if isinstance(one, OnGpu)}
         name = func.__name__.partition(".")[0]
-        with cls.cuda.on(index):
-            cls.cuda.work(1e9 * cls._seconds(name, tensors))
+        with cls.model.on(index):
+            cls.model.work(1e9 * cls._seconds(name, tensors))
         if name.endswith("_"):
             return args[0]
         if "out" in kwargs:
@@ -77,21 +77,21 @@ class OnGpu(torch.Tensor):
     def _copy(cls, target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
         (index, *_) = {one.device.index for one in (target, source) if isinstance(one, OnGpu)}
         (*ours,) = (one for one in (target, source) if not isinstance(one, OnGpu))
-        with cls.cuda.on(index):
+        with cls.model.on(index):
             if not ours:
-                cls.cuda.work(1e9 * cls._seconds("copy_", [target, source]))
+                cls.model.work(1e9 * cls._seconds("copy_", [target, source]))
                 return target
             is_pinned = ours[0].data_ptr() in cls.pinned
             rate = SPEEDS[f"{'pinned' if is_pinned else 'pageable'} {'back' if ours[0] is target else 'to'}"]
-            cls.cuda.work(1e9 * source.numel() * source.element_size() / rate)
+            cls.model.work(1e9 * source.numel() * source.element_size() / rate)
             if not (non_blocking and is_pinned):
-                cls.cuda.current_stream().synchronize()
+                cls.model.current_stream().synchronize()
         return target
 
 
 def give_tensors(patch: pytest.MonkeyPatch, cuda: "FakeCuda") -> None:
     """Let torch make tensors on the GPUs of a model."""
-    OnGpu.cuda, OnGpu.pinned = cuda, set()
+    OnGpu.model, OnGpu.pinned = cuda, set()
     for name in ("empty", "ones", "zeros"):
         patch.setattr(torch, name, _maker(cuda, getattr(torch, name)))
 
@@ -111,4 +111,6 @@ def _maker(cuda: "FakeCuda", make: Callable[..., torch.Tensor]) -> Callable[...,
 
 
 def _meta(value: Any) -> Any:
-    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta") if isinstance(value, OnGpu) else value
+    if not isinstance(value, OnGpu):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")

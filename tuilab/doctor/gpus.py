@@ -37,7 +37,7 @@ def cuda(box: Box) -> Finding:
     """Whether the driver can run the CUDA that torch was built for; a newer minor version it can."""
     from tuilab.doctor.facts import torch_build
 
-    newest = _open().facts().get("cuda")
+    newest = opened().facts().get("cuda")
     build = torch_build()
     if newest is None:
         return unknown("the driver does not tell which CUDA it can run")
@@ -53,7 +53,7 @@ def cuda(box: Box) -> Finding:
 
 
 def devices(box: Box) -> Finding:
-    gpus = _open()
+    gpus = opened()
     if gpus.unusable:
         lost = "; ".join(f"GPU {index}: {why}" for index, why in gpus.unusable.items())
         return failed(lost, "nvidia-smi -q; a lost GPU comes back after a reset or a reboot")
@@ -116,7 +116,7 @@ def variables(box: Box) -> Finding:
     return passed("nothing is hidden" if visible is None else f"CUDA_VISIBLE_DEVICES={visible or '(empty: no GPU)'}")
 
 
-def _open() -> Gpus:
+def opened() -> Gpus:
     gpus = _gpus()
     if isinstance(gpus, str):
         raise NotKnown(gpus)
@@ -125,7 +125,7 @@ def _open() -> Gpus:
 
 def _each(ask: Callable[[Gpus, Gpu], Any]) -> tuple[dict[int, Any], str]:
     """Return by index what each GPU answers, and in words which of them do not."""
-    gpus = _open()
+    gpus = opened()
     found, silent = {}, []
     for gpu in gpus.whole:
         try:

@@ -151,6 +151,10 @@ class Cuda:
         return torch.device("cuda", self.index)
 
     @property
+    def name(self) -> str:
+        return show(torch.cuda.get_device_properties(self.index).name, 200)
+
+    @property
     def architecture(self) -> str:
         """What compilers call it: sm_90."""
         of_it = torch.cuda.get_device_properties(self.index)

@@ -16,7 +16,8 @@ class _Target(NamedTuple):
 def kernels_for(architecture: str, built: Iterable[str]) -> str:
     """Return `machine code` or `translated by the driver`, or nothing where a GPU such as sm_86 has neither.
 
-    Machine code runs on the same generation, if that is not older: of sm_80 on sm_86. A driver translates for whatever is newer.
+    Machine code runs on its generation, but not on an older minor version of it: of sm_80 on sm_86. A driver translates for
+    whatever is newer.
     """
     version = _version(architecture.removeprefix("sm_"))
     targets = [target for name in built if (target := _target(name))]

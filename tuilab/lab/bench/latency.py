@@ -1,6 +1,7 @@
 """What little things cost on a GPU: to tell it to run a kernel, and how fine the clock of its events ticks."""
 
 import time
+from itertools import pairwise
 from statistics import median
 
 import torch
@@ -32,7 +33,7 @@ def event_tick_s(gpu: Cuda) -> float | None:
     """Return the least by which two spans between events differ, of many that are each a little longer; None where none do."""
     gpu.make_ready()
     spans = sorted({_span_ns(gpu, turn * _STEP_NS) for turn in range(_SPANS)})
-    return min((b - a for a, b in zip(spans, spans[1:], strict=False)), default=0) / 1e9 or None
+    return min((b - a for a, b in pairwise(spans)), default=0) / 1e9 or None
 
 
 def _span_ns(gpu: Cuda, nanoseconds: float) -> int:
