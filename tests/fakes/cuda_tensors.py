@@ -105,6 +105,7 @@ def _maker(cuda: "FakeCuda", make: Callable[..., torch.Tensor]) -> Callable[...,
         found = make(*size, device=where, **more)
         if pin_memory:
             OnGpu.pinned.add(found.data_ptr())
+            weakref.finalize(found, OnGpu.pinned.discard, found.data_ptr())
         return found
 
     return made

@@ -35,16 +35,15 @@ def architecture(gpu: "Cuda") -> Finding:
 
     name, built = gpu.architecture, architectures()
     found = f"{name}; torch is built for {', '.join(built) or 'n/a'}"
-    if not any(one.startswith("sm_") for one in built):
+    if not any(one.startswith(("sm_", "compute_")) for one in built):
         return unknown(f"{found}, which are no names of NVIDIA's")
+    how = kernels_for(name, built)
+    if how == "machine code":
+        return passed(found)
     step = what_to_do("no kernel image", torch_build().removeprefix("CUDA "))
-    match kernels_for(name, built):
-        case "machine code":
-            return passed(found)
-        case "":
-            return failed(f"{found}: it has no kernels for it", step)
-        case how:
-            return warn(f"{found}: {how}, when each is used first", step)
+    if not how:
+        return failed(f"{found}: it has no kernels for it", step)
+    return warn(f"{found}: {how}, when each is used first", step)
 
 
 def launch(gpu: "Cuda") -> Finding:

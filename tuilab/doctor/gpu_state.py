@@ -20,7 +20,7 @@ from typing import Any
 from tuilab.doctor import Box, Finding, Group, answer, failed, gpus, passed, unknown, warn
 from tuilab.doctor.asking import tell
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu import PROCESSES, SHARE, Gpu, Gpus, throttle_names
+from tuilab.probes.gpu import PROCESSES, SHARE, Gpu, Gpus, open_gpus, throttle_names
 from tuilab.probes.gpu_board import LINK, width_of_card
 from tuilab.probes.gpu_meters import METERS
 from tuilab.record.raced_gpu import nvml_uuid
@@ -141,10 +141,11 @@ def neighbours(box: Box, seen: Seen) -> Finding:
     step = "measure when they are done, or on another GPU: --device cuda:N"
     if why := seen.gpus.no_pids:
         return warn(f"{plural(len(found), 'process', 'processes')}, {_sum(found)}; whose: {why}", step)
-    return warn("; ".join(f"{_user(pid, box.root)}, pid {pid}, {_sum([(pid, used)])}" for pid, used in found), step)
+    return warn("; ".join(f"{user_of(pid, box.root)}, pid {pid}, {_sum([(pid, used)])}" for pid, used in found), step)
 
 
-def _user(pid: int, root: Path) -> str:
+def user_of(pid: int, root: Path) -> str:
+    """Return whose a process is, as far as it is seen here."""
     try:
         uid = os.stat(root / "proc" / str(pid)).st_uid
     except OSError as problem:
@@ -194,11 +195,10 @@ def main(uuid: str, root: str = "/") -> None:
     """Look at a GPU until nobody listens for it, then answer."""
     box = Box(Path(root))
     try:
-        found = gpus.opened()
-        seen = Seen(found, _find(found, uuid))
+        seen = _open(uuid, box.root)
         os.write(1, b"\n")
         _watch(seen)
-        seen.settings = found.settings(seen.gpu)
+        seen.settings = seen.gpus.settings(seen.gpu)
     except Exception as problem:  # whatever a strange driver does costs the answers about the GPU
         checks: Group = dict.fromkeys(ABOUT_GPU, partial(_say_why, str(problem)))
     else:
@@ -215,10 +215,13 @@ def _say_why(why: str, box: Box) -> Finding:
     return unknown(why)
 
 
-def _find(found: Gpus, uuid: str) -> Gpu:
+def _open(uuid: str, root: Path) -> Seen:
+    found = open_gpus(root)
+    if isinstance(found, str):
+        raise NotKnown(found)
     by_uuid = {gpu.uuid: gpu for gpu in found.found}
     if name := nvml_uuid(uuid, by_uuid):
-        return by_uuid[name]
+        return Seen(found, by_uuid[name])
     raise NotKnown("NVML does not know the GPU that torch uses")
 
 
