@@ -42,7 +42,7 @@ def command(minutes: float | None, device: str, show: bool, root: str | None) ->
     if not show:
         summary = _run(minutes or (2 if device == "cpu" else 5), device, where)
         found = calibration.assess(summary)
-        calibration_file.save(found.ways, found.luck, *_gpu(summary))
+        calibration_file.save(found.ways, found.luck, *gpu_of(summary))
     lines = _told(calibration_file.load(), "")
     for uuid, kept in calibration_file.gpus().items():
         lines += [f"{kept.name or 'a GPU'} ({uuid}):", *_told(kept, "  ")]
@@ -73,7 +73,7 @@ def _run(minutes: float, device: str, root: Path) -> RunSummary:
     return summary
 
 
-def _gpu(summary: RunSummary) -> tuple[str, str]:
+def gpu_of(summary: RunSummary) -> tuple[str, str]:
     """Return torch's UUID of the GPU that was calibrated, and its name; nothing where it was the CPU."""
     races = [race for _, race in summary.races if race.device == "cuda"]
     if not races:
