@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -42,9 +42,13 @@ class OnGpu(torch.Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Take copies before torch does, which looks for the driver first."""
+        """Take copies before torch does, which looks for the driver first; and what needs no kernel."""
         if func is torch.Tensor.copy_:
             return cls._copy(*args, **(kwargs or {}))
+        if func is torch.empty_like:
+            (like,) = args
+            meta = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device="meta")
+            return OnGpu(meta, like.device.index)
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
 
@@ -60,9 +64,7 @@ class OnGpu(torch.Tensor):
             cls.model.work(1e9 * cls._seconds(name, tensors))
         if name.endswith("_"):
             return args[0]
-        if "out" in kwargs:
-            return kwargs["out"]
-        return OnGpu(func(*tree_map(_meta, args), **tree_map(_meta, kwargs)), index)
+        return kwargs["out"]  # what makes a tensor of its own is not modelled
 
     @staticmethod
     def _seconds(name: str, tensors: list[torch.Tensor]) -> float:
@@ -109,9 +111,3 @@ def _maker(cuda: "FakeCuda", make: Callable[..., torch.Tensor]) -> Callable[...,
         return found
 
     return made
-
-
-def _meta(value: Any) -> Any:
-    if not isinstance(value, OnGpu):
-        return value
-    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")

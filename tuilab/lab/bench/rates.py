@@ -59,10 +59,10 @@ def _only(gpu: Cuda) -> Iterator[None]:
 
 
 def _calls_a_second(gpu: Cuda, call: Callable[[], object]) -> float:
-    """Time so many calls that they take long enough, once the first have loaded what they need and woken the clocks."""
+    """Time so many calls that they take long enough, twice: the first may load what they need, and wake the clocks."""
     once_s = min(_seconds(gpu, call, 1) for _ in range(3))
     calls = min(max(round(_LONG_ENOUGH_S / once_s), 1), _MOST_CALLS)
-    return calls / _seconds(gpu, call, calls)
+    return calls / min(_seconds(gpu, call, calls) for _ in range(2))
 
 
 def _seconds(gpu: Cuda, call: Callable[[], object], calls: int) -> float:
