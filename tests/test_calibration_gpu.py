@@ -1,10 +1,11 @@
 """A GPU is calibrated by itself: what runs there, what is kept of it and by which name, and which verdicts go by it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from statistics import fmean
+from subprocess import CompletedProcess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -103,6 +104,16 @@ def test_each_kind_of_work_has_another_pace(cuda: "FakeCuda", monkeypatch: pytes
     assert done["product"] == pytest.approx(2e9 * 4096**3 / SPEEDS["ieee"], rel=0.01)
     assert done["copy"] == pytest.approx(1e9 * (512 << 20) / SPEEDS["memory"], rel=0.05)
     assert done["launches"] == pytest.approx(100 * cuda.LAUNCH, rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.real_torch
+def test_without_a_gpu_the_first_process_is_the_last_and_says_why(tuilab: Callable[..., "CompletedProcess[str]"]) -> None:
+    done = tuilab("calibrate", "--device", "cuda")
+
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "succeeded nothing was timed: one repeat is enough\n" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("tuilab: a CUDA device is needed and torch ")
 
 
 # ---- what is kept

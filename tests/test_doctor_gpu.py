@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from tests.conftest import LIGHT
 from tests.engine import until
@@ -18,6 +18,7 @@ from tuilab.doctor import gpu_speed, gpu_state
 from tuilab.doctor.asking import parse
 from tuilab.doctor.gpu_page import ask_about
 from tuilab.errors import BoxLacks
+from tuilab.lab.device import Cuda
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -144,17 +145,21 @@ def test_an_error_of_the_gpu_is_a_failure_of_it(
     ],
 )
 def test_a_build_without_kernels_for_a_gpu_is_told(cuda: "FakeCuda", built: list[str], status: str, words: str) -> None:
-    from tuilab.lab.device import Cuda
-
     cuda.compiled_for = built
 
     finding = gpu_speed.architecture(Cuda(0))
     assert (finding.status, finding.found) == (status, words)
 
 
-def test_a_clock_that_tells_nothing_apart_and_a_kernel_that_fails_are_told(cuda: "FakeCuda") -> None:
-    from tuilab.lab.device import Cuda
+def test_launches_that_wait_are_told_with_what_makes_them(cuda: "FakeCuda", monkeypatch: pytest.MonkeyPatch) -> None:
+    give_tensors(monkeypatch, cuda)
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
 
+    finding = gpu_speed.launch(Cuda(0))
+    assert finding.status == "warn" and finding.found.endswith("CUDA_LAUNCH_BLOCKING makes each kernel wait")
+
+
+def test_a_clock_that_tells_nothing_apart_and_a_kernel_that_fails_are_told(cuda: "FakeCuda") -> None:
     cuda.is_free, cuda.tick = True, 10**12
     assert gpu_speed.event_clock(Cuda(0)).status == "n/a"
     cuda.gpus[0].refuses = "CUDA error: unspecified launch failure"
@@ -315,10 +320,6 @@ def test_a_gpu_that_nvml_does_not_know_or_that_it_may_not_ask_costs_what_is_told
 # ---- both, and what happens to them
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(doctor.command, ["--gpu", *words])
-
-
 def test_a_gpu_that_crashes_its_process_fails_there_and_nvml_is_heard(fake: "FakeNvml", broken: Callable[[str], None]) -> None:
     broken("os.kill(os.getpid(), signal.SIGSEGV)")
 
@@ -347,11 +348,15 @@ def test_an_nvml_that_crashes_costs_its_own_answers_only(fake: "FakeNvml", broke
     broken("return ['sm_90']")
     fake.set("mode=segfault")
 
-    found = ask_about("cuda").found()
+    told = [" ".join(line.split()) for line in CliRunner().invoke(doctor.command, ["--gpu"]).stdout.splitlines()]
 
-    assert found["gpu.architecture"].found == "sm_90; torch is built for sm_90"
-    assert found["gpu.driver"].found == "it ended the process that was asked, by signal 11"
-    assert found["gpu.driver"].status == "n/a"
+    assert told[:3] == ["GPU", "device cuda:0 A GPU (the only GPU that torch sees)", "UUID fake-0"]
+    assert {line.partition(" ")[2] for line in told} >= {
+        "gpu.kernel a first kernel runs",
+        "gpu.architecture sm_90; torch is built for sm_90",
+        "gpu.driver n/a: it ended the process that was asked, by signal 11",
+        "gpu.pcie n/a: not asked, because of gpu.driver",
+    }
 
 
 def test_a_torch_that_does_not_get_as_far_as_a_gpu_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

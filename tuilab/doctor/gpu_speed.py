@@ -49,7 +49,10 @@ def architecture(gpu: "Cuda") -> Finding:
 def launch(gpu: "Cuda") -> Finding:
     from tuilab.lab.bench.latency import launch_s
 
-    return passed(f"{1e6 * launch_s(gpu):.3g} us until torch has told it a small kernel")
+    found = f"{1e6 * launch_s(gpu):.3g} us until torch has told it a small kernel"
+    if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
+        return warn(f"{found}: CUDA_LAUNCH_BLOCKING makes each kernel wait", "unset it, unless you are looking for a fault")
+    return passed(found)
 
 
 def event_clock(gpu: "Cuda") -> Finding:
