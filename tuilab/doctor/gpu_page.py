@@ -19,7 +19,7 @@ from tuilab.errors import BoxLacks
 
 T = TypeVar("T")
 
-PATIENCE_S = 30.0  # for each answer; the first waits for torch, and for a driver that sleeps
+PATIENCE_S = 60.0  # for each answer; the first waits for torch, and for a driver that sleeps
 IDS = {"gpu_speed": list(gpu_speed.CHECKS), "gpu_state": gpu_state.IDS}  # in the order in which they are shown
 
 
