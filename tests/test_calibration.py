@@ -13,8 +13,8 @@ from tuilab.catalogue.source import read
 from tuilab.cli.verbs import calibrate
 from tuilab.engine import launch
 from tuilab.engine.create_run import open_run
-from tuilab.judging import calibration
-from tuilab.judging.calibration import Calibration, Trials
+from tuilab.judging import calibration, calibration_file
+from tuilab.judging.calibration_file import Calibration, Trials
 from tuilab.record import events
 from tuilab.record.journal import Item
 from tuilab.record.live_run import read_run
@@ -86,10 +86,10 @@ def test_the_luck_of_a_process_is_measured_and_kept(monkeypatch: pytest.MonkeyPa
     """Each process is off by 2 % at random: what --quick cannot see of itself."""
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     found = calibration.assess(trials(ratio=1.0, processes=30, luck=0.02))
-    calibration.save(found.ways, found.luck)
+    calibration_file.save(found.ways, found.luck)
 
     assert found.luck == pytest.approx(0.02, rel=0.3)
-    assert calibration.load().luck == found.luck
+    assert calibration_file.load().luck == found.luck
     assert found.ways["within one process"].false <= 0.05 * found.ways["within one process"].trials + 4
 
 
@@ -104,10 +104,10 @@ def test_a_calibration_too_short_to_tell_the_luck_of_a_process_leaves_it_as_it_w
 ) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
 
-    calibration.save({"over 6 processes": Trials(60, 0, 60, 60)}, 0.02)
-    calibration.save({"over 6 processes": Trials(6, 0, 6, 6)}, None)
+    calibration_file.save({"over 6 processes": Trials(60, 0, 60, 60)}, 0.02)
+    calibration_file.save({"over 6 processes": Trials(6, 0, 6, 6)}, None)
 
-    assert (calibration.load().luck, calibration.load().ways["over 6 processes"].trials) == (0.02, 6)
+    assert (calibration_file.load().luck, calibration_file.load().ways["over 6 processes"].trials) == (0.02, 6)
 
 
 def test_a_few_processes_tell_no_luck() -> None:
@@ -130,7 +130,7 @@ def test_what_was_counted_once_is_told_in_the_singular() -> None:
 def test_the_luck_by_which_quick_widens_is_told_with_the_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     monkeypatch.setenv("COLUMNS", "200")
-    calibration.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 0.039)
+    calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 0.039)
     shown = CliRunner().invoke(calibrate.command, ["--show"]).output
 
     assert shown.endswith("how far off a process is by itself, by which --quick widens its intervals: about 3.9 %\n")
@@ -140,21 +140,21 @@ def test_the_luck_by_which_quick_widens_is_told_with_the_calibration(monkeypatch
 def test_each_box_has_its_own_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     monkeypatch.setattr("socket.gethostname", lambda: "one")
-    calibration.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)})
+    calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)})
     monkeypatch.setattr("socket.gethostname", lambda: "two")
-    before = calibration.load()
-    calibration.save({"over 6 processes": Trials(2, 0, 2, 2, 0.02)})
+    before = calibration_file.load()
+    calibration_file.save({"over 6 processes": Trials(2, 0, 2, 2, 0.02)})
 
     assert before.ways == {}
     monkeypatch.setattr("socket.gethostname", lambda: "one")
-    assert calibration.load().ways == {"over 6 processes": Trials(1, 0, 1, 1, 0.01)}
+    assert calibration_file.load().ways == {"over 6 processes": Trials(1, 0, 1, 1, 0.01)}
 
 
 def test_a_damaged_calibration_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     (tmp_path / "calibration.json").write_text('{"vm": ')
 
-    assert calibration.load() == Calibration()
+    assert calibration_file.load() == Calibration()
 
 
 def test_a_box_whose_part_is_damaged_hurts_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ def test_a_box_whose_part_is_damaged_hurts_no_other(monkeypatch: pytest.MonkeyPa
     kept = '{"over 6 processes": {"trials": 1, "false": 0, "delays": 1, "seen": 1, "smallest_effect": 0.01}, "wall_s": 5}'
     (tmp_path / "calibration.json").write_text(f'{{"one": {kept}, "two": {{"over 6 processes": {{"trials": 5}}}}}}')
 
-    assert calibration.load() == Calibration({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 5.0)
+    assert calibration_file.load() == Calibration({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 5.0)
     monkeypatch.setattr("socket.gethostname", lambda: "two")
-    assert calibration.load() == Calibration()
+    assert calibration_file.load() == Calibration()
 
 
 def test_trials_that_were_too_short_to_tell_have_no_smallest_difference() -> None:
@@ -181,7 +181,7 @@ def test_a_run_of_one_process_keeps_how_far_off_that_may_be(
     options: dict[str, Any], expected: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
-    calibration.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, luck=0.012)
+    calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, luck=0.012)
     scenario = read(write_scenario(tmp_path, 'lab.claim("one is one", True)'))
     opened = open_run(launch.order(scenario, {}, root=tmp_path / "runs", **options))
 

@@ -29,6 +29,7 @@ from tuilab.catalogue import catalog
 from tuilab.cli import VERBS
 from tuilab.config import SETTINGS
 from tuilab.doctor.asking import GROUPS, checks_of
+from tuilab.doctor.gpu_page import IDS
 from tuilab.errors import MEANINGS, ExitCode
 
 README = (CHECKOUT / "README.md").read_text()
@@ -62,6 +63,8 @@ CODES = {
     "tuilab doctor": {0, 1, 2},  # how the box is
     "tuilab doctor --json > doctor.json": {0, 1, 2},
     "tuilab doctor --bundle box.tar.gz": {0, 1, 2},
+    "tuilab doctor --gpu": {0, 1, 2, 3},  # whether there is a GPU
+    "tuilab doctor --gpu cuda:1": {0, 1, 2, 3},
     "tuilab run row-reduce --headless --quick": {0, 1},  # what a claim about time comes to is the box's affair
     "tuilab run row-reduce --rows 50 --quick": {0, 1},
     "tuilab run ./my-idea.py --headless --quick": {0, 1},
@@ -181,9 +184,10 @@ def test_the_manual_lists_every_exit_code_in_the_words_of_the_help() -> None:
 
 
 def test_the_ids_of_the_doctor_that_stay_are_those_that_it_has() -> None:
-    listed = re.findall(r"`([a-z]+\.[a-z_]+)`", STABLE.partition("## Ids of the doctor")[2])
+    listed = re.findall(r"`([a-z]+\.[a-z0-9_]+)`", STABLE.partition("## Ids of the doctor")[2])
 
-    assert sorted(listed) == sorted(name for group in GROUPS for name in checks_of(group))
+    of_one_gpu = {name for names in IDS.values() for name in names}
+    assert sorted(listed) == sorted({name for group in GROUPS for name in checks_of(group)} | of_one_gpu)
 
 
 def test_the_schemas_that_stay_are_those_that_are_written() -> None:

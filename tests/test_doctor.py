@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -19,6 +20,8 @@ from tuilab.cli.verbs.doctor import exit_code, render
 from tuilab.doctor import Box, answer, gpus, lab, libraries, memory, processor, session, stopping, storage, torch_worker
 from tuilab.doctor.asking import GROUPS, ask_group, checks_of
 from tuilab.drawings.glyphs import Style
+from tuilab.judging import calibration_file
+from tuilab.judging.calibration_file import Trials
 from tuilab.scrub import GONE, scrub
 
 if TYPE_CHECKING:
@@ -233,7 +236,8 @@ def test_a_healthy_gpu_passes_except_that_this_torch_cannot_use_it(fake: "FakeNv
     found = ask_group("gpus", 30)
 
     assert found["gpu.driver"].found == "driver 999.99, NVML 13.999.99"
-    assert {name: finding.status for name, finding in found.items() if name != "gpu.cuda"} == dict.fromkeys(
+    assert found["gpu.calibration"].found == "GPU 0: never: how often verdicts about time are wrong there is not known"
+    assert {name: one.status for name, one in found.items() if name not in ("gpu.cuda", "gpu.calibration")} == dict.fromkeys(
         ["gpu.driver", "gpu.devices", "gpu.mig", "gpu.others", "gpu.clocks", "gpu.memory_errors", "gpu.variables"], "pass"
     )
 
@@ -259,6 +263,20 @@ def test_what_a_driver_says_becomes_a_sentence(fake: "FakeNvml", lines: list[str
 
     finding = ask_group("gpus", 30)[name]
     assert finding.status == status and words in finding.found
+
+
+def test_gpus_that_were_calibrated_are_told_with_the_day(
+    fake: "FakeNvml", monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    monkeypatch.setenv("TZ", "UTC")
+    fake.set("gpus=2")
+    calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1)}, uuid="fake-1", name="Fake GPU")
+    kept = (tmp_path / "calibration.json").read_text()
+    (tmp_path / "calibration.json").write_text(re.sub(r'"wall_s": [\d.]+', '"wall_s": 86400', kept))
+
+    finding = ask_group("gpus", 30)["gpu.calibration"]
+    assert (finding.status, finding.found) == ("pass", "GPU 0: never; GPU 1: 1970-01-02 00:00")
 
 
 @pytest.mark.parametrize(

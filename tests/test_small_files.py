@@ -14,8 +14,8 @@ from tests.tui.made_up import finished
 from tuilab import config
 from tuilab.catalogue import catalog
 from tuilab.errors import UsageError
-from tuilab.judging import calibration
-from tuilab.judging.calibration import Calibration, Trials
+from tuilab.judging import calibration_file
+from tuilab.judging.calibration_file import Calibration, Trials
 from tuilab.runs import notes
 from tuilab.runs.ledger_cache import FILE, LedgerCache
 from tuilab.runs.notes import Notes
@@ -89,7 +89,7 @@ def kept() -> dict[str, Kept]:
         "memory": Kept(f"runs/{FILE}", make_memory, ask_memory, ({"softmax": "REFUTED"}, "succeeded")),
         "notes": Kept(f"runs/{RUN}/notes.jsonl", make_notes, lambda: notes.read(Path("runs", RUN)), Notes()),
         "calibration": Kept(
-            "calibration.json", lambda: calibration.save({over: Trials(1, 0, 1, 1)}), calibration.load, Calibration()
+            "calibration.json", lambda: calibration_file.save({over: Trials(1, 0, 1, 1)}), calibration_file.load, Calibration()
         ),
         "settings": Kept("screens.json", lambda: settings.save(Settings(theme="nord")), settings.load, Settings()),
         "config": Kept("config/tuilab/config.toml", make_config, ask_config, "it says which file cannot be used"),

@@ -12,6 +12,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -119,6 +120,7 @@ class Gpu:
         self.streams: list[Stream] = []
         self.current: Stream
         self.allocated = self.allocated_peak = self.reserved = self.reserved_peak = self.asked = self.asked_peak = 0
+        self.room = 80 << 30  # bytes for those who allocate
         self.is_touched = False  # somebody in this process has a context there
         self.refuses = ""  # what the driver says to the first that is told to it; it is counted all the same
 
@@ -147,6 +149,7 @@ class FakeCuda:
         self.broken = ""  # the error that every call raises
         self.why_not = "No CUDA GPUs are available"  # what is said where none is counted
         self.initialised_by = "the test" if initialised else ""
+        self.compiled_for = ["sm_80", "sm_90", "compute_90"]  # this build of torch
         self.selected = 0
         self.gpus = [Gpu(number) for number in range(count)]
         for number, gpu in enumerate(self.gpus):
@@ -171,6 +174,15 @@ class FakeCuda:
         gpu.is_touched = True
         if gpu.refuses:
             raise torch.AcceleratorError(gpu.refuses)
+
+    @contextmanager
+    def on(self, index: int) -> Iterator[None]:
+        """Let a GPU be the current one meanwhile, as an operator does for its tensors; costs nothing."""
+        before, self.selected = self.selected, index
+        try:
+            yield
+        finally:
+            self.selected = before
 
     def side_stream(self, device: int = 0) -> Stream:
         """Return a stream beside the current one of a GPU, as `torch.cuda.Stream()` does."""
@@ -225,6 +237,14 @@ class FakeCuda:
             multi_processor_count=132,
         )  # fmt: skip
 
+    def get_arch_list(self) -> list[str]:
+        return list(self.compiled_for)
+
+    def empty_cache(self) -> None:
+        self.touch("empty_cache")
+        gpu = self.gpus[self.selected]
+        gpu.reserved = math.ceil(gpu.allocated / SEGMENT) * SEGMENT
+
     def is_current_stream_capturing(self) -> bool:
         return self.is_recording_graph
 
@@ -274,7 +294,7 @@ _OF_TORCH = (
     "is_available", "device_count", "is_initialized", "current_device", "set_device", "current_stream", "synchronize",
     "get_device_properties", "is_current_stream_capturing", "memory_allocated", "memory_reserved", "max_memory_allocated",
     "max_memory_reserved", "memory_stats", "reset_peak_memory_stats", "_sleep", "init", "caching_allocator_alloc",
-    "caching_allocator_delete",
+    "caching_allocator_delete", "get_arch_list", "empty_cache",
 )  # fmt: skip
 
 

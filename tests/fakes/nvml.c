@@ -188,6 +188,35 @@ int nvmlDeviceGetTotalEccErrors(Gpu *gpu, unsigned kind, unsigned counter, u64 *
     return gpu->slice ? NOT_SUPPORTED : tell(gpu, "ecc", 0, count);
 }
 
+/* How it is set and plugged in: of whole GPUs only. */
+int nvmlDeviceGetCurrPcieLinkGeneration(Gpu *gpu, unsigned *answer) { return tell_small(gpu, "pcie_generation", 5, answer); }
+int nvmlDeviceGetMaxPcieLinkGeneration(Gpu *gpu, unsigned *answer) { return tell_small(gpu, "most_pcie_generation", 5, answer); }
+int nvmlDeviceGetCurrPcieLinkWidth(Gpu *gpu, unsigned *answer) { return tell_small(gpu, "pcie_width", 16, answer); }
+int nvmlDeviceGetMaxPcieLinkWidth(Gpu *gpu, unsigned *answer) { return tell_small(gpu, "most_pcie_width", 16, answer); }
+int nvmlDeviceGetMaxClockInfo(Gpu *gpu, unsigned type, unsigned *mhz) {
+    return type == 1 ? tell_small(gpu, "most_sm_clock", 1980, mhz) : tell_small(gpu, "most_memory_clock", 2619, mhz);
+}
+int nvmlDeviceGetPowerManagementLimit(Gpu *gpu, unsigned *milliwatts) { return tell_small(gpu, "power_limit", 700000, milliwatts); }
+int nvmlDeviceGetPowerManagementDefaultLimit(Gpu *gpu, unsigned *milliwatts) {
+    return tell_small(gpu, "usual_power_limit", 700000, milliwatts);
+}
+int nvmlDeviceGetPersistenceMode(Gpu *gpu, unsigned *is_on) { return tell_small(gpu, "persistence", 1, is_on); }
+int nvmlDeviceGetEccMode(Gpu *gpu, unsigned *current, unsigned *pending) {
+    *pending = 0;
+    return tell_small(gpu, "ecc_mode", 1, current);
+}
+int nvmlDeviceGetRemappedRows(Gpu *gpu, unsigned *corrected, unsigned *uncorrected, unsigned *is_pending, unsigned *has_failed) {
+    *uncorrected = (unsigned)number("rows_uncorrected", gpu, 0);
+    *is_pending = (unsigned)number("rows_pending", gpu, 0);
+    *has_failed = (unsigned)number("rows_failed", gpu, 0);
+    return tell_small(gpu, "rows", 0, corrected);
+}
+typedef struct { char legacy[16]; unsigned domain, bus, device, id, subsystem; char text[32]; } Bus;
+int nvmlDeviceGetPciInfo_v3(Gpu *gpu, Bus *bus) {
+    snprintf(bus->text, sizeof bus->text, "00000000:%02X:00.0", 0x17 + gpu->index);
+    return trouble(gpu, "bus");
+}
+
 int nvmlDeviceGetMigMode(Gpu *gpu, unsigned *current, unsigned *pending) {
     *pending = 0;
     return tell_small(gpu, "mig", 0, current);

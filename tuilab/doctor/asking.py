@@ -6,9 +6,6 @@ python -P -m tuilab.doctor.asking GROUP [ROOT]    one line of JSON for each ques
 import contextlib
 import json
 import os
-import select
-import signal
-import subprocess
 import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +15,7 @@ from pathlib import Path
 
 from tuilab.doctor import Box, Finding, Group, answer, unknown
 from tuilab.doctor.facts import Fact
+from tuilab.doctor.hearing import hear
 from tuilab.text import show
 
 # In this order they are shown; torch, which may have to be waited for, comes last.
@@ -37,8 +35,8 @@ GROUPS = (
 HERE = "terminal"  # which only the process that has it can ask
 ALONE = "processor"  # it measures how many cores there are: nothing else of ours may run meanwhile
 PATIENCE_S = 3.0  # for each question
-_LIMIT = 256 * 1024
 _FACTS = "facts"
+_MODULE = "tuilab.doctor.asking"
 _GPU_PATIENCE_S = 2.0  # less than PATIENCE_S: who is asked must be able to say that there was no answer
 
 
@@ -48,6 +46,7 @@ class Asked:
 
     facts: Future[list[Fact]]
     groups: dict[str, Future[dict[str, Finding]]]
+    names: list[str]  # the ids of all questions
 
     def found(self) -> dict[str, Finding]:
         """Return every answer by its id, when all are there."""
@@ -64,7 +63,9 @@ def ask_all(patience_s: float = PATIENCE_S, root: Path = Path("/")) -> Asked:
         return {HERE: here, ALONE: alone}.get(group) or ask_group(group, patience_s, root)
 
     slowest_first = {group: crowd.submit(ask, group) for group in reversed(GROUPS)}
-    return Asked(facts, {group: slowest_first[group] for group in GROUPS})
+    return Asked(
+        facts, {group: slowest_first[group] for group in GROUPS}, [name for group in GROUPS for name in checks_of(group)]
+    )
 
 
 def checks_of(group: str) -> Group:
@@ -79,69 +80,20 @@ def _ask_here(group: str, root: Path) -> dict[str, Finding]:
 
 def ask_group(group: str, patience_s: float, root: Path = Path("/")) -> dict[str, Finding]:
     """Ask a group in a process of its own; what it does not answer in time is n/a with the reason."""
-    said, why = _hear([group, str(root)], patience_s)
-    return _complete(list(checks_of(group)), _parse(said), why)
+    said, why = hear(_MODULE, [group, str(root)], patience_s)
+    return _complete(list(checks_of(group)), parse(said), why)
 
 
 def _facts(patience_s: float, root: Path) -> list[Fact]:
     """Return the facts of the box as the Box screen has them, or the one that they are not known, and why."""
-    said, why = _hear([_FACTS, str(root)], patience_s)
+    said, why = hear(_MODULE, [_FACTS, str(root)], patience_s)
     with contextlib.suppress(ValueError, TypeError):
         return [Fact(*fields) for fields in json.loads(said)]
     return [Fact("Machine", "facts", "", why)]
 
 
-def _hear(words: list[str], patience_s: float) -> tuple[bytes, str]:
-    """Return what a process of its own says, and how it ended, in words."""
-    try:
-        asked = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tuilab.doctor.asking", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # all that it starts is ended with it
-        )
-    except OSError as problem:
-        return b"", f"no process could be started to ask: {problem.strerror}"
-    assert asked.stdout is not None
-    with asked.stdout:
-        said, late_s = _listen(asked.stdout.fileno(), patience_s)
-    return said, _end(asked, late_s)
-
-
-def _listen(fd: int, patience_s: float) -> tuple[bytes, float]:
-    """Return what is said until the end, or until no answer comes in time; then also how long was waited."""
-    said = b""
-    deadline = time.monotonic() + patience_s
-    while (left_s := deadline - time.monotonic()) > 0:
-        if not select.select([fd], [], [], left_s)[0]:
-            break
-        more = os.read(fd, 65536)
-        if not more or len(said) > _LIMIT:
-            return said, 0.0
-        said += more
-        if b"\n" in more:
-            deadline = time.monotonic() + patience_s
-    return said, patience_s
-
-
-def _end(asked: "subprocess.Popen[bytes]", late_s: float) -> str:
-    """End a process and all that it started, and say how it ended; one that hangs in the kernel is not waited for."""
-    code = None
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        code = asked.wait(0.5 if not late_s else 0.001)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(asked.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        asked.wait(0.5)
-    if late_s:
-        return f"no answer within {late_s:g} s"
-    if code is None:
-        return "the process that was asked says nothing more"
-    return f"it ended the process that was asked, by signal {-code}" if code < 0 else f"its process ended with exit code {code}"
-
-
-def _parse(said: bytes) -> dict[str, Finding]:
+def parse(said: bytes) -> dict[str, Finding]:
+    """Return the answers by id, of lines that are one each."""
     found: dict[str, Finding] = {}
     for line in said.split(b"\n"):
         with contextlib.suppress(ValueError, TypeError, KeyError):
@@ -170,8 +122,12 @@ def main(group: str, root: str = "/") -> None:
         return
     os.write(1, b"\n")  # a process that starts slowly takes nothing from the time of its first question
     for name, check in checks_of(group).items():
-        finding = answer(check, Box(Path(root)))
-        os.write(1, json.dumps({"id": name, **asdict(finding)}).encode() + b"\n")
+        tell(name, answer(check, Box(Path(root))))
+
+
+def tell(name: str, finding: Finding) -> None:
+    """Say the answer to a question in a line, at once."""
+    os.write(1, json.dumps({"id": name, **asdict(finding)}).encode() + b"\n")
 
 
 def document(asked: Asked, exit_code: int, version: str) -> dict[str, object]:

@@ -13,7 +13,8 @@ from typing import Any
 import psutil
 
 from tuilab.files import read_regular
-from tuilab.judging import calibration
+from tuilab.judging import calibration, calibration_file
+from tuilab.judging.calibration_file import Calibration
 from tuilab.probes import NotKnown, gather
 from tuilab.probes.cpu import cpu_facts
 from tuilab.probes.env import environment_facts
@@ -268,15 +269,17 @@ def libraries(root: Path) -> list[Fact]:
 
 
 def _calibration() -> list[Fact]:
-    known = calibration.load()
-    lines = calibration.in_words(known.ways)
-    if not lines:
-        return [
-            Fact("Calibration", "trust in verdicts", "", "this box was never calibrated: tuilab calibrate takes two minutes")
-        ]
-    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(known.wall_s)) if known.wall_s is not None else ""
-    rows = [Fact("Calibration", "measured", day, "the file does not say when")]
-    for line in lines:
-        where, _, words = line.partition(": ")
-        rows.append(Fact("Calibration", where, words))
+    known = calibration_file.load()
+    never = "this box was never calibrated: tuilab calibrate takes two minutes"
+    rows = _calibrated(known, "") or [Fact("Calibration", "trust in verdicts", "", never)]
+    for gpu in calibration_file.gpus().values():
+        rows += _calibrated(gpu, f"{gpu.name or 'GPU'}: ")
     return rows
+
+
+def _calibrated(known: Calibration, of: str) -> list[Fact]:
+    """Return what is kept of a calibration, of a GPU with its name; nothing where there is none."""
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(known.wall_s)) if known.wall_s is not None else ""
+    lines = [line.partition(": ") for line in calibration.in_words(known.ways)]
+    rows = [Fact("Calibration", f"{of}{where}", words) for where, _, words in lines]
+    return [Fact("Calibration", f"{of}measured", day, "the file does not say when"), *rows] if rows else []

@@ -2,14 +2,18 @@
 
 import functools
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.judging import calibration_file
+from tuilab.judging.calibration_file import Calibration
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu import Gpu, GpuLost, Gpus, open_gpus, throttle_names
 from tuilab.probes.gpu_there import is_gpu_there, mend_driver
+from tuilab.record.raced_gpu import nvml_uuid
 from tuilab.text import plural
 from tuilab.words import size
 
@@ -104,6 +108,24 @@ def memory_errors(box: Box) -> Finding:
     return _beside(silent, passed("no uncorrected errors"))
 
 
+def calibrated(box: Box) -> Finding:
+    """Which of them were calibrated, and when: each has luck of its own."""
+    known = calibration_file.gpus()
+    days = {gpu.label: _day(known, gpu) for gpu in _open().found}
+    found = "; ".join(f"{label}: {day or 'never'}" for label, day in days.items())
+    step = "tuilab calibrate --device cuda:N takes five minutes"
+    if not any(days.values()):
+        return unknown(f"{found}: how often verdicts about time are wrong there is not known", step)
+    return passed(found)
+
+
+def _day(known: Mapping[str, Calibration], gpu: Gpu) -> str:
+    days = [one.wall_s for uuid, one in known.items() if nvml_uuid(uuid, [gpu.uuid])]
+    if not days:
+        return ""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(days[0])) if days[0] is not None else "on a day that is not known"
+
+
 def variables(box: Box) -> Finding:
     found = []
     if box.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
@@ -167,5 +189,6 @@ CHECKS = {
     "gpu.others": others,
     "gpu.clocks": clocks,
     "gpu.memory_errors": memory_errors,
+    "gpu.calibration": calibrated,
     "gpu.variables": variables,
 }

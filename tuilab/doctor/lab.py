@@ -7,7 +7,7 @@ from pathlib import Path
 from tuilab import config, places
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
 from tuilab.errors import TuilabError
-from tuilab.judging import calibration
+from tuilab.judging import calibration, calibration_file
 from tuilab.record import presence
 from tuilab.record.imported import is_imported
 from tuilab.record.states import RunState
@@ -20,7 +20,7 @@ _LOOKED_AT = 200  # runs, the newest
 
 
 def calibrated(box: Box) -> Finding:
-    known = calibration.load()
+    known = calibration_file.load()
     lines = calibration.in_words(known.ways)
     step = "tuilab calibrate takes two minutes"
     if not lines:

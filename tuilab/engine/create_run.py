@@ -89,9 +89,9 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
 
 def _luck() -> float | None:
     """Return how far off a single process is by itself on this box: kept with the run, so that its verdict follows from it."""
-    from tuilab.judging import calibration  # most runs have several processes, and begin without it
+    from tuilab.judging import calibration_file  # most runs have several processes, and begin without it
 
-    return calibration.load().luck
+    return calibration_file.load().luck
 
 
 def answer_front(receipt: Receipt) -> bool:

@@ -1,51 +1,24 @@
 """How far this lab can be trusted on this box: its rate of false verdicts and the differences that it can see, measured."""
 
 import math
-import os
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace as changed
 from statistics import fmean, median
-from typing import Annotated
 
 import msgspec
 
-from tuilab import places
-from tuilab.errors import CannotRecord
-from tuilab.files import Unusable, json_as, read_small, replace
 from tuilab.judging import stats
-from tuilab.judging.evidence import Evidence, gather
+from tuilab.judging.calibration_file import Calibration, Trials, load
+from tuilab.judging.evidence import BOX, GPU, Evidence, gather
 from tuilab.judging.ratio import judge_ratio
 from tuilab.judging.units import units_of
-from tuilab.record import events, presence
+from tuilab.record import events
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.text import plural, show
 
 GROUP = 6  # processes that make one trial, as many as a run has repeats
-_LIMIT = 1024 * 1024
 _BOUNDS = (1.0, 1.03, 2.0)  # of the claims that are tried: no difference, one as large as the margin, and a large one
-_Number = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
-
-
-class Trials(msgspec.Struct, frozen=True):
-    """What the trials of one way of judging amount to."""
-
-    trials: int
-    false: int
-    delays: int
-    seen: int
-    smallest_effect: float | None = None
-    processes: int = 0  # that all the trials were made of: those of one process share its luck
-
-
-class Calibration(msgspec.Struct, frozen=True):
-    """The last assessment of a box, by the way of judging; nothing where it was never calibrated."""
-
-    ways: dict[str, Trials] = {}
-    wall_s: float | None = None  # since 1970
-    luck: float | None = None  # how far off a process is by itself: the standard deviation of its mean, in logs
 
 
 def assess(summary: RunSummary) -> Calibration:
@@ -59,34 +32,6 @@ def assess(summary: RunSummary) -> Calibration:
         f"over {GROUP} processes": _assess(groups, GROUP * len(groups) // max(1, len(claims))),
     }
     return Calibration(ways, luck=luck)
-
-
-def save(ways: Mapping[str, Trials], luck: float | None = None) -> None:
-    """Keep the assessment of this box; a folder shared by several boxes has one each.
-
-    One that was too short to tell the luck of a process leaves what an earlier one told of it.
-    """
-    luck = load().luck if luck is None else luck
-    numbers = {"wall_s": time.time(), **({} if luck is None else {"luck": luck})}
-    ours = msgspec.json.encode({**numbers, **ways})
-    every = msgspec.json.encode({**_read(), presence.host_name(): msgspec.Raw(ours)})
-    path = places.calibration_file()
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        replace(path, msgspec.json.format(every, indent=1))
-    except OSError as problem:
-        raise CannotRecord(f"cannot keep the calibration in {show(path)}: {problem.strerror}") from problem
-
-
-def load() -> Calibration:
-    """Return the last assessment of this box; of a damaged one nothing."""
-    kept = _read().get(presence.host_name())
-    with suppress(ValueError):
-        found = json_as(dict[str, Trials | _Number])(bytes(kept)) if kept else {}
-        ways = {way: one for way, one in found.items() if isinstance(one, Trials)}
-        numbers = {name: one for name, one in found.items() if not isinstance(one, Trials)}
-        return Calibration(ways, numbers.get("wall_s"), numbers.get("luck"))
-    return Calibration()
 
 
 def in_words(assessment: Mapping[str, Trials]) -> list[str]:
@@ -112,9 +57,25 @@ def beside_verdicts(summary: RunSummary) -> str:
     if not any(claim.declared for claim in summary.claims.values()):
         return ""
     where = "within one process" if summary.run is None or summary.run.repeats < GROUP else f"over {GROUP} processes"
-    ways = load().ways
-    lines = in_words({where: ways[where]} if where in ways else {})
-    return lines[0] if lines else "n/a, this box was never calibrated: tuilab calibrate"
+    gpus = {race.uuid: "" for _, race in summary.races if race.device == "cuda"}
+    told = [_on_gpu(where, uuid) for uuid in gpus]
+    if not gpus or any(race.device != "cuda" for _, race in summary.races):
+        told.append(_line(where, load()) or f"n/a, this {BOX} was never calibrated: tuilab calibrate")
+    return "; ".join(told)
+
+
+def _on_gpu(where: str, uuid: str) -> str:
+    """Return what the calibration of a GPU says of verdicts that were reached there."""
+    if not uuid:
+        return f"n/a, torch does not tell the UUID of this {GPU}, by which its calibration is kept"
+    known = load(uuid)
+    if line := _line(where, known):
+        return f"on {known.name or 'its GPU'}, {line}"
+    return f"n/a, this {GPU} was never calibrated: tuilab calibrate --device cuda"
+
+
+def _line(where: str, known: Calibration) -> str:
+    return next(iter(in_words({where: known.ways[where]} if where in known.ways else {})), "")
 
 
 def _of(trials: Trials) -> str:
@@ -180,10 +141,3 @@ def _at_least(bound: float) -> events.ClaimDeclared:
 def _effect(trials: Trials) -> str:
     """Return the smallest difference in words; there is none where every trial was too short to tell."""
     return "n/a" if trials.smallest_effect is None else f"about {100 * trials.smallest_effect:.2g} %"
-
-
-def _read() -> dict[str, msgspec.Raw]:
-    """Return what is kept of each box; of a file of no use nothing, and the next calibration makes a new one."""
-    with suppress(Unusable):
-        return read_small(places.calibration_file(), json_as(dict[str, msgspec.Raw]), _LIMIT)
-    return {}

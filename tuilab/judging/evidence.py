@@ -13,6 +13,7 @@ from tuilab.record.blocks import first_counted, tick_ns
 from tuilab.record.summary import Block, RunSummary
 
 MIN_UNITS = 6  # that an interval needs
+BOX, GPU = "box", "GPU"  # what was calibrated: a box for what runs on its CPU
 _CORES_SHARE = 0.8  # of the cores that a claim needs must have been free
 _Pair = tuple[list[Block], list[Block]]  # of the arm above the line and of the one below it, in one process
 _Marks = tuple[dict[int, bool], dict[int, bool]]  # of the same: by round, whether a block was disturbed
@@ -33,6 +34,7 @@ class Evidence:
     measure: Measure = "wall"
     is_single: bool = True  # no more than one process was to measure this: its rounds are the units
     luck: float | None = None  # how far off such a process is by itself: a standard deviation; None: not known
+    place: str = BOX  # where that is measured
     least: float = 0.0  # that a log ratio varies by because the clock ticks: a standard deviation
     marks: list[list[int]] = field(default_factory=list)  # by round: 1 the upper arm alone was disturbed, -1 the lower one
     disturbed_share: float = 0.0  # of the blocks, by the sensors alone
@@ -67,7 +69,8 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
         delay=next((race.delay for race in races if race.delay), 0.05),
         measure=measure,
         is_single=summary.run is None or summary.run.repeats == 1,
-        luck=summary.run.luck if summary.run else None,
+        luck=_luck(summary, races),
+        place=GPU if any(race.device == "cuda" for race in races) else BOX,
         least=_least(pairs) if any(race.device == "process" for race in races) else 0.0,
         marks=[[above[turn] - below[turn] for turn in above if turn in below] for above, below in marks],
         disturbed_share=disturbed_share,
@@ -93,6 +96,13 @@ def log_ratios(over: Sequence[Block], under: Sequence[Block], measure: Measure =
     """Return the log ratio of two arms in every round that has both, of blocks that count."""
     below = {block.round: step_s(block, measure) for block in under}
     return [math.log(step_s(block, measure) / below[block.round]) for block in over if block.round in below]
+
+
+def _luck(summary: RunSummary, races: Sequence[events.RaceStarted]) -> float | None:
+    """Return how far off a process is by itself; what was measured of the CPU tells nothing of a GPU."""
+    if any(race.device == "cuda" for race in races):
+        return next((race.luck for race in races if race.luck is not None), None)
+    return summary.run.luck if summary.run else None
 
 
 def _has_both(claim: events.ClaimDeclared, arms: Collection[str]) -> bool:

@@ -162,7 +162,7 @@ def _why(
 
 
 def _luck(evidence: Evidence, question: Question) -> str:
-    known = "" if evidence.luck is not None else ", taken because it was never measured on this box"
+    known = "" if evidence.luck is not None else f", taken because it was never measured on this {evidence.place}"
     return f"a process is off by {percent(question.units.luck)} by itself{known}"
 
 

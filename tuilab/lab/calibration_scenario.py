@@ -3,29 +3,34 @@
 What `tuilab calibrate` runs, in as many processes as fit the time: races between two arms that do not differ, but each has
 memory of its own. Every verdict that they differ is false, and the known delay of the controls tells which differences would
 be seen. The work is of three kinds, because the luck of a process is another one where memory, the arithmetic of a core or the
-interpreter sets the pace.
+interpreter sets the pace; on a GPU, where its arithmetic, its memory or the host that launches its kernels does.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from tuilab import Lab
 
 Work = Callable[[], object]
+Kinds = list[tuple[str, Callable[[], Work]]]
 
 
 def run(
     lab: Lab,
-    races: int = 9,  # races in one process, 1..100
+    races: int = 0,  # races in one process; 0 is 9 on a CPU and 3 on a GPU, whose processes start slowly, 0..100
     seconds: float = 0.5,  # each takes so long, 0.1..60
+    device: Literal["auto", "cpu", "cuda"] = "cpu",  # what is calibrated
 ) -> None:
+    chosen = lab.device(device)
+    kinds, usual = (on_gpu(chosen), 3) if chosen.type == "cuda" else (KINDS, 9)
+    races = races or usual
     for number in range(races):
-        kind, make = KINDS[number % len(KINDS)]
+        kind, make = kinds[number % len(kinds)]
         left, right = (f"{side} {kind} {number}" for side in ("left", "right"))
         arms: dict[str, Any] = {left: make, right: make}
-        race = lab.race(seconds=seconds, factories=True, **arms)
+        race = lab.race(seconds=seconds, factories=True, device=chosen, **arms)
         lab.log(lab.repeat * races + number, ratio=race.ratio(left, right))
 
 
@@ -55,4 +60,30 @@ def make_loop() -> Work:
     return loop
 
 
-KINDS = (("product", make_product), ("memory", make_sum), ("loop", make_loop))
+KINDS: Kinds = [("product", make_product), ("memory", make_sum), ("loop", make_loop)]
+
+
+# On a GPU the same: what its arithmetic, its memory and the host set the pace of.
+
+
+def on_gpu(device: torch.device) -> Kinds:
+    def make_product() -> Work:
+        a = torch.ones(4096, 4096, device=device)
+        product = torch.empty_like(a)
+        return lambda: torch.mm(a, a, out=product)
+
+    def make_copy() -> Work:
+        a = torch.ones(64 << 20, device=device)  # 256 MiB, more than any cache holds
+        copy = torch.empty_like(a)
+        return lambda: copy.copy_(a)
+
+    def make_launches() -> Work:
+        a = torch.zeros(10, device=device)
+
+        def launches() -> None:
+            for _ in range(100):
+                a.add_(1)
+
+        return launches
+
+    return [("product", make_product), ("copy", make_copy), ("launches", make_launches)]

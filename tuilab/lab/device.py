@@ -146,6 +146,20 @@ class Cuda:
     def uuid(self) -> str:
         return str(getattr(torch.cuda.get_device_properties(self.index), "uuid", ""))
 
+    @property
+    def torch_device(self) -> torch.device:
+        return torch.device("cuda", self.index)
+
+    @property
+    def name(self) -> str:
+        return show(torch.cuda.get_device_properties(self.index).name, 200)
+
+    @property
+    def architecture(self) -> str:
+        """What compilers call it: sm_90."""
+        of_it = torch.cuda.get_device_properties(self.index)
+        return f"sm_{of_it.major}{of_it.minor}"
+
     def why_not(self) -> str:
         """Run a first kernel, and return why it does not run, in the driver's words: a GPU that is counted may still refuse."""
         try:
@@ -206,6 +220,11 @@ class Cuda:
             torch.cuda.max_memory_reserved(self.index),
             torch.cuda.memory_stats(self.index).get("requested_bytes.all.peak", 0),
         )
+
+    def empty_cache(self) -> None:
+        """Give back to the driver what the allocator holds and nobody uses."""
+        with self.selected():
+            torch.cuda.empty_cache()
 
     def reset_peak(self) -> None:
         torch.cuda.reset_peak_memory_stats(self.index)
@@ -322,6 +341,11 @@ def _first_sentence(problem: Exception) -> str:
 def count() -> int:
     """Return how many GPUs torch sees; it touches none."""
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def architectures() -> list[str]:
+    """Return for what this torch was compiled: sm_90 is machine code, compute_90 what a driver translates."""
+    return torch.cuda.get_arch_list()
 
 
 def facts() -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from tuilab.judging import calibration_file
 from tuilab.lab.device import Device, all_in_use, door
 from tuilab.lab.given import MOST, checked, number_in, told, words
 from tuilab.lab.recorder import RaceRecorder
@@ -90,6 +91,7 @@ def _run(
     started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
     started.delay, started.seed, started.has_instances = known_delay(base.loops), seed, factories
     started.uuid, started.device_index = device.uuid, device.index
+    started.luck = calibration_file.load(device.uuid).luck if device.uuid and lab.repeats == 1 else None
     lab.record(started)
     slots += _controls(base, arms[base.arm] if factories else None)
     found = Rounds(lab, slots, seed, seconds, threads, device).run()

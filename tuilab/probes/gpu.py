@@ -6,12 +6,14 @@ known by its UUID: NVML's index is not CUDA's. A slice of a GPU (MIG) is one of 
 
 import contextlib
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuilab.probes import NotKnown, gather
+from tuilab.probes.gpu_board import BOARD
 from tuilab.probes.gpu_errors import Errors
 from tuilab.probes.gpu_meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
 from tuilab.probes.gpu_slices import slices
@@ -156,6 +158,11 @@ class Gpus:
             self._forget(gpu)
             raise GpuLost(f"answers nothing: {next(iter(reading.missing.values()), 'no reason given')}")
         return reading
+
+    def settings(self, gpu: Gpu, questions: Mapping[str, Callable[[Any, Any], Any]] = BOARD) -> dict[str, Any]:
+        """Return how a GPU is set and plugged in, or of that what is asked; of a slice what is true of the whole."""
+        handle = self._handles[gpu.uuid].whole
+        return gather({name: partial(ask, self._nvml, handle) for name, ask in questions.items()})
 
     def has_mig(self, gpu: Gpu) -> bool:
         """Say whether a GPU is cut into slices; one that cannot be is not. NotKnown where it does not tell."""

@@ -326,6 +326,7 @@ class RaceStarted(Event):
     has_instances: bool = False  # the controls are instances of their own, not the arm itself once more
     uuid: str = ""  # torch's name of the GPU that it runs on, which ends NVML's
     device_index: Count | None = None  # of that GPU, as CUDA counts
+    luck: float | None = None  # of one process on that GPU, as `calibrate` measured it there; where one process is to judge
 
 
 class FirstCalled(Event):

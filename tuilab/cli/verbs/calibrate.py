@@ -1,7 +1,7 @@
-"""`tuilab calibrate`: measure how far the lab can be trusted on this box.
+"""`tuilab calibrate`: measure how far the lab can be trusted on this box, or on one of its GPUs.
 
 Runs the same work against itself, where every difference is a false one, and against itself with a delay of 5 %, which should
-be seen. What comes of it is kept for this box and printed beside verdicts.
+be seen. What comes of it is kept for this box, of a GPU for that one, and printed beside verdicts on what ran there.
 """
 
 import shutil
@@ -16,9 +16,12 @@ from tuilab.catalogue.source import read
 from tuilab.cli import options
 from tuilab.cli.follow import Outcome, follow_one
 from tuilab.engine import launch
-from tuilab.errors import ScenarioError
-from tuilab.judging import calibration
+from tuilab.errors import BoxLacks, ScenarioError
+from tuilab.judging import calibration, calibration_file
+from tuilab.judging.calibration_file import Calibration
 from tuilab.record.live_run import read_run
+from tuilab.record.summary import RunSummary
+from tuilab.text import show as shown
 
 _UNBOUNDED = 10_000  # columns, where there is no terminal
 
@@ -27,31 +30,58 @@ _UNBOUNDED = 10_000  # columns, where there is no terminal
     help=__doc__,
     params=[
         click.Option(
-            ["--minutes"], type=click.FloatRange(0.1, 600), default=2.0, show_default=True, help="How long it may take."
+            ["--minutes"], type=click.FloatRange(0.1, 600), help="How long it may take: 2, of a GPU 5, unless it is said."
         ),
-        click.Option(["--show"], is_flag=True, help="Print the last calibration of this box; measure nothing."),
+        click.Option(["--device"], default="cpu", show_default=True, help="What is calibrated: cpu, cuda or cuda:N."),
+        click.Option(["--show"], is_flag=True, help="Print the last calibrations of this box and its GPUs; measure nothing."),
         options.ROOT,
     ],
 )
-def command(minutes: float, show: bool, root: str | None) -> None:
+def command(minutes: float | None, device: str, show: bool, root: str | None) -> None:
+    where = options.root(root)
     if not show:
-        found = calibration.assess(read_run(_run(minutes, options.root(root))))
-        calibration.save(found.ways, found.luck)
-    kept = calibration.load()
-    lines = calibration.in_words(kept.ways)
-    lines += [calibration.luck_in_words(kept.luck)] if lines else []
+        summary = _run(minutes or (2 if device == "cpu" else 5), device, where)
+        found = calibration.assess(summary)
+        calibration_file.save(found.ways, found.luck, *gpu_of(summary))
+    lines = _told(calibration_file.load(), "")
+    for uuid, kept in calibration_file.gpus().items():
+        lines += [f"{kept.name or 'a GPU'} ({uuid}):", *_told(kept, "  ")]
     width = max(shutil.get_terminal_size((_UNBOUNDED, 24)).columns, 30)
     lines = [part for line in lines for part in textwrap.wrap(line, width, subsequent_indent="    ")]
     click.echo("\n".join(lines) or "this box has not been calibrated: tuilab calibrate")
 
 
-def _run(minutes: float, root: Path) -> Path:
-    """Run the trials and return the folder of the run."""
+def _told(kept: Calibration, indent: str) -> list[str]:
+    lines = calibration.in_words(kept.ways)
+    lines += [calibration.luck_in_words(kept.luck)] if lines else []
+    return [f"{indent}{line}" for line in lines]
+
+
+def _run(minutes: float, device: str, root: Path) -> RunSummary:
+    """Run the trials and return what was recorded."""
     scenario = read(Path(lab.__file__).with_name("calibration_scenario.py"))
-    order = launch.order(scenario, {}, root=root, repeats=1000, budget_s=60 * minutes, argv=sys.argv[1:])
+    order = launch.order(scenario, {"device": device}, root=root, repeats=1000, budget_s=60 * minutes, argv=sys.argv[1:])
+    order.has_usual_repeats = True  # where the first times nothing, as without a GPU, it is enough
     run_dir, _ = launch.start(order)
     outcome = Outcome(is_strict=False, is_silent=True)
     follow_one(run_dir, outcome, is_ours=True)
+    summary = read_run(run_dir)
+    if summary.box_lacks:
+        raise BoxLacks(summary.box_lacks)
     if outcome.codes[-1]:
         raise ScenarioError(f"the calibration did not end well: tuilab attach {run_dir.name}")
-    return run_dir
+    return summary
+
+
+def gpu_of(summary: RunSummary) -> tuple[str, str]:
+    """Return torch's UUID of the GPU that was calibrated, and its name; nothing where it was the CPU."""
+    races = [race for _, race in summary.races if race.device == "cuda"]
+    if not races:
+        return "", ""
+    uuids = {race.uuid for race in races}
+    if "" in uuids:
+        raise BoxLacks("this torch does not tell the UUID of a GPU, by which its calibration is kept; a newer one does")
+    if len(uuids) > 1:
+        raise ScenarioError("the processes of the calibration ran on several GPUs; name one: --device cuda:0")
+    devices = [device for facts in summary.cuda.values() for device in facts.get("devices", [])]
+    return races[0].uuid, next((shown(one.get("name", ""), 100) for one in devices if one.get("uuid") in uuids), "")

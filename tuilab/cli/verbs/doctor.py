@@ -2,7 +2,7 @@
 
 Each question takes 3 s at most; one that hangs or crashes is n/a with the reason. All are asked at once, and shown as they are
 answered. The exit codes tell how the box is: 0 all passed or did not apply, 1 there are warnings, 2 something is broken.
-(Other commands mean a mistyped option by 2.)
+(Other commands mean a mistyped option by 2.) With --gpu it is 3 where no GPU can be used.
 """
 
 import json
@@ -16,11 +16,13 @@ from pathlib import Path
 import click
 
 from tuilab import __version__
+from tuilab.catalogue.params import is_gpu
 from tuilab.cli import options
 from tuilab.doctor import Finding
-from tuilab.doctor.asking import Asked, ask_all, checks_of, document
+from tuilab.doctor.asking import Asked, ask_all, document
 from tuilab.doctor.facts import Fact
 from tuilab.drawings.glyphs import Style, style_of
+from tuilab.errors import UsageError
 from tuilab.text import plural, show
 
 _MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x", 31), "n/a": ("–", "-", 2)}
@@ -36,13 +38,20 @@ _MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x",
             metavar="FILE",
             help="Write a .json or .tar.gz for an issue: this, versions, the last failures; secrets are removed.",
         ),
+        click.Option(
+            ["--gpu"],
+            is_flag=False,
+            flag_value="cuda",
+            metavar="[cuda:N]",
+            help="Measure one GPU instead, the emptiest unless one is named; takes about 10 s.",
+        ),
         options.ROOT,
     ],
 )
-def command(as_json: bool, bundle: Path | None, root: str | None) -> int:
+def command(as_json: bool, bundle: Path | None, gpu: str | None, root: str | None) -> int:
     if root:
         os.environ["TUILAB_ROOT"] = os.path.abspath(root)  # for the processes that ask
-    asked = ask_all()
+    asked = ask_all() if gpu is None else _ask_gpu(gpu)
     if not as_json:
         _show(asked)
     code = exit_code(asked.found())
@@ -57,11 +66,22 @@ def command(as_json: bool, bundle: Path | None, root: str | None) -> int:
     return code
 
 
+def _ask_gpu(wanted: str) -> Asked:
+    """Ask all about one GPU, which takes so long that somebody who waits is told."""
+    from tuilab.doctor.gpu_page import ask_about
+
+    if wanted != "cuda" and not is_gpu(wanted):
+        raise UsageError(f'--gpu takes cuda or cuda:N, as cuda:1, not "{show(wanted, 60)}"; tuilab doctor lists what there is')
+    if sys.stderr.isatty():
+        click.echo(f"measuring {wanted}: about 10 s", err=True)
+    return ask_about(wanted)
+
+
 def _show(asked: Asked) -> None:
     """Print each group as soon as it, and those before it, are answered."""
     style = style_of(sys.stdout)
     width = min(shutil.get_terminal_size((100, 24)).columns, 120)
-    pad = max(len(name) for group in asked.groups for name in checks_of(group))
+    pad = max(map(len, asked.names))
     click.echo(style.fit(render_facts(asked.facts.result(), style, width)), color=True)
     for group in asked.groups.values():
         click.echo("\n" + style.fit(render(group.result(), style, width, pad)), color=True)

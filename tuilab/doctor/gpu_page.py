@@ -1,0 +1,93 @@
+"""Asks all about one GPU: in a process that uses it, and beside it in one that asks NVML how it fares meanwhile.
+
+Either may hang or crash: what it did not answer is told in one sentence.
+"""
+
+import contextlib
+import json
+import subprocess
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from tuilab.doctor import Finding, failed, gpu_speed, gpu_state, hearing, unknown
+from tuilab.doctor.asking import Asked, parse
+from tuilab.doctor.facts import Fact
+from tuilab.errors import BoxLacks
+
+T = TypeVar("T")
+
+PATIENCE_S = 60.0  # for each answer; the first waits for torch, and for a driver that sleeps
+IDS = {"gpu_speed": list(gpu_speed.CHECKS), "gpu_state": gpu_state.IDS}  # in the order in which they are shown
+
+
+@dataclass
+class _Watcher:
+    """Starts the process that looks at the GPU as soon as it is known which one that is."""
+
+    root: Path
+    gpu: dict[str, str] = field(default_factory=dict)
+    process: hearing.Process | None = None
+
+    def take(self, said: bytes) -> None:
+        if not self.gpu:
+            self.gpu = _first_of(said)
+            if "uuid" in self.gpu:
+                words = [self.gpu["uuid"], str(self.root)]
+                with contextlib.suppress(OSError):
+                    self.process = hearing.start("tuilab.doctor.gpu_state", words, subprocess.PIPE)
+
+    def ask(self, patience_s: float) -> tuple[bytes, str]:
+        """Let it answer, once nobody works there any more; return what it says, and how it ended."""
+        if self.process is None:
+            return b"", "no process could be started to ask NVML"
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return hearing.to_its_end(self.process, patience_s)
+
+
+def ask_about(wanted: str, root: Path = Path("/"), patience_s: float = PATIENCE_S) -> Asked:
+    """Return the answers about `cuda:1`, or of `cuda` about the emptiest GPU; BoxLacks with the reason without one."""
+    watcher = _Watcher(root)
+    said, why = hearing.hear("tuilab.doctor.gpu_speed", [wanted], patience_s, watcher.take)
+    if "uuid" not in watcher.gpu:
+        raise BoxLacks(watcher.gpu.get("lacks") or f"a GPU that answers: torch was asked for one, and {why}")
+    state, why_not = watcher.ask(patience_s)
+    groups = {"gpu_speed": _complete("gpu_speed", said, why), "gpu_state": _complete("gpu_state", state, why_not)}
+    names = [name for ids in IDS.values() for name in ids]
+    return Asked(_told(_facts(watcher.gpu)), {group: _told(found) for group, found in groups.items()}, names)
+
+
+def _complete(group: str, said: bytes, why: str) -> dict[str, Finding]:
+    """Return an answer to every question: at the first that has none something went wrong, on a GPU that was used by itself."""
+    found = parse(said)
+    missing = [name for name in IDS[group] if name not in found]
+    for name in missing:
+        found[name] = unknown(f"not asked, because of {missing[0]}")
+    if missing:
+        step = "nvidia-smi -q, and the kernel's log (Xid), tell more; ask who runs the box"
+        found[missing[0]] = failed(why, step) if group == "gpu_speed" else unknown(why, step)
+    return {name: found[name] for name in IDS[group]}
+
+
+def _first_of(said: bytes) -> dict[str, str]:
+    """Return what the first line that has something in it tells."""
+    for line in said.split(b"\n")[:-1]:
+        with contextlib.suppress(ValueError):
+            told = json.loads(line)
+            if isinstance(told, dict):
+                return {str(name): str(value) for name, value in told.items()}
+    return {}
+
+
+def _facts(gpu: Mapping[str, str]) -> list[Fact]:
+    device = f"{gpu['device']} {gpu['name']}"
+    return [Fact("GPU", "device", device, note=gpu["why"]), Fact("GPU", "UUID", gpu["uuid"], "this torch does not tell it")]
+
+
+def _told(found: T) -> "Future[T]":
+    future: Future[T] = Future()
+    future.set_result(found)
+    return future

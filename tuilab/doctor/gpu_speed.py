@@ -1,0 +1,137 @@
+"""What a GPU does in a process that uses it through torch: whether it works, and how fast; all of it is measured there.
+
+python -P -m tuilab.doctor.gpu_speed DEVICE    a line of JSON about the GPU, or why there is none, then one for each question
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tuilab.doctor import Box, Finding, answer, failed, passed, unknown, warn
+from tuilab.doctor.asking import tell
+from tuilab.doctor.facts import torch_build
+from tuilab.errors import BoxLacks
+from tuilab.probes.gpu_there import what_to_do
+
+if TYPE_CHECKING:
+    from tuilab.lab.device import Cuda
+
+Check = Callable[["Cuda"], Finding]
+
+
+def kernel(gpu: "Cuda") -> Finding:
+    if reason := gpu.why_not():
+        return failed(reason, "nvidia-smi -q tells more; ask who runs the box")
+    return passed("a first kernel runs")
+
+
+def architecture(gpu: "Cuda") -> Finding:
+    """Whether this build of torch has kernels for it."""
+    from tuilab.lab.bench.kernels import kernels_for
+    from tuilab.lab.device import architectures
+
+    name, built = gpu.architecture, architectures()
+    found = f"{name}; torch is built for {', '.join(built) or 'n/a'}"
+    if not any(one.startswith(("sm_", "compute_")) for one in built):
+        return unknown(f"{found}, which are no names of NVIDIA's")
+    how = kernels_for(name, built)
+    if how == "machine code":
+        return passed(found)
+    step = what_to_do("no kernel image", torch_build().removeprefix("CUDA "))
+    if not how:
+        return failed(f"{found}: it has no kernels for it", step)
+    return warn(f"{found}: {how}, when each is used first", step)
+
+
+def launch(gpu: "Cuda") -> Finding:
+    from tuilab.lab.bench.latency import launch_s
+
+    found = f"{1e6 * launch_s(gpu):.3g} us until torch has told it a small kernel"
+    if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
+        return warn(f"{found}: CUDA_LAUNCH_BLOCKING makes each kernel wait", "unset it, unless you are looking for a fault")
+    return passed(found)
+
+
+def event_clock(gpu: "Cuda") -> Finding:
+    from tuilab.lab.bench.latency import event_tick_s
+
+    tick_s = event_tick_s(gpu)
+    if tick_s is None:
+        return unknown("spans of different lengths were told as equal: they are shorter than it ticks, or it stands still")
+    return passed(f"events tell spans that differ by {1e6 * tick_s:.3g} us")
+
+
+def copies(gpu: "Cuda", *, is_pinned: bool) -> Finding:
+    from tuilab.lab.bench.rates import copy_rates
+
+    there, back = copy_rates(gpu, is_pinned=is_pinned)
+    memory = "pinned" if is_pinned else "pageable"
+    return passed(f"{memory} memory of the host: to it {there / 1e9:.3g} GB/s, back {back / 1e9:.3g} GB/s")
+
+
+def product(gpu: "Cuda", *, kind: str) -> Finding:
+    from tuilab.lab.bench.rates import product_flops
+
+    return passed(f"{product_flops(gpu, kind) / 1e12:.3g} TFLOP/s")
+
+
+def bandwidth(gpu: "Cuda") -> Finding:
+    from tuilab.lab.bench.rates import memory_rate
+
+    return passed(f"{memory_rate(gpu) / 1e9:.4g} GB/s read and written")
+
+
+CHECKS: dict[str, Check] = {
+    "gpu.kernel": kernel,
+    "gpu.architecture": architecture,
+    "gpu.launch": launch,
+    "gpu.event_clock": event_clock,
+    "gpu.copy_pinned": partial(copies, is_pinned=True),
+    "gpu.copy_pageable": partial(copies, is_pinned=False),
+    "gpu.product_ieee": partial(product, kind="ieee"),
+    "gpu.product_tf32": partial(product, kind="tf32"),
+    "gpu.product_bf16": partial(product, kind="bf16"),
+    "gpu.product_fp16": partial(product, kind="fp16"),
+    "gpu.bandwidth": bandwidth,
+}
+
+
+def main(wanted: str) -> None:
+    """Answer for the GPU that is meant, one line each."""
+    os.write(1, b"\n")  # loading torch takes nothing from the time of the first question
+    from tuilab.lab.choice.usable import usable
+
+    try:
+        gpu, why = usable(wanted)
+    except BoxLacks as problem:
+        _say({"lacks": str(problem)})
+        return
+    _say({"device": f"cuda:{gpu.index}", "why": why, "uuid": gpu.uuid, "name": gpu.name})
+    for name, check in CHECKS.items():
+        tell(name, answer(partial(_ask, check, gpu), Box()))
+
+
+def _ask(check: Check, gpu: "Cuda", box: Box) -> Finding:
+    """Return what a check finds; an error of the GPU itself is one that everybody who uses it will meet."""
+    try:
+        return check(gpu)
+    except RuntimeError as problem:
+        (first, *_) = str(problem).splitlines() or [type(problem).__name__]
+        if type(problem).__name__ == "OutOfMemoryError":
+            return unknown(f"not enough of its memory is free: {first}", "measure when others are done, or on another GPU")
+        if type(problem).__name__ == "AcceleratorError":
+            return failed(first, "nvidia-smi -q tells more; ask who runs the box")
+        return unknown(first)
+
+
+def _say(what: dict[str, str]) -> None:
+    os.write(1, json.dumps(what).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+    sys.stdout.flush()
+    os._exit(0)  # taking torch down in order takes a quarter of a second

@@ -1,0 +1,201 @@
+"""What NVML says of one GPU: how it is plugged in and set, what it reached while it worked, who else is there.
+
+python -P -m tuilab.doctor.gpu_state UUID [ROOT]    looks until its stdin is closed, then one line of JSON for each question
+
+`UUID` is torch's. A link and clocks sleep while nobody works, so that they are read while another process does.
+"""
+
+import os
+import pwd
+import select
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from tuilab.doctor import Box, Finding, Group, answer, failed, gpus, passed, unknown, warn
+from tuilab.doctor.asking import tell
+from tuilab.doctor.gpu_seen import Seen
+from tuilab.probes import NotKnown
+from tuilab.probes.gpu import PROCESSES, SHARE, open_gpus, throttle_names
+from tuilab.probes.gpu_board import width_of_card
+from tuilab.probes.gpu_meters import METERS
+from tuilab.record.raced_gpu import nvml_uuid
+from tuilab.text import plural
+from tuilab.words import size
+
+_PERIOD_S = 0.2
+_QUESTIONS = (*METERS, PROCESSES, SHARE)
+_DEAR_S = 0.01  # of a question: four are asked every half second
+_USUAL = {"idle", "clocks set by the user", "power cap"}  # under load: a GPU at work is held by its power limit
+
+
+def link(box: Box, seen: Seen) -> Finding:
+    """Generation and width while it copied; fewer lanes than it has are the most frequent fault of all."""
+    generation, width = seen.reached("generation"), seen.reached("width")
+    best, lanes = seen.setting("most_generation"), seen.setting("most_width")
+    lanes = max(lanes, width_of_card(seen.settings.get("bus", ""), box.root) or 0)
+    found = f"PCIe {generation:.0f} x{width:.0f} while it worked, {best} x{lanes} at most"
+    if width < lanes:
+        step = "reseat it; look at the slot, the riser and the firmware of the board: lspci -vv, LnkCap and LnkSta"
+        return warn(f"{found}: copies from and to the host are slow", step)
+    if generation < best:
+        return warn(found, "look at the riser and the firmware of the board: lspci -vv, LnkCap and LnkSta")
+    return passed(found)
+
+
+def clocks(box: Box, seen: Seen) -> Finding:
+    """What the clocks reached, of what they can."""
+    found = [_clock(seen, name, words) for name, words in (("sm_mhz", "SM"), ("memory_mhz", "memory"))]
+    return passed(f"{', '.join(found)}, while it worked")
+
+
+def _clock(seen: Seen, name: str, words: str) -> str:
+    try:
+        return f"{words} {seen.reached(name):.0f} MHz of {seen.setting(f'most_{name}')}"
+    except NotKnown as problem:
+        return f"{words} n/a ({problem})"
+
+
+def throttling(box: Box, seen: Seen) -> Finding:
+    """What held the clocks down while it worked."""
+    seen.reached("throttle_mask")
+    names = sorted(set(throttle_names(seen.mask)) - {"idle"})
+    found = ", ".join(names) or "nothing held the clocks down"
+    if set(names) - _USUAL:
+        return warn(found, "its times are longer than they need be; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
+    return passed(found)
+
+
+def power(box: Box, seen: Seen) -> Finding:
+    limit, usual = seen.setting("power_limit_w"), seen.setting("usual_power_limit_w")
+    drawn = f"{seen.most['power_w']:.0f} W" if "power_w" in seen.most else "n/a"
+    found = f"limit {limit:.0f} W, {drawn} at most while it worked"
+    if limit < usual:
+        return warn(f"{found}; the limit of this board is {usual:.0f} W", "nvidia-smi -pl sets it, if nobody meant it")
+    return passed(found)
+
+
+def persistence(box: Box, seen: Seen) -> Finding:
+    if seen.setting("is_persistent"):
+        return passed("the driver stays awake between runs")
+    step = "nvidia-smi -pm 1, or nvidia-persistenced, by who runs the box"
+    return warn("the driver goes to sleep between runs: the first call of a process waits for it", step)
+
+
+def memory(box: Box, seen: Seen) -> Finding:
+    """Whether its memory corrects itself, and rows of it were replaced."""
+    ecc = "ECC is on" if seen.setting("has_ecc") else "ECC is off"
+    if "rows" not in seen.settings:
+        return passed(f"{ecc}; remapped rows n/a: {seen.settings.get('missing', {}).get('rows', 'not asked')}")
+    rows = seen.setting("rows")
+    found = f"{ecc}; {plural(rows.corrected + rows.uncorrected, 'remapped row')}"
+    if rows.has_failed:
+        return failed(f"{found}, and one could not be", "do not train on it; ask who runs the box")
+    if rows.is_pending:
+        return failed(f"{found}, one waits for a reset", "nvidia-smi --gpu-reset or a reboot, by who runs the box")
+    return passed(found)
+
+
+def neighbours(box: Box, seen: Seen) -> Finding:
+    """Who else computes there, once those who measured have ended."""
+    found = seen.gpus.processes(seen.gpu)
+    if not found:
+        return passed("nobody else computes there")
+    step = "measure when they are done, or on another GPU: --device cuda:N"
+    if why := seen.gpus.no_pids:
+        return warn(f"{plural(len(found), 'process', 'processes')}, {_sum(found)}; whose: {why}", step)
+    return warn("; ".join(f"{user_of(pid, box.root)}, pid {pid}, {_sum([(pid, used)])}" for pid, used in found), step)
+
+
+def user_of(pid: int, root: Path) -> str:
+    """Return whose a process is, as far as it is seen here."""
+    try:
+        uid = os.stat(root / "proc" / str(pid)).st_uid
+    except OSError as problem:
+        return f"user n/a ({problem.strerror})"
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _sum(processes: list[tuple[int, int | None]]) -> str:
+    known = [used for _, used in processes if used is not None]
+    return size(sum(known)) if known else "memory n/a"
+
+
+def cost(box: Box, seen: Seen) -> Finding:
+    """How long NVML takes for an answer, which is time of the sampler."""
+    took = {name: median(_seconds(seen, name) for _ in range(3)) for name in _QUESTIONS}
+    usual, slowest = median(took.values()), max(took, key=lambda name: took[name])
+    found = f"{1e6 * usual:.0f} us a question; the slowest, {slowest}, {1e6 * took[slowest]:.0f} us"
+    if usual > _DEAR_S:
+        return warn(found, "the GPU is looked at less often: blocks without a reading near them count as not watched")
+    return passed(found)
+
+
+def _seconds(seen: Seen, name: str) -> float:
+    began = time.perf_counter()
+    seen.gpus.read(seen.gpu, [name])
+    return time.perf_counter() - began
+
+
+ABOUT_GPU: dict[str, Callable[[Box, Seen], Finding]] = {
+    "gpu.pcie": link,
+    "gpu.clocks_reached": clocks,
+    "gpu.throttling": throttling,
+    "gpu.power": power,
+    "gpu.persistence": persistence,
+    "gpu.memory": memory,
+    "gpu.neighbours": neighbours,
+    "gpu.nvml_cost": cost,
+}
+ABOUT_DRIVER = {"gpu.driver": gpus.driver, "gpu.cuda": gpus.cuda}
+IDS = [*ABOUT_DRIVER, *ABOUT_GPU]
+
+
+def main(uuid: str, root: str = "/") -> None:
+    """Look at a GPU until nobody listens for it, then answer."""
+    box = Box(Path(root))
+    try:
+        seen = _open(uuid, box.root)
+        os.write(1, b"\n")
+        _watch(seen)
+        seen.settings = seen.gpus.settings(seen.gpu)
+    except Exception as problem:  # whatever a strange driver does costs the answers about the GPU
+        checks: Group = dict.fromkeys(ABOUT_GPU, partial(_say_why, str(problem)))
+    else:
+        checks = {name: partial(_ask, check, seen) for name, check in ABOUT_GPU.items()}
+    for name, check in {**ABOUT_DRIVER, **checks}.items():
+        tell(name, answer(check, box))
+
+
+def _ask(check: Callable[[Box, Seen], Finding], seen: Seen, box: Box) -> Finding:
+    return check(box, seen)
+
+
+def _say_why(why: str, box: Box) -> Finding:
+    return unknown(why)
+
+
+def _open(uuid: str, root: Path) -> Seen:
+    found = open_gpus(root)
+    if isinstance(found, str):
+        raise NotKnown(found)
+    by_uuid = {gpu.uuid: gpu for gpu in found.found}
+    if name := nvml_uuid(uuid, by_uuid):
+        return Seen(found, by_uuid[name])
+    raise NotKnown("NVML does not know the GPU that torch uses")
+
+
+def _watch(seen: Seen) -> None:
+    seen.look()
+    while not select.select([0], [], [], _PERIOD_S)[0]:
+        seen.look()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

@@ -1,0 +1,1 @@
+"""How fast a GPU is at what training does, measured on it; `tuilab doctor --gpu` asks."""

@@ -1,0 +1,74 @@
+"""What a GPU gets done in a second: products of matrices, copies within its memory, copies from the host and back."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+
+from tuilab.lab.device import Cuda, precision
+
+# How a product of matrices is computed: the type of the factors, and how float32 is multiplied.
+PRODUCTS = {
+    "ieee": (torch.float32, "ieee"),
+    "tf32": (torch.float32, "tf32"),
+    "bf16": (torch.bfloat16, ""),
+    "fp16": (torch.float16, ""),
+}
+
+_SIDE = 8192  # of a matrix: as large as it takes to keep the largest GPUs busy
+_WITHIN_BYTES = 512 << 20  # more than any cache of a GPU holds
+_ACROSS_BYTES = 64 << 20  # more than any cache of a core holds
+_LONG_ENOUGH_S = 0.25
+_MOST_CALLS = 2_000
+
+
+def product_flops(gpu: Cuda, kind: str) -> float:
+    """Return the floating point operations a second of a large product."""
+    dtype, how = PRODUCTS[kind]
+    with _only(gpu), precision(how) if how else nullcontext():
+        a, b = (torch.empty(_SIDE, _SIDE, dtype=dtype, device=gpu.torch_device).normal_() for _ in range(2))
+        product = torch.empty_like(a)  # of random numbers: a product of zeros takes less power, and lets the clocks go higher
+        return 2 * _SIDE**3 * _calls_a_second(gpu, lambda: torch.mm(a, b, out=product))
+
+
+def memory_rate(gpu: Cuda) -> float:
+    """Return the bytes a second that it reads and writes in its own memory, when it copies what fits no cache."""
+    with _only(gpu):
+        source = torch.empty(_WITHIN_BYTES, dtype=torch.uint8, device=gpu.torch_device)
+        target = torch.empty_like(source)
+        return 2 * _WITHIN_BYTES * _calls_a_second(gpu, lambda: target.copy_(source))
+
+
+def copy_rates(gpu: Cuda, *, is_pinned: bool) -> tuple[float, float]:
+    """Return the bytes a second from the host to it, and back."""
+    with _only(gpu):
+        ours = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, pin_memory=is_pinned).fill_(1)  # untouched it is none
+        its = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, device=gpu.torch_device)
+        there = _calls_a_second(gpu, lambda: its.copy_(ours, non_blocking=is_pinned))
+        back = _calls_a_second(gpu, lambda: ours.copy_(its, non_blocking=is_pinned))
+        return _ACROSS_BYTES * there, _ACROSS_BYTES * back
+
+
+@contextmanager
+def _only(gpu: Cuda) -> Iterator[None]:
+    """Measure on a GPU, of which the measurement before keeps no memory."""
+    gpu.empty_cache()
+    with gpu.selected(), torch.no_grad():
+        yield
+
+
+def _calls_a_second(gpu: Cuda, call: Callable[[], object]) -> float:
+    """Time so many calls that they take long enough, twice: the first may load what they need, and wake the clocks."""
+    once_s = min(_seconds(gpu, call, 1) for _ in range(3))
+    calls = min(max(round(_LONG_ENOUGH_S / once_s), 1), _MOST_CALLS)
+    return calls / min(_seconds(gpu, call, calls) for _ in range(2))
+
+
+def _seconds(gpu: Cuda, call: Callable[[], object], calls: int) -> float:
+    gpu.wait()
+    began = time.perf_counter_ns()
+    for _ in range(calls):
+        call()
+    gpu.wait()
+    return (time.perf_counter_ns() - began) / 1e9

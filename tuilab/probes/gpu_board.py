@@ -1,0 +1,60 @@
+"""How a GPU is set and plugged in: questions to NVIDIA's module that nobody needs while something is measured."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_BUS = "sys/bus/pci/devices"
+
+
+class Rows(NamedTuple):
+    """The rows of memory that were replaced, and whether that waits for a reset or did not work."""
+
+    corrected: int
+    uncorrected: int
+    is_pending: bool
+    has_failed: bool
+
+
+def _power_w(milliwatts: int) -> float:
+    return milliwatts / 1000
+
+
+def _rows(nvml: Any, handle: Any) -> Rows:
+    corrected, uncorrected, is_pending, has_failed = nvml.nvmlDeviceGetRemappedRows(handle)
+    return Rows(corrected, uncorrected, bool(is_pending), bool(has_failed))
+
+
+def _bus(nvml: Any, handle: Any) -> str:
+    """Return where it is plugged in, as the kernel writes it: 0000:17:00.0."""
+    found = nvml.nvmlDeviceGetPciInfo(handle).busId
+    return str(found.decode(errors="replace") if isinstance(found, bytes) else found)[-12:].lower()
+
+
+# What changes with the load: a link sleeps while nothing is copied.
+LINK: dict[str, Callable[[Any, Any], Any]] = {
+    "generation": lambda nvml, handle: nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle),
+    "width": lambda nvml, handle: nvml.nvmlDeviceGetCurrPcieLinkWidth(handle),
+}
+
+BOARD: dict[str, Callable[[Any, Any], Any]] = {
+    "bus": _bus,
+    "most_generation": lambda nvml, handle: nvml.nvmlDeviceGetMaxPcieLinkGeneration(handle),
+    "most_width": lambda nvml, handle: nvml.nvmlDeviceGetMaxPcieLinkWidth(handle),
+    "most_sm_mhz": lambda nvml, handle: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM),
+    "most_memory_mhz": lambda nvml, handle: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM),
+    "power_limit_w": lambda nvml, handle: _power_w(nvml.nvmlDeviceGetPowerManagementLimit(handle)),
+    "usual_power_limit_w": lambda nvml, handle: _power_w(nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle)),
+    "is_persistent": lambda nvml, handle: bool(nvml.nvmlDeviceGetPersistenceMode(handle)),
+    "has_ecc": lambda nvml, handle: bool(nvml.nvmlDeviceGetEccMode(handle)[0]),
+    "rows": _rows,
+}
+
+
+def width_of_card(bus: str, root: Path) -> int | None:
+    """Return how many lanes the GPU itself has; NVML's most is what the slot leaves of them."""
+    try:
+        width = int((root / _BUS / bus / "max_link_width").read_text())
+    except (OSError, ValueError):
+        return None
+    return width if 0 < width <= 32 else None
