@@ -108,19 +108,22 @@ def test_a_busy_box_makes_no_parallel_claim(tuilab: Tuilab, root: Path, tmp_path
     assert (summary.cores[64][0] < 51.2) == (verdict.verdict == "INCONCLUSIVE")
 
 
-def test_a_run_that_times_nothing_is_over_after_its_first_repeat(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("options", "repeats"), [([], 6), (["--budget", "10m"], 40)], ids=["alone", "with a budget"])
+def test_a_run_that_times_nothing_is_over_after_its_first_repeat(
+    tuilab: Tuilab, root: Path, tmp_path: Path, options: list[str], repeats: int
+) -> None:
     """The box lacks what the claim about time needs, and a part of the scenario is exact."""
     body = 'lab.claim("it is so", True)\nlab.claim_ratio("slow is slower", "slow/fast", at_least=2, lacks="a GPU")'
 
-    done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--report", "-", "--quiet")
+    done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--report", "-", "--quiet", *options)
 
     summary = look(newest(root) or root).summary
-    assert summary.run is not None and summary.run.repeats == 6
+    assert summary.run is not None and summary.run.repeats == repeats
     assert list(summary.workers) == ["worker-0"]
     assert (summary.state, summary.reason) == ("succeeded", "nothing was timed: one repeat is enough")
     assert (summary.is_untimed, summary.planned_repeats) == (True, 1)
     assert tuilab("verify", "last").stdout.endswith("\nwhole\n")
-    assert done.returncode == 0 and "of 6" not in done.stdout and "--repeat" not in done.stdout
+    assert done.returncode == 0 and f"of {repeats}" not in done.stdout and "--repeat" not in done.stdout
 
 
 def test_repeats_that_were_asked_for_are_run_though_nothing_is_timed(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:

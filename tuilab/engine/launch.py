@@ -101,7 +101,7 @@ def order(
         claims=[claim.text for claim in claims],
         claim_keys=[claim.key for claim in claims],
         repeats=repeats or (PLANNED[-1] if budget_s else REPEATS if scenario.is_timed and not is_quick else 1),
-        has_usual_repeats=not repeats and not budget_s,
+        has_usual_repeats=not repeats,
         looks=list(PLANNED) if budget_s and not repeats else [],
         budget_s=budget_s,
         imports=list(scenario.imports),
