@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuilab.catalogue.params import parse, parse_duration, spell
+from tuilab.catalogue.params import parse, parse_duration, spell, stand_ins
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario, Value
 from tuilab.errors import UsageError
 
@@ -66,7 +66,7 @@ class Draft:
 
     def standard(self, param: Param) -> Value:
         """Return the value of a field that nobody touched."""
-        return param.quick if self.is_quick and param.quick is not None else param.default
+        return stand_ins([param], is_quick=self.is_quick).get(param.name, param.default)
 
     @property
     def given(self) -> dict[str, Value]:
