@@ -1,6 +1,5 @@
 """Which GPU a run gets on a real box, and what is said of it."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -36,10 +35,10 @@ def test_a_gpu_that_is_named_is_the_one(tuilab: Tuilab, root: Path) -> None:
 
 
 def test_a_gpu_that_is_not_there_is_lacked_in_one_sentence(tuilab: Tuilab) -> None:
-    done = tuilab("run", "softmax", "--device", "cuda:99", "--headless", "--quick", "--json", "--quiet")
+    done = tuilab("run", "softmax", "--device", "cuda:99", "--headless", "--quick", "--quiet")
 
     assert done.returncode == 3
-    assert "cuda:99: torch sees " in json.dumps(json.loads(done.stdout))
+    assert done.stdout.count("cuda:99: torch sees ") == 1, done.stdout
 
 
 def test_a_device_that_is_set_for_good_counts(tuilab: Tuilab, root: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from tests.conftest import shown_gpus
+from tests.conftest import CHECKOUT, shown_gpus
 from tests.gpu.kernels import busy, cycles_per_us, each, warm_up
 from tuilab.lab.timing import Timed, calibrate, time_block, waits_for_gpu
 
@@ -121,7 +121,7 @@ def test_work_on_the_second_gpu_is_waited_for(page: "Page") -> None:
     )
     if count.stdout.strip() in ("0", "1"):
         pytest.skip("this box has no second GPU")
-    done = subprocess.run([sys.executable, "-c", ON_THE_SECOND], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", ON_THE_SECOND], env=environment, cwd=CHECKOUT, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
     page.note("times", "500 us on the second GPU, step", f"{float(done.stdout):.1f} us")
