@@ -351,13 +351,14 @@ def askers() -> list[psutil.Process]:
     return [one for one in psutil.Process().children() if "tuilab.probes.gpu_process" in one.cmdline()]
 
 
-def test_a_device_that_is_set_for_good_stands_in_the_form_and_any_other_is_named(
+def test_a_device_that_is_set_for_good_stands_in_the_form_and_is_named_as_any_other(
     fast: Scenario, folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TUILAB_DEVICE", "cuda:1")
     write(folder, fast=DEVICE)
     draft = Draft(source.read(folder / "mine" / "fast.py"))
-    assert (draft.text("device"), draft.given, draft.order(root, []).params["device"]) == ("cuda:1", {}, "cuda:1")
+    assert (draft.text("device"), draft.order(root, []).params["device"]) == ("cuda:1", "cuda:1")
+    assert words(draft, root)[2:5] == ["fast", "--device", "cuda:1"]
 
     draft.type("device", "auto")
 
