@@ -59,9 +59,9 @@ class GpuQuestion:
 
     def close(self) -> None:
         """Ask no more; an answer that is waited for comes at once."""
-        if self._apart is not None:
-            self._apart.close()
-            self._apart = None
+        apart, self._apart = self._apart, None  # the thread that waits closes it, too
+        if apart is not None:
+            apart.close()
 
 
 def listed(said: Mapping[str, Any] | str) -> GpuList | None:
