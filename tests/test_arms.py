@@ -183,6 +183,21 @@ def test_a_rank_is_told_that_it_cannot_start_arms(tuilab: Tuilab, root: Path, tm
 
 @pytest.mark.slow
 @pytest.mark.real_torch
+def test_a_rank_that_lacks_something_ends_those_that_would_wait_for_it(
+    tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None
+) -> None:
+    lacking = "def lack(lab):\n    lab.needs(os.environ['LOCAL_RANK'] == '0', 'a GPU of its own')\n    time.sleep(600)\n"
+    body = f'lab.arm("ranks", lack, prefix={TORCHRUN}, timeout=60)()'
+
+    tuilab("run", str(write_scenario(tmp_path, body, "import os\n" + lacking)), "--headless", "--quiet")
+
+    run_dir = newest(root) or root
+    assert look(run_dir).summary.reason == "ArmFailed: rank 1: a GPU of its own"
+    assert not processes_of(run_dir)
+
+
+@pytest.mark.slow
+@pytest.mark.real_torch
 def test_ranks_that_hang_end_with_the_time_of_their_arm(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
     hang = "def hang(lab):\n    time.sleep(600)\n"
     body = f'lab.arm("ranks", hang, prefix={TORCHRUN}, timeout=8)()'

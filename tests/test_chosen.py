@@ -159,6 +159,33 @@ def test_a_number_that_no_gpu_has_is_lacked(make_cuda: MakeCuda, count: int, see
     assert cuda.initialised_by == ""
 
 
+@pytest.mark.parametrize("wanted", ["auto", "cuda"])
+def test_each_rank_gets_the_gpu_of_its_number_and_touches_no_other(make_cuda: MakeCuda, wanted: str) -> None:
+    cuda = make_cuda(4, initialised=False)
+
+    assert choose(wanted, rank=2) == Chosen(torch.device("cuda:2"), "that of local rank 2")
+    assert cuda.selected == 2
+    assert [gpu.is_touched for gpu in cuda.gpus] == [False, False, True, False]
+    assert choose("cuda:1", rank=2).device == torch.device("cuda:1")
+
+
+def test_a_rank_whose_gpu_is_not_there_or_refuses_gets_no_other_and_no_cpu(make_cuda: MakeCuda) -> None:
+    make_cuda(2).gpus[1].refuses = BUSY
+
+    with pytest.raises(
+        BoxLacks, match=r"^a GPU for local rank 2: torch sees 2 GPUs; start as many ranks \(--nproc-per-node 2\)$"
+    ):
+        choose("auto", rank=2)
+    with pytest.raises(BoxLacks, match=f"^cuda:1, the GPU of local rank 1, which cannot be used \\({BUSY}: somebody"):
+        choose("auto", rank=1)
+
+
+def test_ranks_of_a_box_without_a_gpu_run_on_its_cpu(make_cuda: MakeCuda, tmp_path: Path) -> None:
+    make_cuda(0, initialised=False)
+
+    assert choose("auto", root=tmp_path, rank=1) == Chosen(torch.device("cpu"), "this box has no GPU")
+
+
 def test_a_box_without_a_gpu_runs_on_the_cpu_and_has_nothing_to_say(
     make_cuda: MakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

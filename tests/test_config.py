@@ -8,8 +8,9 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.engine import write_scenario
+from tests.engine import look, write_scenario
 from tests.test_archive import RUN, make_run
+from tuilab.runs.command_line import rerun_words
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 Configured = Callable[..., "CompletedProcess[str]"]
@@ -37,7 +38,7 @@ def test_without_a_file_everything_has_its_default(configured: Configured, folde
     shown = configured("config").stdout
 
     assert shown.startswith(f"# {folder}/config.toml (not there)\n")
-    assert shown.count("# default\n") == 3
+    assert shown.count("# default\n") == 4
     assert configured("config", "path").stdout == f"{folder}/config.toml\n"
     assert configured("config", "validate").stdout == f"there is no {folder}/config.toml: everything has its default\n"
 
@@ -58,8 +59,8 @@ def test_what_is_printed_is_toml_and_says_who_set_it(configured: Configured, fol
     (folder / "config.toml").write_text(f'# mine\nfps = 1\nscenarios = ["{tmp_path}"]\n')
 
     shown = configured("config", TUILAB_ROOT="/some/where").stdout
-    assert tomllib.loads(shown) == {"root": "/some/where", "scenarios": [str(tmp_path)], "fps": 1.0}
-    assert [line.partition("  # ")[2] for line in shown.splitlines()[1:]] == ["TUILAB_ROOT", "line 3", "line 2"]
+    assert tomllib.loads(shown) == {"root": "/some/where", "scenarios": [str(tmp_path)], "fps": 1.0, "device": "auto"}
+    assert [line.partition("  # ")[2] for line in shown.splitlines()[1:]] == ["TUILAB_ROOT", "line 3", "line 2", "default"]
     assert configured("config", "validate").stdout == f"{folder}/config.toml is right: 2 settings\n"
 
 
@@ -85,7 +86,9 @@ def test_scenarios_of_the_file_are_found_by_every_command(configured: Configured
         (b"\n\n  scenarios = '/x'\n", "line 3: scenarios takes a list"),
         (b"scenarios = ['/a:b']\n", "line 1: scenarios takes a list"),
         (b"fps = 1\nfbs = 2\n", "line 2: there is no setting fbs; did you mean fps?"),
-        (b"fps = 1\n[theme]\nname = 'x'\n", "line 2: there is no setting theme; there are root, scenarios, fps"),
+        (b"fps = 1\n[theme]\nname = 'x'\n", "line 2: there is no setting theme; there are root, scenarios, fps, device"),
+        (b"device = 'cuda:'\n", "line 1: device takes auto, cpu, cuda or a GPU such as cuda:3"),
+        (b"device = 3\n", "line 1: device takes auto"),
         (b"fps = = 2\n", "(at line 1, column 7)"),
         (b"fps = 1\nroot = '\xff'\n", "line 2: it is not UTF-8"),
         (b"a = " + b"[" * 5000, "is not TOML"),
@@ -121,9 +124,27 @@ def test_the_doctor_works_with_a_file_that_is_wrong_and_says_so(configured: Conf
 
 def test_a_variable_that_makes_no_sense_is_one_sentence(configured: Configured) -> None:
     said = [configured("config", TUILAB_FPS="often"), configured("attach", TUILAB_FPS="often")]
+    said += [configured(*words, TUILAB_DEVICE="gpu") for words in (["config"], ["run", "xyy", "--headless"])]
 
-    assert [done.returncode for done in said] == [2, 2]
-    assert all("TUILAB_FPS" in done.stderr and done.stderr.count("\n") == 1 for done in said)
+    assert [done.returncode for done in said] == [2] * 4
+    assert all(done.stderr.startswith("tuilab: TUILAB_") and done.stderr.count("\n") == 1 for done in said)
+
+
+def test_a_device_that_is_set_counts_where_a_command_line_says_nothing_and_is_told_like_one(
+    configured: Configured, folder: Path, root: Path, tmp_path: Path
+) -> None:
+    head = "from typing import Literal\n\n"
+    path = write_scenario(tmp_path, 'lab.claim("one is one", True)', head)
+    taking = 'run(lab: Lab, device: Literal["auto", "cpu", "cuda"] = "auto")'
+    path.write_text(path.read_text().replace("run(lab: Lab)", taking))
+    (folder / "config.toml").write_text(f'device = "cpu"\nroot = "{root}"\n')
+
+    for words in ([], ["--device", "auto"]):
+        assert configured("run", str(path), "--headless", "--quiet", *words).returncode == 0
+    chosen = [look(run).summary.run for run in sorted(root.glob("2*"))]
+
+    assert [run.params["device"] for run in chosen if run] == ["cpu", "auto"]
+    assert [rerun_words(run, 1)[3:-1] for run in chosen if run] == [["--device", "cpu"], []]
 
 
 def test_a_folder_that_is_not_there_fails_validation(configured: Configured, folder: Path) -> None:

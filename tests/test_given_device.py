@@ -13,8 +13,9 @@ from tests.tui.made_up import make_run, started
 from tuilab.cli.headless import news
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import messages
-from tuilab.engine.messages import WorkerOrder
+from tuilab.engine.messages import ArmOrder, WorkerOrder
 from tuilab.lab import Lab
+from tuilab.lab.prefix import complete
 from tuilab.record import events
 from tuilab.record.gpu_of_run import gpu_of_run
 from tuilab.record.journal import Writer
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.fakes.cuda"]
 
-MakeLab = Callable[[str], Lab]
+MakeLab = Callable[..., Lab]
 FULL = "CUDA error: out of memory"
 
 
@@ -41,11 +42,11 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
     (tmp_path / "journal").mkdir()
     with ExitStack() as stack:
 
-        def make(writer: str) -> Lab:
+        def make(writer: str, arm: ArmOrder | None = None) -> Lab:
             ours, theirs = messages.pair()
             stack.enter_context(ours)
             stack.enter_context(theirs)
-            order = WorkerOrder(run_dir=str(tmp_path), writer=writer, source_dir=str(tmp_path))
+            order = WorkerOrder(run_dir=str(tmp_path), writer=writer, source_dir=str(tmp_path), arm=arm)
             journal = stack.enter_context(closing(Writer(tmp_path / "journal" / f"{writer}.jsonl")))
             return Lab(journal, tmp_path, messages.WorkerLine(ours), order)
 
@@ -73,6 +74,20 @@ def test_each_process_of_a_run_gets_the_gpu_of_the_first(make_lab: MakeLab, make
     make_cuda(3)
 
     assert [first, make_lab("worker-2").device("auto"), make_lab("worker-10").device("cuda")] == [torch.device("cuda:1")] * 3
+
+
+def test_ranks_have_each_its_own_gpu_and_the_run_that_of_the_first(
+    make_lab: MakeLab, make_cuda: "Callable[..., FakeCuda]", monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cuda = make_cuda(3)
+    arm = ArmOrder(arm="ranks", function="body", prefix=complete(["torchrun"]))
+    for number, writer in ((1, "worker-2-rank-1"), (0, "worker-2")):
+        monkeypatch.setenv("LOCAL_RANK", str(number))
+        assert make_lab(writer, arm).device("auto") == torch.device("cuda", number)
+
+    assert gpu_of_run(tmp_path) == cuda.gpus[0].uuid
+    assert make_lab("worker-3").device("auto") == torch.device("cuda:0")
+    assert device_notices(summary_of(tmp_path)) == []
 
 
 def test_a_gpu_is_looked_for_in_records_and_in_nothing_that_only_looks_like_one(make_lab: MakeLab, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from tuilab.files import Fault, Unusable, read_small
 from tuilab.text import did_you_mean, show
 
 FPS = 2.0
+DEVICE = "auto"
+GPU = r"cuda:(?:0|[1-9][0-9]{0,3})"  # one GPU by CUDA's number of it
 _LIMIT = 64 * 1024
 
 
@@ -56,10 +58,15 @@ def _spell_fps(value: Any) -> str | None:
     return str(float(value)) if is_number and 0.1 <= value <= 30 else None
 
 
+def _spell_device(value: Any) -> str | None:
+    return value if isinstance(value, str) and re.fullmatch(rf"auto|cpu|cuda|{GPU}", value) else None
+
+
 SETTINGS = {
     "root": Setting("TUILAB_ROOT", "an absolute path, or one that begins with ~", _spell_path),
     "scenarios": Setting("TUILAB_SCENARIOS", 'a list of absolute paths without a colon, such as ["~/lab"]', _spell_paths),
     "fps": Setting("TUILAB_FPS", "a number from 0.1 to 30", _spell_fps),
+    "device": Setting("TUILAB_DEVICE", "auto, cpu, cuda or a GPU such as cuda:3", _spell_device),
 }
 
 
@@ -122,6 +129,15 @@ def fps() -> float:
     if spelled is None:
         raise UsageError(f"TUILAB_FPS is {show(given, 60)}; it takes {SETTINGS['fps'].takes}")
     return float(spelled)
+
+
+def device() -> str:
+    """Return the device for scenarios that have one to choose, where no option says; nothing where nobody says."""
+    given = os.environ.get(SETTINGS["device"].variable, "")
+    if given and _spell_device(given) is None:
+        by_name = "; what has a name is chosen with CUDA_VISIBLE_DEVICES" if given.startswith(("GPU-", "MIG-")) else ""
+        raise UsageError(f"TUILAB_DEVICE is {show(given, 60)}; it takes {SETTINGS['device'].takes}{by_name}")
+    return given
 
 
 def _decode(where: str, data: bytes) -> dict[str, Value]:

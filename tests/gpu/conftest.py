@@ -1,24 +1,55 @@
-"""What runs on a real GPU: `pytest -m gpu`. Where CUDA does not work each file is one skipped test, which says why."""
+"""What runs on a real GPU: `pytest -m gpu`. Where CUDA does not work each file is one skipped test, which says why.
 
+All of it is one process beside those that it starts, on one GPU: the emptiest that works.
+"""
+
+import fcntl
 import functools
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from tests.conftest import shown_gpus
+from tests.gpu.page import Page
 
-TRY_IT = "import torch; assert torch.zeros(1, device='cuda').add_(1).item() == 1"
+if TYPE_CHECKING:
+    import torch
+
+    from tuilab.lab import Lab
+    from tuilab.lab.device import Cuda
+
+ORDER = [f"test_gpu_{name}" for name in ("scenarios", "trust", "times", "log", "contexts", "failures", "nvml", "choice")]
+LAST = "test_the_page"
+TRY_IT = """
+from tuilab.lab import device
+from tuilab.lab.choice.chosen import choose
+print(device.door(choose("cuda").device).uuid, device.count())
+"""
+
+
+class Tried(NamedTuple):
+    """What came of trying CUDA in a process of its own."""
+
+    why_not: str = ""
+    uuid: str = ""  # torch's, of the emptiest GPU that works
+    gpus: int = 0  # that torch sees
 
 
 @functools.cache
-def why_no_gpu() -> str:
-    """Return why CUDA cannot be used, or nothing; it is tried in a process of its own."""
-    tried = subprocess.run([sys.executable, "-c", TRY_IT], env=shown_gpus(), capture_output=True, text=True)
-    said = tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"]
-    return f"CUDA does not work here: {said[-1]}" if tried.returncode else ""
+def tried() -> Tried:
+    done = subprocess.run([sys.executable, "-c", TRY_IT], env=shown_gpus(), capture_output=True, text=True)
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return Tried(f"CUDA does not work here: {said[-1]}")
+    uuid, count = done.stdout.split()[-2:]
+    return Tried("", uuid, int(count))
 
 
 class NoGpu(pytest.Item):
@@ -36,16 +67,80 @@ class UnusableFile(pytest.Module):
 
     def collect(self) -> Iterator[pytest.Item]:
         item = NoGpu.from_parent(self, name="gpu")
-        item.add_marker(pytest.mark.skip(why_no_gpu()))
+        item.add_marker(pytest.mark.skip(tried().why_not))
         yield item
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-    return UnusableFile.from_parent(parent, path=module_path) if why_no_gpu() else None
+    return UnusableFile.from_parent(parent, path=module_path) if tried().why_not else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_place)
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.gpu)
             item.add_marker(pytest.mark.real_torch)
+            item.add_marker(pytest.mark.filterwarnings("default"))  # what torch warns of on some box is no finding
+
+
+def _place(item: pytest.Item) -> int:
+    """Return where a test stands: what is worth most first, as the time may be short, and the page last."""
+    if Path(__file__).parent not in item.path.parents:
+        return -1
+    return ORDER.index(item.path.stem) if item.path.stem in ORDER else len(ORDER) + (item.path.stem == LAST)
+
+
+@pytest.fixture(scope="session")
+def page() -> Page:
+    """What was seen; the last test writes it down."""
+    return Page()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def alone() -> Iterator[None]:
+    """Of two sessions of tests on one GPU the second waits."""
+    if tried().why_not:
+        yield
+        return
+    path = Path(tempfile.gettempdir()) / f"tuilab-tests-{os.getuid()}-{tried().uuid}.lock"
+    with open(path, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def one_gpu(surroundings: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test, and what it starts, sees one GPU where there are several."""
+    if tried().gpus > 1:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"GPU-{tried().uuid.removeprefix('GPU-')}")
+
+
+@pytest.fixture
+def gpu() -> "Cuda":
+    """The door to the GPU, which has been used by no other test."""
+    from tuilab.lab.device import Cuda
+
+    return Cuda(0)
+
+
+@pytest.fixture
+def device() -> "torch.device":
+    import torch
+
+    return torch.device("cuda", 0)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator["Lab"]:
+    """The lab of a worker whose records are in `worker-0.jsonl`."""
+    from tuilab.engine import messages
+    from tuilab.engine.messages import WorkerOrder
+    from tuilab.lab import Lab
+    from tuilab.record.journal import Writer
+
+    (tmp_path / "scenario.py").write_text('"""A lesson."""\n')
+    ours, theirs = messages.pair()
+    order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path))
+    with ours, theirs, closing(Writer(tmp_path / "worker-0.jsonl")) as writer:
+        yield Lab(writer, tmp_path, messages.WorkerLine(ours), order)

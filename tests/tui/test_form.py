@@ -1,16 +1,19 @@
 """The form of a scenario: the same values, rules and command line as `tuilab run` has."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.tui.made_up import FAST, write
-from tests.tui.screens import NotingApp, drive, settle, text
+from tests.tui.made_up import FAST, started, write
+from tests.tui.screens import NotingApp, drive, press, settle, text
 from tuilab.catalogue import catalog, source
 from tuilab.catalogue.scenario import Scenario
 from tuilab.engine import launch
+from tuilab.runs.past_runs import PastRun
 from tuilab.tui.state import command_line, presets
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
 from tuilab.tui.state.session import Desk
@@ -18,6 +21,11 @@ from tuilab.tui.state.settings import Settings
 from tuilab.tui.widgets.lab.choice import Choice
 from tuilab.tui.widgets.lab.field import Field
 from tuilab.tui.widgets.lab.form import Form
+
+if TYPE_CHECKING:
+    from tests.fakes.nvml import FakeNvml
+
+pytest_plugins = ["tests.fakes.nvml"]
 
 
 @pytest.fixture(autouse=True)
@@ -282,6 +290,101 @@ def test_a_device_is_one_of_the_boxs_gpus_too_and_that_of_an_earlier_run_is_kept
         assert app.page.draft.given["device"] != "cuda:13"
 
     drive(body, folder, root)
+
+
+DEVICE = FAST.replace("work: ", 'device: Literal["auto", "cpu", "cuda"] = "auto",  # where it runs\n    work: ')
+
+
+@pytest.fixture
+def gpus(nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> "FakeNvml":
+    """A box with two GPUs."""
+    for name, value in nvml.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    nvml.set("gpus=2", "name=NVIDIA H100", "total=85899345920", "used.0=64424509440", "used.1=0")
+    return nvml
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+def test_gpus_are_listed_to_choose_from_with_what_is_free(
+    folder: Path, root: Path, gpus: "FakeNvml", size: tuple[int, int]
+) -> None:
+    write(folder, fast=DEVICE)
+
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        await pilot.press("f")
+        await settle(pilot)
+        editor = field(app, "device").editor
+        assert isinstance(editor, Choice)
+        assert editor.words == ["auto", "cpu", "cuda", "cuda:0", "cuda:1"]
+        editor.focus()
+        await press(pilot, "left")
+
+        rows = [line for line in text(pilot).splitlines() if "GiB free" in line]
+        assert ["cuda:0  20 GiB free" in rows[0], "cuda:1  80 GiB free" in rows[1], len(rows)] == [True, True, 2]
+        assert "--device cuda:1" in app.page.command()
+
+    drive(body, folder, root, size=size)
+
+
+def test_a_form_is_filled_in_while_the_driver_does_not_answer_and_nobody_is_left_asking(
+    folder: Path, root: Path, gpus: "FakeNvml"
+) -> None:
+    write(folder, fast=DEVICE)
+    gpus.set("gpus=2", "mode=hang")
+
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        await pilot.press("f")
+        await pilot.pause()
+        assert len(askers()) == 1
+        field(app, "rows").editor.focus()
+        await pilot.press("end", "backspace")
+        await pilot.pause()
+        assert app.page.draft is not None and app.page.draft.given == {"rows": 50}
+
+    drive(body, folder, root)
+
+    assert askers() == []
+
+
+def askers() -> list[psutil.Process]:
+    return [one for one in psutil.Process().children() if "tuilab.probes.gpu_process" in one.cmdline()]
+
+
+def test_a_device_that_is_set_for_good_stands_in_the_form_and_is_named_as_any_other(
+    fast: Scenario, folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUILAB_DEVICE", "cuda:1")
+    write(folder, fast=DEVICE)
+    draft = Draft(source.read(folder / "mine" / "fast.py"))
+    assert (draft.text("device"), draft.order(root, []).params["device"]) == ("cuda:1", "cuda:1")
+    assert words(draft, root)[2:5] == ["fast", "--device", "cuda:1"]
+
+    draft.type("device", "auto")
+
+    assert words(draft, root)[2:5] == ["fast", "--device", "auto"]
+    assert draft.order(root, []).params["device"] == "auto"
+
+
+def test_what_to_try_next_keeps_the_device_and_an_earlier_run_brings_its_own(
+    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, fast=DEVICE)
+    scenario = source.read(folder / "mine" / "fast.py")
+    draft = Draft(scenario)
+    draft.type("device", "cuda:1")
+    draft.type("scale", "2")
+    next(preset for preset in presets.presets(scenario) if preset.name == "--rows 5").fill(draft)
+    assert draft.given == {"rows": 5, "device": "cuda:1"}
+    presets.DEFAULTS.fill(draft)
+    assert draft.given == {}
+
+    monkeypatch.setenv("TUILAB_DEVICE", "cuda:1")
+    params = {param.name: param.default for param in scenario.params}
+    earlier = presets.of_run(PastRun(root / "a-run", "succeeded", started(scenario="fast", params=params)), scenario)
+    assert earlier is not None
+    earlier.fill(draft)
+    assert draft.given == {"device": "auto"}
 
 
 def test_nothing_blinks(folder: Path, root: Path) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from tuilab import config
 from tuilab.catalogue.scenario import Param, Value
 from tuilab.errors import UsageError
 from tuilab.text import GONE, did_you_mean, join, show
@@ -22,7 +23,6 @@ _NOUNS = {"int": "a whole number", "float": "a number", "bool": "true or false",
 _WHOLE = r"[+-]?[0-9]{1,20}"
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 _FLOAT = rf"{_NUMBER}|[+-]?[0-9]+\."
-_GPU = r"cuda:(?:0|[1-9][0-9]{0,3})"
 _RANGE = rf"(?:^|,\s*|\s)({_NUMBER})\.\.({_NUMBER})$"
 _QUICK = r"\s*\(quick ([^()]+)\)$"
 
@@ -65,9 +65,15 @@ def check_values(params: Iterable[Param], given: Mapping[str, Value]) -> dict[st
     return values
 
 
-def quick_values(params: Iterable[Param]) -> dict[str, Value]:
-    """Return the values that `--quick` puts in the place of defaults."""
-    return {param.name: param.quick for param in params if param.quick is not None}
+def stand_ins(params: Iterable[Param], *, is_quick: bool = False) -> dict[str, Value]:
+    """Return what stands in the place of defaults: the values of `--quick`, and the device that the user has set for good.
+
+    A scenario that cannot take that device keeps its default.
+    """
+    params = list(params)
+    quick = {param.name: param.quick for param in params if is_quick and param.quick is not None}
+    device = config.device()
+    return quick | {param.name: device for param in params if has_gpus(param) and _read(param, device) is not None}
 
 
 def describe(param: Param) -> str:
@@ -94,7 +100,7 @@ def has_gpus(param: Param) -> bool:
 
 def is_gpu(text: str) -> bool:
     """Say whether a text names one GPU by CUDA's number of it: cuda:3."""
-    return re.fullmatch(_GPU, text) is not None
+    return re.fullmatch(config.GPU, text) is not None
 
 
 def choices(param: Param) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tuilab.catalogue.params import check_values, quick_values
+from tuilab.catalogue.params import check_values, stand_ins
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Receipt, RunOrder
@@ -85,7 +85,7 @@ def order(
     """
     if scenario.error:
         raise UsageError(f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see tuilab check {show(scenario.path)}")
-    values = check_values(scenario.params, {**(quick_values(scenario.params) if is_quick else {}), **given})
+    values = check_values(scenario.params, {**stand_ins(scenario.params, is_quick=is_quick), **given})
     _check_size(scenario, values)
     defaults = {param.name: param.default for param in scenario.params}
     claims = [claim for claim in scenario.claims if claim.key or "{" not in claim.text]

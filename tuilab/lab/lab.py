@@ -169,13 +169,17 @@ class Lab:
     def device(self, wanted: str = "auto") -> torch.device:
         """Return the device to use: `auto` is the emptiest GPU that works, `cuda` insists on one, `cuda:1` on that one.
 
-        A run that wants a GPU where there is none ends as not testable here. All processes of a run get the same one.
+        A run that wants a GPU where there is none ends as not testable here. All processes of a run get the same one, but of
+        ranks each has that of its number.
         """
         if words("wanted", wanted) not in ("cpu", *ANY) and not is_gpu(wanted):
             raise ValueError(f"wanted takes auto, cpu, cuda or cuda:N, not {told(wanted)}")
-        chosen = choose(wanted, gpu_of_run(self._run_dir) if wanted in ANY else "")
+        rank = int(os.environ["LOCAL_RANK"]) if self._is_rank else None
+        before = gpu_of_run(self._run_dir) if wanted in ANY and rank is None else ""
+        chosen = choose(wanted, before, rank=rank)
         self._device = device = chosen.device
         told_of = {"wanted": wanted, "chosen": str(device), "why": chosen.why, "notice": chosen.notice}
+        told_of |= {} if rank is None else {"rank": str(rank)}
         self._journal.append(events.EnvironmentRecorded(part="device", facts=told_of))
         if device.type == "cuda":
             facts = {**devices.facts(), "chosen": devices.door(device).uuid}

@@ -22,6 +22,7 @@ from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, Ready, WarmUp, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
 from tuilab.lab.failures.failure import describe, is_of_full_gpu, reason_of
+from tuilab.lab.prefix import has_ranks
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
 from tuilab.record import events, unwritten
@@ -98,7 +99,8 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
     except BoxLacks as lack:
         needs = str(lack)[:_MESSAGE_LIMIT]
         journal.append(events.BoxLacked(needs=needs))
-        return Farewell(error=needs if order.arm else ""), 0
+        is_rank = order.arm is not None and has_ranks(order.arm.prefix)  # whose failure ends those that would wait for it
+        return Farewell(error=needs if order.arm else ""), int(is_rank)
     except SystemExit as leaving:
         return _farewell_of_exit(leaving, journal)
     except BaseException as problem:

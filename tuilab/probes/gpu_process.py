@@ -1,6 +1,7 @@
 """Asks the GPUs in a process of its own, which may hang or crash without harm to who asks.
 
-    python -P -m tuilab.probes.gpu_process    one line of JSON about the GPUs, then a line of readings each second
+    python -P -m tuilab.probes.gpu_process         one line of JSON about the GPUs, then a line of readings each second
+    python -P -m tuilab.probes.gpu_process list    one line about those that a run can have
 
 It ends when its stdin is closed.
 """
@@ -25,12 +26,12 @@ _LINE_LIMIT = 1024 * 1024
 class Apart:
     """A process that asks the GPUs; `next` returns what it says, line by line."""
 
-    def __init__(self) -> None:
+    def __init__(self, *words: str) -> None:
         self._is_closed = False
         self._lock = Lock()  # a descriptor must not be closed, and given to somebody else, while it is read
         self._said = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tuilab.probes.gpu_process"],
+            [sys.executable, "-P", "-m", "tuilab.probes.gpu_process", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -97,13 +98,18 @@ def ask(patience_s: float = PATIENCE_S) -> dict[str, Any] | str:
 
 
 def main() -> None:
-    """Say what GPUs there are, then read them each second."""
+    """Say what GPUs there are, then read them each second; or only list those that a run can have."""
     from tuilab.probes.gpu import open_gpus
 
     Thread(target=_end_with_stdin, daemon=True).start()
     gpus = open_gpus()
     if isinstance(gpus, str):
         _say({"refusal": gpus})
+        return
+    if sys.argv[1:] == ["list"]:
+        from tuilab.probes.gpu_listed import listed
+
+        _say(listed(gpus, os.environ))
         return
     found = [asdict(gpu) for gpu in gpus.found]
     _say({"facts": gpus.facts(), "gpus": found, "unusable": {str(index): why for index, why in gpus.unusable.items()}})

@@ -99,6 +99,7 @@ class GivenDevice(NamedTuple):
     chosen: str
     why: str
     notice: str  # what is to be known of it first
+    rank: str = ""  # on its box, of one under torchrun: each has a GPU of its own
 
 
 class GpuState(NamedTuple):
@@ -378,7 +379,7 @@ def _environment_recorded(summary: RunSummary, stream: str, event: events.Enviro
     if event.part == "cuda":
         summary.cuda.setdefault(stream, event.facts)
     if event.part == "device" and len(summary.devices) < _KEPT:
-        told = (str(event.facts.get(name, "")) for name in ("wanted", "chosen", "why", "notice"))
+        told = (str(event.facts.get(name, "")) for name in ("wanted", "chosen", "why", "notice", "rank"))
         summary.devices.setdefault(GivenDevice(*told))
 
 

@@ -81,7 +81,7 @@ def device_words(summary: RunSummary) -> str:
 def device_notices(summary: RunSummary) -> list[str]:
     """Return what is to be known of the device before anything that was measured on it is read."""
     found = [show(notice, 1000) for notice in dict.fromkeys(given.notice for given in summary.devices) if notice]
-    left_to_us = {given.chosen: None for given in summary.devices if given.wanted == "auto"}
+    left_to_us = {given.chosen: None for given in summary.devices if given.wanted == "auto" and not given.rank}
     if len(left_to_us) > 1:
         found.append(f"the run did not stay on one device: {', '.join(show(chosen, 20) for chosen in left_to_us)}")
     return found

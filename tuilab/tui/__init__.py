@@ -38,9 +38,11 @@ def start(
 
     The guardian is forked before anything else, while this process is small and has one thread.
     """
+    from tuilab import config
     from tuilab.catalogue import catalog
 
     catalog.scenario_dirs(folders)  # UsageError while there is no screen yet
+    config.device()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the screens can leave in order
     from tuilab.tui.terminal.guardian import Guardian
 

@@ -1,9 +1,9 @@
 """`tuilab config [print|path|validate]`: what is set, and who says so; where the file is; whether it is right.
 
 The file is TOML, in the user's config folder (XDG_CONFIG_HOME). Keys: root (the folder of runs), scenarios (a list of folders
-with scenarios of your own), fps (how often the screens draw). An option on the command line counts before a variable
-(TUILAB_ROOT, TUILAB_SCENARIOS, TUILAB_FPS), a variable before the file, the file before the default. A variable that is empty
-is not set.
+with scenarios of your own), fps (how often the screens draw), device (auto, cpu, cuda or a GPU such as cuda:3, for scenarios
+that have a --device). An option on the command line counts before a variable (TUILAB_ROOT, TUILAB_SCENARIOS, TUILAB_FPS,
+TUILAB_DEVICE), a variable before the file, the file before the default. A variable that is empty is not set.
 """
 
 import json
@@ -46,6 +46,8 @@ def _toml(key: str, value: Value) -> str:
     """Return a setting as the file would have it."""
     if key == "fps":
         return str(config.fps() if value.origin == SETTINGS[key].variable else float(value.text or config.FPS))
+    if key == "device":
+        return json.dumps((config.device() if value.origin == SETTINGS[key].variable else value.text) or config.DEVICE)
     if key == "scenarios":
         return show(json.dumps([part for part in value.text.split(os.pathsep) if part], ensure_ascii=False))
     return show(json.dumps(value.text or places.runs_folder(), ensure_ascii=False))

@@ -60,7 +60,9 @@ class _ScenarioOption(click.Option):
         )
 
     def _complete(self, ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
-        return [str(choice) for choice in self.param.choices if str(choice).startswith(typed)]
+        from tuilab.probes.gpu_there import gpu_names
+
+        return [word for word in (*map(str, self.param.choices), *gpu_names()) if word.startswith(typed)]
 
     def value(self, given: Any) -> Scalar:
         return bool(given) if self.param.type == "bool" else parse(self.param, str(given))

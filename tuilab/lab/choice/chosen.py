@@ -11,7 +11,7 @@ import torch
 
 from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
-from tuilab.lab.choice.order import asked_for, in_order
+from tuilab.lab.choice.order import asked_for, in_order, of_rank
 from tuilab.probes.gpu_there import is_gpu_there, what_to_do
 
 ANY = ("auto", "cuda")
@@ -25,15 +25,18 @@ class Chosen(NamedTuple):
     notice: str = ""
 
 
-def choose(wanted: str, before: str = "", root: Path = Path("/")) -> Chosen:
+def choose(wanted: str, before: str = "", root: Path = Path("/"), rank: int | None = None) -> Chosen:
     """Return the device for `auto`, `cpu`, `cuda` or `cuda:3`; BoxLacks when there is no such GPU, or it does not work.
 
-    `before` is torch's name of the GPU that the run has used already: all that it compares is to run on one.
+    `before` is torch's name of the GPU that the run has used already: all that it compares is to run on one. Of several ranks
+    each has a GPU of its own: `rank` is the number on this box.
     """
     if wanted == "cpu":
         return Chosen(torch.device("cpu"), "asked for")
     if reason := devices.why_no_cuda():
         return _without_gpu(wanted, reason, is_there=is_gpu_there(root))
+    if rank is not None and wanted in ANY:
+        return _for_rank(rank)
     refused: dict[str, str] = {}
     for gpu, why in in_order(before) if wanted in ANY else asked_for(wanted):
         if reason := gpu.why_not():
@@ -44,6 +47,15 @@ def choose(wanted: str, before: str = "", root: Path = Path("/")) -> Chosen:
     if wanted not in ANY:
         raise BoxLacks(f"{wanted}, which cannot be used ({_mended(refused[wanted])}); {_another(wanted)}")
     return _without_gpu(wanted, _listed(refused), is_there=True)
+
+
+def _for_rank(rank: int) -> Chosen:
+    """Return the GPU of a rank: no other one, which another rank has, and no CPU, where the others would wait for it."""
+    gpu = of_rank(rank)
+    if reason := gpu.why_not():
+        raise BoxLacks(f"cuda:{gpu.index}, the GPU of local rank {rank}, which cannot be used ({_mended(reason)})")
+    gpu.make_current()
+    return Chosen(torch.device("cuda", gpu.index), f"that of local rank {rank}", _notice({}))
 
 
 def _without_gpu(wanted: str, reason: str, *, is_there: bool) -> Chosen:

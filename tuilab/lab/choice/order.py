@@ -21,6 +21,14 @@ def asked_for(wanted: str) -> Iterator[tuple[Cuda, str]]:
     yield devices.gpu(number), "asked for"
 
 
+def of_rank(rank: int) -> Cuda:
+    """Return the GPU of a rank, which has its number; BoxLacks where there are more ranks than GPUs."""
+    if rank >= (count := devices.count()):
+        seen = plural(count, "GPU")
+        raise BoxLacks(f"a GPU for local rank {rank}: torch sees {seen}; start as many ranks (--nproc-per-node {count})")
+    return devices.gpu(rank)
+
+
 def in_order(before: str) -> Iterator[tuple[Cuda, str]]:
     """Yield each GPU and why it comes next: the one that the run has used, then that with the most free memory."""
     gpus = [devices.gpu(number) for number in range(devices.count())]

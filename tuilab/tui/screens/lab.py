@@ -82,6 +82,9 @@ class LabPage(Page):
     def on_screen_suspend(self) -> None:
         self.query("#hint").remove()
 
+    def on_unmount(self) -> None:
+        self._lookout.close()
+
     @property
     def _past(self) -> list[PastRun]:
         """The past runs of the scenario under the cursor, as far as they were read."""
@@ -201,6 +204,12 @@ class LabPage(Page):
 
     def on_lookout_box_seen(self, event: Lookout.BoxSeen) -> None:
         self.heading.show(Content("tuilab  lab"), plain(event.line, 200, "$text-muted"))
+
+    def on_field_gpus_wanted(self) -> None:
+        self._lookout.look_at_gpus()
+
+    def on_lookout_gpus_seen(self, event: Lookout.GpusSeen) -> None:
+        self._bench.show_gpus(event.gpus)
 
     def on_lookout_runs_came(self, event: Lookout.RunsCame) -> None:
         self._catalogue.show_verdicts(event.verdicts)

@@ -1,6 +1,8 @@
-"""Reads what the Lab screen tells of runs, beside the main path, and posts to the screen what it found."""
+"""Reads what the Lab screen tells of runs and GPUs, beside the main path, and posts to the screen what it found."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from tuilab.runs.ledger import Entry
     from tuilab.runs.running import GoingOn
+    from tuilab.tui.state.gpus import GpuList, GpuQuestion
     from tuilab.tui.state.session import Desk
 
 
@@ -28,6 +31,13 @@ class Lookout:
         def __init__(self, line: str) -> None:
             super().__init__()
             self.line = line
+
+    class GpusSeen(Message):
+        """The GPUs that a run can have were found."""
+
+        def __init__(self, gpus: "GpuList") -> None:
+            super().__init__()
+            self.gpus = gpus
 
     class RunsCame(Message):
         """The last verdicts have been read, and which runs go on."""
@@ -52,6 +62,7 @@ class Lookout:
         self._looks_at: Scenario | None = None
         self._looks_around = False
         self._going_on: GoingOn | None = None
+        self._gpus: GpuQuestion | None = None
 
     def past(self, scenario: Scenario) -> list[PastRun] | None:
         """Return the past runs of a scenario; None while nobody has looked."""
@@ -70,6 +81,21 @@ class Lookout:
     def see_box(self) -> None:
         """Find out what this box is."""
         self._start(self._see_box)
+
+    def look_at_gpus(self) -> None:
+        """Find out which GPUs a run can have; the question waits for no answer."""
+        from tuilab.tui.state.gpus import GpuQuestion
+
+        self._gpus = self._gpus or GpuQuestion()
+        if self._gpus.is_due(now_s := time.monotonic()):
+            with suppress(OSError):  # there can be no process now: the next look asks again
+                self._gpus.begin(now_s)
+                self._start(partial(self._see_gpus, self._gpus))
+
+    def close(self) -> None:
+        """Wait for nothing that may hang."""
+        if self._gpus:
+            self._gpus.close()
 
     def look_around(self, scenario: Scenario | None) -> None:
         """Read the last verdicts, and which runs go on; look at the past runs of a scenario, too."""
@@ -91,6 +117,10 @@ class Lookout:
         from tuilab.tui.state.box_line import box_line
 
         self._screen.post_message(self.BoxSeen(box_line()))
+
+    def _see_gpus(self, question: "GpuQuestion") -> None:
+        if gpus := question.answer():
+            self._screen.post_message(self.GpusSeen(gpus))
 
     def _look_around(self) -> None:
         from tuilab.runs.running import GoingOn

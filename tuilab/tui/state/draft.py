@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuilab.catalogue.params import parse, parse_duration, spell
+from tuilab.catalogue.params import has_gpus, parse, parse_duration, spell, stand_ins
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario, Value
 from tuilab.errors import UsageError
 
@@ -66,13 +66,20 @@ class Draft:
 
     def standard(self, param: Param) -> Value:
         """Return the value of a field that nobody touched."""
-        return param.quick if self.is_quick and param.quick is not None else param.default
+        return stand_ins([param], is_quick=self.is_quick).get(param.name, param.default)
 
     @property
     def given(self) -> dict[str, Value]:
-        """The values that a command line must name; UsageError when one cannot be used."""
-        values = {param.name: (param, parse(param, self.text(param.name))) for param in self.scenario.params}
-        return {name: value for name, (param, value) in values.items() if value != self.standard(param)}
+        """The values that a command line must name; UsageError when one cannot be used.
+
+        A device that the user has set for good is named, too: the line is pasted where nobody has.
+        """
+        values = [(param, parse(param, self.text(param.name))) for param in self.scenario.params]
+        return {param.name: value for param, value in values if not self._is_understood(param, value)}
+
+    def _is_understood(self, param: Param, value: Value) -> bool:
+        """Say whether a value need not be named."""
+        return value == self.standard(param) and (value == param.default or not has_gpus(param))
 
     @property
     def repeats(self) -> int | None:

@@ -2,15 +2,18 @@
 
 import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tuilab.catalogue.params import parse
+from tuilab.catalogue.params import has_gpus, parse, stand_ins
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.stated import changes_of
 from tuilab.errors import UsageError
 from tuilab.runs import store
 from tuilab.runs.past_runs import PastRun
 from tuilab.tui.state.draft import BUDGET, REPEAT, TIMEOUT, Draft, is_option, spelt
+
+if TYPE_CHECKING:
+    from tuilab.record.events import RunStarted
 
 _MOST = 12
 
@@ -21,10 +24,13 @@ class Preset(NamedTuple):
     name: str
     typed: dict[str, str]
     is_quick: bool = False
+    keeps_device: bool = False  # it says what to try, not where
 
     def fill(self, draft: Draft) -> None:
         """Put the values in a draft."""
+        devices = {key: text for key, text in draft.typed.items() if self.keeps_device and has_gpus(draft.fields[key])}
         draft.clear()
+        draft.typed |= devices
         draft.is_quick = self.is_quick
         for key, param in draft.fields.items():
             if key in self.typed and (is_option(key) or self.typed[key] != spelt(param, draft.standard(param))):
@@ -44,14 +50,14 @@ def presets(scenario: Scenario, runs: Sequence[PastRun] = ()) -> list[Preset]:
 def try_next(scenario: Scenario) -> list[Preset]:
     """Return the changes that the lesson says to try, as far as they are options of this scenario."""
     texts = [change.options for change in changes_of(scenario.sections.get("Try next", ""))]
-    return [Preset(text, typed) for text in texts if (typed := _read_options(scenario, text))]
+    return [Preset(text, typed, keeps_device=True) for text in texts if (typed := _read_options(scenario, text))]
 
 
 def of_run(run: PastRun, scenario: Scenario) -> Preset | None:
     """Return the values of an earlier run; None when it had nothing but defaults or is of another scenario."""
     if run.run is None or run.run.scenario != scenario.id:
         return None
-    typed = dict(run.changes)
+    typed = dict(run.changes) | _device_of(run.run, scenario)
     if run.run.budget_s:
         typed[BUDGET] = f"{run.run.budget_s:g}s"
     elif run.run.repeats != Draft(scenario, run.run.quick).fields[REPEAT].default:
@@ -60,6 +66,11 @@ def of_run(run: PastRun, scenario: Scenario) -> Preset | None:
         typed[TIMEOUT] = f"{run.run.timeout_s:g}s"
     preset = Preset(f"run {store.short_id(run.run_dir.name)}", typed, run.run.quick)
     return preset if typed or run.run.quick else None
+
+
+def _device_of(run: "RunStarted", scenario: Scenario) -> dict[str, str]:
+    """Return the device of a run, where the user has set another one for good since."""
+    return {name: str(run.params[name]) for name in stand_ins(scenario.params) if name in run.params}
 
 
 def _read_options(scenario: Scenario, text: str) -> dict[str, str]:

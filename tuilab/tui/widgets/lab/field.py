@@ -13,7 +13,9 @@ from tuilab.probes.gpu_there import gpu_names
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft, is_option
+from tuilab.tui.state.gpus import GpuList
 from tuilab.tui.widgets.lab.choice import Choice
+from tuilab.tui.widgets.lab.gpu_lines import gpu_lines
 
 _BOX = 14  # columns for a number
 _TEXT_BOX = 26
@@ -31,10 +33,14 @@ class Field(Widget):
     class Changed(Message):
         """The user changed the value."""
 
-    def __init__(self, draft: Draft, key: str, column: int) -> None:
+    class GpusWanted(Message):
+        """Somebody looks at the GPUs of the box."""
+
+    def __init__(self, draft: Draft, key: str, column: int, gpus: GpuList | None = None) -> None:
         super().__init__()
         self.key = key
         self.draft = draft
+        self._gpus = gpus  # None: nobody has asked, or there are none
         self._column = column
         self._put = show(draft.text(key))
         self._editor = self._make_editor()
@@ -72,7 +78,8 @@ class Field(Widget):
         """What there is to choose from: of devices each GPU of the box, too, and the one that an earlier run had."""
         words = [str(choice) for choice in self.param.choices] or ["false", "true"]
         if has_gpus(self.param):
-            words += gpu_names()
+            known = [gpu.label for gpu in self._gpus.gpus if is_gpu(gpu.label)] if self._gpus else []
+            words += known or gpu_names()
             words += [text for text in [self.draft.text(self.key)] if is_gpu(text) and text not in words]
         return words
 
@@ -83,6 +90,20 @@ class Field(Widget):
     @property
     def _box(self) -> int:
         return _TEXT_BOX if self.param.type == "str" and not is_option(self.key) else _BOX
+
+    def look(self) -> None:
+        """Ask for the GPUs of the box where they are to choose from."""
+        if has_gpus(self.param):
+            self.post_message(self.GpusWanted())
+
+    def show_gpus(self, gpus: GpuList) -> None:
+        """Show the GPUs as they are."""
+        self._gpus = gpus
+        if isinstance(self.editor, Choice) and has_gpus(self.param):
+            self.editor.offer(self._words)
+            self.refresh(layout=True)
+            if self.editor.has_focus:
+                self._come_into_sight()
 
     def refill(self) -> None:
         """Show what the draft has."""
@@ -115,7 +136,11 @@ class Field(Widget):
         self._come_into_sight()
         self.post_message(self.Changed())
 
+    def on_mount(self) -> None:
+        self.look()
+
     def on_descendant_focus(self) -> None:
+        self.look()
         self._come_into_sight()
 
     def _come_into_sight(self) -> None:
@@ -123,12 +148,17 @@ class Field(Widget):
         self.call_after_refresh(self.scroll_visible, animate=False)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return 1 + len(self._note(width))
+        return 1 + len(self._below(width))
 
     def render(self) -> RenderResult:
         width = self.size.width
-        below = [Content(" " * self._column) + line for line in self._note(width)]
-        return Content("\n").join([self._first_line(width), *below])
+        return Content("\n").join([self._first_line(width), *self._below(width)])
+
+    def _below(self, width: int) -> list[Content]:
+        lines = [Content(" " * self._column) + line for line in self._note(width)]
+        if self._gpus and has_gpus(self.param):
+            lines += gpu_lines(self._gpus, self.draft.text(self.key), self._column, width)
+        return lines
 
     def _first_line(self, width: int) -> Content:
         is_changed = self.draft.is_changed(self.key)

@@ -17,6 +17,7 @@ from tuilab.text import show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import heading, inline
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
+from tuilab.tui.state.gpus import GpuList
 from tuilab.tui.state.presets import Preset, presets
 from tuilab.tui.widgets.lab.choice import Choice
 from tuilab.tui.widgets.lab.field import Field
@@ -48,6 +49,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         self._goal: str | None = None  # the field that is to have the focus
         self._presets: list[Preset] = []
         self._command = ""
+        self._gpus: GpuList | None = None
 
     def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
         """Show the fields of a draft; of one that is shown already, only the presets can be others."""
@@ -81,7 +83,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
             widgets.append(Static(heading("Parameters")))
             names = Choice([preset.name for preset in self._presets], id="values")
             widgets.append(_Row("values of", "", names, column))
-            widgets += [*(Field(draft, param.name, column) for param in draft.scenario.params), _gap()]
+            widgets += [*(Field(draft, param.name, column, self._gpus) for param in draft.scenario.params), _gap()]
         quick = Choice(["no", "yes"], int(draft.is_quick), id="quick")
         widgets += [Static(heading("Run")), _Row("quick", "smaller sizes, one process, seconds", quick, column)]
         widgets += [Field(draft, key, column) for key in (REPEAT, BUDGET, TIMEOUT)]
@@ -93,9 +95,17 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         for line in self.query("#command").results(Static):
             line.update(plain(command, 2000, "$text-secondary"))
 
+    def show_gpus(self, gpus: GpuList) -> None:
+        """Show the GPUs that there are to choose from."""
+        self._gpus = gpus
+        for field in self.query(Field):
+            field.show_gpus(gpus)
+
     def go_to(self, key: str = "") -> None:
         """Give the focus to a field, else to the first, as soon as there is one."""
         self._goal = key
+        for field in self.query(Field):
+            field.look()
         self.call_later(self._build)
 
     def _go_to(self, key: str) -> None:

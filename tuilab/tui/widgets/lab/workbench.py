@@ -14,6 +14,7 @@ from tuilab.runs.past_runs import PastRun
 from tuilab.text import plural, show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.draft import Draft
+from tuilab.tui.state.gpus import GpuList
 from tuilab.tui.widgets.lab.lesson import Lesson
 from tuilab.tui.widgets.lab.parts import PARTS, Parts
 
@@ -100,6 +101,11 @@ class Workbench(Vertical):
         self.border_subtitle = plain(command, 500)
         if self._form:
             self._form.show_command(command)
+
+    def show_gpus(self, gpus: GpuList) -> None:
+        """Show the GPUs that there are to choose from; who wants to see them has opened the form."""
+        if self._form:
+            self._form.show_gpus(gpus)
 
     def open(self, part: str, field: str = "") -> None:
         """Open a part and give it the focus; of the form, a certain field."""

@@ -1,0 +1,209 @@
+"""What the lab times on a GPU, held against kernels of a known length."""
+
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from tests.conftest import CHECKOUT, shown_gpus
+from tests.gpu.kernels import busy, cycles_per_us, each, warm_up
+from tuilab.lab.timing import Timed, calibrate, time_block, waits_for_gpu
+
+if TYPE_CHECKING:
+    from tests.gpu.page import Page
+    from tuilab.lab.device import Cuda
+
+US = 1_000
+SHEET_TFLOPS = {"H200": 989, "H100": 989, "GH200": 989, "B200": 2250, "A100": 312, "L40S": 362, "L4": 121, "4090": 165}
+ON_THE_SECOND = """
+import torch
+from tests.gpu.kernels import cycles_per_us
+from tuilab.lab.device import Cuda
+from tuilab.lab.timing import time_block
+with torch.cuda.device(1):
+    cycles = round(500 * cycles_per_us())
+def call():
+    with torch.cuda.device(1):
+        torch.cuda._sleep(cycles)
+time_block(call, 20, Cuda(1))
+print(time_block(call, 200, Cuda(1)).wall_ns / 200 / 1000)
+"""
+
+COMPILED = """
+import torch
+from tuilab.lab.device import Cuda
+from tuilab.lab.timing import calibrate, time_block
+x = torch.randn(8192, 8192, device="cuda")
+compiled = torch.compile(lambda x: (x.sin() + x.cos()).relu().sum(), mode="reduce-overhead")
+for _ in range(4):  # it is compiled, then recorded as a graph
+    compiled(x)
+loops = calibrate(lambda: compiled(x), Cuda(0)).loops
+timed = time_block(lambda: compiled(x), loops, Cuda(0))
+print(timed.wall_ns / loops / 1000, timed.stream_ns / loops / 1000)
+"""
+
+
+def block_of(call: Callable[[], object], gpu: "Cuda") -> tuple[Timed, int]:
+    """Return a block of a function at its own pace, and its calls."""
+    loops = calibrate(call, gpu).loops
+    return time_block(call, loops, gpu), loops
+
+
+def step_us(call: Callable[[], object], gpu: "Cuda") -> float:
+    timed, loops = block_of(call, gpu)
+    return timed.wall_ns / loops / US
+
+
+@pytest.mark.parametrize("us", [100, 500, 1_000, 10_000, 100_000])
+def test_a_step_takes_what_its_kernel_takes(gpu: "Cuda", page: "Page", us: float) -> None:
+    found = step_us(each(us), gpu)
+    page.note("times: one kernel, and what a step took", f"{us:g} us", f"{found:.2f} us")
+
+    assert found == pytest.approx(us, rel=0.05, abs=5)
+
+
+def test_a_step_of_short_kernels_is_launch_bound(gpu: "Cuda", device: torch.device, page: "Page") -> None:
+    small = torch.zeros(16, device=device)
+
+    def call() -> None:
+        for _ in range(20):
+            small.add_(1)
+
+    timed, loops = block_of(call, gpu)
+    page.note("times", "one small operator, submitted", f"{(timed.submitted_ns or 0) / loops / 20 / US:.2f} us")
+    page.note("times", "one small operator, done", f"{timed.wall_ns / loops / 20 / US:.2f} us")
+
+    assert timed.has_begun_last
+    assert (timed.submitted_ns or 0) / timed.wall_ns > 0.9
+
+
+def test_what_happens_seldom_is_part_of_a_step(gpu: "Cuda") -> None:
+    usual, seldom, calls = each(100), each(5_100), [0]
+
+    def call() -> None:
+        calls[0] += 1
+        (usual if calls[0] % 10 else seldom)()
+
+    time_block(call, 50, gpu)
+
+    assert time_block(call, 500, gpu).wall_ns / 500 / US == pytest.approx(600, rel=0.05)
+
+
+def test_work_on_a_side_stream_is_waited_for(gpu: "Cuda", page: "Page") -> None:
+    side, kernel = torch.cuda.Stream(), each(500)
+
+    def call() -> None:
+        with torch.cuda.stream(side):
+            kernel()
+
+    timed, loops = block_of(call, gpu)
+    page.note("times", "500 us on a side stream, step", f"{timed.wall_ns / loops / US:.1f} us")
+
+    assert timed.wall_ns / loops / US == pytest.approx(500, rel=0.05)
+    assert (timed.stream_ns or 0) < timed.wall_ns / 2
+
+
+def test_work_on_the_second_gpu_is_waited_for(page: "Page") -> None:
+    environment = shown_gpus()
+    count = subprocess.run(
+        [sys.executable, "-c", "import torch; print(torch.cuda.device_count())"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    if count.stdout.strip() in ("0", "1"):
+        pytest.skip("this box has no second GPU")
+    done = subprocess.run([sys.executable, "-c", ON_THE_SECOND], env=environment, cwd=CHECKOUT, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    page.note("times", "500 us on the second GPU, step", f"{float(done.stdout):.1f} us")
+    assert float(done.stdout) == pytest.approx(500, rel=0.05)
+
+
+def test_the_events_of_a_busy_stream_agree_with_the_wall_clock(gpu: "Cuda", device: torch.device, page: "Page") -> None:
+    a = torch.randn(4096, 4096, device=device)
+    timed, loops = block_of(lambda: a @ a, gpu)
+    page.note("times", "matmul 4096 float32, wall / stream", timed.wall_ns / (timed.stream_ns or 1))
+
+    assert timed.stream_ns == pytest.approx(timed.wall_ns, rel=0.02)
+    assert timed.has_begun_last is False or loops == 1
+
+
+def test_the_rate_of_a_large_product_is_one_that_the_gpu_can_have(gpu: "Cuda", device: torch.device, page: "Page") -> None:
+    a = torch.randn(8192, 8192, device=device, dtype=torch.bfloat16)
+    warm_up()
+    rate = 2 * 8192**3 / step_us(lambda: a @ a, gpu) / 1e6
+    name = torch.cuda.get_device_name(device)
+    page.note("times", "matmul 8192 bfloat16", f"{rate:.0f} TFLOP/s")
+
+    sheet = next((rate for words, rate in SHEET_TFLOPS.items() if words in name), None)
+    if sheet is None:
+        pytest.skip(f"no data sheet of {name} is at hand")
+    assert 0.4 * sheet < rate < sheet
+
+
+def test_a_replayed_graph_takes_what_its_kernels_take(gpu: "Cuda", page: "Page") -> None:
+    kernel = each(50)
+    kernel()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(20):
+            kernel()
+    found = step_us(graph.replay, gpu)
+    page.note("times", "a graph of 20 kernels of 50 us, step", f"{found:.1f} us")
+
+    assert found == pytest.approx(1000, rel=0.08)  # a kernel begins a microsecond or so after the one before
+
+
+def test_a_compiled_function_is_timed_like_any_other(page: "Page") -> None:
+    if find_spec("triton") is None or not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        pytest.skip("torch.compile wants triton and a C compiler")
+    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, timeout=150)
+    assert done.returncode == 0, done.stderr
+    wall_us, stream_us = map(float, done.stdout.split())
+    page.note("times", "compiled with reduce-overhead, step", f"{wall_us:.1f} us")
+
+    assert stream_us == pytest.approx(wall_us, rel=0.05)
+
+
+def test_a_call_that_waits_for_the_gpu_is_told_from_one_that_does_not(gpu: "Cuda", device: torch.device) -> None:
+    x = torch.ones(8, device=device)
+    x.sum().item()
+    gpu.make_ready()
+
+    assert waits_for_gpu(lambda: x.sum().item(), gpu)
+    assert not waits_for_gpu(lambda: x.sum(), gpu)
+
+
+def test_the_delay_of_the_lab_is_as_long_as_it_is_asked_to_be(gpu: "Cuda", page: "Page") -> None:
+    warm_up()
+    gpu.make_ready()
+    found = statistics.median(
+        time_block(lambda: gpu.delay(2_000_000, time.perf_counter_ns), 10, gpu).wall_ns / 10 for _ in range(5)
+    )
+    page.note("times", "the lab's delay of 2 ms", f"{found / 1e6:.3f} ms")
+
+    assert found == pytest.approx(2_000_000, rel=0.05)
+
+
+def test_what_the_clock_of_events_resolves(page: "Page") -> None:
+    busy(10)
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(200)]
+    for mark in marks:
+        mark.record()
+    torch.cuda.synchronize()
+    gaps = [1000 * marks[0].elapsed_time(mark) for mark in marks[1:]]
+    steps = sorted({round(late - early, 3) for early, late in pairwise(gaps)} - {0.0})
+    page.note("times", "smallest steps of the clock of events, us", steps[:5])
+    page.note("times", "the delay kernel, cycles a us", cycles_per_us())
+
+    assert steps and min(steps) > 0 and max(gaps) < 1e5

@@ -1,0 +1,127 @@
+"""How far the lab can be trusted on this GPU: the same work against itself, and a delay that is a kernel, not more calls."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from tests.gpu.kernels import cycles_per_us
+from tuilab.judging.controls import distrust, told
+from tuilab.judging.evidence import Evidence, gather
+from tuilab.lab.device import Cuda
+from tuilab.lab.race import Race, run_race
+from tuilab.lab.timing import calibrate
+from tuilab.record import events
+from tuilab.record.summary import fold
+
+if TYPE_CHECKING:
+    from tests.gpu.page import Page
+
+TRIALS = 4  # races of each kind of work, of three seconds or so
+DELAY = 0.05
+
+Work = Callable[[], object]
+
+
+class Recorder:
+    """As much of a lab as a race uses."""
+
+    repeat, repeats, records_written = 0, 1, 0
+
+    def __init__(self) -> None:
+        self.events: list[events.Record] = []
+
+    def record(self, event: events.Event) -> None:
+        event.t = time.monotonic_ns()
+        self.events.append(event)  # type: ignore[arg-type]
+
+    def progress(self, done: int, total: int, unit: str) -> None:
+        pass
+
+
+def product(device: torch.device) -> Work:
+    a = torch.randn(4096, 4096, device=device)
+    return lambda: a @ a
+
+
+def launches(device: torch.device) -> Work:
+    x = torch.zeros(10, device=device)
+
+    def call() -> None:
+        for _ in range(100):
+            x.add_(1)
+
+    return call
+
+
+def memory(device: torch.device) -> Work:
+    source = torch.zeros(256 << 20, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    return lambda: target.copy_(source)
+
+
+def step(device: torch.device) -> Work:
+    """A small step of training, with what the interpreter does of it."""
+    model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 1024)).to(device)
+    x = torch.randn(512, 1024, device=device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+    def call() -> None:
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    return call
+
+
+KINDS = {"product": product, "launches": launches, "memory": memory, "step": step}
+
+
+def raced(device: torch.device, **arms: Work) -> tuple[Race, Evidence, events.ClaimDeclared]:
+    """Race two arms and return what a claim that they do not differ has for evidence, as the only process of a run."""
+    lab: Any = Recorder()
+    race = run_race(lab, arms, None, 0.5, 1, device, False)
+    over, under = arms
+    claim = events.ClaimDeclared(text="c", over=over, under=under, op="at_most", bound=1.1)
+    started = events.WorkerStarted(writer="worker-0", pid=1, start=1, repeat=0)
+    found = gather(claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)]))
+    assert found is not None
+    return race, replace(found, luck=0.0), claim  # of several processes; here there is one
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_work_does_not_differ_and_the_known_delay_is_seen(device: torch.device, page: "Page", kind: str) -> None:
+    ratios, blind = [], []
+    for _ in range(TRIALS):
+        race, found, claim = raced(device, left=KINDS[kind](device), right=KINDS[kind](device))
+        ratios.append(race.ratio("left", "right"))
+        blind += [why for why in [distrust(claim, found)] if why]
+        page.note("trust: the same work against itself, ratios", kind, [round(ratio, 4) for ratio in ratios])
+        page.note("trust: what a verdict tells", kind, "; ".join(told(found)) or "nothing")
+    page.note("trust: the known delay was not seen", kind, f"{len(blind)} of {TRIALS} times")
+
+    assert all(abs(ratio - 1) < 0.03 for ratio in ratios)
+    assert blind == []
+
+
+@pytest.mark.parametrize("kind", ["product", "memory", "step"])
+def test_a_delay_that_is_a_kernel_is_a_difference_of_its_length(device: torch.device, page: "Page", kind: str) -> None:
+    """Of work that keeps the GPU busy; beside launches it would pass unseen, and rightly so."""
+    plain = KINDS[kind](device)
+    step_us = calibrate(plain, Cuda(0)).step_s * 1e6
+    cycles = round(DELAY * step_us * cycles_per_us())
+
+    def delayed() -> None:
+        plain()
+        torch.cuda._sleep(cycles)
+
+    race, found, _ = raced(device, delayed=delayed, plain=plain)
+    ratio = race.ratio("delayed", "plain")
+    page.note("trust: 5 % longer by a kernel", kind, f"{ratio:.4f}, of {step_us:.0f} us")
+
+    if "plain" in found.launch_bound:
+        pytest.skip(f"{kind} is launch-bound here")
+    assert 1 + 0.5 * DELAY < ratio < 1 + 2 * DELAY

@@ -1,0 +1,59 @@
+"""The GPUs that a run can have, as a form lists them: CUDA's name of each, what is free on it, and who computes there."""
+
+import os
+import pwd
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from tuilab.probes import NotKnown
+from tuilab.probes.gpu import Gpu, GpuLost, Gpus
+from tuilab.probes.gpu_numbers import cuda_numbers
+
+_USED = "memory_used_bytes"
+
+
+def listed(gpus: Gpus, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return what there is to say of each GPU, by CUDA's numbers; where these are not known, of all of them, and why."""
+    try:
+        visible = cuda_numbers(gpus.found, environ)
+    except NotKnown as problem:
+        return {"listed": [_row(gpus, gpu, gpu.label) for gpu in list(gpus.whole)], "no_numbers": str(problem)}
+    return {"listed": [_row(gpus, gpu, f"cuda:{number}") for number, gpu in enumerate(visible)], "no_numbers": ""}
+
+
+def _row(gpus: Gpus, gpu: Gpu, label: str) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "label": label,
+        "name": f"{gpu.name} {gpu.slice}".strip(),
+        "bytes_free": None,
+        "tenants": [],
+        "why": "",
+    }
+    try:
+        used = gpus.read(gpu, [_USED]).values.get(_USED)
+        row["bytes_free"] = None if used is None or gpu.bytes_total is None else gpu.bytes_total - int(used)
+        row["tenants"] = _tenants(gpus, gpu)
+        row["why"] = "" if row["tenants"] else gpus.no_pids  # in a container the driver may leave out those that it cannot name
+    except (GpuLost, NotKnown) as problem:
+        row["why"] = str(problem)
+    return row
+
+
+def _tenants(gpus: Gpus, gpu: Gpu) -> list[dict[str, Any]]:
+    """Return who computes on a GPU; where its pids are not those seen here, how many they are."""
+    found = gpus.processes(gpu)
+    users = {pid: "" if gpus.no_pids else _user(pid) for pid, _ in found}
+    are_known = any(users.values())
+    return [{"pid": pid if are_known else 0, "user": users[pid], "bytes": used} for pid, used in found]
+
+
+def _user(pid: int) -> str:
+    """Return whose process it is; nothing where it is not seen here."""
+    try:
+        owner = os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return ""
+    with suppress(KeyError):
+        return pwd.getpwuid(owner).pw_name
+    return f"uid {owner}"
