@@ -15,7 +15,16 @@ from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record import presence
-from tuilab.record.events import EnvironmentRecorded, GpuFound, Logged, RunStarted, StateChanged, XidReported
+from tuilab.record.events import (
+    EnvironmentRecorded,
+    GpuFound,
+    GpuHeld,
+    Logged,
+    RunStarted,
+    Sampled,
+    StateChanged,
+    XidReported,
+)
 from tuilab.record.journal import Writer
 from tuilab.reports.gaps import gaps
 from tuilab.reports.plain import render
@@ -331,3 +340,29 @@ async def test_an_error_of_a_gpu_is_a_notice_on_the_run(tmp_path: Path) -> None:
     style = Style()
     assert f"notice: {notice}" in render(subject.summary, subject.state, run_dir, style, 100, has_chart=False)
     assert f"While it went on, {notice}." in gaps(subject)
+
+
+GIVEN = EnvironmentRecorded(part="cuda", facts={"devices": [{"uuid": "u0"}, {"uuid": "u1"}], "chosen": "u1"})
+TWO_GPUS = [GpuFound(uuid=f"GPU-u{n}", index=n, name="H100", bytes_total=80 << 30) for n in (0, 1)]
+
+
+def sampled(**gpus: dict[str, float]) -> Sampled:
+    readings = {f"GPU-{name}": values for name, values in gpus.items()}
+    return Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=1 << 30, gpus=readings)
+
+
+async def test_memory_is_that_of_the_gpu_of_the_run_and_a_key_adds_the_others(tmp_path: Path) -> None:
+    readings = sampled(u0={"memory_used_bytes": float(70 << 30)}, u1={"memory_used_bytes": float(3 << 30)})
+    held = GpuHeld(uuid="u1", allocated_bytes=1 << 30, reserved_bytes=2 << 30)
+    make_run(tmp_path, started(), *TWO_GPUS, GIVEN, readings, held, StateChanged(state="succeeded"))
+
+    async with opened(tmp_path, "h", "enter", size=(160, 40)) as pilot:
+        await pilot.pause(0.3)
+        own = text(pilot)
+        await pilot.press("g")
+        await pilot.pause()
+        every = text(pilot)
+
+    assert "memory, GPU 1  A processes 1 GiB      B device 3 GiB      C reserved 2 GiB" in own and "D allocated 1 GiB" in own
+    assert "1 GPU not of this run: g" in own and "g all GPUs" in own
+    assert "70 GiB" not in own and "GPU 0 device 70 GiB" in every

@@ -306,6 +306,14 @@ class MemoryMeasured(Event):
     arm: str = ""
 
 
+class GpuHeld(Event):
+    """What torch's allocator holds on a GPU in this process: CUDA's context comes on top, and is not known."""
+
+    uuid: str  # torch's name of it, which ends NVML's
+    allocated_bytes: Count  # given out to tensors
+    reserved_bytes: Count  # taken from the GPU
+
+
 class ArmFinished(Event):
     """An arm that ran in a process of its own came back."""
 
@@ -473,7 +481,7 @@ Record = (
     | LeftoversEnded | SamplerEnded | StreamsCounted | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
-    | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported
+    | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld
 )  # fmt: skip
 
 

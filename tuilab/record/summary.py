@@ -139,7 +139,8 @@ class RunSummary:
     progress: events.Progressed | None = None
     first_progress: events.Progressed | None = None  # of the same total: the rate is measured from here
     series: dict[tuple[str, str, str], Series] = field(default_factory=dict)  # name, arm, writer
-    resources: dict[str, Series] = field(default_factory=dict)  # what the sampler saw
+    resources: dict[str, Series] = field(default_factory=dict)  # what the sampler saw, and what torch held on GPUs
+    gpus_held: dict[str, dict[str, None]] = field(default_factory=dict)  # by torch's UUID: writers that told what they hold
     gpu_states: list[GpuState] = field(default_factory=list)
     claims: dict[str, Claim] = field(default_factory=dict)  # by key; one of the old form, without a key, by its text
     blocks: dict[tuple[str, str], list[Block]] = field(default_factory=dict)  # writer, arm
@@ -417,6 +418,16 @@ def _add_resource(summary: RunSummary, name: str, t: int, value: float | None) -
         series.add(series.count, t, float(value))
 
 
+def _gpu_held(summary: RunSummary, stream: str, event: events.GpuHeld) -> None:
+    if event.uuid not in summary.gpus_held and len(summary.gpus_held) >= _KEPT:
+        return
+    summary.gpus_held.setdefault(event.uuid, {})[stream] = None
+    for metric in ("allocated_bytes", "reserved_bytes"):
+        name = f"{event.uuid} {metric}"
+        series = summary.resources.setdefault(f"{name} {stream}", Series(name, writer=stream))
+        series.add(series.count, event.t, float(getattr(event, metric)))
+
+
 def _verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReached) -> None:
     _claim(summary, event).verdict = event
 
@@ -497,6 +508,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.ScenarioFinished: _scenario_finished,
     events.Sampled: _sampled,
     events.GpuFound: _gpu_found,
+    events.GpuHeld: _gpu_held,
     events.XidReported: _xid_reported,
     events.Unavailable: _unavailable,
     events.VerdictReached: _verdict_reached,

@@ -7,6 +7,7 @@ from statistics import median, quantiles
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
 from tuilab.record.blocks import times_of
+from tuilab.record.own_gpus import label_of, memory_lines, of_gpus, own_gpus
 from tuilab.record.series import Series, ends_of, wants_log
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
@@ -41,10 +42,12 @@ def series_panels(summary: RunSummary, most: int = MOST_PANELS, most_lines: int 
 
 def machine_panels(summary: RunSummary) -> list[Panel]:
     """Return what the run used: memory, and how busy processors and GPUs were."""
-    memory = _resources(summary, {"rss_bytes": "processes"}, {"memory_used_bytes": "device", "memory_tree_bytes": "this run"})
-    busy = _resources(summary, {"cpu_percent": "processes (100 % is a core)"}, {"busy_percent": "busy"})
+    processes = [("processes (100 % is a core)", one) for name, one in summary.resources.items() if name == "cpu_percent"]
+    busy = [*processes, *of_gpus(summary, "busy_percent", "busy")]
+    own = own_gpus(summary)
+    memory = f"memory, {label_of(own[0], summary)}" if len(own) == 1 else "memory"
     why = summary.unavailable.get("sampler", "the run was over before the first sample")
-    return [_timed(summary, "memory", "bytes", memory, why), _timed(summary, "busy", "%", busy, why)]
+    return [_timed(summary, memory, "bytes", memory_lines(summary), why), _timed(summary, "busy", "%", busy, why)]
 
 
 def spreads(summary: RunSummary) -> list[Spread]:
@@ -74,15 +77,6 @@ def panel_of(name: str, found: Sequence[Series], lines: tuple[Line, ...]) -> Pan
     """Return the panel of what was logged under a name, of which some lines are drawn."""
     unit = unit_of(name)
     return Panel(show(name, 60), lines, unit, wants_log(ends_of(found), unit), left_out=len(found) - len(lines))
-
-
-def _resources(summary: RunSummary, own: dict[str, str], of_gpus: dict[str, str]) -> list[tuple[str, Series]]:
-    found = [(words, summary.resources[name]) for name, words in own.items() if name in summary.resources]
-    for uuid, gpu in list(summary.gpus.items())[:16]:
-        for metric, words in of_gpus.items():
-            if series := summary.resources.get(f"{uuid} {metric}"):
-                found.append((f"{show(gpu.label)} {words}", series))
-    return found
 
 
 def _timed(summary: RunSummary, title: str, unit: str, found: list[tuple[str, Series]], why: str) -> Panel:

@@ -1,5 +1,6 @@
 """Every raw measurement of a run, one after another as the journal has it: nothing merged, nothing thinned."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -25,13 +26,16 @@ class Sample(NamedTuple):
 def samples(run_dir: Path) -> Iterator[Sample]:
     """Yield every number that a run logged, sampled or timed, stream by stream."""
     watch = Watch(run_dir)
-    count = 0
+    count: Counter[str] = Counter()
     while portion := watch.refresh():
         for stream, items in portion.streams:
             for item in items:
                 if isinstance(item, events.Sampled):
-                    yield from _sampled(stream, item, count)
-                    count += 1
+                    yield from _sampled(stream, item, count["sampler"])
+                    count["sampler"] += 1
+                elif isinstance(item, events.GpuHeld):
+                    yield from _held(stream, item, count[stream])
+                    count[stream] += 1
                 else:
                     yield from _of_item(stream, item)
     watch.close()
@@ -46,6 +50,11 @@ def _of_item(stream: str, item: Item) -> Iterator[Sample]:
         notes = [*(word for word, holds in marks if holds), *([f"control {item.control}"] if item.control else [])]
         seconds = (item.device_ns or item.wall_ns) / item.loops / 1e9
         yield Sample("timed", "step_s", item.arm, stream, item.round, item.t, seconds, " ".join(notes))
+
+
+def _held(stream: str, item: events.GpuHeld, count: int) -> Iterator[Sample]:
+    for name in ("allocated_bytes", "reserved_bytes"):
+        yield Sample("sampled", name, item.uuid, stream, count, item.t, float(getattr(item, name)))
 
 
 def _sampled(stream: str, item: events.Sampled, count: int) -> Iterator[Sample]:
