@@ -13,10 +13,21 @@ from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
 from tuilab.lab import Lab
 from tuilab.record import events
-from tuilab.record.events import BlockTimed, EnvironmentRecorded, GpuFound, GpuHeld, RaceStarted, Sampled
+from tuilab.record.events import (
+    BlockTimed,
+    EnvironmentRecorded,
+    GpuFound,
+    GpuHeld,
+    GpuShared,
+    RaceStarted,
+    Sampled,
+    Tenant,
+    Unavailable,
+)
 from tuilab.record.journal import Item, Writer
 from tuilab.record.own_gpus import label_of, memory_lines, other_gpus, own_gpus
 from tuilab.record.summary import RunSummary, fold
+from tuilab.record.told import gpu_rows, neighbour_notes
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -217,3 +228,52 @@ def test_a_journal_that_tells_of_very_many_gpus_is_kept_in_bounds() -> None:
     many = [GpuHeld(uuid=f"u{n}", allocated_bytes=1, reserved_bytes=2) for n in range(2000)]
 
     assert len(folded(*many).gpus_held) == 500
+
+
+# ---- what is told of them
+
+
+def rows(*records: events.Record) -> dict[str, str]:
+    return dict(gpu_rows(folded(*box(2), chosen("u0"), *records)))
+
+
+HELD = GpuHeld(uuid="u0", allocated_bytes=1 << 30, reserved_bytes=2 << 30)
+
+
+def test_where_pids_match_the_memory_of_a_run_is_the_drivers_word_and_torchs() -> None:
+    reading = {"memory_used_bytes": 5.0 * (1 << 30), "memory_tree_bytes": 3.0 * (1 << 30), "foreign_processes": 0.0}
+
+    assert rows(sampled(u0=reading), HELD) == {
+        "GPU 0": "5 GiB used at most, H100",
+        "  this run": "3 GiB at most; of it torch reserved 2 GiB and gave out 1 GiB",
+        "  others": "nobody was seen",
+    }
+
+
+def test_in_a_container_the_memory_of_a_run_is_its_own_word_and_what_that_leaves_out_is_said() -> None:
+    why = "not visible in a container: the driver names processes by pids of the host"
+    found = rows(sampled(u0={"memory_used_bytes": 5.0 * (1 << 30)}), HELD, Unavailable(what="gpu processes", reason=why))
+
+    assert found["  this run"] == f"torch reserved 2 GiB and gave out 1 GiB at most; what CUDA takes beside it is n/a: {why}"
+    assert found["  others"] == f"n/a: {why}"
+
+
+def test_who_else_is_on_a_gpu_is_told_by_user_pid_and_memory_and_who_has_left() -> None:
+    alice, hidden = Tenant(4711, "alice", "", 3 << 30), Tenant(12, "", "its process is not to be seen from here")
+    summary = folded(
+        *box(2),
+        chosen("u0"),
+        GpuShared(uuid="GPU-u0", others=[hidden, alice], count=2, t=5),
+        GpuShared(uuid="GPU-u0", others=[Tenant(4711, "alice", "", 1 << 30)], count=1, t=6),
+        GpuShared(uuid="GPU-u1", others=[alice], count=1, t=6),
+    )
+
+    words = "alice (pid 4711) 3 GiB, pid 12 (user n/a: its process is not to be seen from here) memory n/a (gone later)"
+    assert neighbour_notes(summary) == [f"others on GPU 0: {words}"]
+    assert dict(gpu_rows(summary))["  others"] == words
+
+
+def test_of_very_many_others_the_first_are_named_and_the_rest_counted() -> None:
+    many = [Tenant(pid, "bob", "", 1) for pid in range(20)]
+
+    assert rows(GpuShared(uuid="GPU-u0", others=many, count=33, t=5))["  others"].endswith("bob (pid 4) 1 B, and 28 more")

@@ -15,7 +15,7 @@ from tuilab.probes import NotKnown, gather
 from tuilab.probes.gpu_errors import Errors
 from tuilab.probes.gpu_meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
 from tuilab.probes.gpu_slices import slices
-from tuilab.probes.gpu_tenants import Shares, memory_of, strangers, why_pids_mean_nothing
+from tuilab.probes.gpu_tenants import Other, Shares, memory_of, others_of, strangers, why_pids_mean_nothing
 from tuilab.text import show
 from tuilab.words import gpu_label
 
@@ -106,6 +106,7 @@ class Gpus:
         self.unusable: dict[int, str] = {}  # NVML's index -> why
         self.no_pids = why_pids_mean_nothing(root)
         self.errors = Errors(nvml)
+        self.others: dict[str, list[Other]] = {}  # who was there besides us, when PROCESSES of a GPU were told last
         self._nvml = nvml
         self._handles: dict[str, _Handles] = {}
         self._shares: dict[str, Shares] = {}
@@ -236,6 +237,7 @@ class Gpus:
         if why:
             reading.missing[PROCESSES] = why
         else:
+            self.others[gpu.uuid] = others_of(listed, ours)
             self._ask(reading, "memory_tree_bytes", lambda *_: memory_of(listed, ours), handle)
 
     def _share(self, gpu: Gpu, handle: Any, ours: Collection[int]) -> float | None:

@@ -430,6 +430,23 @@ class GpuFound(Event):
         return gpu_label(self.index, self.slice)
 
 
+class Tenant(msgspec.Struct, omit_defaults=True):
+    """A process of somebody else on a GPU."""
+
+    pid: Count
+    user: str = ""  # empty: not known
+    why: str = ""  # the user is not known
+    bytes_used: Count | None = None  # None: the driver does not tell
+
+
+class GpuShared(Event):
+    """Who else computes on a GPU of the run, as soon as it is other than before."""
+
+    uuid: str
+    others: list[Tenant]  # the first of them
+    count: Count
+
+
 class XidReported(Event):
     """The driver has noted an error of a GPU, or of a program on it."""
 
@@ -481,7 +498,7 @@ Record = (
     | LeftoversEnded | SamplerEnded | StreamsCounted | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
-    | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld
+    | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld | GpuShared
 )  # fmt: skip
 
 

@@ -112,6 +112,24 @@ class GpuState(NamedTuple):
 
 
 @dataclass
+class Neighbour:
+    """A process of somebody else that was seen on a GPU of the run."""
+
+    tenant: events.Tenant
+    most_bytes: int | None
+    seen_t: int
+
+
+@dataclass
+class Neighbours:
+    """Who else was on a GPU of the run, and how many there were at most; `told_t` is when that was told last."""
+
+    known: dict[tuple[int, str], Neighbour] = field(default_factory=dict)  # by pid and user
+    most: int = 0
+    told_t: int = 0
+
+
+@dataclass
 class Damage:
     """What the journal lacks; shown by every view."""
 
@@ -158,6 +176,7 @@ class RunSummary:
     cuda: dict[str, dict[str, Any]] = field(default_factory=dict)  # writer: the CUDA devices that its torch sees
     xids: dict[tuple[str, int], int] = field(default_factory=dict)  # GPU and error: how often the driver reported it
     gpus: dict[str, events.GpuFound] = field(default_factory=dict)
+    neighbours: dict[str, Neighbours] = field(default_factory=dict)  # by NVML's UUID of the GPU
     unavailable: dict[str, str] = field(default_factory=dict)
     leftovers: list[str] = field(default_factory=list)
     leftover_count: int = 0
@@ -440,6 +459,19 @@ def _gpu_found(summary: RunSummary, stream: str, event: events.GpuFound) -> None
     summary.gpus[event.uuid] = event
 
 
+def _gpu_shared(summary: RunSummary, stream: str, event: events.GpuShared) -> None:
+    if event.uuid not in summary.neighbours and len(summary.neighbours) >= _KEPT:
+        return
+    found = summary.neighbours.setdefault(event.uuid, Neighbours())
+    found.most, found.told_t = max(found.most, event.count), max(found.told_t, event.t)
+    for one in event.others:
+        name = one.pid, one.user
+        if name in found.known or len(found.known) < _KEPT:
+            known = found.known.setdefault(name, Neighbour(one, one.bytes_used, event.t))
+            known.most_bytes = max((used for used in (known.most_bytes, one.bytes_used) if used is not None), default=None)
+            known.seen_t = max(known.seen_t, event.t)
+
+
 def _xid_reported(summary: RunSummary, stream: str, event: events.XidReported) -> None:
     error = event.uuid, event.xid
     if error in summary.xids or len(summary.xids) < _KEPT:
@@ -509,6 +541,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.Sampled: _sampled,
     events.GpuFound: _gpu_found,
     events.GpuHeld: _gpu_held,
+    events.GpuShared: _gpu_shared,
     events.XidReported: _xid_reported,
     events.Unavailable: _unavailable,
     events.VerdictReached: _verdict_reached,

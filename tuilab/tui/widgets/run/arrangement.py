@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tuilab.record.blocks import has_times
 from tuilab.record.summary import RunSummary
+from tuilab.record.told import neighbour_notes
 from tuilab.tui.widgets.run.series import names_of
 
 _MOST_SERIES = 6
@@ -22,7 +23,7 @@ def spans_of(summary: RunSummary, columns: int, *, has_notes: bool) -> dict[str,
     charts = [f"series {name}" for name in names_of(summary)[:_MOST_SERIES]]
     charts += ["timings"] if has_times(summary) else []
     rest = ["pictures"] if summary.images else []
-    rest += ["notes"] if summary.texts or has_notes else []
+    rest += ["notes"] if summary.texts or has_notes or neighbour_notes(summary) else []
     if columns == 1:
         return _filled([*charts[:1], "claims", "memory", *charts[1:], *rest], columns)
     return _filled([*charts[:1], "memory", *charts[1:2], "claims", *charts[2:], *rest], columns)
