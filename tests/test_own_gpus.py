@@ -1,5 +1,6 @@
 """What a run holds on its GPUs: told by its workers, and in no block that is timed; shown without those of others."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from tests.engine import read_stream
+from tuilab.drawings.gpu_strips import held_words
 from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
 from tuilab.lab import Lab
@@ -25,7 +27,7 @@ from tuilab.record.events import (
     Unavailable,
 )
 from tuilab.record.journal import Item, Writer
-from tuilab.record.own_gpus import label_of, memory_lines, other_gpus, own_gpus
+from tuilab.record.own_gpus import label_of, memory_lines, other_gpus, own_gpus, throttled
 from tuilab.record.summary import RunSummary, fold
 from tuilab.record.told import gpu_rows, neighbour_notes
 
@@ -182,9 +184,9 @@ def test_the_memory_of_a_run_is_that_of_its_own_gpu_and_of_others_on_request() -
 
     assert [label_of(gpu, summary) for gpu in own_gpus(summary)] == ["GPU 1"]
     assert [gpu.uuid for gpu in other_gpus(summary)] == ["GPU-u0", "GPU-u2"]
-    assert drawn(summary) == {"processes": [50], "device": [71], "reserved": [4], "allocated": [2]}
+    assert drawn(summary) == {"device": [71], "reserved": [4], "allocated": [2], "processes": [50]}
     assert [*drawn(summary, has_others=True)] == [
-        "processes", "GPU 1 device", "GPU 1 reserved", "GPU 1 allocated", "GPU 0 device", "GPU 2 device",
+        "GPU 1 device", "GPU 1 reserved", "GPU 1 allocated", "processes", "GPU 0 device", "GPU 2 device",
     ]  # fmt: skip
 
 
@@ -277,3 +279,37 @@ def test_of_very_many_others_the_first_are_named_and_the_rest_counted() -> None:
     many = [Tenant(pid, "bob", "", 1) for pid in range(20)]
 
     assert rows(GpuShared(uuid="GPU-u0", others=many, count=33, t=5))["  others"].endswith("bob (pid 4) 1 B, and 28 more")
+
+
+# ---- when its clocks were held down
+
+
+def reading(at_s: float, mask: float) -> Sampled:
+    record = sampled(u0={"throttle_mask": mask})
+    record.t = round(at_s * 1e9)
+    return record
+
+
+def spans(*records: events.Record) -> list[tuple[float, float, int]]:
+    return [(one.begin_t / 1e9, one.end_t / 1e9, one.mask) for one in throttled(folded(*records), "GPU-u0")]
+
+
+def test_what_holds_clocks_down_lasts_until_a_reading_says_otherwise() -> None:
+    masks = [0x1, 0x20, 0x21, 0x4, 0x0, 0x8]
+
+    assert spans(*(reading(at / 2, mask) for at, mask in enumerate(masks))) == [
+        (0.5, 1.5, 0x20), (1.5, 2.0, 0x4), (2.5, 3.0, 0x8),
+    ]  # fmt: skip
+
+
+def test_a_reading_speaks_for_twelve_seconds_at_most_and_one_that_cannot_be_for_none() -> None:
+    assert spans(reading(1, 0x8), reading(100, 0x0)) == [(1, 13, 0x8)]
+    assert spans(reading(1, -1), reading(2, 1e300), reading(3, math.nan)) == []
+    assert spans() == []
+
+
+def test_reasons_are_told_with_how_long_they_lasted_the_longest_first() -> None:
+    summary = folded(reading(1, 0x24), reading(2, 0x4), reading(3, 0x0))
+
+    assert held_words(throttled(summary, "GPU-u0")) == "held down: power cap 2 s, software thermal slowdown 1 s"
+    assert held_words([]) == ""

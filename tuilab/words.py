@@ -8,7 +8,18 @@ from collections.abc import Callable
 
 _BYTES = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB")
 _SECONDS = ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns"))
-_UNITS = {"bytes": "bytes", "s": "s", "percent": "%", "ms": "ms", "us": "µs", "mb": "MB", "gb": "GB", "w": "W", "c": "°C"}
+_UNITS = {
+    "bytes": "bytes",
+    "s": "s",
+    "percent": "%",
+    "ms": "ms",
+    "us": "µs",
+    "mb": "MB",
+    "gb": "GB",
+    "w": "W",
+    "c": "°C",
+    "mhz": "MHz",
+}
 
 
 def size(value: float) -> str:

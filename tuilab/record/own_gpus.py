@@ -4,6 +4,7 @@ A run has a GPU if it was given it, raced on it, or was seen there: by torch in 
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from tuilab.record.events import GpuFound
@@ -11,6 +12,13 @@ from tuilab.record.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
+
+# Of nvml.h: hardware slowdown, software and hardware thermal slowdown, power brake. Not idle, nor clocks set by the user, nor
+# the power cap: an arm that works a GPU to its cap is measured as it is.
+HELD_BACK = 0x8 | 0x20 | 0x40 | 0x80
+_IDLE, _MASKS = 0x1, 1 << 16
+_LONGEST_NS = 12_000_000_000  # that a reading speaks for: a GPU that is not raced on is asked every ten seconds
+_SHORTEST_NS = 500_000_000
 
 Lines = list[tuple[str, Series]]  # each by what it is of; lines of one name belong together
 
@@ -24,6 +32,19 @@ class OwnGpu(NamedTuple):
     @property
     def nvmls(self) -> str:
         return self.found.uuid if self.found else ""
+
+
+class Throttled(NamedTuple):
+    """A stretch of time in which something held the clocks of a GPU down, on the clock of the records."""
+
+    begin_t: int
+    end_t: int
+    mask: int  # as in nvml.h
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether that disturbs what is measured: not what the GPU was set to, nor its power cap."""
+        return bool(self.mask & HELD_BACK)
 
 
 def own_gpus(summary: RunSummary) -> list[OwnGpu]:
@@ -51,16 +72,17 @@ def label_of(gpu: OwnGpu, summary: RunSummary) -> str:
 
 
 def memory_lines(summary: RunSummary, *, has_others: bool = False) -> Lines:
-    """Return the memory of the run's processes and of its GPUs, on request also of the others.
+    """Return the memory of a run's GPUs and of its processes, on request also of the other GPUs.
 
     Of a GPU that is what the driver says is used there, by all and by this run, and what torch has reserved and given out.
     """
-    found = [("processes", series) for name, series in summary.resources.items() if name == "rss_bytes"]
+    found: Lines = []
     own, others = own_gpus(summary), other_gpus(summary) if has_others else []
     for gpu in own:
         name = f"{label_of(gpu, summary)} " if len(own) + len(others) > 1 else ""
         found += _of(summary, gpu.nvmls, {"memory_used_bytes": f"{name}device", "memory_tree_bytes": f"{name}this run"})
         found += [(f"{name}{word}", one) for metric, word in _OF_TORCH for one in held_lines(summary, gpu.torchs, metric)]
+    found += [("processes", series) for name, series in summary.resources.items() if name == "rss_bytes"]
     for other in others:
         found += _of(summary, other.uuid, {"memory_used_bytes": f"{show(other.label)} device"})
     return found
@@ -80,6 +102,22 @@ def of_gpus(summary: RunSummary, metric: str, word: str, *, has_others: bool = F
     """Return something that NVML tells, as `power_w`, of each GPU of the run."""
     found = [gpu.found for gpu in own_gpus(summary) if gpu.found] + (other_gpus(summary) if has_others else [])
     return [line for gpu in found for line in _of(summary, gpu.uuid, {metric: f"{show(gpu.label)} {word}".strip()})]
+
+
+def throttled(summary: RunSummary, uuid: str) -> list[Throttled]:
+    """Return when something held a GPU's clocks down, idleness apart; a reading speaks until the next one."""
+    told = ((one.t, one.throttle_mask) for one in summary.gpu_states if one.uuid == uuid)
+    states = sorted((t, mask & ~_IDLE) for t, mask in told if mask is not None and 0 <= mask < _MASKS)
+    found: list[Throttled] = []
+    for (t, mask), (end_t, _) in zip_longest(
+        states, states[1:], fillvalue=(states[-1][0] + _SHORTEST_NS, 0) if states else (0, 0)
+    ):
+        end_t = min(end_t, t + _LONGEST_NS)
+        if found and (found[-1].end_t, found[-1].mask) == (t, mask):
+            found[-1] = found[-1]._replace(end_t=end_t)
+        elif mask:
+            found.append(Throttled(t, end_t, mask))
+    return found
 
 
 def _of(summary: RunSummary, uuid: str, metrics: dict[str, str]) -> Lines:

@@ -155,6 +155,8 @@ def _neighbour(one: Neighbour, *, is_there: bool) -> str:
 def _why_no_processes(summary: RunSummary, gpu: OwnGpu) -> str:
     """Return why it is not known who is on a GPU."""
     known = summary.unavailable
+    if f"{gpu.nvmls} foreign_processes" in summary.resources:
+        return "the driver lists none of its processes"
     reasons = (known.get(what, "") for what in ("gpu processes", f"{gpu.nvmls} processes", "gpu"))
     return show(next(filter(None, reasons), "the driver has not told"))
 

@@ -1,19 +1,30 @@
 """Which charts a report has: one for each name that was logged, losses first, then what the run used of the machine."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import median, quantiles
+from typing import NamedTuple
 
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
+from tuilab.probes.gpu import throttle_names
 from tuilab.record.blocks import times_of
-from tuilab.record.own_gpus import label_of, memory_lines, of_gpus, own_gpus
+from tuilab.record.own_gpus import label_of, memory_lines, of_gpus, own_gpus, throttled
 from tuilab.record.series import Series, ends_of, wants_log
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
 from tuilab.words import unit_of
 
 MOST_PANELS, MOST_LINES = 24, 40
+
+
+class Held(NamedTuple):
+    """Seconds in which something held the clocks of a GPU down."""
+
+    begin: float
+    end: float
+    words: str
+    is_grave: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +38,7 @@ class Panel:
     is_timed: bool = False
     left_out: int = 0  # lines that are not drawn
     reason: str = ""  # why there is nothing to draw
+    held: tuple[Held, ...] = ()
 
 
 def arms_of(summary: RunSummary) -> list[str]:
@@ -47,7 +59,19 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
     own = own_gpus(summary)
     memory = f"memory, {label_of(own[0], summary)}" if len(own) == 1 else "memory"
     why = summary.unavailable.get("sampler", "the run was over before the first sample")
-    return [_timed(summary, memory, "bytes", memory_lines(summary), why), _timed(summary, "busy", "%", busy, why)]
+    panels = [_timed(summary, memory, "bytes", memory_lines(summary), why), _timed(summary, "busy", "%", busy, why)]
+    held = tuple(_held(summary))
+    for metric, title, unit in (("power_w", "power", "W"), ("sm_mhz", "clock", "MHz")):
+        if found := of_gpus(summary, metric, ""):
+            panels.append(replace(_timed(summary, f"{title} of the GPU", unit, found, why), held=held))
+    return panels
+
+
+def _held(summary: RunSummary) -> Iterator[Held]:
+    for gpu in own_gpus(summary):
+        for one in throttled(summary, gpu.nvmls):
+            begin, end = ((t - summary.first_t) / 1e9 for t in (one.begin_t, one.end_t))
+            yield Held(begin, end, f"{label_of(gpu, summary)}: {', '.join(throttle_names(one.mask))}", one.is_held_back)
 
 
 def spreads(summary: RunSummary) -> list[Spread]:

@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tuilab.probes.gpu import throttle_names
 from tuilab.record import events
 from tuilab.record.journal import Item
 from tuilab.record.live_run import Watch
+
+_MASKS = 1 << 16
 
 
 class Sample(NamedTuple):
@@ -20,7 +23,7 @@ class Sample(NamedTuple):
     place: int  # the step of a logged value, the round of a timed block, the number of a sample
     t: int
     value: float
-    note: str = ""  # of a timed block: warm-up, disturbed, rerun, and which control
+    note: str = ""  # of a timed block: warm-up, disturbed, rerun, and which control; of a throttle mask what it means
 
 
 def samples(run_dir: Path) -> Iterator[Sample]:
@@ -64,4 +67,5 @@ def _sampled(stream: str, item: events.Sampled, count: int) -> Iterator[Sample]:
             yield Sample("sampled", name, "", stream, count, item.t, float(value))
     for uuid, metrics in item.gpus.items():
         for name, value in metrics.items():
-            yield Sample("sampled", name, uuid, stream, count, item.gpus_asked.get(uuid, item.t), value)
+            why = ", ".join(throttle_names(int(value))) if name == "throttle_mask" and 0 <= value < _MASKS else ""
+            yield Sample("sampled", name, uuid, stream, count, item.gpus_asked.get(uuid, item.t), value, why)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tuilab.drawings.gpu_strips import has_strips
 from tuilab.record.blocks import has_times
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import neighbour_notes
@@ -22,6 +23,7 @@ def spans_of(summary: RunSummary, columns: int, *, has_notes: bool) -> dict[str,
     """Return the names of the panes in their order, each with the columns that it spans."""
     charts = [f"series {name}" for name in names_of(summary)[:_MOST_SERIES]]
     charts += ["timings"] if has_times(summary) else []
+    charts += ["gpu"] if has_strips(summary) else []
     rest = ["pictures"] if summary.images else []
     rest += ["notes"] if summary.texts or has_notes or neighbour_notes(summary) else []
     if columns == 1:

@@ -17,6 +17,7 @@ from tuilab.tui.widgets.chart import Chart, Curves
 from tuilab.tui.widgets.pane import Pane
 from tuilab.words import unit_of
 
+MEMORY = "memory"  # the chart of it: its seconds are those of the other things that have no steps
 _GUIDES = (Guide(65504.0, "fp16 max"), Guide(3.4028235e38, "fp32 max"))
 
 
@@ -73,7 +74,7 @@ class MemoryPane(ChartPane):
     """Memory along time: of the processes of the run, and of its GPUs."""
 
     def __init__(self) -> None:
-        super().__init__("")
+        super().__init__(MEMORY)
 
     def show(self, run: Shown, view: View) -> None:
         summary = run.summary
