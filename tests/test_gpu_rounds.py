@@ -223,3 +223,15 @@ def test_in_a_container_nobody_is_told_of_as_somebody_else(nvml: "FakeNvml") -> 
 
     assert said["shared"] == []
     assert ["Unavailable", "gpu processes", f"not visible in a container: {HOST_PIDS}"] in said["records"]
+
+
+def test_in_a_container_no_process_on_a_gpu_has_a_user(nvml: "FakeNvml") -> None:
+    nvml.set("gpus=1", f"pids={os.getpid()}")
+    nvml.set_namespace("pid:[4026532000]")
+    script = (
+        "import os, pathlib\nfrom tuilab.probes.gpu import open_gpus\n"
+        "gpus = open_gpus(pathlib.Path(os.environ['BOX']))\nprint([tuple(one) for one in gpus.tenants(gpus.found[0])])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=nvml.environment, timeout=60)
+
+    assert done.stdout.strip() == str([(os.getpid(), "", f"not visible in a container: {HOST_PIDS}", 300)]), done.stderr

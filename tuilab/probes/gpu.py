@@ -173,11 +173,18 @@ class Gpus:
 
         NotKnown where the driver does not tell.
         """
+        return [(process.pid, process.usedGpuMemory) for process in self._listed(gpu)]
+
+    def tenants(self, gpu: Gpu) -> list[Other]:
+        """Return who computes on a GPU, ours too, without users where pids mean nothing here; NotKnown where it is not told."""
+        listed = self._listed(gpu)
+        return [one._replace(user="", why=self.no_pids) if self.no_pids else one for one in others_of(listed, ())]
+
+    def _listed(self, gpu: Gpu) -> list[Any]:
         try:
-            found = self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(self._handles[gpu.uuid].own)
+            return list(self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(self._handles[gpu.uuid].own))
         except self._nvml.NVMLError as problem:
             raise NotKnown(str(problem)) from problem
-        return [(process.pid, process.usedGpuMemory) for process in found]
 
     def _take(self, index: int) -> None:
         nvml = self._nvml
