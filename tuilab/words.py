@@ -63,6 +63,12 @@ def gpu_label(index: int, piece: str = "") -> str:
     return f"GPU {index} {piece}".strip()
 
 
+def gpu_words(name: str, uuid: str) -> str:
+    """Return a GPU by its model and the beginning of its UUID, as `NVIDIA H100 (1a2b3c4d)`; of several, of each."""
+    short = ", ".join(one.removeprefix("GPU-")[:8] for one in uuid.split(", "))
+    return f"{name or 'GPU'} ({short})" if uuid else ""
+
+
 def clock(seconds: float, step: float = 1.0) -> str:
     """Return a time as `0.25 s`, `12 s`, `1:05`, `2:00:00`."""
     sign, seconds = ("-" if seconds < 0 else ""), abs(seconds)

@@ -476,6 +476,8 @@ class VerdictReached(AboutClaim):
     unit: str = ""  # "repeats", or "rounds" of one process
     confidence: float | None = None  # of the interval
     measure: Word = "wall"  # clock, or "cpu": time of the thread that made the calls
+    gpu: str = ""  # torch's UUID of the GPU that it was measured on, of several all of them; empty: none, or not told
+    gpu_name: str = ""
 
 
 def is_shallow(value: Any, depth: int = 20) -> bool:

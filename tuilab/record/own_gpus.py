@@ -3,14 +3,14 @@
 A run has a GPU if it was given it, raced on it, or was seen there: by torch in one of its workers, or by the driver.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import NamedTuple
 
-from tuilab.record.events import GpuFound
+from tuilab.record.events import GpuFound, RaceStarted
 from tuilab.record.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.series import Series
-from tuilab.record.summary import RunSummary
+from tuilab.record.summary import Claim, RunSummary
 from tuilab.text import show
 
 # Of nvml.h: hardware slowdown, software and hardware thermal slowdown, power brake. Not idle, nor clocks set by the user, nor
@@ -61,6 +61,37 @@ def other_gpus(summary: RunSummary) -> list[GpuFound]:
     """Return the GPUs of the box that are not the run's."""
     own = {gpu.nvmls for gpu in own_gpus(summary)}
     return [gpu for uuid, gpu in summary.gpus.items() if uuid not in own]
+
+
+def gpu_of_claim(claim: Claim, summary: RunSummary) -> tuple[str, str]:
+    """Return the UUID and the name of the GPU on which a claim was measured: of its race, else the one that its workers had."""
+    arms = {claim.declared.over, claim.declared.under} if claim.declared else set()
+    raced = [(writer, race) for writer, race in summary.races if arms and arms <= set(race.arms)]
+    uuids = {_uuid_of_race(summary, writer, race) for writer, race in raced}
+    if not raced:
+        uuids = {torch_uuid("", summary.cuda[writer]) for writer in claim.measured_in if writer in summary.cuda}
+    known = sorted(uuid for uuid in uuids if uuid)
+    names = dict.fromkeys(name_of_gpu(uuid, summary) for uuid in known)
+    return ", ".join(known), ", ".join(names)
+
+
+def name_of_gpu(torchs: str, summary: RunSummary) -> str:
+    """Return the model of a GPU: as torch names it, else NVML."""
+    devices = (one for facts in summary.cuda.values() for one in _devices(facts) if one.get("uuid") == torchs)
+    found = summary.gpus.get(nvml_uuid(torchs, summary.gpus))
+    return show(next((one["name"] for one in devices if one.get("name")), found.name if found else ""), 100)
+
+
+def _uuid_of_race(summary: RunSummary, writer: str, race: RaceStarted) -> str:
+    """Return the GPU of a race; of one between processes that of the arms, which the run keeps to one."""
+    if race.device != "process":
+        is_there = race.uuid or race.device.startswith("cuda")
+        return torch_uuid(race.uuid, summary.cuda.get(writer, {})) if is_there else ""
+    repeat = summary.workers[writer].repeat if writer in summary.workers else 0
+    apart = (
+        one for one, worker in summary.workers.items() if worker.started and worker.started.arm and worker.repeat == repeat
+    )
+    return next((torch_uuid("", summary.cuda[one]) for one in apart if one in summary.cuda), "")
 
 
 def label_of(gpu: OwnGpu, summary: RunSummary) -> str:
@@ -125,9 +156,12 @@ def _of(summary: RunSummary, uuid: str, metrics: dict[str, str]) -> Lines:
     return [(name, series) for name, series in known if uuid and series]
 
 
-def _counted(facts: dict[str, object]) -> Iterator[tuple[str, str]]:
+def _counted(facts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield each GPU that torch sees, as it is called there, and its UUID."""
+    for index, device in enumerate(_devices(facts)):
+        yield f"cuda:{index}", str(device.get("uuid", ""))
+
+
+def _devices(facts: Mapping[str, object]) -> list[Mapping[str, object]]:
     devices = facts.get("devices")
-    for index, device in enumerate(devices if isinstance(devices, Sequence) else ()):
-        if isinstance(device, dict):
-            yield f"cuda:{index}", str(device.get("uuid", ""))
+    return [one if isinstance(one, dict) else {} for one in devices] if isinstance(devices, list) else []

@@ -90,6 +90,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
         "text": claim.text,
         "measured": measured,
         "measure": reached.measure if claim.declared else None,
+        "gpu": {"uuid": reached.gpu, "name": reached.gpu_name} if reached.gpu else None,
         **{name: getattr(reached, name) for name in (*fields, "more_repeats", "rule")},
     }
 
