@@ -311,5 +311,5 @@ def test_a_reading_speaks_for_twelve_seconds_at_most_and_one_that_cannot_be_for_
 def test_reasons_are_told_with_how_long_they_lasted_the_longest_first() -> None:
     summary = folded(reading(1, 0x24), reading(2, 0x4), reading(3, 0x0))
 
-    assert held_words(throttled(summary, "GPU-u0")) == "held down: power cap 2 s, software thermal slowdown 1 s"
-    assert held_words([]) == ""
+    assert held_words({"GPU-u0": throttled(summary, "GPU-u0")}) == "held down: power cap 2 s, software thermal slowdown 1 s"
+    assert held_words({}) == ""

@@ -1,6 +1,7 @@
 """What the GPUs of a run did along time, as strips: busy, power, clock, heat, what held them down, and who else was there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from tuilab.drawings.axis import grown
 from tuilab.drawings.lines import lines_of
@@ -12,6 +13,8 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.told import others_words
 from tuilab.words import seconds
 
+Held = Mapping[str, Sequence[Throttled]]  # by NVML's UUID
+
 _LEAST_SECONDS = 2.0  # that the axis of a run that goes on shows
 # metric -> what it is called, its unit, the value of a full column, and whether a fall is what matters
 _STRIPS = {
@@ -22,9 +25,14 @@ _STRIPS = {
 }
 
 
-def strips_of(summary: RunSummary, gpus: Sequence[GpuFound]) -> list[Row]:
+def held_down(summary: RunSummary, gpus: Sequence[GpuFound]) -> Held:
+    """Return when the clocks of some GPUs were held down; of a long run it takes its time, so once for all who want it."""
+    return {gpu.uuid: throttled(summary, gpu.uuid) for gpu in gpus}
+
+
+def strips_of(summary: RunSummary, gpus: Sequence[GpuFound], held: Held) -> list[Row]:
     """Return the rows about some GPUs, each below its name where there are several."""
-    return [row for gpu in gpus for row in _rows(summary, gpu, has_heading=len(gpus) > 1)]
+    return [row for gpu in gpus for row in _rows(summary, gpu, held.get(gpu.uuid, []), has_heading=len(gpus) > 1)]
 
 
 def has_strips(summary: RunSummary) -> bool:
@@ -37,10 +45,10 @@ def known_metrics(summary: RunSummary, gpu: GpuFound) -> list[str]:
     return [metric for metric in _STRIPS if f"{gpu.uuid} {metric}" in summary.resources]
 
 
-def held_words(found: Sequence[Throttled]) -> str:
+def held_words(held: Held) -> str:
     """Return what held clocks down, each reason with how long it did."""
     lasted: dict[str, int] = {}
-    for one in found:
+    for one in chain.from_iterable(held.values()):
         for name in throttle_names(one.mask):
             lasted[name] = lasted.get(name, 0) + one.end_t - one.begin_t
     reasons = sorted(lasted, key=lambda name: -lasted[name])
@@ -56,7 +64,7 @@ def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
     return (first, last) if is_over else grown(first, last, _LEAST_SECONDS, None)
 
 
-def _rows(summary: RunSummary, gpu: GpuFound, *, has_heading: bool) -> Iterator[Row]:
+def _rows(summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_heading: bool) -> Iterator[Row]:
     if has_heading:
         yield Words("", f"{gpu.label} {gpu.name}")
     for look, metric in enumerate(_STRIPS):
@@ -65,7 +73,6 @@ def _rows(summary: RunSummary, gpu: GpuFound, *, has_heading: bool) -> Iterator[
             (line,) = lines_of([series], is_timed=True, starts=[summary.first_t])
             yield Strip(label, line, unit, top, is_least, look)
     start = summary.first_t
-    held = throttled(summary, gpu.uuid)
     yield Marks("held", tuple(((one.begin_t - start) / 1e9, (one.end_t - start) / 1e9, one.is_held_back) for one in held))
     for own in own_gpus(summary):
         if own.nvmls == gpu.uuid:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from tuilab.catalogue.lesson import code_parts
 from tuilab.catalogue.scenario import Scenario
-from tuilab.drawings.gpu_strips import held_words, known_metrics, span_of, strips_of
+from tuilab.drawings.gpu_strips import held_down, held_words, known_metrics, span_of, strips_of
 from tuilab.drawings.shade import shade
 from tuilab.drawings.strips import draw_strips
 from tuilab.drawings.text_chart import line_chart
-from tuilab.record.own_gpus import own_gpus, throttled
+from tuilab.record.own_gpus import own_gpus
 from tuilab.reports.box import opening_of
 from tuilab.reports.compare_text import overlaid
 from tuilab.reports.compared import groups_of, has_one_story, side_by_side
@@ -195,10 +195,11 @@ def _gpus(subject: Subject, heading: str) -> str:
     gpus = [gpu.found for gpu in own_gpus(summary) if gpu.found and known_metrics(summary, gpu.found)][:_GPUS]
     if not gpus:
         return ""
-    rows = strips_of(summary, gpus)
+    held = held_down(summary, gpus)
+    rows = strips_of(summary, gpus, held)
     picture = draw_strips(rows, _WIDTH, _ROWS * len(gpus) + len(rows) + 1, span=span_of(rows, is_over=True))
-    held = held_words([one for gpu in gpus for one in throttled(summary, gpu.uuid)])
-    return "\n\n".join(filter(None, [heading, fence(picture.text), f"{escape(held)}." if held else ""]))
+    words = held_words(held)
+    return "\n\n".join(filter(None, [heading, fence(picture.text), f"{escape(words)}." if words else ""]))
 
 
 def _pictures(subject: Subject) -> str:

@@ -3,11 +3,11 @@
 from textual.app import ComposeResult
 from textual.content import Content
 
-from tuilab.drawings.gpu_strips import held_words, known_metrics, span_of, strips_of
+from tuilab.drawings.gpu_strips import held_down, held_words, known_metrics, span_of, strips_of
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.strips import Words, draw_strips
 from tuilab.drawings.symbols import Symbols
-from tuilab.record.own_gpus import other_gpus, own_gpus, throttled
+from tuilab.record.own_gpus import other_gpus, own_gpus
 from tuilab.text import show
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
@@ -34,7 +34,8 @@ class GpuPane(Pane):
         summary = run.summary
         own = [gpu.found for gpu in own_gpus(summary) if gpu.found]
         shown = own + (other_gpus(summary) if view.has_other_gpus else [])
-        rows = strips_of(summary, shown)
+        held = held_down(summary, shown)
+        rows = strips_of(summary, shown, held)
         cursor = None if view.cursor_t is None else (view.cursor_t - summary.first_t) / 1e9
         span = view.windows.get(MEMORY) or span_of(rows, is_over=run.is_over)
 
@@ -44,8 +45,8 @@ class GpuPane(Pane):
         counts = tuple(
             summary.resources[f"{gpu.uuid} {metric}"].count for gpu in shown for metric in known_metrics(summary, gpu)
         )
-        words = tuple(row.text for row in rows if isinstance(row, Words))
-        self._drawing.show(paint, (counts, words, span, cursor))
+        texts = tuple(row.text for row in rows if isinstance(row, Words))
+        self._drawing.show(paint, (counts, texts, span, cursor))
         self.border_title = Content(f"{show(shown[0].label)} {show(shown[0].name, 60)}" if len(shown) == 1 else "GPUs")
-        held = held_words([one for gpu in own for one in throttled(summary, gpu.uuid)])
-        self.border_subtitle = Content.styled(held, "$text-warning") if held else None
+        words = held_words({gpu.uuid: held[gpu.uuid] for gpu in own})
+        self.border_subtitle = Content.styled(words, "$text-warning") if words else None
