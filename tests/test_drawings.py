@@ -145,6 +145,8 @@ def test_at_the_cursor_strips_have_the_values_of_that_moment() -> None:
     rows: list[Row] = [Strip("busy", made_line([0, 50, 100, 100]), "%", 100.0)]
 
     assert draw_strips(rows, 30, 1, span=(0.0, 3.0), cursor=1.2).text.endswith("50 %")
+    (row,) = draw_strips(rows, 30, 1, span=(0.0, 3.0), cursor=1.2).rows
+    assert [text for text, role in row if role == "cursor"] == ["▄"]
     assert draw_strips(rows, 30, 1, span=(0.0, 3.0), cursor=-1.0).text.endswith("n/a")
 
 

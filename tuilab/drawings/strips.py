@@ -80,9 +80,10 @@ def draw_strips(
             canvas.put(width - max(room, 4), height - 1, f" +{len(rows) - at}".rjust(max(room, 4)), "muted")
             break
         frame.put(row, y, tall)
+        if not isinstance(row, Words):
+            frame.put_cursor(cursor, y, tall)
         canvas.put(width - len(values.get(at, "")), y + tall - 1, values.get(at, ""), "value")
         y += tall
-    frame.put_cursor(cursor, y)
     if has_axis and y < height:
         frame.put_axis(y)
     return canvas.picture()
@@ -134,10 +135,11 @@ class _Frame:
                 mark = self.symbols.box if is_grave else self.symbols.shades[2]
                 self.canvas.put(self.left + first, y, mark * (last - first + 1), "bad" if is_grave else "guide")
 
-    def put_cursor(self, cursor: float | None, rows: int) -> None:
+    def put_cursor(self, cursor: float | None, y: int, tall: int) -> None:
         if cursor is not None and self.low <= cursor <= self.high and self.room:
             column = self.left + self._column(cursor)
-            self.canvas.fill(np.s_[:rows], np.s_[column : column + 1], self.symbols.vertical, "cursor", over=("grid",))
+            self.canvas.fill(np.s_[y : y + tall], np.s_[column : column + 1], self.symbols.vertical, "cursor", over=("grid",))
+            self.canvas.looks[y : y + tall, column] = self.canvas.look("cursor")  # columns that are full, too
 
     def put_axis(self, y: int) -> None:
         if not self.room:
