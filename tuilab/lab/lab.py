@@ -82,7 +82,7 @@ class Lab:
         self._pending = Pending(run_dir, order.writer, self._write)
         self._held = self._pending.held
         self._holdings = Holdings(self.record, is_timing=bool(self._arm))  # an arm of its own times itself
-        self._gpus = self._holdings.gpus
+        self._gpus = self._holdings.gpus  # empty on the CPU: a log looks at nothing else then
         self._progressed = 0.0
         journal.append(events.EnvironmentRecorded(part="torch", facts=torch_facts(torch)))
 

@@ -129,9 +129,9 @@ def held_lines(summary: RunSummary, torchs: str, metric: str) -> list[Series]:
     return [series for series in known if series]
 
 
-def of_gpus(summary: RunSummary, metric: str, word: str, *, has_others: bool = False) -> Lines:
+def of_gpus(summary: RunSummary, metric: str, word: str) -> Lines:
     """Return something that NVML tells, as `power_w`, of each GPU of the run."""
-    found = [gpu.found for gpu in own_gpus(summary) if gpu.found] + (other_gpus(summary) if has_others else [])
+    found = [gpu.found for gpu in own_gpus(summary) if gpu.found]
     return [line for gpu in found for line in _of(summary, gpu.uuid, {metric: f"{show(gpu.label)} {word}".strip()})]
 
 
