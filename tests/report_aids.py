@@ -42,8 +42,14 @@ def hostile_run(root: Path, text: str, *, advises: str = "") -> Path:
         events.StageEntered(name=text),
         events.Logged(s=0, v={text: 1.0}, a=text),
         events.Logged(s=1, v={text: float("nan")}, a=text),
+        events.GpuHeld(uuid=text, allocated_bytes=1, reserved_bytes=2),
+        events.GpuShared(uuid=text, others=[events.Tenant(1, text), events.Tenant(2, "", text)], count=2),
         events.Sampled(
-            processes=1, threads=1, cpu_percent=1.0, rss_bytes=1, gpus={text: {"memory_used_bytes": 1.0, text: 2.0}}
+            processes=1,
+            threads=1,
+            cpu_percent=1.0,
+            rss_bytes=1,
+            gpus={text: {"memory_used_bytes": 1.0, "busy_percent": 5.0, "throttle_mask": 8.0, text: 2.0}},
         ),
         events.ClaimMeasured(text=text, got=events.Measured(words=text), op="equals", want=exact, unit=text),
         events.SettingAdvised(text=text, setting=advises or text),

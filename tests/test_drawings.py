@@ -4,14 +4,18 @@ import base64
 import math
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 
 from tuilab.drawings.heat import draw_image
+from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.picture import Canvas, fit
 from tuilab.drawings.spreads import Spread, draw_spreads
+from tuilab.drawings.strips import Marks, Row, Strip, Words, columns_of, draw_strips
 from tuilab.drawings.symbols import ASCII, BRAILLE
 from tuilab.record.events import ImageShown
+from tuilab.record.series import Series
 from tuilab.words import clock, number, unit_of
 
 CHECKS = [[0, 254, 0, 254], [254, 0, 254, 255]]
@@ -111,3 +115,68 @@ def test_drawings_know_neither_the_screens_nor_torch() -> None:
     loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
     assert loaded & {"torch", "textual", "scipy", "plotext"} == set()
+
+
+def made_line(values: Sequence[float], every_s: float = 1.0) -> Line:
+    series = Series("x", "")
+    for at, value in enumerate(values):
+        series.add(at, round(at * every_s * 1e9), value)
+    return lines_of([series], is_timed=True)[0]
+
+
+def test_strips_share_an_axis_of_time_and_have_their_last_values() -> None:
+    rows: list[Row] = [
+        Strip("busy", made_line([0, 50, 100, 100]), "%", 100.0),
+        Strip("clock", made_line([2000, 1000, 2000, 2000]), "MHz", is_least=True, look=1),
+        Marks("held", ((1.0, 2.0, True), (2.5, 3.0, False))),
+        Words("others", "alice (pid 7) 3 GiB"),
+    ]
+
+    assert draw_strips(rows, 40, 5, span=(0.0, 3.0)).text.splitlines() == [
+        "busy   ▁▁▁▁▁▁▁▄▄▄▄▄▄▄▄█████████    100 %",
+        "clock  ███████▄▄▄▄▄▄▄▄▄████████ 2000 MHz",
+        "held   ········█████████···▒▒▒▒",
+        "others alice (pid 7) 3 GiB",
+        "                     2 s",
+    ]
+
+
+def test_at_the_cursor_strips_have_the_values_of_that_moment() -> None:
+    rows: list[Row] = [Strip("busy", made_line([0, 50, 100, 100]), "%", 100.0)]
+
+    assert draw_strips(rows, 30, 1, span=(0.0, 3.0), cursor=1.2).text.endswith("50 %")
+    (row,) = draw_strips(rows, 30, 1, span=(0.0, 3.0), cursor=1.2).rows
+    assert [text for text, role in row if role == "cursor"] == ["▄"]
+    assert draw_strips(rows, 30, 1, span=(0.0, 3.0), cursor=-1.0).text.endswith("n/a")
+
+
+def test_a_strip_has_gaps_where_nothing_was_read_for_long() -> None:
+    times = [*range(10), *range(40, 50)]
+    series = Series("x", "")
+    for at, second in enumerate(times):
+        series.add(at, second * 10**9, 1.0)
+    (line,) = lines_of([series], is_timed=True)
+
+    found = columns_of(Strip("x", line), 0.0, 50.0, 10)
+    assert [value == value for value in found.tolist()] == [True, True, *[False] * 5, True, True, True]
+
+
+def test_strips_grow_with_the_room_and_what_does_not_fit_is_counted() -> None:
+    rows: list[Row] = [
+        Words("", "GPU 0"),
+        Strip("busy", made_line([50, 100]), "%", 100.0),
+        Marks("held"),
+        Words("others", "nobody"),
+    ]
+
+    assert draw_strips(rows, 30, 8, span=(0.0, 1.0)).text.splitlines() == [
+        "GPU 0",
+        "                       █",
+        "                       █",
+        "       █████████████████",
+        "busy   █████████████████ 100 %",
+        "held   ·················",
+        "others nobody",
+        "             0.5 s    1 s",
+    ]
+    assert draw_strips(rows, 30, 2, span=(0.0, 1.0)).text.splitlines()[-1] == "busy   ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄█    +2"

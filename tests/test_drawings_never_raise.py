@@ -12,6 +12,7 @@ from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import lines_of, next_bad, next_point, smooth, values_at
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.spreads import Spread, draw_spreads
+from tuilab.drawings.strips import Marks, Row, Strip, Words, draw_strips
 from tuilab.drawings.symbols import ALL, Symbols
 from tuilab.drawings.units import labels
 from tuilab.record.events import ImageShown
@@ -90,6 +91,22 @@ def test_spreads_take_anything(
 
     assert len(draw_spreads(spreads, width, height, signs, unit=unit, noise=noise).rows) == height
     labels([value for value in values if math.isfinite(value)], 0.1, unit), [number(value, unit) for value in values]
+
+
+@settings(max_examples=60)
+@given(
+    found=many_series(), text=texts, spans=st.lists(st.tuples(numbers, numbers, st.booleans()), max_size=4),
+    span=st.tuples(numbers, numbers), cursor=st.none() | numbers, top=st.none() | numbers, width=widths, height=heights,
+    signs=symbols,
+)  # fmt: skip
+def test_strips_take_anything(
+    found: list[Series], text: str, spans: list[tuple[float, float, bool]], span: tuple[float, float], cursor: float | None,
+    top: float | None, width: int, height: int, signs: Symbols,
+) -> None:  # fmt: skip
+    strips = [Strip(text, line, "%", top, at % 2 == 0, at) for at, line in enumerate(lines_of(found, is_timed=True))]
+    rows: list[Row] = [Words("", text), *strips, Marks(text, tuple(spans)), Words(text, text)]
+
+    assert len(draw_strips(rows, width, height, signs, span=span, cursor=cursor).rows) == height
 
 
 @settings(max_examples=60)

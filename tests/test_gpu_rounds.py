@@ -1,6 +1,8 @@
 """What the GPUs are asked and how often: a fake driver with eight of them, a clock that only moves when it is told to."""
 
 import json
+import os
+import pwd
 import subprocess
 import sys
 from collections import Counter
@@ -20,13 +22,18 @@ from pathlib import Path
 from tuilab.engine.gpu_rounds import Question, Rounds
 from tuilab.engine.raced_gpu import Raced
 from tuilab.probes.gpu import open_gpus
+from tuilab.record.events import GpuShared
 
 price, uuid, is_going_on, seconds, late = json.loads(sys.argv[1])
 log = Path(os.environ["TUILAB_FAKE_NVML"]).with_suffix(".log")
 
 class Journal:
-    records = []
+    records, shared, users = [], [], []
     def append(self, record):
+        if isinstance(record, GpuShared):
+            self.shared.append([tick / 2, record.uuid, record.count, [[one.pid, one.bytes_used] for one in record.others]])
+            self.users += [one.user or one.why for one in record.others]
+            return
         said = getattr(record, "reason", "") or record.xid
         self.records.append([type(record).__name__, getattr(record, "what", ""), said])
 
@@ -47,8 +54,9 @@ for tick in range(2 * seconds):
     for _ in range(40):
         if rounds.is_more:
             rounds.ask_next()
-print(json.dumps({"told": told, "records": Journal.records}))
+print(json.dumps({"told": told, "records": Journal.records, "shared": Journal.shared, "users": Journal.users}))
 """
+HOST_PIDS = "the driver names processes by pids of the host"
 FOUR = {"sm_clock", "throttle", "util"}  # each half second, and one more of those that charts need
 
 
@@ -189,3 +197,41 @@ def test_a_gpu_of_a_race_that_says_nothing_more_stops_no_other(nvml: "FakeNvml",
     said = drive(nvml, line, seconds=20)
 
     assert asked(said, "0")["temperature"] >= 2
+
+
+# ---- who else is there
+
+
+def test_who_else_is_on_the_gpu_of_the_run_is_told_when_it_changes(nvml: "FakeNvml") -> None:
+    """Of pids that are to be seen here the user is known, of others why not; the GPUs of others are their own matter."""
+    me = os.getpid()
+    said = drive(nvml, f"pids.3={me},4194304", "pid_bytes.3=700", "pids.0=1", seconds=25)
+
+    assert said["shared"] == [[0.5, "GPU-fake-3", 2, [[me, 700], [4194304, 700]]]]
+    assert said["users"] == [pwd.getpwuid(os.getuid()).pw_name, "its process is not to be seen from here"]
+
+
+def test_who_comes_later_is_told_within_ten_seconds(nvml: "FakeNvml") -> None:
+    said = drive(nvml, seconds=25, late="pids.3=1\n")
+
+    assert said["shared"] == [[10.5, "GPU-fake-3", 1, [[1, 300]]]]
+
+
+def test_in_a_container_nobody_is_told_of_as_somebody_else(nvml: "FakeNvml") -> None:
+    nvml.set_namespace("pid:[4026532000]")
+    said = drive(nvml, "pids.3=1", seconds=15)
+
+    assert said["shared"] == []
+    assert ["Unavailable", "gpu processes", f"not visible in a container: {HOST_PIDS}"] in said["records"]
+
+
+def test_in_a_container_no_process_on_a_gpu_has_a_user(nvml: "FakeNvml") -> None:
+    nvml.set("gpus=1", f"pids={os.getpid()}")
+    nvml.set_namespace("pid:[4026532000]")
+    script = (
+        "import os, pathlib\nfrom tuilab.probes.gpu import open_gpus\n"
+        "gpus = open_gpus(pathlib.Path(os.environ['BOX']))\nprint([tuple(one) for one in gpus.tenants(gpus.found[0])])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=nvml.environment, timeout=60)
+
+    assert done.stdout.strip() == str([(os.getpid(), "", f"not visible in a container: {HOST_PIDS}", 300)]), done.stderr

@@ -30,6 +30,9 @@ class Notes:
     def progress(self, done: int, total: int, unit: str) -> None:
         self.steps.append((done, total))
 
+    def tell_holdings(self) -> None:
+        pass
+
 
 def raced(repeat: int, **seconds: float) -> Notes:
     def arm(value: float) -> Callable[[], float]:

@@ -55,6 +55,13 @@ def test_a_race_that_does_not_name_its_gpu_runs_on_the_first_that_torch_sees(run
     assert run.write("worker-0", cuda("u0", "u1"), race()) == Raced("u0", is_going_on=True)
 
 
+def test_the_gpu_that_a_run_was_given_is_watched_before_anybody_races_there(run: Run) -> None:
+    facts = {"devices": [{"uuid": "u0"}, {"uuid": "u1"}], "chosen": "u1"}
+
+    given = events.EnvironmentRecorded(part="cuda", facts=facts)
+    assert run.write("worker-0", given) == Raced("u1", is_going_on=False)
+
+
 def test_a_race_on_the_cpu_tells_nothing(run: Run) -> None:
     assert run.write("worker-0", cuda("u0"), race("cpu")) == Raced()
 

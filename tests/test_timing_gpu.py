@@ -41,6 +41,9 @@ class Recorder:
     def progress(self, done: int, total: int, unit: str) -> None:
         pass
 
+    def tell_holdings(self) -> None:
+        pass
+
     def of(self, kind: type[events.Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 

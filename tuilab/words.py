@@ -8,7 +8,18 @@ from collections.abc import Callable
 
 _BYTES = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB")
 _SECONDS = ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns"))
-_UNITS = {"bytes": "bytes", "s": "s", "percent": "%", "ms": "ms", "us": "µs", "mb": "MB", "gb": "GB", "w": "W", "c": "°C"}
+_UNITS = {
+    "bytes": "bytes",
+    "s": "s",
+    "percent": "%",
+    "ms": "ms",
+    "us": "µs",
+    "mb": "MB",
+    "gb": "GB",
+    "w": "W",
+    "c": "°C",
+    "mhz": "MHz",
+}
 
 
 def size(value: float) -> str:
@@ -50,6 +61,12 @@ def number(value: float, unit: str = "", digits: int = 4) -> str:
 def gpu_label(index: int, piece: str = "") -> str:
     """Return what a GPU is called, or a slice of one (MIG): `GPU 0`, `GPU 0 MIG 1g.10gb Device 2`."""
     return f"GPU {index} {piece}".strip()
+
+
+def gpu_words(name: str, uuid: str) -> str:
+    """Return a GPU by its model and the beginning of its UUID, as `NVIDIA H100 (1a2b3c4d)`; of several, of each."""
+    short = ", ".join(one.removeprefix("GPU-")[:8] for one in uuid.split(", "))
+    return f"{name or 'GPU'} ({short})" if uuid else ""
 
 
 def clock(seconds: float, step: float = 1.0) -> str:

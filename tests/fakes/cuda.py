@@ -21,7 +21,7 @@ import torch
 
 from tuilab.lab import device as devices
 
-LAUNCH, RECORD, CREATE, WAIT, QUERY, LOOK = 4_000, 1_500, 800, 5_000, 500, 40  # nanoseconds of the host
+LAUNCH, RECORD, CREATE, WAIT, QUERY, LOOK, STATS = 4_000, 1_500, 800, 5_000, 500, 40, 30_000  # nanoseconds of the host
 QUEUE = 1024  # that a stream holds; the host waits for a place in it
 CYCLES_PER_NS = 1.755
 SEGMENT = 2 << 20  # bytes that the allocator reserves at a time
@@ -263,6 +263,17 @@ class FakeCuda:
     def memory_stats(self, device: Any = None) -> dict[str, int]:
         return {"requested_bytes.all.peak": self.gpus[self.index_of(device)].asked_peak} if self.counts_asked else {}
 
+    def memory_stats_as_nested_dict(self, device: Any = None) -> dict[str, Any]:
+        """Answer without a context, which it does not make; an allocator that asks the driver fails after a sticky error."""
+        if not self.initialised_by:
+            return {}
+        if self.broken and not self.counts_asked:
+            raise torch.AcceleratorError(self.broken)
+        self.now += STATS
+        gpu = self.gpus[self.index_of(device)]
+        held = {"allocated_bytes": gpu.allocated, "reserved_bytes": gpu.reserved}
+        return {name: {"all": {"current": value}} for name, value in held.items()}
+
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         self.touch("reset_peak_memory_stats")
         gpu = self.gpus[self.index_of(device)]
@@ -293,8 +304,8 @@ class FakeCuda:
 _OF_TORCH = (
     "is_available", "device_count", "is_initialized", "current_device", "set_device", "current_stream", "synchronize",
     "get_device_properties", "is_current_stream_capturing", "memory_allocated", "memory_reserved", "max_memory_allocated",
-    "max_memory_reserved", "memory_stats", "reset_peak_memory_stats", "_sleep", "init", "caching_allocator_alloc",
-    "caching_allocator_delete", "get_arch_list", "empty_cache",
+    "max_memory_reserved", "memory_stats", "memory_stats_as_nested_dict", "reset_peak_memory_stats", "_sleep", "init",
+    "caching_allocator_alloc", "caching_allocator_delete", "get_arch_list", "empty_cache",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from tests.tui.screens import shown as shown_by
 from tuilab.doctor import facts
 from tuilab.doctor.facts import Fact
 from tuilab.probes import gpu_process
+from tuilab.probes.gpu_tenants import why_pids_mean_nothing
 from tuilab.tui.screens.box import BoxPage
 from tuilab.tui.widgets.box.gauges import Gauges, Moment
 
@@ -39,6 +41,19 @@ async def test_without_a_driver_it_says_why_there_are_no_gpus(root: Path, monkey
         shown = await shown_by(pilot, "NVIDIA driver")
 
     assert "n/a: no NVIDIA driver" in shown
+
+
+async def test_who_computes_on_a_gpu_stands_in_its_line(root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
+    me = os.getpid()
+    nvml.set("gpus=1", f"pids={me},4194304", f"pid_bytes={3 << 30}")
+    for name, value in nvml.environment.items():
+        monkeypatch.setenv(name, value)
+    user = "n/a" if why_pids_mean_nothing() else pwd.getpwuid(os.getuid()).pw_name
+    async with opened(root, "b", size=(120, 40)) as pilot:
+        pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
+        shown = await shown_by(pilot, " 3 GiB")
+
+    assert f"{user} {me} 3 GiB, n/a 4194304 3 GiB" in shown
 
 
 async def test_gpus_are_named_and_have_gauges(root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:

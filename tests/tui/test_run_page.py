@@ -3,6 +3,7 @@
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,18 @@ from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record import presence
-from tuilab.record.events import EnvironmentRecorded, GpuFound, Logged, RunStarted, StateChanged, XidReported
+from tuilab.record.events import (
+    EnvironmentRecorded,
+    GpuFound,
+    GpuHeld,
+    GpuShared,
+    Logged,
+    RunStarted,
+    Sampled,
+    StateChanged,
+    Tenant,
+    XidReported,
+)
 from tuilab.record.journal import Writer
 from tuilab.reports.gaps import gaps
 from tuilab.reports.plain import render
@@ -331,3 +343,69 @@ async def test_an_error_of_a_gpu_is_a_notice_on_the_run(tmp_path: Path) -> None:
     style = Style()
     assert f"notice: {notice}" in render(subject.summary, subject.state, run_dir, style, 100, has_chart=False)
     assert f"While it went on, {notice}." in gaps(subject)
+
+
+GIVEN = EnvironmentRecorded(part="cuda", facts={"devices": [{"uuid": "u0"}, {"uuid": "u1"}], "chosen": "u1"})
+TWO_GPUS = [GpuFound(uuid=f"GPU-u{n}", index=n, name="H100", bytes_total=80 << 30) for n in (0, 1)]
+
+
+def sampled(**gpus: dict[str, float]) -> Sampled:
+    readings = {f"GPU-{name}": values for name, values in gpus.items()}
+    return Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=1 << 30, gpus=readings)
+
+
+def busy_gpu() -> list[Any]:
+    """Return half a minute of a GPU that is held down for ten seconds, with somebody else on it."""
+    alice = GpuShared(uuid="GPU-u1", others=[Tenant(4711, "alice", "", 3 << 30)], count=1)
+    readings = []
+    for second in range(31):
+        hot = 10 <= second < 20
+        values = {"busy_percent": 97.0, "power_w": 20.0 * second, "sm_mhz": 1410.0 if hot else 1980.0}
+        reading = sampled(u1={**values, "temperature_c": 40.0 + second, "throttle_mask": 0x20 if hot else 0x1})
+        reading.gpus_asked = {"GPU-u1": time.monotonic_ns() + second * 10**9}
+        readings.append(reading)
+    return [*TWO_GPUS, GIVEN, alice, *readings, StateChanged(state="succeeded")]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+async def test_a_gpu_of_the_run_has_a_pane_with_what_it_did_what_held_it_and_who_else_was_there(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    make_run(tmp_path, started(), *busy_gpu())
+
+    async with opened(tmp_path, "h", "enter", size=size) as pilot:
+        await pilot.pause(0.3)
+        shown = text(pilot)
+        await pilot.press("tab", "z")
+        await pilot.pause()
+        zoomed = text(pilot)
+
+    for word in ("GPU 1 H100", "busy", "97 %", "power", "600 W", "clock", "1980 MHz", "heat", "70 °C", "held", "██", "others"):
+        assert word in shown
+    assert "held down: software thermal slowdown 10 s" in zoomed
+    assert "others alice (pid 4711) 3 GiB" in zoomed and "others on GPU 1: alice" in shown
+
+
+async def test_a_gpu_that_is_not_the_runs_has_no_pane(tmp_path: Path) -> None:
+    make_run(tmp_path, started(), *(record for record in busy_gpu() if record is not GIVEN))
+
+    async with opened(tmp_path, "h", "enter", size=(120, 40)) as pilot:
+        await pilot.pause(0.3)
+        assert "1980 MHz" not in text(pilot) and "2 GPUs not of this run: g" in text(pilot)
+
+
+async def test_memory_is_that_of_the_gpu_of_the_run_and_a_key_adds_the_others(tmp_path: Path) -> None:
+    readings = sampled(u0={"memory_used_bytes": float(70 << 30)}, u1={"memory_used_bytes": float(3 << 30)})
+    held = GpuHeld(uuid="u1", allocated_bytes=1 << 30, reserved_bytes=2 << 30)
+    make_run(tmp_path, started(), *TWO_GPUS, GIVEN, readings, held, StateChanged(state="succeeded"))
+
+    async with opened(tmp_path, "h", "enter", size=(160, 40)) as pilot:
+        await pilot.pause(0.3)
+        own = text(pilot)
+        await pilot.press("g")
+        await pilot.pause()
+        every = text(pilot)
+
+    assert "memory, GPU 1  A device 3 GiB      B reserved 2 GiB      C allocated 1 GiB" in own and "D processes 1 GiB" in own
+    assert "1 GPU not of this run: g" in own and "g all GPUs" in own
+    assert "70 GiB" not in own and "GPU 0 device 70 GiB" in every

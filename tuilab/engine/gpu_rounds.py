@@ -8,13 +8,14 @@ is asked every ten seconds. As long as nobody races, all GPUs are asked as often
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from tuilab.engine.raced_gpu import Raced
 from tuilab.probes.gpu import PROCESSES, SHARE, Gpu, GpuLost, Gpus
 from tuilab.probes.gpu_meters import METERS
-from tuilab.record.events import Unavailable, XidReported
+from tuilab.probes.gpu_tenants import Other
+from tuilab.record.events import GpuShared, Tenant, Unavailable, XidReported
 from tuilab.record.journal import Writer
 from tuilab.record.raced_gpu import nvml_uuid
 
@@ -24,6 +25,7 @@ GPU_SHARE = 0.005  # of a core at most, for all that is not about the GPU of the
 CLOCKS = ("sm_mhz", "throttle_mask")
 _TURNS = ("memory_used_bytes", "power_w", "memory_used_bytes", "busy_percent")
 _SELDOM = tuple(name for name in METERS if name not in {*CLOCKS, *_TURNS})
+_MOST_TENANTS = 20  # that are told of by name
 _USUAL = tuple(name for name in METERS if name != "ecc_uncorrected")
 
 Readings = dict[str, dict[str, float]]
@@ -65,6 +67,7 @@ class Rounds:
         self._seldom_due_s = self._raced_due_s = 0.0
         self._late = Answer({}, {})
         self._explained: set[str] = set()
+        self._tenants: dict[str, list[Tenant]] = {}  # by GPU, as they were told last
 
     @property
     def is_more(self) -> bool:
@@ -141,6 +144,8 @@ class Rounds:
             self._journal.append(Unavailable(what=gpu.uuid, reason=str(lost)))
             return
         self._explain(gpu, reading.missing)
+        if "foreign_processes" in reading.values and (gpu.uuid == self._raced or "memory_tree_bytes" in reading.values):
+            self._tell_tenants(gpu, self._gpus.others[gpu.uuid])
         if reading.values:
             self._late.readings.setdefault(gpu.uuid, {}).update(reading.values)
             self._late.asked.setdefault(gpu.uuid, asked_ns)
@@ -152,6 +157,13 @@ class Rounds:
             self._journal.append(XidReported(uuid=whole, xid=xid))
         if (why := self._gpus.errors.deaf.get(whole)) and not gpu.slice:
             self._explain(gpu, {"xid": why})
+
+    def _tell_tenants(self, gpu: Gpu, others: Sequence[Other]) -> None:
+        """Record who else is on a GPU of the run, if that is other than it was."""
+        tenants = [Tenant(one.pid, one.user, one.why, one.bytes_used) for one in others]
+        if tenants != self._tenants.get(gpu.uuid, []):
+            self._tenants[gpu.uuid] = tenants
+            self._journal.append(GpuShared(uuid=gpu.uuid, others=tenants[:_MOST_TENANTS], count=len(tenants)))
 
     def _explain(self, gpu: Gpu, missing: Mapping[str, str]) -> None:
         """Say once why something is left out."""

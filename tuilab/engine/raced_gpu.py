@@ -70,7 +70,7 @@ class RacedGpu:
         match record:
             case events.EnvironmentRecorded(part="cuda"):
                 self._facts[stream] = record.facts
-                if self._is_apart:
+                if self._is_apart or record.facts.get("chosen"):
                     self._note(torch_uuid("", record.facts), is_going_on=False)
             case events.RaceStarted():
                 self._is_apart = record.device == "process"

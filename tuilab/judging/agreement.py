@@ -27,7 +27,7 @@ _KINDS: dict[str, set[type]] = {  # that only one process of a run writes; most 
         events.WorkerExited, events.OutputCaptured, events.StopRequested, events.LeftoversEnded, events.SamplerEnded,
         events.StreamsCounted, events.NothingTimed,
     },
-    "sampler": {events.Sampled, events.GpuFound, events.XidReported},
+    "sampler": {events.Sampled, events.GpuFound, events.GpuShared, events.XidReported},
     "judge": {events.VerdictReached},
 }  # fmt: skip
 _DAMAGE: set[type] = {Corrupt, Gap}

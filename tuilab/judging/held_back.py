@@ -8,12 +8,10 @@ from statistics import median
 from typing import NamedTuple
 
 from tuilab.record.events import RaceStarted
+from tuilab.record.own_gpus import HELD_BACK
 from tuilab.record.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.summary import Block, GpuState, RunSummary, Worker
 
-# Of nvml.h: hardware slowdown, software and hardware thermal slowdown, power brake. Not idle, nor clocks set by the user, nor
-# the power cap: an arm that works a GPU to its cap is measured as it is.
-_HELD_BACK = 0x8 | 0x20 | 0x40 | 0x80
 _IDLE = 0x1
 _CLOCK_SHARE = 0.75  # of the race's median clock, below which a block counts as disturbed; nvbench drops samples there too
 _MOST_FOREIGN = 2.0  # percent of a GPU's time, in which others keep it busy
@@ -99,4 +97,4 @@ def _seen(states: Sequence[GpuState], least: dict[str, float]) -> Seen:
 def _is_held_back(state: GpuState, least_mhz: float) -> bool:
     is_slow = state.sm_mhz is not None and state.sm_mhz < least_mhz
     is_shared = state.foreign_percent is not None and state.foreign_percent > _MOST_FOREIGN
-    return is_slow or is_shared or bool((state.throttle_mask or 0) & _HELD_BACK)
+    return is_slow or is_shared or bool((state.throttle_mask or 0) & HELD_BACK)

@@ -123,7 +123,7 @@ def _odd_verdicts(findings: Findings, summary: RunSummary) -> Iterator[str]:
         if count > 1:
             yield f"there are {count} verdicts on “{show(text)}”"
     has_our_words = summary.run is None or summary.run.tuilab == __version__
-    passed_over = {"n", "t", *([] if has_our_words else ["why"])}  # where and when it was written
+    passed_over = {"n", "t", *([] if has_our_words else ["why", "gpu", "gpu_name"])}  # where and when it was written
     follow = [_essence(verdict, passed_over) for verdict in findings.again]
     for verdict in findings.recorded:
         if verdict.rule == RULE and _essence(verdict, passed_over) not in follow:

@@ -10,6 +10,7 @@ from tuilab.judging.judgement import Judgement
 from tuilab.judging.looks import present_look
 from tuilab.judging.ratio import judge_ratios
 from tuilab.record import events
+from tuilab.record.own_gpus import gpu_of_claim
 from tuilab.record.summary import Claim, RunSummary
 from tuilab.record.verdicts import RULE, Verdict
 
@@ -23,9 +24,12 @@ def judge(summary: RunSummary) -> list[events.VerdictReached]:
         (claim, ratios.get(name) or _judge_plainly(claim, summary, flaws.get(name, ""), repeats))
         for name, claim in summary.claims.items()
     ]
-    return [
-        events.VerdictReached(text=claim.text, key=claim.key, rule=RULE, **asdict(found)) for claim, found in judged if found
-    ]
+    return [_verdict(claim, found, summary) for claim, found in judged if found]
+
+
+def _verdict(claim: Claim, found: Judgement, summary: RunSummary) -> events.VerdictReached:
+    gpu, gpu_name = gpu_of_claim(claim, summary)
+    return events.VerdictReached(text=claim.text, key=claim.key, rule=RULE, gpu=gpu, gpu_name=gpu_name, **asdict(found))
 
 
 def judge_ratio_claims(summary: RunSummary) -> dict[str, Judgement]:

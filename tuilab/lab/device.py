@@ -226,6 +226,14 @@ class Cuda:
         with self.selected():
             torch.cuda.empty_cache()
 
+    def holds(self) -> tuple[int, int] | None:
+        """Return the bytes that torch has given out and has reserved; it alone is asked, nothing waits, no context is made."""
+        try:
+            stats = torch.cuda.memory_stats_as_nested_dict(self.index)
+            return stats["allocated_bytes"]["all"]["current"], stats["reserved_bytes"]["all"]["current"]
+        except (KeyError, RuntimeError):  # nothing was used yet; an allocator that asks the driver, after an error
+            return None
+
     def reset_peak(self) -> None:
         torch.cuda.reset_peak_memory_stats(self.index)
 

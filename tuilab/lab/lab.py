@@ -33,6 +33,7 @@ from tuilab.lab.arms import Arm, ArmFailed, command_words, environment, function
 from tuilab.lab.choice.chosen import ANY, choose
 from tuilab.lab.claimed import MOST_CORES, About, Claims, Record, advice, exact_claim, ratio_claim, refuse
 from tuilab.lab.given import LEAST, MOST, checked, number, number_in, told, whole, words
+from tuilab.lab.holdings import Holdings
 from tuilab.lab.images import image_shown
 from tuilab.lab.memory import Memory
 from tuilab.lab.prefix import complete, has_ranks
@@ -80,6 +81,8 @@ class Lab:
         self._line = line
         self._pending = Pending(run_dir, order.writer, self._write)
         self._held = self._pending.held
+        self._holdings = Holdings(self.record, is_timing=bool(self._arm))  # an arm of its own times itself
+        self._gpus = self._holdings.gpus  # empty on the CPU: a log looks at nothing else then
         self._progressed = 0.0
         journal.append(events.EnvironmentRecorded(part="torch", facts=torch_facts(torch)))
 
@@ -89,6 +92,7 @@ class Lab:
         """Say what happens next."""
         self._flush()
         self.record(events.StageEntered(name=name))
+        self._holdings.tell()
 
     def log(self, step: int, *, arm: str = "", **values: Scalar) -> None:
         """Record scalars of a step; a tensor on a GPU is recorded as it is in the current stream, and no step waits for it."""
@@ -96,6 +100,8 @@ class Lab:
             step = whole("step", step, LEAST)
         if type(arm) is not str:
             arm = words("arm", arm)
+        if self._gpus:
+            self._holdings.tell()
         is_finite = True
         for name, value in values.items():
             if type(value) is not float:
@@ -118,6 +124,7 @@ class Lab:
             self._progressed = now
             self._flush()
             self.record(events.Progressed(done=done, total=total, unit=unit))
+            self._holdings.tell()
 
     def text(self, text: str, title: str = "") -> None:
         """Show a short text: a table, an error message, a remark."""
@@ -184,6 +191,7 @@ class Lab:
         if device.type == "cuda":
             facts = {**devices.facts(), "chosen": devices.door(device).uuid}
             self._journal.append(events.EnvironmentRecorded(part="cuda", facts=facts))
+            self._holdings.watch(device)
         return device
 
     def needs(self, condition: object, what: str) -> None:
@@ -241,7 +249,9 @@ class Lab:
         self._raced |= set(arms)
         if processes:
             return run_process_race(self, processes)
-        return run_race(self, arms, same, seconds / 4 if self.is_quick else seconds, threads, device, factories)
+        self._holdings.watch(device)
+        with self._holdings.kept_quiet():
+            return run_race(self, arms, same, seconds / 4 if self.is_quick else seconds, threads, device, factories)
 
     def arm(
         self,
@@ -345,6 +355,10 @@ class Lab:
     def records_written(self) -> int:
         return self._journal.written
 
+    def tell_holdings(self) -> None:
+        """Tell what torch holds on the GPU of a race, between two of its blocks."""
+        self._holdings.tell_between_blocks()
+
     def bring_over(self) -> None:
         """Write what is still on a GPU, however the scenario ended; what does not come is counted as lost."""
         self._journal.miss(*self._pending.bring_over(_PATIENCE_S))
@@ -352,6 +366,7 @@ class Lab:
     def close(self) -> None:
         """Bring over what is still on a GPU; ValueError for a claim about an arm that never raced."""
         self.bring_over()
+        self._holdings.tell_last()
         self._claims.check_raced(self._raced)
 
     # ---- plumbing

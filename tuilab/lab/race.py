@@ -85,6 +85,7 @@ def _run(
 ) -> Race:  # fmt: skip
     calls = _make_all(arms, seed) if factories else dict(arms)
     is_same, difference = _compare(lab, calls, list(arms), same, device)
+    lab.tell_holdings()
     prepared, base = _prepare(calls, list(arms), threads, device)
     slots = [prepared[name] for name in arms]
     loops = {slot.arm: slot.loops for slot in slots}

@@ -74,6 +74,7 @@ class Rounds:
             turn += 1
             done_ms, total_ms = int(min(elapsed, self._seconds) * 1000), int(self._seconds * 1000)
             self._lab.progress(done_ms, total_ms, "ms of racing")
+            self._lab.tell_holdings()
 
     def _is_enough(self, elapsed: float) -> bool:
         done = len(self._times[self._slots[0].arm])

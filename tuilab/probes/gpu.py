@@ -17,7 +17,7 @@ from tuilab.probes.gpu_board import BOARD
 from tuilab.probes.gpu_errors import Errors
 from tuilab.probes.gpu_meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
 from tuilab.probes.gpu_slices import slices
-from tuilab.probes.gpu_tenants import Shares, memory_of, strangers, why_pids_mean_nothing
+from tuilab.probes.gpu_tenants import Other, Shares, memory_of, others_of, strangers, why_pids_mean_nothing
 from tuilab.text import show
 from tuilab.words import gpu_label
 
@@ -108,6 +108,7 @@ class Gpus:
         self.unusable: dict[int, str] = {}  # NVML's index -> why
         self.no_pids = why_pids_mean_nothing(root)
         self.errors = Errors(nvml)
+        self.others: dict[str, list[Other]] = {}  # who was there besides us, when PROCESSES of a GPU were told last
         self._nvml = nvml
         self._handles: dict[str, _Handles] = {}
         self._shares: dict[str, Shares] = {}
@@ -179,11 +180,18 @@ class Gpus:
 
         NotKnown where the driver does not tell.
         """
+        return [(process.pid, process.usedGpuMemory) for process in self._listed(gpu)]
+
+    def tenants(self, gpu: Gpu) -> list[Other]:
+        """Return who computes on a GPU, ours too, without users where pids mean nothing here; NotKnown where it is not told."""
+        listed = self._listed(gpu)
+        return [one._replace(user="", why=self.no_pids) if self.no_pids else one for one in others_of(listed, ())]
+
+    def _listed(self, gpu: Gpu) -> list[Any]:
         try:
-            found = self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(self._handles[gpu.uuid].own)
+            return list(self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(self._handles[gpu.uuid].own))
         except self._nvml.NVMLError as problem:
             raise NotKnown(str(problem)) from problem
-        return [(process.pid, process.usedGpuMemory) for process in found]
 
     def _take(self, index: int) -> None:
         nvml = self._nvml
@@ -243,6 +251,7 @@ class Gpus:
         if why:
             reading.missing[PROCESSES] = why
         else:
+            self.others[gpu.uuid] = others_of(listed, ours)
             self._ask(reading, "memory_tree_bytes", lambda *_: memory_of(listed, ours), handle)
 
     def _share(self, gpu: Gpu, handle: Any, ours: Collection[int]) -> float | None:

@@ -7,6 +7,7 @@ It ends when its stdin is closed.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import select
@@ -19,6 +20,7 @@ from typing import Any
 
 PERIOD_S = 1.0
 PATIENCE_S = 10.0  # a driver that is not kept loaded takes seconds to answer the first time
+_TENANTS_EVERY, _MOST_TENANTS = 5, 20  # readings, and processes that are told of
 _SLICE_S = 0.2
 _LINE_LIMIT = 1024 * 1024
 
@@ -113,12 +115,15 @@ def main() -> None:
         return
     found = [asdict(gpu) for gpu in gpus.found]
     _say({"facts": gpus.facts(), "gpus": found, "unusable": {str(index): why for index, why in gpus.unusable.items()}})
-    while gpus.found:
-        _say({"readings": _read_all(gpus)})
+    for number in itertools.count():
+        if not gpus.found:
+            return
+        _say({"readings": _read_all(gpus, has_tenants=number % _TENANTS_EVERY == 0)})
         time.sleep(PERIOD_S)
 
 
-def _read_all(gpus: Any) -> dict[str, Any]:
+def _read_all(gpus: Any, *, has_tenants: bool) -> dict[str, Any]:
+    from tuilab.probes import NotKnown
     from tuilab.probes.gpu import GpuLost
 
     readings: dict[str, Any] = {}
@@ -129,6 +134,9 @@ def _read_all(gpus: Any) -> dict[str, Any]:
             readings[gpu.uuid] = {"lost": str(lost)}
         else:
             readings[gpu.uuid] = {"values": reading.values, "missing": reading.missing}
+            if has_tenants:
+                with contextlib.suppress(NotKnown):
+                    readings[gpu.uuid]["tenants"] = [one._asdict() for one in gpus.tenants(gpu)[:_MOST_TENANTS]]
     return readings
 
 

@@ -1,19 +1,32 @@
-"""Who computes on a GPU: the memory of a run's own processes, how many others there are, and how busy those keep it.
+"""Who computes on a GPU: the memory of a run's own processes, who the others are, and how busy those keep it.
 
 The driver tells processes apart by pids. In a container they may be the host's, and then they say nothing here: one that is
 the same by accident would pass off a stranger's memory as the run's own.
 """
 
+import functools
 import os
+import pwd
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuilab.probes.gpu_meters import IMPOSSIBLE_BYTES
+from tuilab.text import show
 
 _FIRST_NAMESPACE = "pid:[4026531836]"  # of pids, as the kernel numbers the one that it starts with
 _NOBODY = {0, 6}  # success without a sample, as the module tells it, and nvml.h's "not found"
 _HOST_PIDS = "the driver names processes by pids of the host"
+_NO_USER = 65534  # whom the kernel shows where a user has no number in this namespace
+
+
+class Other(NamedTuple):
+    """A process on a GPU that is not ours."""
+
+    pid: int
+    user: str  # empty: not known
+    why: str  # the user is not known
+    bytes_used: int | None  # None: the driver does not tell
 
 
 def why_pids_mean_nothing(root: Path = Path("/")) -> str:
@@ -34,6 +47,34 @@ def strangers(listed: Sequence[Any], ours: Collection[int], *, must_be_there: bo
         if must_be_there:
             raise ValueError("not visible: the driver does not list the process that races there")
     return len(others)
+
+
+def others_of(listed: Sequence[Any], ours: Collection[int], root: Path = Path("/")) -> list[Other]:
+    """Return the processes on a GPU that are not ours, the one with the most memory first."""
+    found = [Other(one.pid, *user_of(one.pid, root), _bytes_of(one)) for one in listed if one.pid not in ours]
+    return sorted(found, key=lambda one: (-(one.bytes_used or 0), one.pid))
+
+
+def user_of(pid: int, root: Path = Path("/")) -> tuple[str, str]:
+    """Return whose a process is, or why that is not known."""
+    try:
+        number = os.stat(root / "proc" / str(pid)).st_uid
+    except OSError:
+        return "", "its process is not to be seen from here"
+    return ("", "its user is not one of this container") if number == _NO_USER else (_user_name(number), "")
+
+
+@functools.lru_cache(256)
+def _user_name(number: int) -> str:
+    try:
+        return show(pwd.getpwuid(number).pw_name, 60)
+    except KeyError:
+        return f"uid {number}"
+
+
+def _bytes_of(process: Any) -> int | None:
+    used = process.usedGpuMemory
+    return None if used is None or used >= IMPOSSIBLE_BYTES else int(used)
 
 
 def memory_of(listed: Sequence[Any], ours: Collection[int]) -> float | None:

@@ -306,6 +306,14 @@ class MemoryMeasured(Event):
     arm: str = ""
 
 
+class GpuHeld(Event):
+    """What torch's allocator holds on a GPU in this process: CUDA's context comes on top, and is not known."""
+
+    uuid: str  # torch's name of it, which ends NVML's
+    allocated_bytes: Count  # given out to tensors
+    reserved_bytes: Count  # taken from the GPU
+
+
 class ArmFinished(Event):
     """An arm that ran in a process of its own came back."""
 
@@ -423,6 +431,23 @@ class GpuFound(Event):
         return gpu_label(self.index, self.slice)
 
 
+class Tenant(msgspec.Struct, omit_defaults=True):
+    """A process of somebody else on a GPU."""
+
+    pid: Count
+    user: str = ""  # empty: not known
+    why: str = ""  # the user is not known
+    bytes_used: Count | None = None  # None: the driver does not tell
+
+
+class GpuShared(Event):
+    """Who else computes on a GPU of the run, as soon as it is other than before."""
+
+    uuid: str
+    others: list[Tenant]  # the first of them
+    count: Count
+
+
 class XidReported(Event):
     """The driver has noted an error of a GPU, or of a program on it."""
 
@@ -452,6 +477,8 @@ class VerdictReached(AboutClaim):
     unit: str = ""  # "repeats", or "rounds" of one process
     confidence: float | None = None  # of the interval
     measure: Word = "wall"  # clock, or "cpu": time of the thread that made the calls
+    gpu: str = ""  # torch's UUID of the GPU that it was measured on, of several all of them; empty: none, or not told
+    gpu_name: str = ""
 
 
 def is_shallow(value: Any, depth: int = 20) -> bool:
@@ -474,7 +501,7 @@ Record = (
     | LeftoversEnded | SamplerEnded | StreamsCounted | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
-    | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported
+    | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld | GpuShared
 )  # fmt: skip
 
 

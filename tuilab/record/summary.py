@@ -113,6 +113,24 @@ class GpuState(NamedTuple):
 
 
 @dataclass
+class Neighbour:
+    """A process of somebody else that was seen on a GPU of the run."""
+
+    tenant: events.Tenant
+    most_bytes: int | None
+    seen_t: int
+
+
+@dataclass
+class Neighbours:
+    """Who else was on a GPU of the run, and how many there were at most; `told_t` is when that was told last."""
+
+    known: dict[tuple[int, str], Neighbour] = field(default_factory=dict)  # by pid and user
+    most: int = 0
+    told_t: int = 0
+
+
+@dataclass
 class Damage:
     """What the journal lacks; shown by every view."""
 
@@ -140,7 +158,8 @@ class RunSummary:
     progress: events.Progressed | None = None
     first_progress: events.Progressed | None = None  # of the same total: the rate is measured from here
     series: dict[tuple[str, str, str], Series] = field(default_factory=dict)  # name, arm, writer
-    resources: dict[str, Series] = field(default_factory=dict)  # what the sampler saw
+    resources: dict[str, Series] = field(default_factory=dict)  # what the sampler saw, and what torch held on GPUs
+    gpus_held: dict[str, dict[str, None]] = field(default_factory=dict)  # by torch's UUID: writers that told what they hold
     gpu_states: list[GpuState] = field(default_factory=list)
     claims: dict[str, Claim] = field(default_factory=dict)  # by key; one of the old form, without a key, by its text
     blocks: dict[tuple[str, str], list[Block]] = field(default_factory=dict)  # writer, arm
@@ -158,6 +177,7 @@ class RunSummary:
     cuda: dict[str, dict[str, Any]] = field(default_factory=dict)  # writer: the CUDA devices that its torch sees
     xids: dict[tuple[str, int], int] = field(default_factory=dict)  # GPU and error: how often the driver reported it
     gpus: dict[str, events.GpuFound] = field(default_factory=dict)
+    neighbours: dict[str, Neighbours] = field(default_factory=dict)  # by NVML's UUID of the GPU
     unavailable: dict[str, str] = field(default_factory=dict)
     leftovers: list[str] = field(default_factory=list)
     leftover_count: int = 0
@@ -418,6 +438,16 @@ def _add_resource(summary: RunSummary, name: str, t: int, value: float | None) -
         series.add(series.count, t, float(value))
 
 
+def _gpu_held(summary: RunSummary, stream: str, event: events.GpuHeld) -> None:
+    if event.uuid not in summary.gpus_held and len(summary.gpus_held) >= _KEPT:
+        return
+    summary.gpus_held.setdefault(event.uuid, {})[stream] = None
+    for metric in ("allocated_bytes", "reserved_bytes"):
+        name = f"{event.uuid} {metric}"
+        series = summary.resources.setdefault(f"{name} {stream}", Series(name, writer=stream))
+        series.add(series.count, event.t, float(getattr(event, metric)))
+
+
 def _verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReached) -> None:
     _claim(summary, event).verdict = event
 
@@ -428,6 +458,19 @@ def _output_captured(summary: RunSummary, stream: str, event: events.OutputCaptu
 
 def _gpu_found(summary: RunSummary, stream: str, event: events.GpuFound) -> None:
     summary.gpus[event.uuid] = event
+
+
+def _gpu_shared(summary: RunSummary, stream: str, event: events.GpuShared) -> None:
+    if event.uuid not in summary.neighbours and len(summary.neighbours) >= _KEPT:
+        return
+    found = summary.neighbours.setdefault(event.uuid, Neighbours())
+    found.most, found.told_t = max(found.most, event.count), max(found.told_t, event.t)
+    for one in event.others:
+        name = one.pid, one.user
+        if name in found.known or len(found.known) < _KEPT:
+            known = found.known.setdefault(name, Neighbour(one, one.bytes_used, event.t))
+            known.most_bytes = max((used for used in (known.most_bytes, one.bytes_used) if used is not None), default=None)
+            known.seen_t = max(known.seen_t, event.t)
 
 
 def _xid_reported(summary: RunSummary, stream: str, event: events.XidReported) -> None:
@@ -498,6 +541,8 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.ScenarioFinished: _scenario_finished,
     events.Sampled: _sampled,
     events.GpuFound: _gpu_found,
+    events.GpuHeld: _gpu_held,
+    events.GpuShared: _gpu_shared,
     events.XidReported: _xid_reported,
     events.Unavailable: _unavailable,
     events.VerdictReached: _verdict_reached,

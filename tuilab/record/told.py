@@ -4,9 +4,12 @@ Every view tells them so.
 """
 
 from tuilab.record.events import ScenarioFailed
-from tuilab.record.summary import Claim, RunSummary
+from tuilab.record.own_gpus import OwnGpu, held_lines, label_of, own_gpus
+from tuilab.record.summary import Claim, Neighbour, RunSummary
 from tuilab.text import brief, brief_beside, percent, show
-from tuilab.words import number, unit_of
+from tuilab.words import number, size, unit_of
+
+_NEIGHBOURS = 5  # on a GPU, that are told of one by one
 
 # NVIDIA's numbers; those of 13, 31 and 43 are mostly a program's own doing, the others the machine's.
 _XIDS = {
@@ -96,6 +99,66 @@ def gpu_errors(summary: RunSummary) -> list[str]:
         often = f", {count} times" if count > 1 else ""
         found.append(f"{show(gpu.label) if gpu else show(uuid, 60)} reported Xid {xid}{meaning}{often}")
     return found
+
+
+def gpu_rows(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return of each GPU of the run how much of it was used, by this run, and who else was there, as (name, words)."""
+    rows = []
+    for gpu in own_gpus(summary):
+        name, model = label_of(gpu, summary), f", {show(gpu.found.name)}" if gpu.found else ""
+        used = summary.resources.get(f"{gpu.nvmls} memory_used_bytes")
+        rows.append((name, f"{size(used.high or 0)} used at most{model}" if used else f"memory n/a{model}"))
+        rows.append(("  this run", _own_memory(summary, gpu)))
+        rows.append(("  others", others_words(summary, gpu)))
+    return rows
+
+
+def _own_memory(summary: RunSummary, gpu: OwnGpu) -> str:
+    """Return what the run had of a GPU: by the driver's word, and torch's own, which leaves out what CUDA itself takes."""
+    seen = summary.resources.get(f"{gpu.nvmls} memory_tree_bytes")
+    reserved, given = (
+        max((one.high or 0 for one in held_lines(summary, gpu.torchs, metric)), default=None)
+        for metric in ("reserved_bytes", "allocated_bytes")
+    )
+    torchs = f"torch reserved {size(reserved)} and gave out {size(given)}" if reserved is not None and given is not None else ""
+    if seen:
+        return f"{size(seen.high or 0)} at most" + (f"; of it {torchs}" if torchs else "")
+    unknown = f"{'what CUDA takes beside it is ' if torchs else ''}n/a: {_why_no_processes(summary, gpu)}"
+    return "; ".join(filter(None, [f"{torchs} at most" if torchs else "", unknown]))
+
+
+def others_words(summary: RunSummary, gpu: OwnGpu) -> str:
+    """Return who else was on a GPU: user, pid, memory."""
+    found = summary.neighbours.get(gpu.nvmls)
+    if found is None or not found.known:
+        is_known = f"{gpu.nvmls} foreign_processes" in summary.resources
+        return "nobody was seen" if is_known else f"n/a: {_why_no_processes(summary, gpu)}"
+    known = sorted(found.known.values(), key=lambda one: (one.seen_t != found.told_t, -(one.most_bytes or 0)))
+    words = [_neighbour(one, is_there=one.seen_t == found.told_t) for one in known[:_NEIGHBOURS]]
+    hidden = max(len(known), found.most) - len(words)
+    return ", ".join([*words, *([f"and {hidden} more"] if hidden > 0 else [])])
+
+
+def neighbour_notes(summary: RunSummary) -> list[str]:
+    """Return a sentence for each GPU of the run that others were on, too."""
+    shared = [gpu for gpu in own_gpus(summary) if gpu.nvmls in summary.neighbours and summary.neighbours[gpu.nvmls].known]
+    return [f"others on {label_of(gpu, summary)}: {others_words(summary, gpu)}" for gpu in shared]
+
+
+def _neighbour(one: Neighbour, *, is_there: bool) -> str:
+    tenant = one.tenant
+    unknown = f"pid {tenant.pid} (user n/a: {show(tenant.why, 100) or 'not told'})"
+    who = f"{show(tenant.user, 60)} (pid {tenant.pid})" if tenant.user else unknown
+    return f"{who} {'memory n/a' if one.most_bytes is None else size(one.most_bytes)}{'' if is_there else ' (gone later)'}"
+
+
+def _why_no_processes(summary: RunSummary, gpu: OwnGpu) -> str:
+    """Return why it is not known who is on a GPU."""
+    known = summary.unavailable
+    if f"{gpu.nvmls} foreign_processes" in summary.resources:
+        return "the driver lists none of its processes"
+    reasons = (known.get(what, "") for what in ("gpu processes", f"{gpu.nvmls} processes", "gpu"))
+    return show(next(filter(None, reasons), "the driver has not told"))
 
 
 def frames(failure: ScenarioFailed) -> str:

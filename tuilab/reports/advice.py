@@ -12,6 +12,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.text import show
+from tuilab.words import gpu_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,22 +102,30 @@ def _reasons(one: Advised) -> list[str]:
     return [
         f"{one.claim.text}: {one.verdict}",
         f"  {evidence(one.claim)}",
-        f"  {one.subject.name}, run {one.subject.id}",
+        f"  {one.subject.name}, run {one.subject.id}{_where(one.claim)}",
         *again,
     ]
 
 
 def _conflict(name: str, found: Sequence[Advised]) -> str:
     lines = [f"{name} is not set: supported claims speak for different values"]
-    return _comment([*lines, *(f"  {one.setting.value}: {one.claim.text} ({one.subject.id})" for one in found)])
+    return _comment(
+        [*lines, *(f"  {one.setting.value}: {one.claim.text} ({one.subject.id}{_where(one.claim)})" for one in found)]
+    )
 
 
 def _not_set(advice: Advice) -> str:
     lines = ["Not set, because the claim was not supported here:"]
     for one in advice.unsupported:
         lines.append(f"  {one.setting.name}={one.setting.value}: {one.verdict}: {one.claim.text}")
-        lines.append(f"    {evidence(one.claim)}, run {one.subject.id}")
+        lines.append(f"    {evidence(one.claim)}, run {one.subject.id}{_where(one.claim)}")
     return _comment(lines)
+
+
+def _where(claim: Claim) -> str:
+    """Return the GPU that a claim was measured on: it is about that one."""
+    gpu = gpu_words(claim.verdict.gpu_name, claim.verdict.gpu) if claim.verdict else ""
+    return f", on {gpu}" if gpu else ""
 
 
 def _comment(lines: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from tuilab.reports.pages import ClaimRow, claim_row
 from tuilab.reports.subject import Subject
 from tuilab.runs.command_line import changes
 from tuilab.text import plural, show
+from tuilab.words import gpu_words
 
 _EXACT = "Holds exactly"
 _GROUPS = (
@@ -43,7 +44,7 @@ class Finding:
     """One claim of one run."""
 
     id: str
-    name: str  # of the scenario, with what was asked otherwise than its defaults, and the box where there are several
+    name: str  # of the scenario, with what was asked otherwise than its defaults, and the box and GPU where there are several
     text: str
     verdict: str
     mark: str
@@ -104,7 +105,8 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
     """Return the opening of a report; `known` are scenarios that are told as never run when they have no run here."""
     boxes = boxes_of(subjects)
     hosts = list(boxes)
-    found = [finding for subject in subjects for finding in _findings(subject, has_host=len(hosts) > 1)]
+    gpus = {gpu for subject in subjects for gpu in _gpus(subject)}
+    found = [finding for subject in subjects for finding in _findings(subject, has_host=len(hosts) > 1, has_gpu=len(gpus) > 1)]
     findings = sorted(found, key=lambda finding: not finding.details)
     advice = advise(subjects, hosts[0] if hosts else "")
     ran = {subject.summary.run.scenario for subject in subjects if subject.summary.run}
@@ -171,12 +173,19 @@ def _followed(one: Advised) -> Followed:
     return Followed(setting, one.claim.text, evidence(one.claim), one.subject.id, one.subject.name)
 
 
-def _findings(subject: Subject, *, has_host: bool) -> list[Finding]:
+def _gpus(subject: Subject) -> list[str]:
+    """Return the GPUs on which the claims of a run were measured, in words."""
+    reached = (claim.verdict for claim in subject.summary.claims.values() if claim.verdict)
+    return [*dict.fromkeys(gpu_words(one.gpu_name, one.gpu) for one in reached if one.gpu)]
+
+
+def _findings(subject: Subject, *, has_host: bool, has_gpu: bool) -> list[Finding]:
     """Return a run's claims; of one that ended badly, what was judged until then, and how it ended."""
     rows = [claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in subject.summary.claims.values()]
     run = subject.summary.run
     asked = ", ".join(f"{show(key, 40)}={show(spell(value), 40)}" for key, value in changes(run).items()) if run else ""
-    name = ", ".join(filter(None, [subject.name, asked, show(host_of(subject), 60) if has_host else ""]))
+    gpus = show(", ".join(_gpus(subject)), 120) if has_gpu else ""
+    name = ", ".join(filter(None, [subject.name, asked, show(host_of(subject), 60) if has_host else "", gpus]))
     if subject.state == RunState.SUCCEEDED:
         return [_finding(subject, name, row) for row in rows]
     judged = [row for row in rows if row.verdict != NOT_JUDGED]

@@ -7,8 +7,9 @@ from tuilab.record.blocks import counted, in_order
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import ClaimMeasured
+from tuilab.record.own_gpus import own_gpus
 from tuilab.record.series import Series
-from tuilab.record.summary import Claim, RunSummary
+from tuilab.record.summary import Claim, Neighbours, RunSummary
 
 SCHEMA = "tuilab.result/1"
 
@@ -39,7 +40,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "races": [_race(writer, arm, blocks) for (writer, arm), blocks in in_order(summary).items()],
         "memory": [{"name": m.name, "arm": m.arm, "values": m.values} for m in summary.memory],
         "resources": [_series(series) for series in summary.resources.values()],
-        "gpus": [{"uuid": g.uuid, "index": g.index, "name": g.name, "bytes": g.bytes_total} for g in summary.gpus.values()],
+        "gpus": _gpus(summary),
         "texts": [{"title": text.title, "text": text.text} for text in summary.texts],
         "unavailable": summary.unavailable,
         "environment": summary.environment,
@@ -56,6 +57,27 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
     }
 
 
+def _gpus(summary: RunSummary) -> list[dict[str, Any]]:
+    """Return the GPUs of the box, which of them are the run's, and who else was seen on those."""
+    own = {gpu.nvmls for gpu in own_gpus(summary)}
+    return [
+        {
+            "uuid": gpu.uuid,
+            "index": gpu.index,
+            "name": gpu.name,
+            "bytes": gpu.bytes_total,
+            "is_own": gpu.uuid in own,
+            "others": _others(summary, gpu.uuid),
+        }
+        for gpu in summary.gpus.values()
+    ]
+
+
+def _others(summary: RunSummary, uuid: str) -> list[dict[str, Any]]:
+    found = summary.neighbours.get(uuid, Neighbours()).known.values()
+    return [{"pid": one.tenant.pid, "user": one.tenant.user or None, "most_bytes": one.most_bytes} for one in found]
+
+
 def _claim(claim: Claim) -> dict[str, Any]:
     reached = claim.verdict
     measured = [_measured(one) for one in claim.measured]
@@ -68,6 +90,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
         "text": claim.text,
         "measured": measured,
         "measure": reached.measure if claim.declared else None,
+        "gpu": {"uuid": reached.gpu, "name": reached.gpu_name} if reached.gpu else None,
         **{name: getattr(reached, name) for name in (*fields, "more_repeats", "rule")},
     }
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from tuilab.drawings.lines import Floats, Line, bad_points, positive, thinned
 from tuilab.drawings.spreads import Spread, spread_axis
 from tuilab.reports.panels import Panel
 from tuilab.text import plural
-from tuilab.words import number
+from tuilab.words import number, seconds
 
 WIDTH, HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 626, 22, 208
 _ALL_POINTS = 2000  # of one chart, divided among its lines
 _MARK_EVERY = 3  # pixels; nearer ones would be drawn on each other
+_MOST_BARS, _REASONS = 400, 6
 LOOKS = 6
 
 
@@ -66,6 +67,16 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """A stretch of the upper edge, in which something held."""
+
+    x: float
+    width: float
+    words: str
+    is_grave: bool
+
+
+@dataclass(frozen=True)
 class Chart:
     title: str
     about: str  # what the axes are
@@ -84,6 +95,7 @@ class Chart:
     right: int = _RIGHT
     top: int = _TOP
     bottom: int = _BOTTOM
+    bars: tuple[Bar, ...] = ()
 
 
 def draw(panel: Panel, share: float = 1.0) -> Chart:
@@ -99,13 +111,38 @@ def draw(panel: Panel, share: float = 1.0) -> Chart:
     curves = [_curve(line, shown, x, y, lines) for line, shown in zip(lines, thin, strict=True)]
     entries = _entries(lines, panel.unit)
     notes = [f"{plural(panel.left_out, 'line')} more {'are' if panel.left_out > 1 else 'is'} not drawn"] * bool(panel.left_out)
+    notes += [f"The bars above tell when clocks were held down: {lasting}."] if (lasting := _lasting(panel)) else []
     notes += [f"{plural(hidden, 'value')} at or below zero {'have' if hidden > 1 else 'has'} no logarithm"] * bool(hidden)
     x_ticks = [Tick(_px(share), label) for share, label in x.ticks if -1e-9 <= share <= 1 + 1e-9]
     y_ticks = [Tick(_py(share), label) for share, label in y.ticks if -1e-9 <= share <= 1 + 1e-9]
     return Chart(
         panel.title, _about(panel, y.is_log), tuple(curves), tuple(entries), tuple(x_ticks), tuple(y_ticks), tuple(notes),
         tuple(_letters(thin, x, y, entries)), "seconds" if panel.is_timed else "step", x.low, x.high,
+        bars=tuple(_bars(panel, x)[:_MOST_BARS]),
     )  # fmt: skip
+
+
+def _lasting(panel: Panel) -> str:
+    """Return each reason why clocks were held down, with how long it was."""
+    lasted: dict[str, float] = {}
+    for one in panel.held:
+        lasted[one.words] = lasted.get(one.words, 0.0) + one.end - one.begin
+    return "; ".join(
+        f"{words} {seconds(lasted[words])}" for words in sorted(lasted, key=lambda words: -lasted[words])[:_REASONS]
+    )
+
+
+def _bars(panel: Panel, x: Axis) -> list[Bar]:
+    """Return what held as bars; those of one reason that would touch are one."""
+    found: list[Bar] = []
+    for one in panel.held:
+        left, right = (_px(min(max(x.share(end), 0.0), 1.0)) for end in (one.begin, one.end))
+        before = found[-1] if found else None
+        if before and before.words == one.words and left - before.x - before.width <= _MARK_EVERY:
+            found[-1] = replace(before, width=round(right - before.x, 1))
+        else:
+            found.append(Bar(left, round(max(right - left, 1.0), 1), one.words, one.is_grave))
+    return found
 
 
 def _about(panel: Panel, is_log: bool) -> str:

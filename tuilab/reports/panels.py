@@ -1,18 +1,30 @@
 """Which charts a report has: one for each name that was logged, losses first, then what the run used of the machine."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import median, quantiles
+from typing import NamedTuple
 
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
+from tuilab.probes.gpu import throttle_names
 from tuilab.record.blocks import times_of
+from tuilab.record.own_gpus import label_of, memory_lines, of_gpus, own_gpus, throttled
 from tuilab.record.series import Series, ends_of, wants_log
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
 from tuilab.words import unit_of
 
 MOST_PANELS, MOST_LINES = 24, 40
+
+
+class Held(NamedTuple):
+    """Seconds in which something held the clocks of a GPU down."""
+
+    begin: float
+    end: float
+    words: str
+    is_grave: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +38,7 @@ class Panel:
     is_timed: bool = False
     left_out: int = 0  # lines that are not drawn
     reason: str = ""  # why there is nothing to draw
+    held: tuple[Held, ...] = ()
 
 
 def arms_of(summary: RunSummary) -> list[str]:
@@ -41,10 +54,24 @@ def series_panels(summary: RunSummary, most: int = MOST_PANELS, most_lines: int 
 
 def machine_panels(summary: RunSummary) -> list[Panel]:
     """Return what the run used: memory, and how busy processors and GPUs were."""
-    memory = _resources(summary, {"rss_bytes": "processes"}, {"memory_used_bytes": "device", "memory_tree_bytes": "this run"})
-    busy = _resources(summary, {"cpu_percent": "processes (100 % is a core)"}, {"busy_percent": "busy"})
+    processes = [("processes (100 % is a core)", one) for name, one in summary.resources.items() if name == "cpu_percent"]
+    busy = [*processes, *of_gpus(summary, "busy_percent", "busy")]
+    own = own_gpus(summary)
+    memory = f"memory, {label_of(own[0], summary)}" if len(own) == 1 else "memory"
     why = summary.unavailable.get("sampler", "the run was over before the first sample")
-    return [_timed(summary, "memory", "bytes", memory, why), _timed(summary, "busy", "%", busy, why)]
+    panels = [_timed(summary, memory, "bytes", memory_lines(summary), why), _timed(summary, "busy", "%", busy, why)]
+    held = tuple(_held(summary))
+    for metric, title, unit in (("power_w", "power", "W"), ("sm_mhz", "clock", "MHz")):
+        if found := of_gpus(summary, metric, ""):
+            panels.append(replace(_timed(summary, f"{title} of the GPU", unit, found, why), held=held))
+    return panels
+
+
+def _held(summary: RunSummary) -> Iterator[Held]:
+    for gpu in own_gpus(summary):
+        for one in throttled(summary, gpu.nvmls):
+            begin, end = ((t - summary.first_t) / 1e9 for t in (one.begin_t, one.end_t))
+            yield Held(begin, end, f"{label_of(gpu, summary)}: {', '.join(throttle_names(one.mask))}", one.is_held_back)
 
 
 def spreads(summary: RunSummary) -> list[Spread]:
@@ -74,15 +101,6 @@ def panel_of(name: str, found: Sequence[Series], lines: tuple[Line, ...]) -> Pan
     """Return the panel of what was logged under a name, of which some lines are drawn."""
     unit = unit_of(name)
     return Panel(show(name, 60), lines, unit, wants_log(ends_of(found), unit), left_out=len(found) - len(lines))
-
-
-def _resources(summary: RunSummary, own: dict[str, str], of_gpus: dict[str, str]) -> list[tuple[str, Series]]:
-    found = [(words, summary.resources[name]) for name, words in own.items() if name in summary.resources]
-    for uuid, gpu in list(summary.gpus.items())[:16]:
-        for metric, words in of_gpus.items():
-            if series := summary.resources.get(f"{uuid} {metric}"):
-                found.append((f"{show(gpu.label)} {words}", series))
-    return found
 
 
 def _timed(summary: RunSummary, title: str, unit: str, found: list[tuple[str, Series]], why: str) -> Panel:

@@ -14,7 +14,7 @@ from tuilab.record.digest import digest_of
 from tuilab.record.series import Series
 from tuilab.record.states import RunState
 from tuilab.record.summary import Claim, RunSummary
-from tuilab.record.told import device_notices, device_words, evidence, frames, gpu_errors
+from tuilab.record.told import device_notices, device_words, evidence, frames, gpu_errors, gpu_rows
 from tuilab.runs import store
 from tuilab.text import plural, show, show_lines
 from tuilab.words import seconds, size, spell_of
@@ -171,11 +171,7 @@ def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
         waiting = summary.resources.get("waiting_bytes")
         beside = f", and {size(waiting.high or 0)} of processes that wait for their repeat" if waiting else ""
         rows.append(("process tree", f"{size(rss.high or 0)} resident at most{beside}"))
-    for uuid, gpu in summary.gpus.items():
-        used = summary.resources.get(f"{uuid} memory_used_bytes")
-        peak = f"{size(used.high or 0)} used at most" if used else "memory n/a"
-        rows.append((show(gpu.label), f"{peak}, {show(gpu.name)}"))
-    return rows
+    return rows + gpu_rows(summary)
 
 
 def _chart(summary: RunSummary, style: Style, width: int) -> str:

@@ -1,12 +1,16 @@
 """Every raw measurement of a run, one after another as the journal has it: nothing merged, nothing thinned."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tuilab.probes.gpu import throttle_names
 from tuilab.record import events
 from tuilab.record.journal import Item
 from tuilab.record.live_run import Watch
+
+_MASKS = 1 << 16
 
 
 class Sample(NamedTuple):
@@ -19,19 +23,22 @@ class Sample(NamedTuple):
     place: int  # the step of a logged value, the round of a timed block, the number of a sample
     t: int
     value: float
-    note: str = ""  # of a timed block: warm-up, disturbed, rerun, and which control
+    note: str = ""  # of a timed block: warm-up, disturbed, rerun, and which control; of a throttle mask what it means
 
 
 def samples(run_dir: Path) -> Iterator[Sample]:
     """Yield every number that a run logged, sampled or timed, stream by stream."""
     watch = Watch(run_dir)
-    count = 0
+    count: Counter[str] = Counter()
     while portion := watch.refresh():
         for stream, items in portion.streams:
             for item in items:
                 if isinstance(item, events.Sampled):
-                    yield from _sampled(stream, item, count)
-                    count += 1
+                    yield from _sampled(stream, item, count["sampler"])
+                    count["sampler"] += 1
+                elif isinstance(item, events.GpuHeld):
+                    yield from _held(stream, item, count[stream])
+                    count[stream] += 1
                 else:
                     yield from _of_item(stream, item)
     watch.close()
@@ -48,6 +55,11 @@ def _of_item(stream: str, item: Item) -> Iterator[Sample]:
         yield Sample("timed", "step_s", item.arm, stream, item.round, item.t, seconds, " ".join(notes))
 
 
+def _held(stream: str, item: events.GpuHeld, count: int) -> Iterator[Sample]:
+    for name in ("allocated_bytes", "reserved_bytes"):
+        yield Sample("sampled", name, item.uuid, stream, count, item.t, float(getattr(item, name)))
+
+
 def _sampled(stream: str, item: events.Sampled, count: int) -> Iterator[Sample]:
     for name in ("processes", "threads", "cpu_percent", "rss_bytes", "uss_bytes"):
         value = getattr(item, name)
@@ -55,4 +67,5 @@ def _sampled(stream: str, item: events.Sampled, count: int) -> Iterator[Sample]:
             yield Sample("sampled", name, "", stream, count, item.t, float(value))
     for uuid, metrics in item.gpus.items():
         for name, value in metrics.items():
-            yield Sample("sampled", name, uuid, stream, count, item.gpus_asked.get(uuid, item.t), value)
+            why = ", ".join(throttle_names(int(value))) if name == "throttle_mask" and 0 <= value < _MASKS else ""
+            yield Sample("sampled", name, uuid, stream, count, item.gpus_asked.get(uuid, item.t), value, why)

@@ -13,10 +13,11 @@ from typing import Any
 from tuilab.catalogue.params import spell
 from tuilab.judging.exact import in_words
 from tuilab.record.blocks import times_of
+from tuilab.record.own_gpus import name_of_gpu, own_gpus
 from tuilab.record.summary import Claim, RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.text import brief
-from tuilab.words import size
+from tuilab.words import gpu_words, size
 
 ABSENT = "n/a"
 _FACTS = 400  # of an environment that are compared
@@ -58,6 +59,7 @@ class Side:
     measured: str = ""  # of an exact claim, in words
     why: str = ""
     op: str = ""  # of a claim about a ratio: at_least, at_most, between
+    gpu: str = ""  # on which it was measured, in words; empty: on none
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,11 @@ class ClaimPair:
     sides: tuple[Side | None, ...]  # None: not claimed there
     shifts: tuple[Shift | None, ...] = ()  # of each run after the first, where both have an estimate
     former_keys: tuple[str, ...] = ()  # under which other runs have it
+
+    @property
+    def gpus(self) -> list[str]:
+        """The GPUs on which the runs measured it; of several none is better or worse than another one."""
+        return [*dict.fromkeys(side.gpu for side in self.sides if side is not None and side.gpu)]
 
     @property
     def has_other_verdicts(self) -> bool:
@@ -136,7 +143,7 @@ def source_changes(first: str, other: str) -> list[str]:
 def verdict_words(pair: ClaimPair) -> str:
     """Return how the runs differ on a claim, in a few words; nothing when they agree."""
     if pair.has_other_verdicts:
-        return "another verdict"
+        return "another verdict" + (f", on another GPU: {' and '.join(pair.gpus)}" if len(pair.gpus) > 1 else "")
     shift = next((shift for shift in pair.shifts if shift is not None and shift.is_apart), None)
     if shift is not None:
         return "another estimate" + (", of one process each" if shift.is_within_process else "")
@@ -151,6 +158,7 @@ def key_words(pair: ClaimPair) -> str:
 def regressions(found: Comparison) -> list[str]:
     """Return a sentence for each claim that came out worse in a later run than in the first.
 
+    What was measured on another GPU is not worse, but about another GPU: `verdict_words` says so.
     A verdict that could not be reached (inconclusive, not testable) is not worse, only unknown. Of an estimate the interval of
     the ratio has to leave out 1, and to cover how much processes differ.
     """
@@ -165,7 +173,7 @@ def regressions(found: Comparison) -> list[str]:
 
 def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
     """Return how one side is worse than another, in words; nothing when it is not, or cannot be told."""
-    if first is None or other is None:
+    if first is None or other is None or _are_apart(first.gpu, other.gpu):
         return ""
     ranks = [_RANKS.get(side.verdict) for side in (first, other)]
     if ranks[0] is not None and ranks[1] is not None and ranks[1] < ranks[0]:
@@ -177,6 +185,11 @@ def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
         return ""
     change = f"x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]"
     return f"{brief(other.estimate or 0)}, and was {brief(first.estimate or 0)} ({change})"
+
+
+def _are_apart(one: str, other: str) -> bool:
+    """Say whether two claims were measured on two GPUs."""
+    return bool(one and other and one != other)
 
 
 # ---- what was asked, and where
@@ -195,6 +208,10 @@ def _facts(summary: RunSummary) -> dict[tuple[str, str], str]:
     found["run", "tuilab"] = run.tuilab
     found["environment", "host"] = run.supervisor.host
     found["environment", "GPUs"] = _gpus(summary)
+    if own := own_gpus(summary):
+        found["environment", "GPU of the run"] = ", ".join(
+            gpu_words(name_of_gpu(one.torchs, summary), one.torchs or one.nvmls) for one in own
+        )
     for part, facts in summary.environment.items():
         found |= {("environment", _spoken(name)): value for name, value in _flat(part, facts).items()}
     return dict(list(found.items())[:_FACTS])
@@ -292,7 +309,8 @@ def _side(claim: Claim) -> Side:
     if reached is None:
         return Side(measured=measured, why=claim.needs)
     op = claim.declared.op if claim.declared else ""
-    return Side(reached.verdict, reached.estimate, reached.low, reached.high, measured, reached.why, op)
+    gpu = gpu_words(reached.gpu_name, reached.gpu)
+    return Side(reached.verdict, reached.estimate, reached.low, reached.high, measured, reached.why, op, gpu)
 
 
 def _shift(first: Claim | None, other: Claim | None) -> Shift | None:
@@ -302,7 +320,7 @@ def _shift(first: Claim | None, other: Claim | None) -> Shift | None:
     half the widths add up, each brought to the higher of the two confidences first.
     """
     one, two = (claim.verdict if claim else None for claim in (first, other))
-    if one is None or two is None:
+    if one is None or two is None or _are_apart(one.gpu, two.gpu):
         return None
     halves = [_half_width(one.estimate, one.low, one.high), _half_width(two.estimate, two.low, two.high)]
     if one.estimate is None or two.estimate is None or halves[0] is None or halves[1] is None:

@@ -1,12 +1,13 @@
 """Earlier runs of the same claim about time on this box: whoever runs again until a verdict fits is told how often that was.
 
-It is the same claim where scenario, source and parameters are the same. Only runs of this box count that are still there, and
-that came to a verdict.
+It is the same claim where scenario, source and parameters are the same, and the GPU if it was measured on one. Only runs of
+this box count that are still there, and that came to a verdict.
 """
 
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from tuilab.record.imported import is_imported
@@ -17,6 +18,8 @@ from tuilab.runs.last_verdicts import runs_in
 from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.run_name import RunName
+from tuilab.text import show
+from tuilab.words import gpu_words
 
 MOST_READ = 5  # runs that nobody has looked at yet; what is learnt is kept, and the next run asks on
 _NAMED = 5  # verdicts that are told one by one; more are counted
@@ -32,17 +35,26 @@ def tell(run_dir: Path, summary: RunSummary, cache: LedgerCache | None = None) -
     entries, is_all = _same(run_dir, summary, cache)
     cache.keep()
     found = {claim.claim_id: _verdicts(claim, entries) for claim in claims}
-    return {name: in_words(verdicts, is_all=is_all) for name, verdicts in found.items() if verdicts}
+    where = {claim.claim_id: f"this GPU, {gpu}" for claim in claims if (gpu := _gpu_words(claim))}
+    return {
+        name: in_words(verdicts, is_all=is_all, where=where.get(name, "this box"))
+        for name, verdicts in found.items()
+        if verdicts
+    }
 
 
-def in_words(verdicts: Sequence[str], *, is_all: bool = True) -> str:
+def in_words(verdicts: Sequence[str], *, is_all: bool = True, where: str = "this box") -> str:
     """Return which run of a claim that is, after those with these verdicts: `3rd run of this claim on this box; the ...`."""
-    which = f"{'' if is_all else 'at least the '}{_ordinal(len(verdicts) + 1)} run of this claim on this box"
+    which = f"{'' if is_all else 'at least the '}{_ordinal(len(verdicts) + 1)} run of this claim on {where}"
     if len(verdicts) > _NAMED:
         others = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).most_common())
     else:
         others = ", ".join(verdicts)
     return f"{which}; the other{'s' * (len(verdicts) > 1)}: {others}"
+
+
+def _gpu_words(claim: Claim) -> str:
+    return show(gpu_words(claim.verdict.gpu_name, claim.verdict.gpu), 200) if claim.verdict else ""
 
 
 def _is_judged_ratio(claim: Claim) -> bool:
@@ -78,13 +90,15 @@ def _entries(run_dir: Path, cache: LedgerCache) -> Iterator[Entry | None]:
 
 
 def _verdicts(claim: Claim, entries: Sequence[Entry]) -> list[str]:
-    """Return the verdicts that some runs reached on a claim."""
-    found = [verdict for one in entries if (verdict := _verdicts_of(one).get(claim.claim_id[:300]))]
+    """Return the verdicts that some runs reached on a claim, where it was measured: another GPU is another story."""
+    gpu = claim.verdict.gpu[:300] if claim.verdict else ""
+    found = [verdict for one in entries if (verdict := _verdicts_on(gpu, one).get(claim.claim_id[:300]))]
     return [verdict for verdict in found if verdict != Verdict.NOT_TESTABLE]
 
 
-def _verdicts_of(entry: Entry) -> Mapping[str, str]:
-    return {key or text: verdict for key, (text, verdict) in zip(entry.claim_keys, entry.claims, strict=False)}
+def _verdicts_on(gpu: str, entry: Entry) -> Mapping[str, str]:
+    told = zip_longest(entry.claim_keys, entry.claims, entry.claim_gpus, fillvalue="")
+    return {key or claim[0]: claim[1] for key, claim, where in told if claim and where == gpu}
 
 
 def _ordinal(number: int) -> str:

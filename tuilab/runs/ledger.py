@@ -17,6 +17,7 @@ from tuilab.record.live_run import presence
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.record.summary import RunSummary, fold
 from tuilab.runs.run_name import RunName
+from tuilab.words import gpu_words
 
 _STREAM_LIMIT = 64 * 1024 * 1024  # of what a supervisor or a judge writes about one run
 _PORTION = 1024 * 1024
@@ -39,7 +40,14 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     bytes_total: int | None = None
     claim_keys: list[str] = []  # of the claims, in their order; empty words where they have none
     source_sha256: str = ""
+    claim_gpus: list[str] = []  # on which the claims were measured, in their order: torch's UUIDs
+    gpu_names: dict[str, str] = {}  # of those
     host: str = ""  # the box that it ran on; nothing for a run out of an archive, which may say what it likes
+
+    @property
+    def gpus(self) -> list[str]:
+        """The GPUs on which its claims were measured, in words."""
+        return [gpu_words(name, uuid) for uuid, name in self.gpu_names.items()]
 
     @property
     def is_read(self) -> bool:
@@ -143,18 +151,21 @@ def entry_of(run_dir: Path, summary: RunSummary, state: str) -> Entry:
     run = summary.run
     guessed = from_name(run_dir.name)
     claims = [(claim.text[:300], claim.verdict.verdict if claim.verdict else "") for claim in summary.claims.values()]
+    reached = [claim.verdict for claim in summary.claims.values()][:_CLAIMS]
     return Entry(
-        run_dir.name,
-        run.scenario if run else guessed.scenario,
-        run.topic if run else "",
-        run.title[:300] if run else "",
-        state,
-        summary.reason[:300],
-        {name: run.params[name] for name in run.changed if name in run.params} if run else {},
-        claims[:_CLAIMS],
-        summary.elapsed_s if summary.is_over else None,
-        filetree.size(run_dir),
-        [claim.key for claim in summary.claims.values()][:_CLAIMS],
-        run.source_sha256 if run else "",
-        run.supervisor.host if run and not is_imported(run_dir) else "",
+        run=run_dir.name,
+        scenario=run.scenario if run else guessed.scenario,
+        topic=run.topic if run else "",
+        title=run.title[:300] if run else "",
+        state=state,
+        reason=summary.reason[:300],
+        changed={name: run.params[name] for name in run.changed if name in run.params} if run else {},
+        claims=claims[:_CLAIMS],
+        elapsed_s=summary.elapsed_s if summary.is_over else None,
+        bytes_total=filetree.size(run_dir),
+        claim_keys=[claim.key for claim in summary.claims.values()][:_CLAIMS],
+        source_sha256=run.source_sha256 if run else "",
+        claim_gpus=[verdict.gpu[:300] if verdict else "" for verdict in reached] if any(v and v.gpu for v in reached) else [],
+        gpu_names={verdict.gpu[:300]: verdict.gpu_name[:300] for verdict in reached if verdict and verdict.gpu},
+        host=run.supervisor.host if run and not is_imported(run_dir) else "",
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tuilab.runs.past_runs import PastRun
 
 FILE = ".ledger.json"
-_FORMAT = 3  # of the file: a number that an older or newer tuilab would not write for this form
+_FORMAT = 4  # of the file: a number that an older or newer tuilab would not write for this form
 _LIMIT = 64 * 1024 * 1024
 
 

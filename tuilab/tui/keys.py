@@ -70,6 +70,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("o", "look('toggle_smooth')", "smooth", "Smooth the lines; the raw ones stay behind."),
         Key("t", "look('toggle_time')", "time", "Steps or seconds along the axis.", False),
         Key("n", "next_bad", "next bad", "Move the cursor to the next NaN or Inf."),
+        Key("g", "look('toggle_gpus')", "all GPUs", "The GPUs of the run, or all of the box.", False),
         Key("left", "look('move_cursor', -1)", "", "Move the time cursor back.", False),
         Key("right", "look('move_cursor', 1)", "", "Move the time cursor on.", False),
         Key("shift+left", "look('move_cursor', -10)", "", "Move the time cursor far back.", False),
@@ -95,6 +96,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
         Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
     ),
+    "other GPUs": (Key("g", "", "all GPUs", "All GPUs of the box; again: those of the run alone."),),
     "run that goes on": (
         Key("s", "", "stop", "Stop the run; again: at once."),
         Key("space", "", "freeze", "Hold the picture still while the run goes on."),

@@ -140,7 +140,8 @@ def _line(row: Row, style: Style, *, has_box: bool) -> str:
     tags = " ".join(f"#{tag}" for tag in row.notes.tags)
     last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
     box = style.dim(show(row.folder.parent)) if has_box else ""
-    more = "  ".join(part for part in (told, tags, last, box) if part)
+    gpus = style.dim(f"on {show(', '.join(entry.gpus), 120)}") if entry.gpus else ""
+    more = "  ".join(part for part in (told, gpus, tags, last, box) if part)
     return f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
 
 
@@ -183,6 +184,7 @@ def _fields(row: Row) -> dict[str, Any]:
         "elapsed_s": entry.elapsed_s,
         "bytes": entry.bytes_total,
         "verdicts": {key or text: verdict or None for (text, verdict), key in zip_longest(entry.claims, entry.claim_keys)},
+        "gpus": [{"uuid": uuid, "name": name} for uuid, name in entry.gpu_names.items()],
         "tags": row.notes.tags,
         "notes": [{"wall_s": when, "text": text} for when, text in row.notes.texts],
     }

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 
 from tuilab.catalogue.lesson import code_parts
 from tuilab.catalogue.scenario import Scenario
+from tuilab.drawings.gpu_strips import held_down, held_words, known_metrics, span_of, strips_of
 from tuilab.drawings.shade import shade
+from tuilab.drawings.strips import draw_strips
 from tuilab.drawings.text_chart import line_chart
+from tuilab.record.own_gpus import own_gpus
 from tuilab.reports.box import opening_of
 from tuilab.reports.compare_text import overlaid
 from tuilab.reports.compared import groups_of, has_one_story, side_by_side
@@ -17,12 +20,22 @@ from tuilab.reports.subject import Subject
 from tuilab.text import show, show_lines
 
 _WIDTH, _HEIGHT = 78, 12
+_GPUS, _ROWS = 8, 8  # that are drawn, and so many rows more for the strips of each
 _ACTIVE = re.compile(r"([\\`*_\[\]<>|~$&#])")
 _BLOCK = re.compile(r"^(\s*\d*)([-+=>]|[.)](?=\s))")
 _AWAY = re.compile(r"(?i)(://|\bwww\.|@)")
 _NO_LINK = {"://": "\\:\\/\\/", "@": "@\u200b"}
 _TICKS = re.compile(r"`+")
-_PARTS = ("source", "environment", "texts", "lesson", "pictures", "charts", "numbers")  # what a short report does without first
+_PARTS = (
+    "source",
+    "environment",
+    "texts",
+    "lesson",
+    "pictures",
+    "machine",
+    "charts",
+    "numbers",
+)  # what a short report does without first
 
 
 def render(
@@ -136,6 +149,7 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
         "failure": _failure(page),
         "gaps": _list(f"{level}# What is missing", page.gaps),
         "charts": _charts(subject, 1 if is_many else 12),
+        "machine": "" if is_many else _gpus(subject, f"{level}# GPU"),
         "numbers": "" if is_many else _facts(f"{level}# Numbers", page.numbers),
         "pictures": "" if is_many else _pictures(subject),
         "texts": "\n\n".join(
@@ -173,6 +187,19 @@ def _charts(subject: Subject, most: int) -> str:
         shown = fence(chart or f"{show(name, 60)}: nothing that can be drawn")
         found.append(shown + (f"\n\n{bad} values are not finite." if bad else ""))
     return "\n\n".join(found)
+
+
+def _gpus(subject: Subject, heading: str) -> str:
+    """Return what the GPUs of the run did along time; nothing where it had none."""
+    summary = subject.summary
+    gpus = [gpu.found for gpu in own_gpus(summary) if gpu.found and known_metrics(summary, gpu.found)][:_GPUS]
+    if not gpus:
+        return ""
+    held = held_down(summary, gpus)
+    rows = strips_of(summary, gpus, held)
+    picture = draw_strips(rows, _WIDTH, _ROWS * len(gpus) + len(rows) + 1, span=span_of(rows, is_over=True))
+    words = held_words(held)
+    return "\n\n".join(filter(None, [heading, fence(picture.text), f"{escape(words)}." if words else ""]))
 
 
 def _pictures(subject: Subject) -> str:

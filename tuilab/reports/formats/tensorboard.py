@@ -59,7 +59,7 @@ def _points(subject: Subject, folder: Path) -> Iterator[tuple[str, str, object, 
         parts = (subject.run_dir.name, one.writer, one.arm)
         below = folder.joinpath(*(_file_name(part) for part in parts if part))
         seconds = began_s + (one.t - subject.summary.first_t) / 1e9
-        name = f"{one.kind}/{show(one.name, 100)}{' ' + one.note if one.note else ''}"
+        name = f"{one.kind}/{show(one.name, 100)}{' ' + one.note if one.note and one.kind == 'timed' else ''}"
         yield str(below), name, spell_out(one.value), one.place, seconds
 
 

@@ -171,6 +171,7 @@ class BoxPage(Page):
         for uuid, gpu in self._gpus.items():
             reading = readings.get(uuid, {})
             gpu.values = reading.get("values", {})
+            gpu.tenants = reading.get("tenants", gpu.tenants)
             gpu.trouble = reading.get("lost", "" if gpu.values else gpu.trouble or "it no longer answers")
 
 

@@ -13,6 +13,7 @@ from textual.events import Resize
 
 from tuilab.engine import launch
 from tuilab.errors import TuilabError
+from tuilab.record.own_gpus import other_gpus
 from tuilab.runs import earlier, store
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
@@ -78,7 +79,8 @@ class RunPage(Page):
         return shlex.join(["tuilab", verb, store.short_id(self.run_dir.name), *root_option(self.desk.root)])
 
     def places(self) -> list[str]:
-        return [self.reader.place, *super().places()]
+        others = ["other GPUs"] if other_gpus(self.following.summary) else []
+        return [self.reader.place, *others, *super().places()]
 
     def keys_now(self) -> list[Key]:
         options = len(self._next_steps().options) if self.following.is_over else 0

@@ -109,6 +109,7 @@ class Playback:
         self._folded = end
         self.summary.series = dict(_cut_all(whole.series.items(), moment))
         self.summary.resources = dict(_cut_all(whole.resources.items(), moment))
+        self.summary.gpu_states = [state for state in whole.gpu_states if state.t <= moment]
 
 
 def _cut_all(series: Iterable[tuple[Key, Series]], t: int) -> Iterator[tuple[Key, Series]]:

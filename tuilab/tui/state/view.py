@@ -22,6 +22,7 @@ class View:
     is_log: bool | None = None  # None: as the data suggests
     is_smooth: bool = False
     is_timed: bool = False
+    has_other_gpus: bool = False  # besides those of the run
     cursor_t: int | None = None  # one cursor for all charts, and for what has no axis
     windows: Mapping[str, Window] = field(default_factory=dict)
 

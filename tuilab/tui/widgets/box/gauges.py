@@ -20,6 +20,7 @@ _HISTORY = 60  # readings of the share of cores that was busy
 _NUMBERED = 8  # so many cores have their percents beside them
 _GROUP = 8
 _LABEL = 9
+_TENANTS = 3  # that are told of by name
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class GpuGauge:
     bytes_total: int | None = None
     index: int = 0  # a slice has that of its GPU
     values: Mapping[str, float] = field(default_factory=dict)
+    tenants: Sequence[Mapping[str, Any]] = ()  # who computes there, as `probes.gpu_process` tells it
     trouble: str = ""
 
 
@@ -123,6 +125,8 @@ class Gauges(Widget):
             parts.append(Content.assemble(self._bar(busy / 100, 12), f" {busy:3.0f} %"))
         if (used := known.get("memory_used_bytes")) is not None:
             parts.append(Content(f"{size(used)} of {size(gpu.bytes_total) if gpu.bytes_total else 'n/a'}"))
+        if gpu.tenants:
+            parts.append(_tenants(gpu.tenants))
         for key, spelled in (("power_w", "{:.0f} W"), ("temperature_c", "{:.0f} °C"), ("sm_mhz", "{:.0f} MHz")):
             if key in known:
                 parts.append(Content(spelled.format(known[key])))
@@ -144,6 +148,16 @@ class Gauges(Widget):
     def _column(self, percent: float) -> str:
         columns = self._symbols.columns
         return columns[min(int(percent / 100 * len(columns)), len(columns) - 1)]
+
+
+def _tenants(found: Sequence[Mapping[str, Any]]) -> Content:
+    """Return who computes on a GPU: user, pid, memory."""
+    words = [
+        f"{one.get('user') or 'n/a'} {one.get('pid')} {size(used) if (used := one.get('bytes_used')) is not None else 'n/a'}"
+        for one in found[:_TENANTS]
+    ]
+    more = len(found) - len(words)
+    return plain(", ".join([*words, *([f"+{more}"] if more else [])]), 120, "$text-warning")
 
 
 def _labelled(label: str, line: Content) -> Content:

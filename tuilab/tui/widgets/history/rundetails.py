@@ -8,6 +8,7 @@ from tuilab.record.states import RunState
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
+from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain, verdict_words
 from tuilab.tui.looks.moments import exactly
 from tuilab.tui.widgets.history.runline import changed_words, noted
@@ -18,6 +19,7 @@ def details(entry: Entry, notes: Notes, *, is_long: bool) -> list[Content]:
     """Return more about the run that the cursor is on: its title, its facts, how it ended."""
     facts = [exactly(entry.started_s), short_id(entry.run)]
     facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []
+    facts += [f"on {show(gpu, 120)}" for gpu in entry.gpus]
     params, written = plain(changed_words(entry), 600, "$text-secondary"), noted(Notes(tags=notes.tags) if is_long else notes)
     about = Content("  ").join([part for part in (Content.styled("  ".join(facts), "dim"), params, written) if part])
     lines = [plain(entry.title or entry.scenario, 200, "bold"), about]

@@ -93,7 +93,7 @@ def words_of(entry: Entry, notes: Notes) -> str:
     """Return what a filter looks at."""
     verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
     written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
-    parts = (entry.name, entry.state, verdicts, changed_words(entry), entry.run, exactly(entry.started_s), written)
+    parts = (entry.name, entry.state, verdicts, changed_words(entry), entry.run, exactly(entry.started_s), written, *entry.gpus)
     return " ".join(parts).lower()
 
 

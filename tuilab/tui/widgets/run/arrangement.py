@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from tuilab.drawings.gpu_strips import has_strips
 from tuilab.record.blocks import has_times
 from tuilab.record.summary import RunSummary
+from tuilab.record.told import neighbour_notes
 from tuilab.tui.widgets.run.series import names_of
 
 _MOST_SERIES = 6
@@ -21,8 +23,9 @@ def spans_of(summary: RunSummary, columns: int, *, has_notes: bool) -> dict[str,
     """Return the names of the panes in their order, each with the columns that it spans."""
     charts = [f"series {name}" for name in names_of(summary)[:_MOST_SERIES]]
     charts += ["timings"] if has_times(summary) else []
+    charts += ["gpu"] if has_strips(summary) else []
     rest = ["pictures"] if summary.images else []
-    rest += ["notes"] if summary.texts or has_notes else []
+    rest += ["notes"] if summary.texts or has_notes or neighbour_notes(summary) else []
     if columns == 1:
         return _filled([*charts[:1], "claims", "memory", *charts[1:], *rest], columns)
     return _filled([*charts[:1], "memory", *charts[1:2], "claims", *charts[2:], *rest], columns)

@@ -35,6 +35,10 @@ class Looking:
         view = self.view.with_windows({chart.key: None for chart in self._panes.charts if chart.has_steps})
         self._look(replace(view, is_timed=not view.is_timed))
 
+    def toggle_gpus(self) -> None:
+        """Change between the GPUs of the run and all of the box."""
+        self._look(replace(self.view, has_other_gpus=not self.view.has_other_gpus))
+
     def move_cursor(self, columns: int) -> None:
         """Move the one cursor by so many columns of the focused chart."""
         if (chart := self._panes.focused_chart) and (spot := chart.spot_beside(columns)):

@@ -7,15 +7,17 @@ from textual.app import ComposeResult
 from textual.content import Content
 
 from tuilab.drawings.linechart import Guide
+from tuilab.record.own_gpus import label_of, memory_lines, other_gpus, own_gpus
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
-from tuilab.text import show
+from tuilab.text import plural, show
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart, Curves
 from tuilab.tui.widgets.pane import Pane
 from tuilab.words import unit_of
 
+MEMORY = "memory"  # the chart of it: its seconds are those of the other things that have no steps
 _GUIDES = (Guide(65504.0, "fp16 max"), Guide(3.4028235e38, "fp32 max"))
 
 
@@ -69,18 +71,19 @@ def _last_step(summary: RunSummary, found: Sequence[Series]) -> float | None:
 
 
 class MemoryPane(ChartPane):
-    """Memory along time: of the processes of the run, and of each GPU."""
+    """Memory along time: of the processes of the run, and of its GPUs."""
 
     def __init__(self) -> None:
-        super().__init__("")
+        super().__init__(MEMORY)
 
     def show(self, run: Shown, view: View) -> None:
         summary = run.summary
-        found = memory_series(summary)
+        found = memory_lines(summary, has_others=view.has_other_gpus)
+        own = own_gpus(summary)
         curves = Curves(
             tuple(series for _, series in found),
             tuple(name for name, _ in found),
-            title="memory",
+            title=f"memory, {label_of(own[0], summary)}" if len(own) == 1 and not view.has_other_gpus else "memory",
             unit="bytes",
             starts=(summary.first_t,) * len(found),
             has_steps=False,
@@ -88,18 +91,16 @@ class MemoryPane(ChartPane):
             empty=summary.unavailable.get("sampler", "no sample yet"),
         )
         self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False))
-        reason = "" if summary.gpus else gpu_reason(summary)
-        self.border_subtitle = Content.styled(show(reason, 60), "$text-muted") if reason else None
+        note = memory_note(summary, has_others=view.has_other_gpus)
+        self.border_subtitle = Content.styled(show(note, 60), "$text-muted") if note else None
 
 
-def memory_series(summary: RunSummary) -> Sequence[tuple[str, Series]]:
-    """Return what is known of memory along time, named by whose it is."""
-    found = [("processes", series) for name, series in summary.resources.items() if name == "rss_bytes"]
-    for uuid, gpu in summary.gpus.items():
-        for metric, words in (("memory_used_bytes", "device"), ("memory_tree_bytes", "this run")):
-            if series := summary.resources.get(f"{uuid} {metric}"):
-                found.append((f"{show(gpu.label)} {words}", series))
-    return found
+def memory_note(summary: RunSummary, *, has_others: bool) -> str:
+    """Return what the chart of memory leaves out, or why no GPU is in it."""
+    if not summary.gpus:
+        return gpu_reason(summary)
+    others = len(other_gpus(summary))
+    return f"{plural(others, 'GPU')} not of this run: g" if others and not has_others else ""
 
 
 def gpu_reason(summary: RunSummary) -> str:

@@ -1,0 +1,79 @@
+"""What the GPUs of a run did along time, as strips: busy, power, clock, heat, what held them down, and who else was there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+from tuilab.drawings.axis import grown
+from tuilab.drawings.lines import lines_of
+from tuilab.drawings.strips import Marks, Row, Strip, Words
+from tuilab.probes.gpu import throttle_names
+from tuilab.record.events import GpuFound
+from tuilab.record.own_gpus import Throttled, own_gpus, throttled
+from tuilab.record.summary import RunSummary
+from tuilab.record.told import others_words
+from tuilab.words import seconds
+
+Held = Mapping[str, Sequence[Throttled]]  # by NVML's UUID
+
+_LEAST_SECONDS = 2.0  # that the axis of a run that goes on shows
+# metric -> what it is called, its unit, the value of a full column, and whether a fall is what matters
+_STRIPS = {
+    "busy_percent": ("busy", "%", 100.0, False),
+    "power_w": ("power", "W", None, False),
+    "sm_mhz": ("clock", "MHz", None, True),
+    "temperature_c": ("heat", "°C", 100.0, False),
+}
+
+
+def held_down(summary: RunSummary, gpus: Sequence[GpuFound]) -> Held:
+    """Return when the clocks of some GPUs were held down; of a long run it takes its time, so once for all who want it."""
+    return {gpu.uuid: throttled(summary, gpu.uuid) for gpu in gpus}
+
+
+def strips_of(summary: RunSummary, gpus: Sequence[GpuFound], held: Held) -> list[Row]:
+    """Return the rows about some GPUs, each below its name where there are several."""
+    return [row for gpu in gpus for row in _rows(summary, gpu, held.get(gpu.uuid, []), has_heading=len(gpus) > 1)]
+
+
+def has_strips(summary: RunSummary) -> bool:
+    """Say whether there is something to show of a GPU of the run."""
+    return any(gpu.found and known_metrics(summary, gpu.found) for gpu in own_gpus(summary))
+
+
+def known_metrics(summary: RunSummary, gpu: GpuFound) -> list[str]:
+    """Return what a GPU has told of that."""
+    return [metric for metric in _STRIPS if f"{gpu.uuid} {metric}" in summary.resources]
+
+
+def held_words(held: Held) -> str:
+    """Return what held clocks down, each reason with how long it did."""
+    lasted: dict[str, int] = {}
+    for one in chain.from_iterable(held.values()):
+        for name in throttle_names(one.mask):
+            lasted[name] = lasted.get(name, 0) + one.end_t - one.begin_t
+    reasons = sorted(lasted, key=lambda name: -lasted[name])
+    return f"held down: {', '.join(f'{name} {seconds(lasted[name] / 1e9)}' for name in reasons)}" if reasons else ""
+
+
+def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
+    """Return the seconds that are shown: of a run that goes on more than there are, so that columns stay where they are."""
+    lines = [row.line for row in rows if isinstance(row, Strip) and len(row.line.xs)]
+    if not lines:
+        return 0.0, _LEAST_SECONDS
+    first, last = min(float(line.xs[0]) for line in lines), max(line.last_x for line in lines)
+    return (first, last) if is_over else grown(first, last, _LEAST_SECONDS, None)
+
+
+def _rows(summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_heading: bool) -> Iterator[Row]:
+    if has_heading:
+        yield Words("", f"{gpu.label} {gpu.name}")
+    for look, metric in enumerate(_STRIPS):
+        if series := summary.resources.get(f"{gpu.uuid} {metric}"):
+            label, unit, top, is_least = _STRIPS[metric]
+            (line,) = lines_of([series], is_timed=True, starts=[summary.first_t])
+            yield Strip(label, line, unit, top, is_least, look)
+    start = summary.first_t
+    yield Marks("held", tuple(((one.begin_t - start) / 1e9, (one.end_t - start) / 1e9, one.is_held_back) for one in held))
+    for own in own_gpus(summary):
+        if own.nvmls == gpu.uuid:
+            yield Words("others", others_words(summary, own))
