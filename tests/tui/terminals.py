@@ -24,7 +24,7 @@ import pyte
 from tests.conftest import TUILAB
 from tuilab.tui.terminal.guardian import RESTORE
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 _QUESTION = b"\x1b[5n"
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?=][0-9;]*[a-zA-Z]")  # modes, which draw nothing
 _BEGUN = re.compile(rb"\x1b(\[[0-9;<>?=]*)?$")  # a sequence whose end has not come yet
