@@ -82,6 +82,7 @@ values = st.one_of(
 
 
 PLACE = tempfile.TemporaryDirectory()  # for one lab after the other: where thousands had their own, removing them took longest
+Path(PLACE.name, "scenario.py").write_text('"""T.\n\n## Look for\n- [c] it is so\n"""\ndef run(lab): pass\n')
 
 
 @contextmanager
@@ -90,7 +91,6 @@ def new_lab() -> Iterator[tuple[Lab, Writer, Path]]:
     (folder / "artifacts").mkdir(exist_ok=True)
     for left in [folder / "worker-0.jsonl", *(folder / "artifacts").iterdir()]:
         left.unlink(missing_ok=True)
-    (folder / "scenario.py").write_text('"""T.\n\n## Look for\n- [c] it is so\n"""\ndef run(lab): pass\n')
     ours, theirs = messages.pair()
     order = WorkerOrder(run_dir=PLACE.name, writer="worker-0", source_dir=PLACE.name, quick=True)
     writer = Writer(folder / "worker-0.jsonl")

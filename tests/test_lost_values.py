@@ -98,6 +98,7 @@ def test_a_run_that_succeeds_but_for_its_values_fails(tuilab: Tuilab, root: Path
     assert (run["state"], run["reason"]) == ("failed", f"{complaint(60)}: CUDA error: out of memory")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "written"), [(GOES_ON, 100), (COMPUTES_40, 40)], ids=["goes on", "hangs"])
 def test_a_stop_waits_for_what_comes_and_counts_the_rest(
     tuilab: Tuilab, root: Path, tmp_path: Path, more: str, written: int
