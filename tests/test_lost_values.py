@@ -48,13 +48,14 @@ def complaint(count: int) -> str:
     return f"{count} records could not be written"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "reason"),
     [
         ('raise ValueError("boom")', "ValueError: boom"),
-        pytest.param("sys.exit(3)", "the scenario called sys.exit(3)", marks=pytest.mark.slow),
-        pytest.param('lab.needs(False, "a second GPU")', "", marks=pytest.mark.slow),
-        pytest.param("pass", "", marks=pytest.mark.slow),
+        ("sys.exit(3)", "the scenario called sys.exit(3)"),
+        ('lab.needs(False, "a second GPU")', ""),
+        ("pass", ""),
     ],
 )
 def test_what_comes_is_brought_over_however_a_scenario_ends(

@@ -194,6 +194,7 @@ def test_a_module_that_cannot_be_loaded_fails_where_the_scenario_imports_it(
     assert (run_dir / "stderr.log").read_text() == ""
 
 
+@pytest.mark.slow
 def test_a_file_that_imports_more_than_a_message_holds_starts_afresh(
     two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path
 ) -> None:
