@@ -22,6 +22,7 @@ from tests.faults.oracle import (
     check_list,
     child_of,
     fabricate,
+    is_suspended,
     is_well,
     kill,
     order_for,
@@ -152,11 +153,6 @@ def test_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_an
     assert "is lost; ended what was left of it: " in first.stdout and "sleep 600" in first.stdout
     assert "is lost; none of its processes is left" in second.stdout
     check(site, run_dir, "lost")
-
-
-def is_suspended(pid: int) -> bool:
-    """Say whether every thread of a process has taken note of SIGSTOP."""
-    return all(") T " in (task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir())
 
 
 def test_a_stopped_sampler_whose_supervisor_died_is_found_and_ended(site: Site) -> None:
