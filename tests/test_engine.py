@@ -54,15 +54,15 @@ def assert_is_the_owners_alone(run_dir: Path) -> None:
     ("body", "state", "reason", "place"),
     [
         ('raise ValueError("no good")', "failed", "ValueError: no good", 'File "scenario.py", line 8, in run'),
+        ("ctypes.string_at(0)", "killed", "ended by SIGSEGV", "Segmentation fault"),
         ("sys.exit(7)", "failed", "the scenario called sys.exit(7)", ""),
         ("os._exit(0)", "failed", "the worker ended with exit code 0 before run() returned", ""),
-        ("ctypes.string_at(0)", "killed", "ended by SIGSEGV", "Segmentation fault"),
         ("os._exit(9)", "failed", "the worker ended with exit code 9 before run() returned", ""),
         ("os.kill(os.getpid(), signal.SIGKILL)", "killed", "ended by SIGKILL; nobody asked for that: out of memory?", ""),
         ("os.abort()", "killed", "ended by SIGABRT", "Aborted"),
     ],
 )
-@pytest.mark.first(4)
+@pytest.mark.first(2)
 def test_a_run_that_fails_says_how(
     tuilab: Tuilab, root: Path, tmp_path: Path, body: str, state: str, reason: str, place: str
 ) -> None:

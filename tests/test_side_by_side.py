@@ -112,6 +112,7 @@ def test_one_that_is_killed_while_it_waits_costs_no_repeat(two_cores: None, root
     assert (summary.state, warmth(summary)) == ("succeeded", [True, False])
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_one_that_has_hung_up(
     two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_budget_counts_on_what_is_loaded_already(
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
+@pytest.mark.first(1)
 def test_nobody_waits_on_when_the_run_has_ended(how: str, two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = write_scenario(tmp_path, hold(tmp_path / "never"), TORCH)
     front = start(root, "run", str(path), "--headless", "--quiet", "--repeat", "2")
