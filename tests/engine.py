@@ -8,6 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import pytest
+
 from tests.conftest import TUILAB
 from tuilab.engine import processes
 from tuilab.record import presence
@@ -40,6 +42,15 @@ def start(root: Path, *words: str, **more: Any) -> "subprocess.Popen[str]":
         [TUILAB, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **more
     )
     return process
+
+
+def do_first(folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
+    """Have every Python that a test starts do something before all else."""
+    site = folder / "site"
+    site.mkdir(exist_ok=True)
+    with (site / "sitecustomize.py").open("a") as file:
+        file.write(lines)
+    monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
 
 
 def until(condition: Callable[[], T | None], patience_s: float = 60.0) -> T:

@@ -22,6 +22,12 @@ EXCEPTIONS = {
 
 
 @cache
+def nodes(module: str) -> tuple[ast.AST, ...]:
+    """Return all that a module is made of."""
+    return tuple(ast.walk(ast.parse(MODULES[module].read_text())))
+
+
+@cache
 def imports(module: str) -> frozenset[str]:
     """Return what a module imports anywhere: at its top, in a function, for types, or relative to itself."""
     return frozenset(_imports(module))
@@ -29,7 +35,7 @@ def imports(module: str) -> frozenset[str]:
 
 def _imports(module: str) -> Iterator[str]:
     package = module.split(".")[: None if MODULES[module].name == "__init__.py" else -1]
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -6,14 +6,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.engine import look, newest, processes_of, write_scenario
+from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
 from tuilab.errors import BoxLacks
 from tuilab.lab.prefix import complete
 from tuilab.probes.preload import check, mapped_files
 
+if TYPE_CHECKING:
+    from tests.fakes.clock import Clock
+
+pytest_plugins = ["tests.fakes.clock"]
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
 
@@ -198,14 +203,17 @@ def test_a_rank_that_lacks_something_ends_those_that_would_wait_for_it(
 
 @pytest.mark.slow
 @pytest.mark.real_torch
-def test_ranks_that_hang_end_with_the_time_of_their_arm(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
-    hang = "def hang(lab):\n    time.sleep(600)\n"
-    body = f'lab.arm("ranks", hang, prefix={TORCHRUN}, timeout=8)()'
+def test_ranks_that_hang_end_with_the_time_of_their_arm(root: Path, tmp_path: Path, loopback: None, clock: "Clock") -> None:
+    hang = "def hang(lab):\n    lab.stage('asleep')\n    time.sleep(600)\n"
+    body = f'lab.arm("ranks", hang, prefix={TORCHRUN}, timeout=600)()'
+    front = start(root, "run", str(write_scenario(tmp_path, body, hang)), "--headless", "--quiet")
+    run_dir = wait_for_stage(root, "asleep")
+    until(lambda: len(look(run_dir).summary.stages) == 2)
+    clock.put_forward(600)
 
-    tuilab("run", str(write_scenario(tmp_path, body, hang)), "--headless", "--quiet")
+    front.communicate(timeout=60)
 
-    run_dir = newest(root) or root
-    assert look(run_dir).summary.reason == "ArmFailed: timed out after 8 s"
+    assert look(run_dir).summary.reason == "ArmFailed: timed out after 600 s"
     assert not processes_of(run_dir)
 
 

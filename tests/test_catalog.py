@@ -54,12 +54,24 @@ def run(
 '''
 
 
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A cache that knows what comes with tuilab: no test needs to read all that once more."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("known")))
+        catalog.load()
+        return Path(places.cache_folder(), "catalog.json").read_bytes()
+
+
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bytes) -> Path:
     """The cache file of one test, which has no runs either."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
-    return tmp_path / "cache" / "tuilab" / "catalog.json"
+    file = tmp_path / "cache" / "tuilab" / "catalog.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(known)
+    return file
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ def test_a_scenarios_parameters_are_options_with_help(tuilab: Tuilab, form: str)
         (("extra",), "extra"),
     ],
 )
-@pytest.mark.first(4)
+@pytest.mark.first(2)
 def test_a_wrong_parameter_is_named_with_what_it_takes(
     tuilab: Tuilab, root: Path, form: str, words: tuple[str, ...], sentence: str
 ) -> None:
@@ -207,7 +207,7 @@ ENVIRONMENTS = [{"LC_ALL": "C"}, {"TERM": "dumb"}, {"NO_COLOR": "1"}, {"LC_ALL":
 
 
 @pytest.mark.parametrize("env", ENVIRONMENTS)
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 def test_piped_output_has_no_escapes_whatever_the_terminal(tuilab: Tuilab, finished: Path, env: dict[str, str]) -> None:
     done = tuilab("attach", "last", "--headless", "--plot", env=env)
 
@@ -256,7 +256,7 @@ def test_a_home_that_is_missing_is_no_problem_with_a_root(tuilab: Tuilab, form: 
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "-rf", "a\nb", "x" * 300, "$(touch hit)", "; rm -rf .", "sofmax", ""])
-@pytest.mark.first(4)
+@pytest.mark.first(2)
 def test_an_unknown_name_is_one_sentence(tuilab: Tuilab, name: str) -> None:
     done = tuilab("run", "--headless", "--", name)
 
@@ -294,7 +294,7 @@ def test_these_verbs_take_a_run() -> None:
 
 @pytest.mark.parametrize("reference", ["", " "], ids=["nothing", "a blank"])
 @pytest.mark.parametrize("verb", BY_RUN)
-@pytest.mark.first(8)
+@pytest.mark.first(4)
 def test_an_empty_reference_names_no_run(tuilab: Tuilab, root: Path, verb: str, reference: str) -> None:
     """`tuilab rm "$ID"` without an ID is no request to delete whatever there is."""
     run_dir = root / RUN

@@ -93,6 +93,7 @@ def test_curves_are_overlaid_and_plain_in_an_ascii_locale(tuilab: Tuilab, root: 
 
 
 @pytest.mark.parametrize(("ending", "words"), [(".html", "side by side"), (".md", "| claim |"), (".json", "tuilab.compare/1")])
+@pytest.mark.first(1)
 def test_a_comparison_is_written_as_a_report(tuilab: Tuilab, root: Path, tmp_path: Path, ending: str, words: str) -> None:
     for end in ("aaaaaa", "bbbbbb"):
         put(root, "tour", end)

@@ -17,10 +17,11 @@ from tuilab.judging.integrity import examine
 from tuilab.record.summary import RunSummary
 
 if TYPE_CHECKING:
+    from tests.fakes.clock import Clock
     from tests.fakes.nvml import FakeNvml
     from tests.fakes.stuck import Stuck
 
-pytest_plugins = ["tests.fakes.nvml", "tests.fakes.stuck"]
+pytest_plugins = ["tests.fakes.clock", "tests.fakes.nvml", "tests.fakes.stuck"]
 Serve = Callable[[str], "Stuck"]
 ENDED_BY_KERNEL = "the kernel still frees what it held, such as memory of a GPU"
 IN_A_CALL = "in a call of the kernel that does not return"
@@ -34,6 +35,11 @@ def hold(driver: "Stuck") -> str:
 def wait_for(go: Path) -> str:
     """Return the line of a scenario that waits for a file."""
     return f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"
+
+
+def wait_until_waited_for(root: Path) -> None:
+    """Wait until it is on record that the kernel still ends a process of the run."""
+    until(lambda: any(ENDED_BY_KERNEL in state.reason for state in look(run_of(root)).summary.states))
 
 
 def summary_of(root: Path) -> RunSummary:
@@ -104,17 +110,20 @@ def test_a_run_ends_although_a_thread_of_its_worker_never_comes_back(root: Path,
 
 
 @pytest.mark.faults
-def test_an_arm_that_cannot_be_killed_is_answered_for(root: Path, tmp_path: Path, stuck: Serve) -> None:
+def test_an_arm_that_cannot_be_killed_is_answered_for(root: Path, tmp_path: Path, stuck: Serve, clock: "Clock") -> None:
     driver = stuck("opened")
-    body = 'try: lab.arm("held", held, timeout=1)()\nexcept Exception as problem: lab.text(str(problem))'
+    body = 'try: lab.arm("held", held, timeout=600)()\nexcept Exception as problem: lab.text(str(problem))'
     path = write_scenario(tmp_path, body, f"def held(lab):\n    os.open({driver.path!r}, os.O_RDONLY)\n")
 
     front = start(root, "run", str(path), "--headless", "--quiet")
+    driver.wait_until_held()
+    clock.put_forward(600)
+
     front.communicate(timeout=90)
 
     summary = summary_of(root)
     (text,) = summary.texts
-    assert "timed out after 1 s" in text.text and "could not be ended" in text.text
+    assert "timed out after 600 s" in text.text and "could not be ended" in text.text
     assert summary.state == "unkillable"
 
 
@@ -123,7 +132,7 @@ def test_a_worker_that_the_kernel_takes_long_to_tear_down_is_waited_for(root: Pa
     driver = stuck("closed")
     front = start(root, "run", str(write_scenario(tmp_path, hold(driver))), "--headless")
     driver.wait_until_held()
-    until(lambda: any(ENDED_BY_KERNEL in state.reason for state in look(run_of(root)).summary.states))
+    wait_until_waited_for(root)
 
     driver.let_go()
     _, told = front.communicate(timeout=60)
@@ -135,9 +144,10 @@ def test_a_worker_that_the_kernel_takes_long_to_tear_down_is_waited_for(root: Pa
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("is_stopped", [False, True])
-def test_a_worker_whose_teardown_hangs_is_given_up(root: Path, tmp_path: Path, stuck: Serve, is_stopped: bool) -> None:
+def test_a_worker_whose_teardown_hangs_is_given_up(
+    root: Path, tmp_path: Path, stuck: Serve, clock: "Clock", is_stopped: bool
+) -> None:
     driver = stuck("closed")
     body = hold(driver) + ("time.sleep(600)" if is_stopped else "")
     front = start(root, "run", str(write_scenario(tmp_path, body)), "--headless", "--quiet", "--repeat", "3")
@@ -145,8 +155,10 @@ def test_a_worker_whose_teardown_hangs_is_given_up(root: Path, tmp_path: Path, s
     if is_stopped:
         subprocess.run([sys.executable, "-m", "tuilab", "stop", "last"], env={**os.environ, "TUILAB_ROOT": str(root)})
     driver.wait_until_held()
+    wait_until_waited_for(root)
+    clock.put_forward(60)
 
-    front.communicate(timeout=120)
+    front.communicate(timeout=60)
 
     summary = summary_of(root)
     assert summary.state == "unkillable"

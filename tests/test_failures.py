@@ -138,6 +138,7 @@ torch.cuda = Cuda()
         ('raise RuntimeError("CUDA error: device-side assert triggered")', {}),
     ],
 )
+@pytest.mark.first(1)
 def test_what_held_the_memory_of_a_full_gpu_is_kept_with_the_run(
     tuilab: Callable[..., "CompletedProcess[str]"], root: Path, tmp_path: Path, answer: str, kept: dict[str, str]
 ) -> None:

@@ -122,7 +122,7 @@ def test_a_planted_link_is_not_written_through(tuilab: Tuilab, three: Path, tmp_
         (("--older-than", "52w"), ["aaaaaa", "bbbbbb", "cccccc"]),
     ],
 )
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 def test_many_runs_are_deleted_only_when_that_is_meant(
     tuilab: Tuilab, three: Path, words: tuple[str, ...], left: list[str]
 ) -> None:

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +17,10 @@ from tuilab.record import unwritten
 from tuilab.record.events import Logged
 from tuilab.record.states import RunState
 
+if TYPE_CHECKING:
+    from tests.fakes.clock import Clock
+
+pytest_plugins = ["tests.fakes.clock"]
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
 LOG = f"""
@@ -43,13 +48,14 @@ def complaint(count: int) -> str:
     return f"{count} records could not be written"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "reason"),
     [
         ('raise ValueError("boom")', "ValueError: boom"),
-        pytest.param("sys.exit(3)", "the scenario called sys.exit(3)", marks=pytest.mark.slow),
-        pytest.param('lab.needs(False, "a second GPU")', "", marks=pytest.mark.slow),
-        pytest.param("pass", "", marks=pytest.mark.slow),
+        ("sys.exit(3)", "the scenario called sys.exit(3)"),
+        ('lab.needs(False, "a second GPU")', ""),
+        ("pass", ""),
     ],
 )
 def test_what_comes_is_brought_over_however_a_scenario_ends(
@@ -93,6 +99,7 @@ def test_a_run_that_succeeds_but_for_its_values_fails(tuilab: Tuilab, root: Path
     assert (run["state"], run["reason"]) == ("failed", f"{complaint(60)}: CUDA error: out of memory")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "written"), [(GOES_ON, 100), (COMPUTES_40, 40)], ids=["goes on", "hangs"])
 def test_a_stop_waits_for_what_comes_and_counts_the_rest(
     tuilab: Tuilab, root: Path, tmp_path: Path, more: str, written: int
@@ -122,27 +129,29 @@ def test_a_kill_leaves_the_count_of_what_was_on_the_gpu(tuilab: Tuilab, root: Pa
 
 
 @pytest.mark.slow
-def test_a_time_out_waits_for_what_comes(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    path = write_scenario(tmp_path, LOG + GOES_ON + SLEEP)
+def test_a_time_out_waits_for_what_comes(tuilab: Tuilab, root: Path, tmp_path: Path, clock: "Clock") -> None:
+    path = write_scenario(tmp_path, LOG + GOES_ON + clock.putting_forward(600) + SLEEP)
 
-    tuilab("run", str(path), "--headless", "--quiet", "--timeout", "15")
+    tuilab("run", str(path), "--headless", "--quiet", "--timeout", "600")
 
     run_dir = newest(root)
     assert run_dir is not None
-    assert look(run_dir).summary.reason == "timed out after 15 s"
+    assert look(run_dir).summary.reason == "timed out after 600 s"
     assert steps(run_dir) == list(range(100))
     assert examine(run_dir).wrong == []
 
 
 @pytest.mark.slow
-def test_an_arm_that_takes_too_long_leaves_its_count(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    indented = "".join(f"    {line}\n" for line in (LOG + COMPUTES_40 + SLEEP).strip().splitlines())
-    body = 'try:\n    lab.arm("slow", body, timeout=15.0)()\nexcept Exception as problem:\n    lab.text(str(problem))'
+def test_an_arm_that_takes_too_long_leaves_its_count(tuilab: Tuilab, root: Path, tmp_path: Path, clock: "Clock") -> None:
+    lines = LOG + COMPUTES_40 + clock.putting_forward(600) + SLEEP
+    more = "def body(lab):\n" + "".join(f"    {line}\n" for line in lines.strip().splitlines())
+    body = 'try:\n    lab.arm("slow", body, timeout=600)()\nexcept Exception as problem:\n    lab.text(str(problem))'
 
-    tuilab("run", str(write_scenario(tmp_path, body, f"def body(lab):\n{indented}")), "--headless", "--quiet")
+    tuilab("run", str(write_scenario(tmp_path, body, more)), "--headless", "--quiet")
 
     run_dir = newest(root)
     assert run_dir is not None
+    assert [text.text for text in look(run_dir).summary.texts] == ["timed out after 600 s"]
     assert examine(run_dir).wrong == [complaint(60)]
 
 

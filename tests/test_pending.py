@@ -401,7 +401,7 @@ def test_sigterm_in_a_hot_loop_loses_no_scalar_and_writes_none_twice(tmp_path: P
     process.stdout.read()
     process.stdout.close()
 
-    assert process.wait(timeout=30) == -signal.SIGTERM
+    assert process.wait(timeout=60) == -signal.SIGTERM
     items = read_stream(tmp_path / "worker-0.jsonl")
     steps = [item.s for item in items if isinstance(item, Logged) and "loss" in item.v]
     assert not [item for item in items if isinstance(item, Corrupt | Gap)]

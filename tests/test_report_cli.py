@@ -28,7 +28,7 @@ def runs(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("ending", [ending for ending in ENDINGS if ending != ".tfevents"])
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 def test_the_ending_says_the_format(tuilab: Tuilab, runs: Path, tmp_path: Path, ending: str) -> None:
     target = tmp_path / f"tour{ending}"
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from tests.rooms import EXCEPTIONS, HOUSE, MODULES, ROOMS, arrows, imports, room_of
+from tests.rooms import EXCEPTIONS, HOUSE, MODULES, ROOMS, arrows, imports, nodes, room_of
 
 MOST = 20  # modules in a folder that one still finds one's way in
 
@@ -60,9 +60,8 @@ def test_one_door_leads_to_the_device() -> None:
 
 def _dotted(module: str) -> set[str]:
     """Return the names with dots that a module uses, as `torch.cuda`, and those that it imports from one."""
-    nodes = [*ast.walk(ast.parse(MODULES[module].read_text()))]
-    imported = [(node.module, alias.name) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
-    used = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+    imported = [(node.module, alias.name) for node in nodes(module) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    used = {ast.unparse(node) for node in nodes(module) if isinstance(node, ast.Attribute)}
     return used | {f"{source}.{name}" for source, name in imported}
 
 

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
+from tests.engine import do_first, look, newest, processes_of, start, until, wait_for_stage, write_scenario
 from tuilab.catalogue import catalog
 from tuilab.catalogue.imports import first_imports
 from tuilab.drawings.glyphs import Style
@@ -22,6 +23,10 @@ from tuilab.record import events, presence
 from tuilab.record.summary import RunSummary, fold
 from tuilab.reports import plain
 
+if TYPE_CHECKING:
+    from tests.fakes.clock import Clock
+
+pytest_plugins = ["tests.fakes.clock"]
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
 TORCH = "import torch\n"
@@ -49,10 +54,8 @@ def warmth(summary: RunSummary) -> list[bool]:
 
 def do_ahead(folder: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """Have every worker that is started ahead do something before all else."""
-    (folder / "site").mkdir()
     condition = f'os.environ.get("{presence.MARK}") == {processes.SPARE!r}'
-    (folder / "site" / "sitecustomize.py").write_text(f"import os, time\nif {condition}: {what}\n")
-    monkeypatch.setenv("PYTHONPATH", str(folder / "site"), prepend=os.pathsep)
+    do_first(folder, monkeypatch, f"import os, time\nif {condition}: {what}\n")
 
 
 def waiting(run_dir: Path) -> list[int]:
@@ -109,6 +112,7 @@ def test_one_that_is_killed_while_it_waits_costs_no_repeat(two_cores: None, root
     assert (summary.state, warmth(summary)) == ("succeeded", [True, False])
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_one_that_has_hung_up(
     two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,17 +140,18 @@ def test_a_spare_that_has_hung_up_costs_no_run(root: Path, tmp_path: Path, monke
 
 @pytest.mark.slow
 def test_a_budget_counts_on_what_is_loaded_already(
-    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: "Clock"
 ) -> None:
     """Two load at once, for more than half of the budget: the second one is there, and a third would take too long."""
-    do_ahead(tmp_path, monkeypatch, "time.sleep(6)")
+    do_ahead(tmp_path, monkeypatch, clock.putting_forward(600))
 
-    tuilab("run", str(write_scenario(tmp_path, STAGE, TORCH)), "--headless", "--quiet", "--budget", "11s")
+    tuilab("run", str(write_scenario(tmp_path, STAGE, TORCH)), "--headless", "--quiet", "--budget", "1000s")
 
-    assert look(newest(root) or root).summary.reason == "the budget of 11 s is spent after 2 repeats"
+    assert look(newest(root) or root).summary.reason == "the budget of 1000 s is spent after 2 repeats"
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
+@pytest.mark.first(1)
 def test_nobody_waits_on_when_the_run_has_ended(how: str, two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = write_scenario(tmp_path, hold(tmp_path / "never"), TORCH)
     front = start(root, "run", str(path), "--headless", "--quiet", "--repeat", "2")
@@ -191,6 +196,7 @@ def test_a_module_that_cannot_be_loaded_fails_where_the_scenario_imports_it(
     assert (run_dir / "stderr.log").read_text() == ""
 
 
+@pytest.mark.slow
 def test_a_file_that_imports_more_than_a_message_holds_starts_afresh(
     two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path
 ) -> None:

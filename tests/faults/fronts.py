@@ -1,6 +1,5 @@
 """Fronts: scenarios to watch, the processes that watch them, and what a front shows and does."""
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,11 +33,6 @@ print("the last line")
 Open = Callable[..., Terminal]
 Window = Callable[..., Tmux]
 LOOKS = ["l", "o", "t", "n", "z", "z", "\t", "+", "-", "\x1b[C", "\x1b[D", "m"]  # keys that draw something else
-
-
-def soon_s() -> float:
-    """Return for how long something that takes two seconds may take on a box that has other work, too."""
-    return 5.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def fronts(site: Site) -> list[psutil.Process]:

@@ -297,6 +297,11 @@ def kill(*victims: tuple[int, int], number: int = signal.SIGKILL) -> None:
         assert processes.send(pid, start, number)
 
 
+def is_suspended(pid: int) -> bool:
+    """Say whether every thread of a process has taken note of SIGSTOP."""
+    return all(") T " in (task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir())
+
+
 def supervisor_of(run_dir: Path) -> tuple[int, int]:
     """Return pid and start time of a run's supervisor."""
     run = until(lambda: look(run_dir).summary.run)

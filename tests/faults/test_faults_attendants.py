@@ -3,18 +3,22 @@
 import os
 import signal
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.engine import look, until, write_scenario
-from tests.faults.oracle import Site, check, child_of, is_well, kill, latest, reach_stage, supervisor_of
+from tests.faults.oracle import Site, check, child_of, is_suspended, is_well, kill, latest, reach_stage, supervisor_of
 from tuilab.record import presence
 
+if TYPE_CHECKING:
+    from tests.fakes.clock import Clock
+
+pytest_plugins = ["tests.fakes.clock"]
 pytestmark = pytest.mark.faults
 
 
-@pytest.mark.timeout(180)
-def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_is_not_hurt(site: Site) -> None:
+def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_is_not_hurt(clock: "Clock", site: Site) -> None:
     go = site.folder / "go"
     body = f'lab.stage("on")\nfor step in range(10**6):\n    lab.log(step, half=step / 2)\n    time.sleep(0.01)\n    if os.path.exists({str(go)!r}): break'
     run_dir = site.detach(write_scenario(site.folder, body))
@@ -30,6 +34,9 @@ def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_i
     for number in (signal.SIGSTOP, signal.SIGKILL, signal.SIGSEGV, signal.SIGKILL):
         victim = until(sampler)
         kill(victim, number=number)
+        if number == signal.SIGSTOP:
+            until(partial(is_suspended, victim[0]))
+            clock.put_forward(10)  # of silence
         until(partial(is_gone, victim[0]))
     until(
         lambda: (

@@ -94,7 +94,7 @@ def test_ctrl_c_in_a_terminal_stops_the_run_in_order(site: Site, terminals: "lis
     run_dir = reach_stage(site, "on")
     os.write(terminal.ours, b"\x03")
 
-    assert terminal.front.wait(timeout=30) == 130
+    assert terminal.front.wait(timeout=60) == 130
     check(site, run_dir, "stopped")
     until(lambda: b"stopping; Ctrl-C again stops at once" in terminal.seen)
     assert b"Traceback" not in terminal.seen
@@ -106,7 +106,7 @@ def test_a_terminal_that_is_closed_ends_its_front_and_not_the_run(site: Site, te
     run_dir = reach_stage(site, "on")
     os.close(terminal.ours)
 
-    terminal.front.wait(timeout=30)
+    terminal.front.wait(timeout=60)
     state = look(run_dir).state
     go.touch()
 
@@ -126,7 +126,7 @@ def test_a_terminal_that_stops_reading_does_not_hold_up_the_run(site: Site, term
     threading.Thread(target=terminal.read, daemon=True).start()
 
     assert is_waiting
-    assert terminal.front.wait(timeout=30) == 0
+    assert terminal.front.wait(timeout=60) == 0
     check(site, latest(site), "succeeded")
     assert is_restored(terminal)
 
@@ -140,7 +140,7 @@ def test_a_front_that_is_suspended_goes_on_where_it_was(site: Site, terminals: "
     fcntl.ioctl(terminal.ours, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 20, 0, 0))
     terminal.front.send_signal(signal.SIGCONT)
 
-    assert terminal.front.wait(timeout=30) == 0
+    assert terminal.front.wait(timeout=60) == 0
     check(site, run_dir, "succeeded")
     assert is_restored(terminal)
 
@@ -191,10 +191,10 @@ def test_a_signal_to_the_front_does_not_touch_the_run(site: Site, go: Path, numb
     run_dir = reach_stage(site, "on")
     front.send_signal(number)
     if number != signal.SIGPIPE:  # which a Python front ignores
-        front.wait(timeout=30)
+        front.wait(timeout=60)
     go.touch()
 
-    _, err = front.communicate(timeout=30)
+    _, err = front.communicate(timeout=60)
 
     assert "Traceback" not in err
     check(site, run_dir, "succeeded")
@@ -208,7 +208,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing_that_runs(site: Site) -> None:
         front = site.start("run", str(path), "--headless", "--quiet")
         time.sleep(0.02 * number)  # the moment
         front.send_signal(signal.SIGINT)
-        front.communicate(timeout=30)
+        front.communicate(timeout=60)
     until(lambda: not site.living(), patience_s=30)
 
     for run_dir in site.root.glob("*Z-*"):  # none where every Ctrl-C came before the run
@@ -222,8 +222,8 @@ def test_two_who_watch_may_both_stop_it(site: Site) -> None:
 
     stopping = [site.start("stop", "last") for _ in range(4)]
 
-    said = [front.communicate(timeout=30)[0] for front in stopping]
-    ends = [front.communicate(timeout=30) and front.returncode for front in watching]
+    said = [front.communicate(timeout=60)[0] for front in stopping]
+    ends = [front.communicate(timeout=60) and front.returncode for front in watching]
     assert all("asked " in words or "is over already: stopped" in words for words in said)
     assert ends == [4, 4]
     check(site, run_dir, "stopped")

@@ -20,12 +20,11 @@ from tests.faults.fronts import (
     Open,
     check_looks,
     is_whole,
-    soon_s,
     wait_for_answer,
 )
 from tests.faults.oracle import Site, check, reach_stage
 from tests.tui.pictures import recorded
-from tests.tui.terminals import Terminal
+from tests.tui.terminals import PATIENCE_S, Terminal
 from tuilab.tui.terminal.guardian import RESTORE
 
 pytestmark = pytest.mark.faults
@@ -167,7 +166,7 @@ def test_a_flood_of_keys_stays_in_the_terminal(site: Site, screens: Open, go: Pa
     grown = front.memory_info().rss - memory
     front.send_signal(signal.SIGTERM)
 
-    assert term.process.wait(soon_s()) == 130
+    assert term.process.wait(PATIENCE_S) == 130
     assert grown < 20e6
     go.touch()
     check(site, run_dir, "succeeded")

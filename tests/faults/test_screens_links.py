@@ -14,9 +14,9 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
 from tests.faults.conftest import Ssh
-from tests.faults.fronts import NOISY, WAITS, Open, cpu_share, front_of, is_gone, soon_s, wait_for_points
+from tests.faults.fronts import NOISY, WAITS, Open, cpu_share, front_of, is_gone, wait_for_points
 from tests.faults.oracle import Site, check, reach_stage
-from tests.tui.terminals import Terminal
+from tests.tui.terminals import PATIENCE_S, Terminal
 
 pytestmark = pytest.mark.faults
 
@@ -33,7 +33,7 @@ def test_killing_the_ssh_client_ends_the_front_and_not_the_run(site: Site, ssh: 
     term.wait_for("running", "probe")
     term.process.kill()
 
-    until(lambda: is_gone(site), patience_s=soon_s())
+    until(lambda: is_gone(site))
     assert look(run_dir).state == "running"
     again = screens(command=ssh_command(ssh, "attach"))
     again.wait_for("running", "on", "half")
@@ -80,7 +80,7 @@ def test_a_frozen_link_that_is_cut_ends_the_front_and_not_the_run(site: Site, ss
     wait_for_points(run_dir, 500)
     term.process.kill()
 
-    until(lambda: is_gone(site), patience_s=soon_s())
+    until(lambda: is_gone(site))
     wait_for_points(run_dir, 100)
     go.touch()
     check(site, run_dir, "succeeded")
@@ -104,7 +104,7 @@ def test_a_front_whose_terminal_is_gone_leaves(
     if is_stopped:
         front.send_signal(signal.SIGCONT)
 
-    until(lambda: is_gone(site), patience_s=soon_s())
+    until(lambda: is_gone(site))
     assert look(run_dir).state == "running"
     go.touch()
     check(site, run_dir, "succeeded")
@@ -145,7 +145,7 @@ def test_a_front_whose_terminal_takes_nothing_can_be_ended(site: Site, screens: 
     fill(term)
     term.process.send_signal(signal.SIGTERM)
 
-    assert term.process.wait(soon_s()) == 130
+    assert term.process.wait(PATIENCE_S) == 130
     term.read_again()
     until(term.is_restored)
     until(lambda: is_gone(site))
@@ -163,7 +163,7 @@ def test_a_run_can_be_stopped_and_left_while_the_terminal_takes_nothing(site: Si
     until(lambda: look(run_dir).state == "stopped")
     term.type("q")
 
-    assert term.process.wait(soon_s()) == 0
+    assert term.process.wait(PATIENCE_S) == 0
     term.read_again()
     until(term.is_restored)
     check(site, run_dir, "stopped")

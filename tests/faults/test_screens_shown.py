@@ -140,7 +140,7 @@ def test_two_screens_and_a_command_line_may_watch_and_stop_one_run(site: Site, s
         term.type("q")
 
     assert [term.wait() for term in terms] == [0, 0]
-    assert "stopped" in headless.communicate(timeout=30)[0]
+    assert "stopped" in headless.communicate(timeout=60)[0]
     assert all(term.is_restored() for term in terms)
     check(site, run_dir, "stopped")
 

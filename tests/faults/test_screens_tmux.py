@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
-from tests.faults.fronts import NOISY, WAITS, Open, Window, front_of, is_gone, is_whole, soon_s, wait_for_points
+from tests.faults.fronts import NOISY, WAITS, Open, Window, front_of, is_gone, is_whole, wait_for_points
 from tests.faults.oracle import Site, check, reach_stage
 from tests.tui.tmux import Tmux
 
@@ -176,7 +176,7 @@ def test_a_pane_of_tmux_that_is_killed_ends_the_front_and_not_the_run(site: Site
     until(lambda: tmux.shows("running", "half"))
     tmux.ask("kill-pane", check=False)
 
-    until(lambda: is_gone(site), patience_s=soon_s())
+    until(lambda: is_gone(site))
     assert look(run_dir).state == "running"
     go.touch()
     check(site, run_dir, "succeeded")

@@ -142,7 +142,7 @@ def said(pilot: "Pilot[int]") -> list[str]:
     return pilot.app.said
 
 
-async def shown(pilot: "Pilot[int]", words: str, patience_s: float = 20.0) -> str:
+async def shown(pilot: "Pilot[int]", words: str, patience_s: float = 60.0) -> str:
     """Wait until the screen shows these words, and return what it shows."""
     deadline = time.monotonic() + patience_s
     while words not in (seen := text(pilot)):

@@ -24,7 +24,7 @@ import pyte
 from tests.conftest import TUILAB
 from tuilab.tui.terminal.guardian import RESTORE
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 _DRAWS_S = 5.0  # for a frame that was asked for, by screens that are to fail
 _QUESTION = b"\x1b[5n"
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?=][0-9;]*[a-zA-Z]")  # modes, which draw nothing

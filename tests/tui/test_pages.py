@@ -30,7 +30,7 @@ PAGES: dict[str, tuple[str, ...]] = {  # the keys that lead from the Lab screen 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("page", ["lab", "form", "code", "help"])
-@pytest.mark.first(8)
+@pytest.mark.first(5)
 async def test_a_screen_looks_as_it_should(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, size: tuple[int, int]
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import until
 from tests.seldom import seldom
-from tests.tui.terminals import terminal
+from tests.tui.terminals import PATIENCE_S, terminal
 
 
 def cpu_s_of_a_second(process: psutil.Process) -> float:
@@ -38,10 +38,11 @@ def test_q_leaves_and_gives_the_terminal_back(tmp_path: Path) -> None:
     [
         (signal.SIGTERM, 130),
         (signal.SIGHUP, 0),
-        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
-        pytest.param(signal.SIGQUIT, 130, marks=pytest.mark.slow),
+        (signal.SIGINT, 130),
+        (signal.SIGQUIT, 130),
     ],
 )
+@pytest.mark.first(1)
 def test_a_signal_leaves_in_order(tmp_path: Path, number: int, code: int) -> None:
     with terminal(tmp_path) as term:
         term.wait_for("softmax", "quit", " cores")
@@ -58,16 +59,17 @@ def test_a_sudden_death_gives_the_terminal_back_too(tmp_path: Path, number: int)
         term.wait_for("softmax", "quit", " cores")
         term.process.send_signal(number)
 
-        assert term.process.wait(30) == -number
+        assert term.process.wait(PATIENCE_S) == -number
         until(term.is_restored)
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_gone_ends_the_screens(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
         term.wait_for("softmax", "quit", " cores")
         term.hang_up()
 
-        term.process.wait(10)
+        term.process.wait(PATIENCE_S)
 
 
 def test_keys_that_come_at_once_act_one_after_another(tmp_path: Path) -> None:
@@ -84,6 +86,7 @@ def test_keys_that_come_at_once_act_one_after_another(tmp_path: Path) -> None:
         assert list((tmp_path / "runs").glob("*Z-*")) == []
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_text_are_ignored(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
         term.wait_for("softmax", "quit", " cores")
@@ -116,7 +119,7 @@ def test_a_terminal_that_takes_nothing_costs_nothing_and_lets_us_go(tmp_path: Pa
         until(lambda: cpu_s_of_a_second(front) < 0.1)  # once the keys have been heeded
         front.send_signal(signal.SIGTERM)
 
-        assert term.process.wait(10) == 130
+        assert term.process.wait(PATIENCE_S) == 130
 
 
 @pytest.mark.parametrize("size", [(1, 1), *seldom((5, 2), (20, 5), (60, 20), (80, 24), (300, 100))])
@@ -156,7 +159,7 @@ def test_no_terminal_is_refused_with_the_command_that_works(
 
 def test_a_dumb_terminal_is_refused_without_an_escape(tmp_path: Path) -> None:
     with terminal(tmp_path, command="env", env={}) as term:
-        term.wait(5)
+        term.wait()
     with terminal(tmp_path, "TERM=dumb", TUILAB, command="env") as term:
         assert term.wait() == 2
         assert b"\x1b" not in term.sent

@@ -15,6 +15,13 @@ class Anything(metaclass=_Anything):
     """Has every attribute; is the type of nothing."""
 
 
+class device:
+    """The processor, as a race between processes has it: by name."""
+
+    def __init__(self, name: str) -> None:
+        self.type = name
+
+
 def __getattr__(name: str) -> type:
     if name.startswith("__"):
         raise AttributeError(name)
