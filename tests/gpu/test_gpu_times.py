@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 US = 1_000
 SHEET_TFLOPS = {  # by words of the name, of bfloat16 without sparsity
-    **{"H200": 989, "H100 PCIe": 756, "H100": 989, "GH200": 989, "B200": 2250, "A100": 312},
-    **{"L40S": 362, "L40": 181, "L4": 121, "4090 Laptop": 80, "4090": 165},
-}
+    "H200": 989, "H100 PCIe": 756, "H100": 989, "GH200": 989, "B200": 2250, "A100": 312,
+    "L40S": 362, "L40": 181, "L4": 121, "4090 Laptop": 80, "4090": 165,
+}  # fmt: skip
 BOOST = 1.1  # a card may clock higher than its sheet says
 ON_THE_SECOND = """
 import torch
