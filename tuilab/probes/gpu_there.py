@@ -10,7 +10,7 @@ _OLDEST_DRIVER = {11: "450", 12: "525", 13: "580"}
 _OTHER_BUILD = "pip uninstall -y torch && pip install torch --index-url https://download.pytorch.org/whl/cu126"
 
 _STEPS = {  # by words of the reason, which are torch's or the driver's
-    "build without CUDA": "install a build of torch with CUDA: https://pytorch.org",
+    "build without CUDA": "install a build of torch with CUDA, after pip uninstall torch: https://pytorch.org",
     "CUDA_VISIBLE_DEVICES": "unset it, or name a GPU of this box in it",
     "busy or unavailable": "somebody has it for himself (exclusive mode): wait, or choose another one with --device",
     "are busy": "somebody has it for himself (exclusive mode): wait, or choose another one with --device",
