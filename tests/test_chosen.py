@@ -262,7 +262,9 @@ def test_a_build_wants_a_driver(cuda: str, driver: str) -> None:
     assert driver_for(cuda) == driver
 
 
-@pytest.mark.parametrize(("cuda", "step"), [("13.0", "from before Turing, pip install"), ("12.6", "one for a newer CUDA")])
+@pytest.mark.parametrize(
+    ("cuda", "step"), [("13.0", "from before Turing, pip uninstall -y torch && pip install"), ("12.6", "one for a newer CUDA")]
+)
 def test_a_gpu_that_a_build_has_no_kernels_for_is_too_old_or_too_new(cuda: str, step: str) -> None:
     assert step in what_to_do(NO_KERNELS, cuda)
 

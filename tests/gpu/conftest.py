@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from tuilab.lab import Lab
     from tuilab.lab.device import Cuda
+    from tuilab.probes.gpu import Gpus
 
 ORDER = [f"test_gpu_{name}" for name in ("scenarios", "trust", "times", "log", "contexts", "failures", "nvml", "choice")]
 LAST = "test_the_page"
@@ -122,6 +123,17 @@ def gpu() -> "Cuda":
     from tuilab.lab.device import Cuda
 
     return Cuda(0)
+
+
+@pytest.fixture(scope="session")
+def gpus() -> "Gpus":
+    """NVML, started once: it listens to each GPU with descriptors of its own, and a session is to leave few open."""
+    from tuilab.probes.gpu import open_gpus
+
+    found = open_gpus()
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import torch
 
 from tests.engine import look, start, until, wait_for_stage, write_scenario
 from tuilab.engine import launch
-from tuilab.probes.gpu import Gpus, open_gpus
+from tuilab.probes.gpu import Gpus
 from tuilab.probes.gpu_free import free_bytes
 from tuilab.probes.gpu_tenants import why_pids_mean_nothing
 from tuilab.record import presence
@@ -58,14 +58,6 @@ torch.cuda.synchronize()
 def free_on(gpu: "Cuda") -> int:
     known = free_bytes()
     return known[nvml_uuid(gpu.uuid, known)]
-
-
-@pytest.fixture
-def gpus() -> Gpus:
-    found = open_gpus()
-    if isinstance(found, str):
-        pytest.skip(found)
-    return found
 
 
 def computing(gpus: Gpus) -> set[int]:

@@ -15,9 +15,9 @@ import torch
 from tests.engine import newest, read_stream, write_scenario
 from tuilab.lab import device as devices
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu import PROCESSES, SHARE, Gpu, Gpus, open_gpus, throttle_names
+from tuilab.probes.gpu import PROCESSES, SHARE, Gpu, Gpus, throttle_names
 from tuilab.probes.gpu_free import free_bytes
-from tuilab.probes.gpu_meters import METERS
+from tuilab.probes.gpu_meters import METERS, METERS_OF_SLICE
 from tuilab.probes.gpu_numbers import cuda_numbers
 from tuilab.record.events import RaceFinished, RaceStarted, Sampled, Unavailable
 from tuilab.record.raced_gpu import nvml_uuid
@@ -34,14 +34,6 @@ held = torch.ones(2 << 30, dtype=torch.uint8, device=device)
 a = torch.randn(2048, 2048, device=device)
 lab.race(one=lambda: a @ a, two=lambda: a + a, seconds=6)
 """
-
-
-@pytest.fixture
-def gpus() -> Gpus:
-    found = open_gpus()
-    if isinstance(found, str):
-        pytest.skip(found)
-    return found
 
 
 @pytest.fixture
@@ -86,7 +78,7 @@ def test_what_torch_has_reserved_is_used(gpus: Gpus, watched: Gpu, device: torch
 
 
 def test_each_meter_says_something_or_why_it_does_not(gpus: Gpus, watched: Gpu, page: "Page") -> None:
-    for name in (*METERS, SHARE, PROCESSES):
+    for name in (*(METERS_OF_SLICE if watched.slice else METERS), SHARE, PROCESSES):
         costs = []
         for _ in range(20):
             began = time.perf_counter()

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from tuilab.lab.device import Cuda
 
 US = 1_000
-SHEET_TFLOPS = {"H200": 989, "H100": 989, "GH200": 989, "B200": 2250, "A100": 312, "L40S": 362, "L4": 121, "4090": 165}
+SHEET_TFLOPS = {  # by words of the name, of bfloat16 without sparsity
+    "H200": 989, "H100 PCIe": 756, "H100": 989, "GH200": 989, "B200": 2250, "A100": 312,
+    "L40S": 362, "L40": 181, "L4": 121, "4090 Laptop": 80, "4090": 165,
+}  # fmt: skip
+BOOST = 1.1  # a card may clock higher than its sheet says
 ON_THE_SECOND = """
 import torch
 from tests.gpu.kernels import cycles_per_us
@@ -144,10 +148,10 @@ def test_the_rate_of_a_large_product_is_one_that_the_gpu_can_have(gpu: "Cuda", d
     name = torch.cuda.get_device_name(device)
     page.note("times", "matmul 8192 bfloat16", f"{rate:.0f} TFLOP/s")
 
-    sheet = next((rate for words, rate in SHEET_TFLOPS.items() if words in name), None)
-    if sheet is None:
+    sheet = next((rate for words, rate in SHEET_TFLOPS.items() if f" {words} " in f" {name} ".replace("-", " ")), None)
+    if sheet is None or "MIG" in name:
         pytest.skip(f"no data sheet of {name} is at hand")
-    assert 0.4 * sheet < rate < sheet
+    assert 0.4 * sheet < rate < BOOST * sheet
 
 
 def test_a_replayed_graph_takes_what_its_kernels_take(gpu: "Cuda", page: "Page") -> None:

@@ -41,6 +41,9 @@ class Recorder:
     def progress(self, done: int, total: int, unit: str) -> None:
         pass
 
+    def tell_holdings(self) -> None:
+        pass
+
 
 def product(device: torch.device) -> Work:
     a = torch.randn(4096, 4096, device=device)

@@ -46,7 +46,10 @@ def cuda(box: Box) -> Finding:
     if newest is None:
         return unknown("the driver does not tell which CUDA it can run")
     if not build.startswith("CUDA "):
-        return warn(f"torch is built for {build}, and this box has an NVIDIA GPU", "install a CUDA build of torch: pytorch.org")
+        return warn(
+            f"torch is built for {build}, and this box has an NVIDIA GPU",
+            "pip uninstall torch, then install a build with CUDA: pytorch.org",
+        )
     wanted = build.removeprefix("CUDA ")
     if int(wanted.split(".")[0]) > int(newest.split(".")[0]):
         return failed(

@@ -6,10 +6,11 @@ from pathlib import Path
 
 # The oldest driver for programs that were built with a CUDA of this major version: NVIDIA's "minor version compatibility".
 _OLDEST_DRIVER = {11: "450", 12: "525", 13: "580"}
-_OTHER_BUILD = "https://download.pytorch.org/whl/cu126"
+# pip takes the build that is there for the one that is asked for, unless it goes first.
+_OTHER_BUILD = "pip uninstall -y torch && pip install torch --index-url https://download.pytorch.org/whl/cu126"
 
 _STEPS = {  # by words of the reason, which are torch's or the driver's
-    "build without CUDA": "install a build of torch with CUDA: https://pytorch.org",
+    "build without CUDA": "install a build of torch with CUDA, after pip uninstall torch: https://pytorch.org",
     "CUDA_VISIBLE_DEVICES": "unset it, or name a GPU of this box in it",
     "busy or unavailable": "somebody has it for himself (exclusive mode): wait, or choose another one with --device",
     "are busy": "somebody has it for himself (exclusive mode): wait, or choose another one with --device",
@@ -48,7 +49,7 @@ def mend_driver(cuda: str) -> str:
     """Return what to do where the driver is too old for a torch that was built for this CUDA."""
     wanted = driver_for(cuda)
     driver = f"update the driver, CUDA {cuda} wants {wanted}," if wanted else "update the driver"
-    return f"{driver} or install a build of torch for an older CUDA: pip install torch --index-url {_OTHER_BUILD}"
+    return f"{driver} or install a build of torch for an older CUDA: {_OTHER_BUILD}"
 
 
 def what_to_do(reason: str, cuda: str) -> str:
@@ -63,7 +64,7 @@ def what_to_do(reason: str, cuda: str) -> str:
 def _build_with_kernels(cuda: str) -> str:
     """Return which build to install instead: CUDA 13 has left out what came before Turing, 12.6 does not know Blackwell."""
     if cuda.startswith("13."):
-        return f"for a GPU from before Turing, pip install torch --index-url {_OTHER_BUILD}"
+        return f"for a GPU from before Turing, {_OTHER_BUILD}"
     return "install one for a newer CUDA, or for a very old GPU an older torch"
 
 
