@@ -10,7 +10,9 @@ from tuilab.cli.headless import exit_code
 from tuilab.errors import ExitCode
 from tuilab.record import events
 from tuilab.reports.box import opening_of
+from tuilab.reports.document import document
 from tuilab.reports.formats import junit
+from tuilab.reports.gaps import gaps
 from tuilab.reports.subject import Subject, read_subject
 
 TABLE = [  # verdict, claimed bound; exit code, with --strict; JUnit; heading in the report of a box
@@ -54,3 +56,11 @@ def test_a_box_that_lacks_something_is_told_only_where_nothing_could_be_run(tmp_
 
     assert exit_code(nothing.summary, nothing.state) == ExitCode.BOX_LACKS
     assert exit_code(something.summary, something.state) == ExitCode.DONE
+
+
+def test_what_a_box_lacks_is_told_to_programs_and_to_readers_of_a_report(tmp_path: Path) -> None:
+    one = judged(tmp_path, "NOT TESTABLE HERE", 2.0, events.BoxLacked(needs="cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7"))
+
+    (told,) = document([(one.summary, one.state, one.run_dir)], ExitCode.BOX_LACKS)["runs"]
+    assert told["box_lacks"] == "cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7"
+    assert "It could not be tested on this box: cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7." in gaps(one)

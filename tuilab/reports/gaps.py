@@ -32,7 +32,7 @@ def _ending(summary: RunSummary, state: str) -> list[str]:
     elif state != RunState.SUCCEEDED:
         found.append(f"The run ended as {show(state)}{f': {show(summary.reason)}' if summary.reason else ''}.")
     if summary.box_lacks:
-        found.append(f"It could not be tested on this box, which lacks {show(summary.box_lacks)}.")
+        found.append(f"It could not be tested on this box: {show(summary.box_lacks)}.")
     if summary.leftovers:
         names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
         found.append(f"{plural(summary.leftover_count, 'process', 'processes')} were left behind and ended: {names}.")
