@@ -365,7 +365,7 @@ def test_a_scenario_can_import_its_neighbours(tuilab: Tuilab, tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", ["claim_measured", "box_lacked"])
 @pytest.mark.parametrize("before", [0, 1_048_570, 3_000_000], ids=["at once", "over the end of a portion", "late"])
-def test_a_run_has_something_to_judge_wherever_its_claim_stands_or_what_it_lacks(tmp_path: Path, before: int, kind: str) -> None:
+def test_a_run_has_something_to_judge_wherever_a_claim_stands_or_a_lack(tmp_path: Path, before: int, kind: str) -> None:
     (tmp_path / "journal").mkdir()
     (tmp_path / "journal" / "supervisor.jsonl").write_text('"claim_')
     (tmp_path / "journal" / "worker-0.jsonl").write_bytes(b"x" * before)
