@@ -14,7 +14,7 @@ from tuilab.record.digest import digest_of
 from tuilab.record.series import Series
 from tuilab.record.states import RunState
 from tuilab.record.summary import Claim, RunSummary
-from tuilab.record.told import device_notices, device_words, evidence, frames, gpu_errors, gpu_rows
+from tuilab.record.told import device_notices, device_words, evidence, frames, gpu_errors, gpu_rows, unmeasured
 from tuilab.runs import store
 from tuilab.text import plural, show, show_lines
 from tuilab.words import seconds, size, spell_of
@@ -129,7 +129,7 @@ def _key_numbers(summary: RunSummary, style: Style, width: int, trust: str) -> s
     """Return the numbers beside the claims: races, memory, peaks of the process and the GPUs."""
     rows = key_numbers(summary)
     rows += [("calibration", trust)] if trust else []
-    rows += [("not measured", f"{show(what)}: {show(why)}") for what, why in summary.unavailable.items()]
+    rows += [("not measured", f"{what}: {why}") for what, why in unmeasured(summary)]
     label = max((len(name) for name, _ in rows), default=0)
     return "\n".join(line for name, value in rows for line in _row(name.ljust(label), value, style, width))
 
