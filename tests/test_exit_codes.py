@@ -12,7 +12,7 @@ from tuilab.errors import ExitCode
 from tuilab.record import events
 from tuilab.reports.box import opening_of
 from tuilab.reports.document import document
-from tuilab.reports.formats import junit
+from tuilab.reports.formats import junit, markdown
 from tuilab.reports.gaps import gaps
 from tuilab.reports.plain import render
 from tuilab.reports.subject import Subject, read_subject
@@ -76,3 +76,4 @@ def test_what_a_run_lacks_is_said_once_and_not_of_each_claim(tmp_path: Path) -> 
     found = render(read_subject(run_dir).summary, "succeeded", run_dir, Style(), 100, has_chart=False)
     assert found.count("a GPU") == found.count("not testable here: a GPU") == 1
     assert found.count("NOT TESTABLE HERE") == 2
+    assert "not on this box: a GPU" in markdown.render([read_subject(run_dir)])

@@ -62,8 +62,8 @@ def _found(claim: Claim, summary: RunSummary, before: str) -> str:
     return show("; ".join(filter(None, ("" if is_told_below else evidence(claim), before))))
 
 
-def _claim(claim: Claim, evidence: str, style: Style, width: int, pad: int) -> list[str]:
-    """Return mark, verdict and claim, and the evidence: on the same line if there is room.
+def _claim(claim: Claim, said: str, style: Style, width: int, pad: int) -> list[str]:
+    """Return mark, verdict and claim, and what is said of it: on the same line if there is room.
 
     A claim that did not hold has its key: that is what `refutes:` in a lesson takes.
     """
@@ -71,7 +71,7 @@ def _claim(claim: Claim, evidence: str, style: Style, width: int, pad: int) -> l
     room = max(width - len(indent), 30)
     key = claim.key if claim.is_contradicted else ""
     lines = textwrap.wrap(keyed(key, claim.text), room) or [""]
-    found = textwrap.wrap(evidence, room)
+    found = textwrap.wrap(said, room)
     if len(found) == 1 and len(lines[-1]) + 2 + len(found[0]) <= room:
         lines[-1] += "  " + style.dim(found.pop())
     first, *rest = lines
