@@ -60,6 +60,13 @@ def test_what_was_not_recorded_is_not_available_rather_than_the_same() -> None:
     assert [row.values for row in found.differences] == [("powersave", "n/a: no frequency control", "n/a")]
 
 
+def test_many_gpus_of_a_model_are_counted() -> None:
+    eight = [events.GpuFound(uuid=f"GPU-{n}", index=n, name="H100" if n else "T4", bytes_total=80) for n in range(8)]
+    found = comparison.compare([summary(*eight), summary(*eight[:2])])
+
+    assert [row.values for row in found.differences if row.name == "GPUs"] == [("7x H100, T4", "H100, T4")]
+
+
 def test_how_busy_the_box_was_is_told_apart_from_what_it_is() -> None:
     boxes = [{"cpu": {"load_average": [load, 0, 0], "model": "x"}} for load in (0.5, 7.25)]
     found = comparison.compare([summary(events.EnvironmentRecorded(part="box", facts=facts)) for facts in boxes])

@@ -1,6 +1,7 @@
 """`tuilab doctor --gpu`: what is told of one GPU, on models of torch.cuda and of NVML, and when either hangs or crashes."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,11 +15,12 @@ from tests.conftest import LIGHT
 from tests.engine import until
 from tests.fakes.cuda_tensors import give_tensors
 from tuilab.cli.verbs import doctor
-from tuilab.doctor import gpu_speed, gpu_state
+from tuilab.doctor import gpu_speed
 from tuilab.doctor.asking import parse
 from tuilab.doctor.gpu_page import ask_about
 from tuilab.errors import BoxLacks
 from tuilab.lab.device import Cuda
+from tuilab.probes.gpu_tenants import user_of
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -266,7 +268,7 @@ def test_what_sleeps_when_nobody_works_counts_as_it_was_at_work(fake: "FakeNvml"
         ("na=ecc_mode", "gpu.memory", "n/a", "NVMLError_NotSupported: Not Supported"),
         ("na=pcie_width", "gpu.pcie", "n/a", "NVMLError_NotSupported: Not Supported"),
         ("missing=most_sm_clock", "gpu.clocks_reached", "pass", "SM n/a (NVMLError_FunctionNotFound"),
-        ("pids=99999999", "gpu.neighbours", "warn", "user n/a (No such file or directory), pid 99999999, 300 B"),
+        ("pids=99999999", "gpu.neighbours", "warn", "user n/a (its process is not to be seen from here), pid 99999999, 300 B"),
         ("sleep_ms=11", "gpu.nvml_cost", "warn", "us a question; the slowest, "),
     ],
 )
@@ -294,7 +296,7 @@ def test_a_neighbour_is_told_by_its_user_and_in_a_container_by_its_memory(fake: 
     fake.set_namespace("pid:[1]")
     hidden = state(fake, "pids=42,43", "pid_bytes=1073741824")["gpu.neighbours"]
 
-    user = gpu_state.user_of(42, fake.box)
+    user, _ = user_of(42, fake.box)
     assert user != "42" and seen.found == f"{user}, pid 42, 2 GiB"
     assert hidden.found == (
         "2 processes, 2 GiB; whose: not visible in a container: the driver names processes by pids of the host"
@@ -379,3 +381,12 @@ def test_a_box_without_a_gpu_says_so_in_a_sentence(tuilab: Callable[..., Any]) -
 
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("tuilab: torch ") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to somebody else")
+def test_a_neighbour_whose_user_has_no_number_in_a_container_is_not_called_nobody(fake: "FakeNvml") -> None:
+    (fake.box / "proc/42").mkdir(parents=True)
+    os.chown(fake.box / "proc/42", 65534, 65534)
+
+    found = state(fake, "pids=42")["gpu.neighbours"].found
+    assert found == "user n/a (its user is not one of this container), pid 42, 300 B"

@@ -294,3 +294,13 @@ def test_only_plain_ascii_is_drawn_where_nothing_else_is_shown() -> None:
     assert draw(chart, 70, 14, ASCII).text.isascii()
     assert not draw(chart, 70, 14, BLOCK).text.isascii()
     assert not draw(chart, 70, 14, BRAILLE).text.isascii()
+
+
+def test_lines_of_two_gpus_are_told_apart_however_short_their_names_must_be() -> None:
+    words = [f"GPU {gpu} {word}" for gpu in (1, 2) for word in ("device", "this run", "reserved", "allocated")]
+    lines = [replace(line, label=word) for line, word in zip(lines_of([series([2.0**30])] * 8), words, strict=True)]
+    looks = [replace(line, look=look) for look, line in enumerate(lines)]
+
+    text = draw(LineChart(tuple(looks), title="memory", unit="bytes"), 58, 12, BRAILLE).text
+
+    assert [word in text for word in ("1 dev…", "1 thi…", "1 res…", "1 all…", "2 dev…", "2 all…")] == [True] * 6

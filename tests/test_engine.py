@@ -363,13 +363,14 @@ def test_a_scenario_can_import_its_neighbours(tuilab: Tuilab, tmp_path: Path) ->
     assert tuilab("run", str(path), "--headless", "--quiet").returncode == 0
 
 
+@pytest.mark.parametrize("kind", ["claim_measured", "box_lacked"])
 @pytest.mark.parametrize("before", [0, 1_048_570, 3_000_000], ids=["at once", "over the end of a portion", "late"])
-def test_a_run_has_something_to_judge_wherever_its_claim_stands(tmp_path: Path, before: int) -> None:
+def test_a_run_has_something_to_judge_wherever_a_claim_stands_or_a_lack(tmp_path: Path, before: int, kind: str) -> None:
     (tmp_path / "journal").mkdir()
     (tmp_path / "journal" / "supervisor.jsonl").write_text('"claim_')
     (tmp_path / "journal" / "worker-0.jsonl").write_bytes(b"x" * before)
     without = has_claims(tmp_path)
-    (tmp_path / "journal" / "worker-1-rank-2.jsonl").write_bytes(b"x" * before + b'{"k":"claim_measured"}')
+    (tmp_path / "journal" / "worker-1-rank-2.jsonl").write_bytes(b"x" * before + b'{"k":"%s"}' % kind.encode())
 
     assert (without, has_claims(tmp_path)) == (False, True)
 

@@ -7,10 +7,14 @@ import pytest
 
 from tests.tui.made_up import make_run, started
 from tuilab.cli.headless import exit_code
+from tuilab.drawings.glyphs import Style
 from tuilab.errors import ExitCode
 from tuilab.record import events
 from tuilab.reports.box import opening_of
-from tuilab.reports.formats import junit
+from tuilab.reports.document import document
+from tuilab.reports.formats import junit, markdown
+from tuilab.reports.gaps import gaps
+from tuilab.reports.plain import render
 from tuilab.reports.subject import Subject, read_subject
 
 TABLE = [  # verdict, claimed bound; exit code, with --strict; JUnit; heading in the report of a box
@@ -54,3 +58,22 @@ def test_a_box_that_lacks_something_is_told_only_where_nothing_could_be_run(tmp_
 
     assert exit_code(nothing.summary, nothing.state) == ExitCode.BOX_LACKS
     assert exit_code(something.summary, something.state) == ExitCode.DONE
+
+
+def test_what_a_box_lacks_is_told_to_programs_and_to_readers_of_a_report(tmp_path: Path) -> None:
+    one = judged(tmp_path, "NOT TESTABLE HERE", 2.0, events.BoxLacked(needs="cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7"))
+
+    (told,) = document([(one.summary, one.state, one.run_dir)], ExitCode.BOX_LACKS)["runs"]
+    assert told["box_lacks"] == "cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7"
+    assert "It could not be tested on this box: cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7." in gaps(one)
+
+
+def test_what_a_run_lacks_is_said_once_and_not_of_each_claim(tmp_path: Path) -> None:
+    lacked = events.BoxLacked(needs="a GPU")
+    reached = [events.VerdictReached(text=text, verdict="NOT TESTABLE HERE", rule="r", why="a GPU") for text in ("one", "two")]
+    run_dir = make_run(tmp_path, started(), lacked, *reached, events.StateChanged(state="succeeded"))
+
+    found = render(read_subject(run_dir).summary, "succeeded", run_dir, Style(), 100, has_chart=False)
+    assert found.count("a GPU") == found.count("not testable here: a GPU") == 1
+    assert found.count("NOT TESTABLE HERE") == 2
+    assert "not on this box: a GPU" in markdown.render([read_subject(run_dir)])

@@ -88,6 +88,12 @@ def test_each_gpu_is_listed_with_what_is_free_and_who_is_there(nvml: "FakeNvml")
     assert (silent["bytes_free"], silent["tenants"]) == (None, []) and silent["why"]
 
 
+def test_memory_of_a_process_that_cannot_be_is_not_told(nvml: "FakeNvml") -> None:
+    nvml.set("gpus=1", f"pids.0={os.getpid()}", "pid_bytes=0xfffffffffffffff0")
+
+    assert [one["bytes"] for one in listed_by(nvml)["listed"][0]["tenants"]] == [None]
+
+
 def test_in_a_container_nobody_is_named_and_none_is_not_nobody(nvml: "FakeNvml") -> None:
     nvml.set_namespace("pid:[4026532000]")
     nvml.set("gpus=2", f"pids.0={os.getpid()}")

@@ -29,7 +29,7 @@ from tuilab.record.events import (
 from tuilab.record.journal import Item, Writer
 from tuilab.record.own_gpus import label_of, memory_lines, other_gpus, own_gpus, throttled
 from tuilab.record.summary import RunSummary, fold
-from tuilab.record.told import gpu_rows, neighbour_notes
+from tuilab.record.told import gpu_rows, neighbour_notes, unmeasured
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -313,3 +313,12 @@ def test_reasons_are_told_with_how_long_they_lasted_the_longest_first() -> None:
 
     assert held_words({"GPU-u0": throttled(summary, "GPU-u0")}) == "held down: power cap 2 s, software thermal slowdown 1 s"
     assert held_words({}) == ""
+
+
+def test_what_was_not_measured_of_a_gpu_is_told_by_the_name_that_it_has_everywhere() -> None:
+    told = {"GPU-u1": "GPU is lost", "GPU-u1 power_w": "Not Supported", "numa": "so"}
+
+    gpu = GpuFound(uuid="GPU-u1", index=1, name="H100", bytes_total=80)
+    found = unmeasured(folded(gpu, *(Unavailable(what=what, reason=why) for what, why in told.items())))
+
+    assert found == [("GPU 1", "GPU is lost"), ("GPU 1 power_w", "Not Supported"), ("numa", "so")]

@@ -26,6 +26,7 @@ from tuilab.record.events import (
     Sampled,
     StateChanged,
     Tenant,
+    Unavailable,
     XidReported,
 )
 from tuilab.record.journal import Writer
@@ -384,6 +385,22 @@ async def test_a_gpu_of_the_run_has_a_pane_with_what_it_did_what_held_it_and_who
         assert word in shown
     assert "held down: software thermal slowdown 10 s" in zoomed
     assert "others alice (pid 4711) 3 GiB" in zoomed and "others on GPU 1: alice" in shown
+
+
+async def test_a_gpu_that_is_lost_is_told_first_of_all_on_a_small_screen_too(tmp_path: Path) -> None:
+    notice = EnvironmentRecorded(
+        part="device", facts={"wanted": "auto", "chosen": "cuda:1", "notice": "passed over: " + "x" * 80}
+    )
+    lost = [XidReported(uuid="GPU-u1", xid=79), Unavailable(what="GPU-u1", reason="GPU is lost after Xid 79")]
+    *before, end = busy_gpu()
+    make_run(tmp_path, started(), notice, *before, *lost, end)
+
+    async with opened(tmp_path, "h", "enter", size=(80, 24)) as pilot:
+        await pilot.pause(0.3)
+        shown = text(pilot)
+
+    assert "GPU 1 reported Xid 79" in shown.splitlines()[0]
+    assert "lost   GPU is lost" in shown and "GPU 1 reported Xid 79 (the GPU has" in shown
 
 
 async def test_a_gpu_that_is_not_the_runs_has_no_pane(tmp_path: Path) -> None:

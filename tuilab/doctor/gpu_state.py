@@ -6,7 +6,6 @@ python -P -m tuilab.doctor.gpu_state UUID [ROOT]    looks until its stdin is clo
 """
 
 import os
-import pwd
 import select
 import sys
 import time
@@ -22,6 +21,7 @@ from tuilab.probes import NotKnown
 from tuilab.probes.gpu import PROCESSES, SHARE, open_gpus, throttle_names
 from tuilab.probes.gpu_board import width_of_card
 from tuilab.probes.gpu_meters import METERS
+from tuilab.probes.gpu_tenants import user_of
 from tuilab.record.raced_gpu import nvml_uuid
 from tuilab.text import plural
 from tuilab.words import size
@@ -107,19 +107,12 @@ def neighbours(box: Box, seen: Seen) -> Finding:
     step = "measure when they are done, or on another GPU: --device cuda:N"
     if why := seen.gpus.no_pids:
         return warn(f"{plural(len(found), 'process', 'processes')}, {_sum(found)}; whose: {why}", step)
-    return warn("; ".join(f"{user_of(pid, box.root)}, pid {pid}, {_sum([(pid, used)])}" for pid, used in found), step)
+    return warn("; ".join(f"{_whose(pid, box.root)}, pid {pid}, {_sum([(pid, used)])}" for pid, used in found), step)
 
 
-def user_of(pid: int, root: Path) -> str:
-    """Return whose a process is, as far as it is seen here."""
-    try:
-        uid = os.stat(root / "proc" / str(pid)).st_uid
-    except OSError as problem:
-        return f"user n/a ({problem.strerror})"
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
+def _whose(pid: int, root: Path) -> str:
+    user, why = user_of(pid, root)
+    return user or f"user n/a ({why})"
 
 
 def _sum(processes: list[tuple[int, int | None]]) -> str:

@@ -83,7 +83,7 @@ def others(box: Box) -> Finding:
     if not busy:
         return _beside(silent, passed("nobody else computes there"))
     words = [f"GPU {index}: {plural(len(found), 'process', 'processes')}, {_bytes(found)}" for index, found in busy.items()]
-    next_step = "measure when they are done, or on another GPU: CUDA_VISIBLE_DEVICES"
+    next_step = "measure when they are done, or on another GPU: --device cuda:N"
     return _beside(silent, warn("; ".join(words), next_step))
 
 

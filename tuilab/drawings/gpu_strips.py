@@ -11,6 +11,7 @@ from tuilab.record.events import GpuFound
 from tuilab.record.own_gpus import Throttled, own_gpus, throttled
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import others_words
+from tuilab.text import show
 from tuilab.words import seconds
 
 Held = Mapping[str, Sequence[Throttled]]  # by NVML's UUID
@@ -67,6 +68,8 @@ def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
 def _rows(summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_heading: bool) -> Iterator[Row]:
     if has_heading:
         yield Words("", f"{gpu.label} {gpu.name}")
+    if why := summary.unavailable.get(gpu.uuid):  # the last values below are old
+        yield Words("lost", show(why, 200))
     for look, metric in enumerate(_STRIPS):
         if series := summary.resources.get(f"{gpu.uuid} {metric}"):
             label, unit, top, is_least = _STRIPS[metric]

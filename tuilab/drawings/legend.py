@@ -85,7 +85,8 @@ def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequen
     head = fit(", ".join(part for part in (show(title, 60), *notes) if part), canvas.width)
     rows = max(1, canvas.height // 4)
     for label_width, value_width, is_brief in _TIGHTER:
-        entries = [_parts(entry, label_width, value_width, is_brief) for entry in found]
+        names = _names([entry.label for entry in found], label_width)
+        entries = [_parts(entry, name, value_width, is_brief) for entry, name in zip(found, names, strict=True)]
         places, last = _places(
             [sum(len(cells(text)) for text, _ in parts) for parts in entries], len(cells(head)), canvas.width
         )
@@ -112,8 +113,15 @@ def _places(widths: Sequence[int], x: int, room: int) -> tuple[list[tuple[int, i
     return places, y
 
 
-def _parts(entry: Entry, label_width: int, value_width: int, is_brief: bool) -> list[tuple[str, str]]:
-    name = f"{entry.letter} {fit(entry.label, label_width)}".strip()
+def _names(labels: Sequence[str], width: int) -> list[str]:
+    """Return labels of that width; where they would be the same, as those of one GPU, without the first words if that helps."""
+    names = [fit(label, width) for label in labels]
+    briefer = [fit(label.partition(" ")[2] or label, width) for label in labels]
+    return briefer if len(set(briefer)) > len(set(names)) else names
+
+
+def _parts(entry: Entry, label: str, value_width: int, is_brief: bool) -> list[tuple[str, str]]:
+    name = f"{entry.letter} {label}".strip()
     bad = entry.bad.partition(" from")[0] if is_brief else entry.bad
     parts = [(f"{name} ", entry.role), (entry.value.ljust(value_width), "value"), (f" {bad}" if bad else "", "bad")]
     return [(text, role) for text, role in parts if text.strip()]

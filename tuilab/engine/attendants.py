@@ -20,6 +20,7 @@ SAMPLER_STARTS = 4  # the first and three more
 JUDGE_PATIENCE_S = 60.0
 _DISMISSED = "dismissed"
 _CLAIM = b'"claim_'  # in every record of a claim
+_LACK = b'"box_lacked"'  # decides every claim that was announced
 _RACE = b'"race_started"'
 _PORTION = 1024 * 1024
 _CALLED_OFF = "not waited for, because the run was stopped"
@@ -27,7 +28,7 @@ _CALLED_OFF = "not waited for, because the run was stopped"
 
 def has_claims(run_dir: Path) -> bool:
     """Say whether there may be something to judge; where that cannot be looked at, the judge finds out."""
-    return _has_records(run_dir, _CLAIM)
+    return _has_records(run_dir, _CLAIM, _LACK)
 
 
 def has_races(run_dir: Path) -> bool:
@@ -35,10 +36,10 @@ def has_races(run_dir: Path) -> bool:
     return _has_records(run_dir, _RACE)
 
 
-def _has_records(run_dir: Path, mark: bytes) -> bool:
+def _has_records(run_dir: Path, *marks: bytes) -> bool:
     try:
         streams = [name for name in os.listdir(run_dir / "journal") if name.startswith("worker")]
-        return any(_is_in(run_dir / "journal" / name, mark) for name in streams)
+        return any(_is_in(run_dir / "journal" / name, mark) for name in streams for mark in marks)
     except OSError:
         return True
 

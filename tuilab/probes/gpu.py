@@ -17,7 +17,7 @@ from tuilab.probes.gpu_board import BOARD
 from tuilab.probes.gpu_errors import Errors
 from tuilab.probes.gpu_meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
 from tuilab.probes.gpu_slices import slices
-from tuilab.probes.gpu_tenants import Other, Shares, memory_of, others_of, strangers, why_pids_mean_nothing
+from tuilab.probes.gpu_tenants import Other, Shares, bytes_of, memory_of, others_of, strangers, why_pids_mean_nothing
 from tuilab.text import show
 from tuilab.words import gpu_label
 
@@ -180,7 +180,7 @@ class Gpus:
 
         NotKnown where the driver does not tell.
         """
-        return [(process.pid, process.usedGpuMemory) for process in self._listed(gpu)]
+        return [(process.pid, bytes_of(process)) for process in self._listed(gpu)]
 
     def tenants(self, gpu: Gpu) -> list[Other]:
         """Return who computes on a GPU, ours too, without users where pids mean nothing here; NotKnown where it is not told."""

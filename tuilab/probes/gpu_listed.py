@@ -1,14 +1,12 @@
 """The GPUs that a run can have, as a form lists them: CUDA's name of each, what is free on it, and who computes there."""
 
-import os
-import pwd
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu import Gpu, GpuLost, Gpus
 from tuilab.probes.gpu_numbers import cuda_numbers
+from tuilab.probes.gpu_tenants import user_of
 
 _USED = "memory_used_bytes"
 
@@ -43,17 +41,6 @@ def _row(gpus: Gpus, gpu: Gpu, label: str) -> dict[str, Any]:
 def _tenants(gpus: Gpus, gpu: Gpu) -> list[dict[str, Any]]:
     """Return who computes on a GPU; where its pids are not those seen here, how many they are."""
     found = gpus.processes(gpu)
-    users = {pid: "" if gpus.no_pids else _user(pid) for pid, _ in found}
+    users = {pid: "" if gpus.no_pids else user_of(pid)[0] for pid, _ in found}
     are_known = any(users.values())
     return [{"pid": pid if are_known else 0, "user": users[pid], "bytes": used} for pid, used in found]
-
-
-def _user(pid: int) -> str:
-    """Return whose process it is; nothing where it is not seen here."""
-    try:
-        owner = os.stat(f"/proc/{pid}").st_uid
-    except OSError:
-        return ""
-    with suppress(KeyError):
-        return pwd.getpwuid(owner).pw_name
-    return f"uid {owner}"

@@ -51,7 +51,7 @@ def strangers(listed: Sequence[Any], ours: Collection[int], *, must_be_there: bo
 
 def others_of(listed: Sequence[Any], ours: Collection[int], root: Path = Path("/")) -> list[Other]:
     """Return the processes on a GPU that are not ours, the one with the most memory first."""
-    found = [Other(one.pid, *user_of(one.pid, root), _bytes_of(one)) for one in listed if one.pid not in ours]
+    found = [Other(one.pid, *user_of(one.pid, root), bytes_of(one)) for one in listed if one.pid not in ours]
     return sorted(found, key=lambda one: (-(one.bytes_used or 0), one.pid))
 
 
@@ -72,7 +72,8 @@ def _user_name(number: int) -> str:
         return f"uid {number}"
 
 
-def _bytes_of(process: Any) -> int | None:
+def bytes_of(process: Any) -> int | None:
+    """Return the memory of a process, None where the driver does not tell it, or says what cannot be."""
     used = process.usedGpuMemory
     return None if used is None or used >= IMPOSSIBLE_BYTES else int(used)
 

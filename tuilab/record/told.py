@@ -101,6 +101,16 @@ def gpu_errors(summary: RunSummary) -> list[str]:
     return found
 
 
+def unmeasured(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return what was not measured, and why; a GPU is called as everywhere else, and not by its UUID."""
+    found = []
+    for what, why in summary.unavailable.items():
+        uuid, _, metric = what.partition(" ")
+        gpu = summary.gpus.get(uuid)
+        found.append((f"{gpu.label} {metric}".strip() if gpu else what, why))
+    return [(show(what), show(why)) for what, why in found]
+
+
 def gpu_rows(summary: RunSummary) -> list[tuple[str, str]]:
     """Return of each GPU of the run how much of it was used, by this run, and who else was there, as (name, words)."""
     rows = []

@@ -34,6 +34,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "changed": run.changed if run else [],
         "state": state,
         "reason": summary.reason,
+        "box_lacks": summary.box_lacks,
         "elapsed_s": summary.elapsed_s,
         "claims": [_claim(claim) for claim in summary.claims.values()],
         "series": [_series(series) for series in summary.series.values()],

@@ -2,7 +2,7 @@
 
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import device_notices, gpu_errors
+from tuilab.record.told import device_notices, gpu_errors, unmeasured
 from tuilab.reports.subject import Subject
 from tuilab.text import plural, show
 
@@ -32,7 +32,7 @@ def _ending(summary: RunSummary, state: str) -> list[str]:
     elif state != RunState.SUCCEEDED:
         found.append(f"The run ended as {show(state)}{f': {show(summary.reason)}' if summary.reason else ''}.")
     if summary.box_lacks:
-        found.append(f"It could not be tested on this box, which lacks {show(summary.box_lacks)}.")
+        found.append(f"It could not be tested on this box: {show(summary.box_lacks)}.")
     if summary.leftovers:
         names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
         found.append(f"{plural(summary.leftover_count, 'process', 'processes')} were left behind and ended: {names}.")
@@ -55,7 +55,7 @@ def _record(summary: RunSummary) -> list[str]:
 
 
 def _unmeasured(summary: RunSummary, subject: Subject) -> list[str]:
-    found = [f"Not measured: {show(what)} ({show(why)})." for what, why in summary.unavailable.items()]
+    found = [f"Not measured: {what} ({why})." for what, why in unmeasured(summary)]
     first = [b for blocks in summary.blocks.values() for b in blocks if not (b.is_warmup or b.is_rerun)]
     if disturbed := sum(block.is_disturbed for block in first):
         found.append(f"{disturbed} of {plural(len(first), 'timed block')} were disturbed, say the sensors.")

@@ -14,7 +14,8 @@ from tuilab.record.digest import digest_of
 from tuilab.record.series import Series
 from tuilab.record.states import RunState
 from tuilab.record.summary import Claim, RunSummary
-from tuilab.record.told import device_notices, device_words, evidence, frames, gpu_errors, gpu_rows
+from tuilab.record.told import device_notices, device_words, evidence, frames, gpu_errors, gpu_rows, unmeasured
+from tuilab.record.verdicts import Verdict
 from tuilab.runs import store
 from tuilab.text import plural, show, show_lines
 from tuilab.words import seconds, size, spell_of
@@ -51,11 +52,18 @@ def _heading(summary: RunSummary, state: str, style: Style) -> str:
 def _claims(summary: RunSummary, style: Style, width: int, before: Mapping[str, str]) -> str:
     claims = list(summary.claims.values())
     pad = max((len(claim.outcome) for claim in claims), default=0)
-    return "\n".join(line for claim in claims for line in _claim(claim, style, width, pad, before.get(claim.claim_id, "")))
+    told = [(claim, _found(claim, summary, before.get(claim.claim_id, ""))) for claim in claims]
+    return "\n".join(line for claim, found in told for line in _claim(claim, found, style, width, pad))
 
 
-def _claim(claim: Claim, style: Style, width: int, pad: int, before: str) -> list[str]:
-    """Return mark, verdict and claim, and what was measured, now and before: on the same line if there is room.
+def _found(claim: Claim, summary: RunSummary, before: str) -> str:
+    """Return what was measured for a claim, now and before; what the whole run lacks is told once, below."""
+    is_told_below = claim.outcome == Verdict.NOT_TESTABLE and evidence(claim) == summary.box_lacks
+    return show("; ".join(filter(None, ("" if is_told_below else evidence(claim), before))))
+
+
+def _claim(claim: Claim, said: str, style: Style, width: int, pad: int) -> list[str]:
+    """Return mark, verdict and claim, and what is said of it: on the same line if there is room.
 
     A claim that did not hold has its key: that is what `refutes:` in a lesson takes.
     """
@@ -63,7 +71,7 @@ def _claim(claim: Claim, style: Style, width: int, pad: int, before: str) -> lis
     room = max(width - len(indent), 30)
     key = claim.key if claim.is_contradicted else ""
     lines = textwrap.wrap(keyed(key, claim.text), room) or [""]
-    found = textwrap.wrap(show("; ".join(filter(None, (evidence(claim), before)))), room)
+    found = textwrap.wrap(said, room)
     if len(found) == 1 and len(lines[-1]) + 2 + len(found[0]) <= room:
         lines[-1] += "  " + style.dim(found.pop())
     first, *rest = lines
@@ -129,7 +137,7 @@ def _key_numbers(summary: RunSummary, style: Style, width: int, trust: str) -> s
     """Return the numbers beside the claims: races, memory, peaks of the process and the GPUs."""
     rows = key_numbers(summary)
     rows += [("calibration", trust)] if trust else []
-    rows += [("not measured", f"{show(what)}: {show(why)}") for what, why in summary.unavailable.items()]
+    rows += [("not measured", f"{what}: {why}") for what, why in unmeasured(summary)]
     label = max((len(name) for name, _ in rows), default=0)
     return "\n".join(line for name, value in rows for line in _row(name.ljust(label), value, style, width))
 

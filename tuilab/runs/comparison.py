@@ -4,6 +4,7 @@ The first run is the one that the others are compared with.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -219,7 +220,8 @@ def _facts(summary: RunSummary) -> dict[tuple[str, str], str]:
 
 def _gpus(summary: RunSummary) -> str:
     if summary.gpus:
-        return ", ".join(sorted(gpu.name for gpu in summary.gpus.values()))
+        models = Counter(gpu.name for gpu in summary.gpus.values())
+        return ", ".join(f"{count}x {name}" if count > 1 else name for name, count in sorted(models.items()))
     return f"{ABSENT}: {summary.unavailable['gpu']}" if "gpu" in summary.unavailable else ABSENT
 
 

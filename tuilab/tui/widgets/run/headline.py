@@ -23,13 +23,14 @@ def name_of(run_dir: Path, following: Following | Playback) -> Content:
     stage = show(summary.stages[-1].name, 40) if summary.stages and not following.is_over else ""
     id = Content.styled(f" · {store.short_id(run_dir.name)}  ", "$text-muted")
     notice = "".join(f"{words}  " for words in device_notices(summary)[:1])
-    left = Content.assemble((name, "bold"), id, state_words(following.state), "  ", (notice, "$text-warning"), stage)
+    error = "".join(f"{words}  " for words in gpu_errors(summary)[-1:])  # before all that may not fit
+    left = Content.assemble(
+        (name, "bold"), id, state_words(following.state), "  ", (error, "$text-error"), (notice, "$text-warning"), stage
+    )
     if following.is_over and summary.reason:
         left = Content.assemble(left, plain(summary.reason, 200, "$text-muted"))
     if summary.damage.is_any:
         left = Content.assemble(left, ("  the record is not whole", "$text-error"))
-    if errors := gpu_errors(summary):
-        left = Content.assemble(left, (f"  {errors[-1]}", "$text-error"))
     return left
 
 

@@ -1,11 +1,11 @@
-"""What a scenario had to say, who else was on its GPU, and after the run what to try next."""
+"""What a scenario had to say, which errors its GPUs reported, who else was on them, and after the run what to try next."""
 
 from collections.abc import Iterator
 
 from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
-from tuilab.record.told import neighbour_notes
+from tuilab.record.told import gpu_errors, neighbour_notes
 from tuilab.text import show_lines
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import heading, inline
@@ -26,15 +26,16 @@ class NotesPane(TextPane):
 
     def show(self, run: Shown, view: View) -> None:
         latest = {text.title: text.text for text in run.summary.texts}
-        shared = neighbour_notes(run.summary)
-        lines = [Content.styled(sentence, "$text-warning") for sentence in shared]
+        errors, shared = gpu_errors(run.summary), neighbour_notes(run.summary)
+        lines = [Content.styled(sentence, "$text-error") for sentence in errors]
+        lines += [Content.styled(sentence, "$text-warning") for sentence in shared]
         for title, text in latest.items():
             lines += [plain(title, 200, "bold")] if title else []
             lines += [Content(line) for line in show_lines(text).splitlines()[:_LINES]]
         if run.is_over and self.next_steps.text:
             lines += [Content(""), heading("Try next")] if lines else []
             lines += self._to_try()
-        self.border_title = Content("Notes" if latest or shared else "Try next")
+        self.border_title = Content("Notes" if latest or errors or shared else "Try next")
         self.put(lines)
 
     def _to_try(self) -> Iterator[Content]:
