@@ -314,7 +314,7 @@ def in_use(device: torch.device | None = None) -> Device:
     return door(device if device is not None and device.type == "cuda" else torch.device("cuda"))
 
 
-def all_in_use() -> Iterator[Device]:
+def all_in_use() -> Iterator[Cuda]:
     """Yield the GPUs on which this process holds memory; work on a tensor holds some."""
     if torch.cuda.is_initialized():
         yield from (gpu(index) for index in range(count()) if torch.cuda.memory_reserved(index))
