@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -187,6 +187,42 @@ def test_a_precision_holds_for_its_block_and_touches_no_gpu(unused_cuda: "FakeCu
 
     assert float32() == before == (False, True), "torch's own: in convolutions only"
     assert unused_cuda.initialised_by == ""
+
+
+BACKENDS: Any = torch.backends
+NEWER = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv, BACKENDS.cudnn.rnn)
+
+
+@pytest.mark.parametrize("name", ["ieee", "tf32"])
+@pytest.mark.parametrize("of_the_scenario", [None, "tf32", "ieee"])
+def test_a_precision_holds_beside_torchs_newer_switches_and_leaves_them_as_they_were(
+    name: str, of_the_scenario: str | None
+) -> None:
+    """Once a scenario has used these, torch refuses to read the older ones."""
+    at_first = [one.fp32_precision for one in NEWER]
+    try:
+        if of_the_scenario:
+            for one in NEWER:
+                one.fp32_precision = of_the_scenario
+        before = [one.fp32_precision for one in NEWER]
+
+        with devices.precision(name):
+            assert {one.fp32_precision for one in NEWER} == {name}
+
+        assert [one.fp32_precision for one in NEWER] == before
+    finally:
+        for one, precision in zip(NEWER, at_first, strict=True):
+            one.fp32_precision = precision
+
+
+def test_what_is_held_is_not_asked_while_a_graph_is_recorded(cuda: "FakeCuda") -> None:
+    asked = cuda.now
+    assert Cuda(0).holds() == (0, 0)
+    assert cuda.now > asked
+
+    cuda.is_recording_graph, asked = True, cuda.now
+    assert Cuda(0).holds() is None
+    assert cuda.now == asked
 
 
 def test_why_there_is_no_cuda_is_told_in_torchs_own_words_and_with_what_may_hide_it(

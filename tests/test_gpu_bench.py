@@ -56,7 +56,7 @@ def test_a_launch_costs_what_the_host_does_for_it(gpus: "FakeCuda") -> None:
     assert launch_s(Cuda(1)) == pytest.approx(gpus.LAUNCH / 1e9, rel=0.01)
 
 
-@pytest.mark.parametrize("tick", [500, 1024])
+@pytest.mark.parametrize("tick", [32, 100, 500, 1024])
 def test_the_clock_of_events_is_as_coarse_as_the_spans_that_it_tells(gpus: "FakeCuda", tick: int) -> None:
     gpus.tick = tick
 

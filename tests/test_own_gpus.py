@@ -96,6 +96,14 @@ def test_stages_progress_and_the_end_tell_it_too(cuda: "FakeCuda", lab: Lab, tmp
     assert held(tmp_path) == [(2, 2), (4, 4), (6, 6)]
 
 
+def test_a_race_on_the_current_gpu_tells_it_of_that_one(cuda: "FakeCuda", lab: Lab, tmp_path: Path) -> None:
+    cuda.set_device(1)
+    cuda.gpus[1].allocate(2 * MIB)
+    lab.race(one=lambda: cuda.work(10**5), two=lambda: cuda.work(10**5), device=torch.device("cuda"), seconds=0.01)
+
+    assert {record.uuid for record in recorded(tmp_path) if isinstance(record, GpuHeld)} == {cuda.gpus[1].uuid}
+
+
 def test_to_tell_it_the_gpu_is_not_waited_for(cuda: "FakeCuda", lab: Lab, tmp_path: Path) -> None:
     lab.device("cuda:0")
     cuda.work(1e9)

@@ -183,6 +183,26 @@ def test_a_record_has_the_time_of_its_log(late: "LateCuda", lab: Lab, tmp_path: 
     assert series["loss", "", "worker-0"].times == [record.at for record in found]
 
 
+def test_a_record_has_the_time_before_slots_were_made_for_it(
+    late: "LateCuda", lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory that a GPU writes to by itself takes long to get."""
+    begun: list[int] = []
+    make = torch.empty
+
+    def noted(*size: Any, **more: Any) -> torch.Tensor:
+        begun.append(time.monotonic_ns())
+        return make(*size, **more)
+
+    monkeypatch.setattr(torch, "empty", noted)
+
+    lab.log(0, loss=late.tensor(1.0))
+    lab.close()
+
+    assert len(begun) == 1
+    assert logged(tmp_path)[0].at <= begun[0]
+
+
 def test_a_record_of_the_host_has_the_time_when_it_was_written(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
     lab.log(0, loss=0.5)
 

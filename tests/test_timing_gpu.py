@@ -253,6 +253,37 @@ def test_arms_that_leave_work_on_a_gpu_that_is_not_waited_for_are_refused(cuda: 
         race({"one": lambda: cuda.work(500 * US, cuda.gpus[1].current), "two": lambda: None}, device)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_arms_that_leave_work_on_a_side_stream_of_a_gpu_that_is_not_waited_for_are_refused(
+    cuda: "FakeCuda", device: str
+) -> None:
+    cuda.gpus[1].allocate(512)
+    side = cuda.side_stream(1)
+
+    with pytest.raises(ValueError, match="leave work on a GPU: one on cuda:1"):
+        race({"one": lambda: cuda.work(500 * US, side), "two": lambda: None}, device)
+
+
+def test_a_core_that_is_lost_while_a_gpu_is_waited_for_is_no_work_of_an_arm(
+    cuda: "FakeCuda", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda.gpus[1].allocate(512)
+    wait = torch.cuda.synchronize
+    lost: list[None] = []
+
+    def lose(index: int) -> None:
+        if index == 1 and len(lost) < 2:  # before the first call, and after the first block
+            lost.append(None)
+            cuda.sleep(0.1)
+        wait(index)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", lose)
+    raced, _ = race({"one": lambda: cuda.sleep(0.001), "two": lambda: cuda.sleep(0.002)}, "cpu")
+
+    assert len(lost) == 2
+    assert raced.ratio("two", "one") == pytest.approx(2, rel=0.02)
+
+
 def test_work_of_the_scenario_before_a_race_on_the_cpu_is_not_that_of_its_arms(cuda: "FakeCuda") -> None:
     cuda.gpus[0].allocate(512)
     cuda.work(10**12)

@@ -227,8 +227,13 @@ class Cuda:
             torch.cuda.empty_cache()
 
     def holds(self) -> tuple[int, int] | None:
-        """Return the bytes that torch has given out and has reserved; it alone is asked, nothing waits, no context is made."""
+        """Return the bytes that torch has given out and has reserved; it alone is asked, nothing waits, no context is made.
+
+        While a graph is recorded it is not asked: an allocator that asks the driver would spoil it.
+        """
         try:
+            if self.is_capturing():
+                return None
             stats = torch.cuda.memory_stats_as_nested_dict(self.index)
             return stats["allocated_bytes"]["all"]["current"], stats["reserved_bytes"]["all"]["current"]
         except (KeyError, RuntimeError):  # nothing was used yet; an allocator that asks the driver, after an error
@@ -295,13 +300,25 @@ def door(device: torch.device) -> Device:
 @contextlib.contextmanager
 def precision(name: str) -> Iterator[None]:
     """Let GPUs multiply and convolve float32 as it is ("ieee") or cut to TF32 ("tf32") meanwhile; asks no GPU anything."""
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32
-    matmul.allow_tf32 = cudnn.allow_tf32 = name == "tf32"
+    matmul: Any = torch.backends.cuda.matmul  # torch does not tell the types of its switches
+    cudnn: Any = torch.backends.cudnn
+    newer = (matmul, cudnn.conv, cudnn.rnn)
+    before = [one.fp32_precision for one in newer]
+    try:
+        older = matmul.allow_tf32, cudnn.allow_tf32
+    except RuntimeError:  # a scenario that has used the newer switches: torch reads the older ones no more
+        older = None
+    if older:
+        matmul.allow_tf32 = cudnn.allow_tf32 = name == "tf32"
+    for one in newer:
+        one.fp32_precision = name
     try:
         yield
     finally:
-        matmul.allow_tf32, cudnn.allow_tf32 = before
+        if older:
+            matmul.allow_tf32, cudnn.allow_tf32 = older
+        for one, precision_before in zip(newer, before, strict=True):
+            one.fp32_precision = precision_before
 
 
 def in_use(device: torch.device | None = None) -> Device:
@@ -314,7 +331,7 @@ def in_use(device: torch.device | None = None) -> Device:
     return door(device if device is not None and device.type == "cuda" else torch.device("cuda"))
 
 
-def all_in_use() -> Iterator[Device]:
+def all_in_use() -> Iterator[Cuda]:
     """Yield the GPUs on which this process holds memory; work on a tensor holds some."""
     if torch.cuda.is_initialized():
         yield from (gpu(index) for index in range(count()) if torch.cuda.memory_reserved(index))

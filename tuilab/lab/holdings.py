@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import torch
 
-from tuilab.lab.device import Cuda, gpu
+from tuilab.lab.device import Cuda, door
 from tuilab.record.events import Event, GpuHeld
 
 _PERIOD_S = 0.5
@@ -23,8 +23,9 @@ class Holdings:
 
     def watch(self, device: torch.device) -> None:
         """Look at a GPU from now on."""
-        if device.type == "cuda" and device.index is not None:
-            self.gpus.setdefault(device.index, gpu(device.index))
+        one = door(device)  # without an index it is the current GPU
+        if isinstance(one, Cuda):
+            self.gpus.setdefault(one.index, one)
 
     @contextmanager
     def kept_quiet(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from tuilab.judging import calibration_file
-from tuilab.lab.device import Device, all_in_use, door
+from tuilab.lab.device import Cuda, Device, all_in_use, door
 from tuilab.lab.given import MOST, checked, number_in, told, words
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.rounds import Rounds, Slot
@@ -28,6 +28,8 @@ from tuilab.record.order import BEFORE, order
 Same = float | Callable[[Any, Any], bool] | None
 
 _ABOUT_AS_FAST = 1.4  # times the fastest arm: more than the luck of a process
+_LEFT = 0.02  # of a block, that a GPU which is not waited for may go on after it
+_LOOKS = 2  # more, as whoever waits may lose the core meanwhile
 
 
 class Race:
@@ -149,7 +151,7 @@ def _prepare(arms: Mapping[str, Call], names: list[str], threads: int, device: D
     for name, arm in arms.items():
         wait_for_pools()
         paces[name] = calibrate(arm, device, threads)
-        _refuse_work_elsewhere(name, device)
+        _refuse_work_elsewhere(name, arm, paces[name], device)
     device.make_ready()  # at the speed that the arms have brought it to
     slots = {name: _slot(name, arms[name], pace, device) for name, pace in paces.items()}
     return slots, slots[base_of({name: paces[name] for name in names})]
@@ -170,15 +172,34 @@ def _slot(name: str, arm: Call, pace: Pace, device: Device) -> Slot:
     return Slot(name, arm, pace.loops, pace.calm_share, only_tells=only_tells)
 
 
-def _refuse_work_elsewhere(name: str, device: Device) -> None:
+def _refuse_work_elsewhere(name: str, arm: Call, pace: Pace, device: Device) -> None:
     """Raise ValueError where an arm has left work on a GPU that is not waited for: its calls would be timed, not its work."""
     for gpu in all_in_use():
-        if not gpu.is_idle():
+        if not gpu.is_idle() or _goes_on(gpu, arm, pace):
             waited_for = "the CPU" if device.index is None else f"cuda:{device.index}"
             raise ValueError(
                 f"the arms leave work on a GPU: {name} on cuda:{gpu.index}, and the race waits for {waited_for}; "
                 f'pass device=torch.device("cuda:{gpu.index}")'
             )
+
+
+def _goes_on(gpu: Cuda, arm: Call, pace: Pace) -> bool:
+    """Say whether a GPU goes on after a block of an arm: streams beside the current one tell only whoever waits for all."""
+    most_ns = _LEFT * pace.loops * pace.step_s * 1e9
+    if _waited_ns(gpu) <= most_ns:
+        return False
+    for _ in range(_LOOKS):
+        for _ in range(pace.loops):
+            arm()
+        if _waited_ns(gpu) <= most_ns:
+            return False
+    return True
+
+
+def _waited_ns(gpu: Cuda) -> int:
+    began = time.perf_counter_ns()
+    gpu.wait()
+    return time.perf_counter_ns() - began
 
 
 def _controls(base: Slot, factory: Callable[[], Any] | None) -> list[Slot]:

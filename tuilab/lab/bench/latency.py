@@ -11,7 +11,7 @@ from tuilab.lab.device import Cuda
 _LAUNCHES = 500  # fewer than wait in a queue: beyond that the host would wait for the GPU
 _TURNS = 5
 _SPANS = 200
-_STEP_NS = 137.0  # by which one span is longer than the one before
+_LEAST_NS = 50_000.0  # of a span: longer than it takes to tell of its end
 
 
 def launch_s(gpu: Cuda) -> float:
@@ -30,9 +30,12 @@ def launch_s(gpu: Cuda) -> float:
 
 
 def event_tick_s(gpu: Cuda) -> float | None:
-    """Return the least by which two spans between events differ, of many that are each a little longer; None where none do."""
+    """Return the least by which two spans between events differ; None where none do.
+
+    Each is longer than the one before, by a little more each time: else a fine clock would tell by how much that was.
+    """
     gpu.make_ready()
-    spans = sorted({_span_ns(gpu, turn * _STEP_NS) for turn in range(_SPANS)})
+    spans = sorted({_span_ns(gpu, _LEAST_NS + turn * turn) for turn in range(_SPANS)})
     return min((b - a for a, b in pairwise(spans)), default=0) / 1e9 or None
 
 

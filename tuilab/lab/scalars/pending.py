@@ -63,13 +63,14 @@ class Pending:
                 _refuse(name, value)
                 by_gpu.setdefault(value.device.index, {})[name] = value
         with self._lock:
+            at = time.monotonic_ns()  # before slots are made, which takes long
             for index, tensors in by_gpu.items():
                 if gpu(index).is_capturing():
                     raise ValueError(f"{min(tensors)} cannot be logged while its GPU records a graph: log it after a replay")
             flights = [(landing := self._landing(index), landing.send(tensors)) for index, tensors in by_gpu.items()]
             slots = {name: slot for _, flight in flights for name, slot in flight.slots.items()}
             self._names.update(values)
-            self.held.append(_Held(step, arm, time.monotonic_ns(), {**values, **slots}, flights))
+            self.held.append(_Held(step, arm, at, {**values, **slots}, flights))
             self._count(1)
         self.flush(_FEW)
 
