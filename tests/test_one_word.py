@@ -23,6 +23,7 @@ HOUSE = Path(tuilab.__file__).parent
 SPELT = {"record/states.py", "record/verdicts.py"}
 OTHER_THINGS = {
     ("doctor/asking.py", "stopping"): "a module of checks",
+    ("drawings/gpu_strips.py", "lost"): "a GPU that no longer answers",
     ("probes/gpu_process.py", "lost"): "a GPU that no longer answers",
     ("reports/document.py", "lost"): "a count of records",
     ("tui/screens/box.py", "lost"): "a GPU that no longer answers",
