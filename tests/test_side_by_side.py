@@ -31,6 +31,8 @@ Tuilab = Callable[..., "CompletedProcess[str]"]
 
 TORCH = "import torch\n"
 STAGE = 'lab.stage(f"repeat {lab.repeat}")'
+STEP = "def step(lab, seconds):\n    return seconds\n"
+RACE = 'lab.race(one=lab.arm("one", step, 0.5), two=lab.arm("two", step, 1.0))'
 
 
 @pytest.fixture
@@ -145,7 +147,7 @@ def test_a_budget_counts_on_what_is_loaded_already(
     """Two load at once, for more than half of the budget: the second one is there, and a third would take too long."""
     do_ahead(tmp_path, monkeypatch, clock.putting_forward(600))
 
-    tuilab("run", str(write_scenario(tmp_path, STAGE, TORCH)), "--headless", "--quiet", "--budget", "1000s")
+    tuilab("run", str(write_scenario(tmp_path, RACE, TORCH + STEP)), "--headless", "--quiet", "--budget", "1000s")
 
     assert look(newest(root) or root).summary.reason == "the budget of 1000 s is spent after 2 repeats"
 
