@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+from tests.raced import Recorder, gathered
 from tuilab.judging.controls import distrust, told
-from tuilab.judging.evidence import Evidence, gather
+from tuilab.judging.evidence import Evidence
 from tuilab.judging.measure import is_launch_bound
 from tuilab.lab.device import Cpu, Cuda
 from tuilab.lab.race import Race, run_race
 from tuilab.lab.timing import Timed, calibrate, known_delay, time_block, waits_for_gpu
 from tuilab.record import events
-from tuilab.record.summary import Block, fold
+from tuilab.record.summary import Block
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -24,28 +25,6 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.fakes.cuda"]
 
 US = 1_000
-
-
-class Recorder:
-    """As much of a lab as a race uses."""
-
-    repeat, repeats, records_written = 0, 1, 0
-
-    def __init__(self) -> None:
-        self.events: list[events.Record] = []
-
-    def record(self, event: events.Event) -> None:
-        event.t = time.monotonic_ns()
-        self.events.append(event)  # type: ignore[arg-type]
-
-    def progress(self, done: int, total: int, unit: str) -> None:
-        pass
-
-    def tell_holdings(self) -> None:
-        pass
-
-    def of(self, kind: type[events.Event]) -> list[Any]:
-        return [event for event in self.events if isinstance(event, kind)]
 
 
 def race(
@@ -194,14 +173,6 @@ def test_no_difference_is_not_said_by_a_lab_that_did_not_see_the_delay(cuda: "Fa
     _, lab = race({name: lambda: cuda.work(5000 * US) for name in ("one", "two")})
 
     assert distrust(claim, replace(gathered(claim, lab), luck=0.0)) == words
-
-
-def gathered(claim: events.ClaimDeclared, lab: Recorder) -> Evidence:
-    """Return the evidence of a race in the only process of a run."""
-    started = events.WorkerStarted(writer="worker-0", pid=1, start=1, repeat=0)
-    found = gather(claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)]))
-    assert found is not None
-    return found
 
 
 def test_a_long_step_fills_a_block_alone(cuda: "FakeCuda") -> None:

@@ -1,6 +1,5 @@
 """How far the lab can be trusted on this GPU: the same work against itself, and a delay that is a kernel, not more calls."""
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,13 +8,13 @@ import pytest
 import torch
 
 from tests.gpu.kernels import cycles_per_us
+from tests.raced import Recorder, gathered
 from tuilab.judging.controls import distrust, told
-from tuilab.judging.evidence import Evidence, gather
+from tuilab.judging.evidence import Evidence
 from tuilab.lab.device import Cuda
 from tuilab.lab.race import Race, run_race
 from tuilab.lab.timing import calibrate
 from tuilab.record import events
-from tuilab.record.summary import fold
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page
@@ -24,25 +23,6 @@ TRIALS = 4  # races of each kind of work, of three seconds or so
 DELAY = 0.05
 
 Work = Callable[[], object]
-
-
-class Recorder:
-    """As much of a lab as a race uses."""
-
-    repeat, repeats, records_written = 0, 1, 0
-
-    def __init__(self) -> None:
-        self.events: list[events.Record] = []
-
-    def record(self, event: events.Event) -> None:
-        event.t = time.monotonic_ns()
-        self.events.append(event)  # type: ignore[arg-type]
-
-    def progress(self, done: int, total: int, unit: str) -> None:
-        pass
-
-    def tell_holdings(self) -> None:
-        pass
 
 
 def product(device: torch.device) -> Work:
@@ -89,10 +69,7 @@ def raced(device: torch.device, **arms: Work) -> tuple[Race, Evidence, events.Cl
     race = run_race(lab, arms, None, 0.5, 1, device, False)
     over, under = arms
     claim = events.ClaimDeclared(text="c", over=over, under=under, op="at_most", bound=1.1)
-    started = events.WorkerStarted(writer="worker-0", pid=1, start=1, repeat=0)
-    found = gather(claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)]))
-    assert found is not None
-    return race, replace(found, luck=0.0), claim  # of several processes; here there is one
+    return race, replace(gathered(claim, lab), luck=0.0), claim  # of several processes; here there is one
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,38 @@
+"""A race without a run: as much of a lab as it uses, and the evidence that it leaves."""
+
+import time
+from typing import Any
+
+from tuilab.judging.evidence import Evidence, gather
+from tuilab.record import events
+from tuilab.record.summary import fold
+
+
+class Recorder:
+    """As much of a lab as a race uses."""
+
+    repeat, repeats, records_written = 0, 1, 0
+
+    def __init__(self) -> None:
+        self.events: list[events.Record] = []
+
+    def record(self, event: events.Event) -> None:
+        event.t = time.monotonic_ns()
+        self.events.append(event)  # type: ignore[arg-type]
+
+    def progress(self, done: int, total: int, unit: str) -> None:
+        pass
+
+    def tell_holdings(self) -> None:
+        pass
+
+    def of(self, kind: type[events.Event]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def gathered(claim: events.ClaimDeclared, lab: Recorder) -> Evidence:
+    """Return the evidence of a race in the only process of a run."""
+    started = events.WorkerStarted(writer="worker-0", pid=1, start=1, repeat=0)
+    found = gather(claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)]))
+    assert found is not None
+    return found
