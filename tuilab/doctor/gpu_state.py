@@ -32,7 +32,7 @@ _DEAR_S = 0.01  # of a question: four are asked every half second
 _USUAL = {"idle", "clocks set by the user", "power cap"}  # under load: a GPU at work is held by its power limit
 
 
-def link(box: Box, seen: Seen) -> Finding:
+def link(seen: Seen, box: Box) -> Finding:
     """Generation and width while it copied; fewer lanes than it has are the most frequent fault of all."""
     generation, width = seen.reached("generation"), seen.reached("width")
     best, lanes = seen.setting("most_generation"), seen.setting("most_width")
@@ -46,7 +46,7 @@ def link(box: Box, seen: Seen) -> Finding:
     return passed(found)
 
 
-def clocks(box: Box, seen: Seen) -> Finding:
+def clocks(seen: Seen, box: Box) -> Finding:
     """What the clocks reached, of what they can."""
     found = [_clock(seen, name, words) for name, words in (("sm_mhz", "SM"), ("memory_mhz", "memory"))]
     return passed(f"{', '.join(found)}, while it worked")
@@ -59,7 +59,7 @@ def _clock(seen: Seen, name: str, words: str) -> str:
         return f"{words} n/a ({problem})"
 
 
-def throttling(box: Box, seen: Seen) -> Finding:
+def throttling(seen: Seen, box: Box) -> Finding:
     """What held the clocks down while it worked."""
     seen.reached("throttle_mask")
     names = sorted(set(throttle_names(seen.mask)) - {"idle"})
@@ -69,7 +69,7 @@ def throttling(box: Box, seen: Seen) -> Finding:
     return passed(found)
 
 
-def power(box: Box, seen: Seen) -> Finding:
+def power(seen: Seen, box: Box) -> Finding:
     limit, usual = seen.setting("power_limit_w"), seen.setting("usual_power_limit_w")
     drawn = f"{seen.most['power_w']:.0f} W" if "power_w" in seen.most else "n/a"
     found = f"limit {limit:.0f} W, {drawn} at most while it worked"
@@ -78,14 +78,14 @@ def power(box: Box, seen: Seen) -> Finding:
     return passed(found)
 
 
-def persistence(box: Box, seen: Seen) -> Finding:
+def persistence(seen: Seen, box: Box) -> Finding:
     if seen.setting("is_persistent"):
         return passed("the driver stays awake between runs")
     step = "nvidia-smi -pm 1, or nvidia-persistenced, by who runs the box"
     return warn("the driver goes to sleep between runs: the first call of a process waits for it", step)
 
 
-def memory(box: Box, seen: Seen) -> Finding:
+def memory(seen: Seen, box: Box) -> Finding:
     """Whether its memory corrects itself, and rows of it were replaced."""
     ecc = "ECC is on" if seen.setting("has_ecc") else "ECC is off"
     if "rows" not in seen.settings:
@@ -99,7 +99,7 @@ def memory(box: Box, seen: Seen) -> Finding:
     return passed(found)
 
 
-def neighbours(box: Box, seen: Seen) -> Finding:
+def neighbours(seen: Seen, box: Box) -> Finding:
     """Who else computes there, once those who measured have ended."""
     found = seen.gpus.processes(seen.gpu)
     if not found:
@@ -120,7 +120,7 @@ def _sum(processes: list[tuple[int, int | None]]) -> str:
     return size(sum(known)) if known else "memory n/a"
 
 
-def cost(box: Box, seen: Seen) -> Finding:
+def cost(seen: Seen, box: Box) -> Finding:
     """How long NVML takes for an answer, which is time of the sampler."""
     took = {name: median(_seconds(seen, name) for _ in range(3)) for name in _QUESTIONS}
     usual, slowest = median(took.values()), max(took, key=lambda name: took[name])
@@ -136,7 +136,7 @@ def _seconds(seen: Seen, name: str) -> float:
     return time.perf_counter() - began
 
 
-ABOUT_GPU: dict[str, Callable[[Box, Seen], Finding]] = {
+ABOUT_GPU: dict[str, Callable[[Seen, Box], Finding]] = {
     "gpu.pcie": link,
     "gpu.clocks_reached": clocks,
     "gpu.throttling": throttling,
@@ -161,13 +161,9 @@ def main(uuid: str, root: str = "/") -> None:
     except Exception as problem:  # whatever a strange driver does costs the answers about the GPU
         checks: Group = dict.fromkeys(ABOUT_GPU, partial(_say_why, str(problem)))
     else:
-        checks = {name: partial(_ask, check, seen) for name, check in ABOUT_GPU.items()}
+        checks = {name: partial(check, seen) for name, check in ABOUT_GPU.items()}
     for name, check in {**ABOUT_DRIVER, **checks}.items():
         tell(name, answer(check, box))
-
-
-def _ask(check: Callable[[Box, Seen], Finding], seen: Seen, box: Box) -> Finding:
-    return check(box, seen)
 
 
 def _say_why(why: str, box: Box) -> Finding:

@@ -39,18 +39,20 @@ def has_races(run_dir: Path) -> bool:
 def _has_records(run_dir: Path, *marks: bytes) -> bool:
     try:
         streams = [name for name in os.listdir(run_dir / "journal") if name.startswith("worker")]
-        return any(_is_in(run_dir / "journal" / name, mark) for name in streams for mark in marks)
+        return any(_is_any_in(run_dir / "journal" / name, marks) for name in streams)
     except OSError:
         return True
 
 
-def _is_in(stream: Path, mark: bytes) -> bool:
+def _is_any_in(stream: Path, marks: tuple[bytes, ...]) -> bool:
+    longest = max(map(len, marks))
     with open(open_regular(stream), "rb") as file:
         end = b""
         while portion := file.read(_PORTION):
-            if mark in end + portion:
+            seen = end + portion
+            if any(mark in seen for mark in marks):
                 return True
-            end = portion[-len(mark) :]
+            end = portion[-longest:]
     return False
 
 

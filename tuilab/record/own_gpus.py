@@ -113,10 +113,17 @@ def memory_lines(summary: RunSummary, *, has_others: bool = False) -> Lines:
         name = f"{label_of(gpu, summary)} " if len(own) + len(others) > 1 else ""
         found += _of(summary, gpu.nvmls, {"memory_used_bytes": f"{name}device", "memory_tree_bytes": f"{name}this run"})
         found += [(f"{name}{word}", one) for metric, word in _OF_TORCH for one in held_lines(summary, gpu.torchs, metric)]
-    found += [("processes", series) for name, series in summary.resources.items() if name == "rss_bytes"]
+    if processes := summary.resources.get("rss_bytes"):
+        found.append(("processes", processes))
     for other in others:
         found += _of(summary, other.uuid, {"memory_used_bytes": f"{show(other.label)} device"})
     return found
+
+
+def memory_title(summary: RunSummary, *, has_others: bool = False) -> str:
+    """Return what the lines of memory are of: where a run has one GPU, it has no other place to be named."""
+    own = own_gpus(summary)
+    return f"memory, {label_of(own[0], summary)}" if len(own) == 1 and not has_others else "memory"
 
 
 _OF_TORCH = (("reserved_bytes", "reserved"), ("allocated_bytes", "allocated"))

@@ -18,6 +18,7 @@ from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.series import Series, add_logged
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.verdicts import NOT_JUDGED, is_against
+from tuilab.words import gpu_words
 
 _KEPT = 500  # texts, stages, damages and the like that are kept one by one
 
@@ -64,6 +65,11 @@ class Claim:
     def outcome(self) -> str:
         """The verdict, or that there is none."""
         return self.verdict.verdict if self.verdict else NOT_JUDGED
+
+    @property
+    def gpu(self) -> str:
+        """The GPU that the verdict is about, in words; nothing where it is about none."""
+        return gpu_words(self.verdict.gpu_name, self.verdict.gpu) if self.verdict else ""
 
     @property
     def is_contradicted(self) -> bool:

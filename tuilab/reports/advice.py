@@ -12,7 +12,6 @@ from tuilab.record.verdicts import Verdict
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.text import show
-from tuilab.words import gpu_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +123,7 @@ def _not_set(advice: Advice) -> str:
 
 def _where(claim: Claim) -> str:
     """Return the GPU that a claim was measured on: it is about that one."""
-    gpu = gpu_words(claim.verdict.gpu_name, claim.verdict.gpu) if claim.verdict else ""
-    return f", on {gpu}" if gpu else ""
+    return f", on {claim.gpu}" if claim.gpu else ""
 
 
 def _comment(lines: Sequence[str]) -> str:

@@ -15,7 +15,6 @@ from tuilab.reports.pages import ClaimRow, claim_row
 from tuilab.reports.subject import Subject
 from tuilab.runs.command_line import changes
 from tuilab.text import plural, show
-from tuilab.words import gpu_words
 
 _EXACT = "Holds exactly"
 _GROUPS = (
@@ -175,8 +174,7 @@ def _followed(one: Advised) -> Followed:
 
 def _gpus(subject: Subject) -> list[str]:
     """Return the GPUs on which the claims of a run were measured, in words."""
-    reached = (claim.verdict for claim in subject.summary.claims.values() if claim.verdict)
-    return [*dict.fromkeys(gpu_words(one.gpu_name, one.gpu) for one in reached if one.gpu)]
+    return [*dict.fromkeys(claim.gpu for claim in subject.summary.claims.values() if claim.gpu)]
 
 
 def _findings(subject: Subject, *, has_host: bool, has_gpu: bool) -> list[Finding]:

@@ -9,7 +9,7 @@ from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
 from tuilab.probes.gpu import throttle_names
 from tuilab.record.blocks import times_of
-from tuilab.record.own_gpus import label_of, memory_lines, of_gpus, own_gpus, throttled
+from tuilab.record.own_gpus import label_of, memory_lines, memory_title, of_gpus, own_gpus, throttled
 from tuilab.record.series import Series, ends_of, wants_log
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
@@ -54,12 +54,14 @@ def series_panels(summary: RunSummary, most: int = MOST_PANELS, most_lines: int 
 
 def machine_panels(summary: RunSummary) -> list[Panel]:
     """Return what the run used: memory, and how busy processors and GPUs were."""
-    processes = [("processes (100 % is a core)", one) for name, one in summary.resources.items() if name == "cpu_percent"]
-    busy = [*processes, *of_gpus(summary, "busy_percent", "busy")]
-    own = own_gpus(summary)
-    memory = f"memory, {label_of(own[0], summary)}" if len(own) == 1 else "memory"
+    busy = of_gpus(summary, "busy_percent", "busy")
+    if processes := summary.resources.get("cpu_percent"):
+        busy.insert(0, ("processes (100 % is a core)", processes))
     why = summary.unavailable.get("sampler", "the run was over before the first sample")
-    panels = [_timed(summary, memory, "bytes", memory_lines(summary), why), _timed(summary, "busy", "%", busy, why)]
+    panels = [
+        _timed(summary, memory_title(summary), "bytes", memory_lines(summary), why),
+        _timed(summary, "busy", "%", busy, why),
+    ]
     held = tuple(_held(summary))
     for metric, title, unit in (("power_w", "power", "W"), ("sm_mhz", "clock", "MHz")):
         if found := of_gpus(summary, metric, ""):

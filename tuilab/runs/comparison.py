@@ -311,8 +311,7 @@ def _side(claim: Claim) -> Side:
     if reached is None:
         return Side(measured=measured, why=claim.needs)
     op = claim.declared.op if claim.declared else ""
-    gpu = gpu_words(reached.gpu_name, reached.gpu)
-    return Side(reached.verdict, reached.estimate, reached.low, reached.high, measured, reached.why, op, gpu)
+    return Side(reached.verdict, reached.estimate, reached.low, reached.high, measured, reached.why, op, claim.gpu)
 
 
 def _shift(first: Claim | None, other: Claim | None) -> Shift | None:

@@ -19,7 +19,6 @@ from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.run_name import RunName
 from tuilab.text import show
-from tuilab.words import gpu_words
 
 MOST_READ = 5  # runs that nobody has looked at yet; what is learnt is kept, and the next run asks on
 _NAMED = 5  # verdicts that are told one by one; more are counted
@@ -35,7 +34,7 @@ def tell(run_dir: Path, summary: RunSummary, cache: LedgerCache | None = None) -
     entries, is_all = _same(run_dir, summary, cache)
     cache.keep()
     found = {claim.claim_id: _verdicts(claim, entries) for claim in claims}
-    where = {claim.claim_id: f"this GPU, {gpu}" for claim in claims if (gpu := _gpu_words(claim))}
+    where = {claim.claim_id: f"this GPU, {gpu}" for claim in claims if (gpu := show(claim.gpu, 200))}
     return {
         name: in_words(verdicts, is_all=is_all, where=where.get(name, "this box"))
         for name, verdicts in found.items()
@@ -51,10 +50,6 @@ def in_words(verdicts: Sequence[str], *, is_all: bool = True, where: str = "this
     else:
         others = ", ".join(verdicts)
     return f"{which}; the other{'s' * (len(verdicts) > 1)}: {others}"
-
-
-def _gpu_words(claim: Claim) -> str:
-    return show(gpu_words(claim.verdict.gpu_name, claim.verdict.gpu), 200) if claim.verdict else ""
 
 
 def _is_judged_ratio(claim: Claim) -> bool:

@@ -45,7 +45,7 @@ def choose(wanted: str, before: str = "", root: Path = Path("/"), rank: int | No
             gpu.make_current()
             return Chosen(torch.device("cuda", gpu.index), why, _notice(refused))
     if wanted not in ANY:
-        raise BoxLacks(f"{wanted}, which cannot be used ({_mended(refused[wanted])}); {_another(wanted)}")
+        raise BoxLacks(f"{wanted}, which cannot be used ({mended(refused[wanted])}); {_another(wanted)}")
     return _without_gpu(wanted, _listed(refused), is_there=True)
 
 
@@ -53,7 +53,7 @@ def _for_rank(rank: int) -> Chosen:
     """Return the GPU of a rank: no other one, which another rank has, and no CPU, where the others would wait for it."""
     gpu = of_rank(rank)
     if reason := gpu.why_not():
-        raise BoxLacks(f"cuda:{gpu.index}, the GPU of local rank {rank}, which cannot be used ({_mended(reason)})")
+        raise BoxLacks(f"cuda:{gpu.index}, the GPU of local rank {rank}, which cannot be used ({mended(reason)})")
     gpu.make_current()
     return Chosen(torch.device("cuda", gpu.index), f"that of local rank {rank}", _notice({}))
 
@@ -61,11 +61,11 @@ def _for_rank(rank: int) -> Chosen:
 def _without_gpu(wanted: str, reason: str, *, is_there: bool) -> Chosen:
     """Return the CPU where nobody insists on a GPU."""
     if wanted != "auto":
-        why = _mended(reason) if is_there else reason
+        why = mended(reason) if is_there else reason
         raise BoxLacks(f"a CUDA device is needed and {why}; --device cpu runs without one")
     if not is_there:
         return Chosen(torch.device("cpu"), "this box has no GPU")
-    notice = f"this ran on the CPU although the box has a GPU: {_mended(reason)}"
+    notice = f"this ran on the CPU although the box has a GPU: {mended(reason)}"
     return Chosen(torch.device("cpu"), "torch cannot use the GPU", notice)
 
 
@@ -87,6 +87,6 @@ def _listed(refused: dict[str, str]) -> str:
     return "; ".join(f"{name}: {reason}" for name, reason in refused.items())
 
 
-def _mended(reason: str) -> str:
+def mended(reason: str) -> str:
     """Return a reason with what to do about it."""
     return f"{reason}: {what_to_do(reason, torch.version.cuda or '')}"

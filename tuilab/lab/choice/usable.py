@@ -2,28 +2,23 @@
 
 from pathlib import Path
 
-import torch
-
 from tuilab.catalogue.params import is_gpu
 from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
+from tuilab.lab.choice.chosen import mended
 from tuilab.lab.choice.order import asked_for, in_order
 from tuilab.lab.device import Cuda
-from tuilab.probes.gpu_there import is_gpu_there, what_to_do
+from tuilab.probes.gpu_there import is_gpu_there
 
 
 def usable(wanted: str, root: Path = Path("/")) -> tuple[Cuda, str]:
     """Return `cuda:1`, or of `cuda` the emptiest GPU, on which a first kernel runs, and why that one; BoxLacks without one."""
     if reason := devices.why_no_cuda():
-        raise BoxLacks(_mended(reason) if is_gpu_there(root) else f"{reason}, and there is no GPU in /dev")
+        raise BoxLacks(mended(reason) if is_gpu_there(root) else f"{reason}, and there is no GPU in /dev")
     refused = []
     for gpu, why in asked_for(wanted) if is_gpu(wanted) else in_order(""):
         if not (reason := gpu.why_not()):
             gpu.make_current()
             return gpu, why
-        refused.append(f"cuda:{gpu.index} cannot be used ({_mended(reason)})")
+        refused.append(f"cuda:{gpu.index} cannot be used ({mended(reason)})")
     raise BoxLacks("; ".join(refused))
-
-
-def _mended(reason: str) -> str:
-    return f"{reason}: {what_to_do(reason, torch.version.cuda or '')}"

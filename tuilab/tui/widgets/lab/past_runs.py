@@ -13,7 +13,6 @@ from tuilab.tui.looks.marks import mark, plain, state_words
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.widgets.lab.catalogue import spread
 from tuilab.tui.widgets.lines import PickList
-from tuilab.words import gpu_words
 
 
 class PastRuns(PickList):
@@ -61,7 +60,6 @@ def _line(run: PastRun, width: int) -> Content:
     changes = [f"{name}={value}" for name, value in run.changes.items()]
     if run.run and run.run.quick:
         changes.append("quick")
-    gpus = {claim.verdict.gpu: claim.verdict.gpu_name for claim in run.claims if claim.verdict and claim.verdict.gpu}
-    changes += [f"on {gpu_words(name, uuid)}" for uuid, name in gpus.items()]
+    changes += [f"on {gpu}" for gpu in dict.fromkeys(claim.gpu for claim in run.claims if claim.gpu)]
     left = Content("  ").join([*parts, plain(" ".join(changes), 200)])
     return spread(left, Content.styled(f"{run.elapsed_s:.1f} s", "$text-muted"), width - 1)

@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 
 from tuilab.drawings.linechart import Guide
-from tuilab.record.own_gpus import label_of, memory_lines, other_gpus, own_gpus
+from tuilab.record.own_gpus import memory_lines, memory_title, other_gpus
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.text import plural, show
@@ -79,11 +79,10 @@ class MemoryPane(ChartPane):
     def show(self, run: Shown, view: View) -> None:
         summary = run.summary
         found = memory_lines(summary, has_others=view.has_other_gpus)
-        own = own_gpus(summary)
         curves = Curves(
             tuple(series for _, series in found),
             tuple(name for name, _ in found),
-            title=f"memory, {label_of(own[0], summary)}" if len(own) == 1 and not view.has_other_gpus else "memory",
+            title=memory_title(summary, has_others=view.has_other_gpus),
             unit="bytes",
             starts=(summary.first_t,) * len(found),
             has_steps=False,
