@@ -84,14 +84,12 @@ def test_marks_are_made_before_a_block_and_not_in_it(cuda: "FakeCuda") -> None:
     began = cuda.now
     gpu.begin()
     cuda.work(200_000, cuda.gpus[1].current)
-    gpu.begin_last()
     cuda.work(300_000, cuda.gpus[1].current)
-    assert not gpu.has_begun_last()
+    assert gpu.has_begun()
     gpu.end()
-    assert cuda.now - began == 3 * cuda.RECORD + 2 * cuda.LAUNCH + cuda.QUERY
+    assert cuda.now - began == 2 * cuda.RECORD + 2 * cuda.LAUNCH + cuda.QUERY
 
     gpu.wait()
-    assert gpu.has_begun_last()
     assert gpu.stream_ns() == pytest.approx(500_000 + cuda.LAUNCH)
     assert cuda.selected == 0
 
@@ -122,10 +120,10 @@ def test_a_delay_of_the_host_uses_its_core(cuda: "FakeCuda") -> None:
 def test_the_host_has_neither_streams_nor_an_allocator_that_counts() -> None:
     host = Cpu()
     with host.selected():
-        for ask in (host.make_ready, host.begin, host.begin_last, host.end, host.wait, host.reset_peak):
+        for ask in (host.make_ready, host.begin, host.end, host.wait, host.reset_peak):
             ask()
 
-    assert (host.has_begun_last(), host.stream_ns(), host.held(), host.uuid) == (None, None, None, "")
+    assert (host.has_begun(), host.stream_ns(), host.held(), host.uuid) == (True, None, None, "")
     assert host.is_idle() and not host.is_capturing()
 
 

@@ -12,10 +12,10 @@ import torch
 from tests.raced import Recorder, gathered
 from tuilab.judging.controls import distrust, told
 from tuilab.judging.evidence import Evidence
-from tuilab.judging.measure import is_launch_bound
+from tuilab.judging.measure import launch_bound_share
 from tuilab.lab.device import Cpu, Cuda
 from tuilab.lab.race import Race, run_race
-from tuilab.lab.timing import Timed, calibrate, known_delay, time_block, waits_for_gpu
+from tuilab.lab.timing import Timed, calibrate, gpu_ns, known_delay, time_block
 from tuilab.record import events
 from tuilab.record.summary import Block
 
@@ -103,7 +103,6 @@ def test_a_full_queue_holds_the_calls_back_and_changes_no_time(cuda: "FakeCuda")
     assert loops > 2 * 1024
     assert timed.wall_ns / loops == pytest.approx(20 * US, rel=0.02)
     assert timed.submitted_ns is not None and timed.submitted_ns > timed.wall_ns / 2
-    assert timed.has_begun_last is False
 
 
 def test_a_block_tells_what_its_stream_had_to_do_and_when_its_calls_had_returned(cuda: "FakeCuda") -> None:
@@ -114,7 +113,6 @@ def test_a_block_tells_what_its_stream_had_to_do_and_when_its_calls_had_returned
 
     assert mine.stream_ns == pytest.approx(50_000 * US, rel=0.001)
     assert mine.submitted_ns == pytest.approx(100 * 4 * US, rel=0.02)
-    assert (mine.has_begun_last, beside.has_begun_last) == (False, True)
     assert beside.stream_ns == pytest.approx(100 * 4 * US, rel=0.05)
     assert beside.wall_ns == pytest.approx(50_000 * US, rel=0.001)
 
@@ -122,7 +120,7 @@ def test_a_block_tells_what_its_stream_had_to_do_and_when_its_calls_had_returned
 def test_on_the_cpu_there_is_no_stream_to_tell_of() -> None:
     timed = time_block(lambda: None, 3, Cpu())
 
-    assert (timed.stream_ns, timed.submitted_ns, timed.has_begun_last) == (None, None, None)
+    assert (timed.stream_ns, timed.submitted_ns) == (None, None)
 
 
 # ---- the known delay
@@ -298,91 +296,122 @@ def test_a_gpu_that_ramps_is_given_more(cuda: "FakeCuda") -> None:
 # ---- launch-bound
 
 
+def share_of(call: Callable[[], Any]) -> float | None:
+    """Return the share of its time that the GPU works, of an arm that is launch-bound."""
+    gpu = Cuda(0)
+    pace = calibrate(call, gpu)
+    gpu.make_ready()
+    worked_ns = gpu_ns(call, pace, gpu)
+    timed = time_block(call, pace.loops, gpu)
+    block = Block(0, 0.0, wall_ns=timed.wall_ns, submitted_ns=timed.submitted_ns, loops=pace.loops)
+    return launch_bound_share([block], [] if worked_ns is None else [worked_ns])
+
+
 @pytest.mark.parametrize(
-    ("kernels", "gpu_us", "is_bound"),
+    ("kernels", "gpu_us", "host_us", "share"),
     [
-        (1, 2.0, True),
-        (100, 2.0, True),
-        (4000, 2.0, True),  # more than a queue holds, in one call
-        (1, 20.0, False),  # a full queue holds the calls back
-        (1, 500.0, False),
-        (300, 5.0, False),
-        (4000, 10.0, False),
-        (1, 120_000.0, False),
+        (1, 2.0, 4, 0.5),
+        (100, 2.0, 4, 0.5),
+        (600, 20.0, 100, 0.2),  # one call fills a block
+        (1, 3.5, 4, 0.875),
+        (1, 3.9, 4, None),  # too near to tell
+        (1, 20.0, 4, None),  # a full queue holds the calls back
+        (1, 500.0, 4, None),
+        (300, 5.0, 4, None),
+        (4000, 10.0, 4, None),
+        (1, 120_000.0, 4, None),
+        (1, 1.0, 60_000, None),  # hardly anything for the GPU to do
+        (60, 1.0, 10_000, None),  # takes too long to be told ahead
     ],
 )
 def test_an_arm_is_launch_bound_where_telling_takes_longer_than_doing(
-    cuda: "FakeCuda", kernels: int, gpu_us: float, is_bound: bool
+    cuda: "FakeCuda", kernels: int, gpu_us: float, host_us: int, share: float | None
+) -> None:
+    def call() -> None:
+        for _ in range(kernels):
+            cuda.work(gpu_us * US, host=host_us * US)
+
+    assert share_of(call) == (share and pytest.approx(share, rel=0.02))
+
+
+def test_of_more_than_a_queue_holds_the_gpu_works_less_than_is_said(cuda: "FakeCuda") -> None:
+    def call() -> None:
+        for _ in range(4000):
+            cuda.work(2 * US)
+
+    share = share_of(call)
+
+    assert share is not None and 0.5 < share < 0.8
+
+
+@pytest.mark.parametrize(("kernels", "gpu_us", "share"), [(1000, 1.0, 0.25), (1, 100.0, None), (20, 10.0, None)])
+def test_an_arm_that_waits_for_the_gpu_in_each_call_is_launch_bound_where_it_tells_much_before(
+    cuda: "FakeCuda", kernels: int, gpu_us: float, share: float | None
 ) -> None:
     def call() -> None:
         for _ in range(kernels):
             cuda.work(gpu_us * US)
-
-    timed, _ = block_of(call)
-
-    assert is_launch_bound([as_recorded(timed)]) is is_bound
-
-
-def as_recorded(timed: Timed) -> Block:
-    return Block(0, 0.0, wall_ns=timed.wall_ns, submitted_ns=timed.submitted_ns, has_begun_last=timed.has_begun_last)
-
-
-def test_most_blocks_of_an_arm_tell_what_it_is() -> None:
-    bound, other = (Block(0, 0.0, wall_ns=100, submitted_ns=ns, has_begun_last=True) for ns in (96, 94))
-    unknown = Block(0, 0.0, wall_ns=100)
-
-    assert is_launch_bound([bound, bound, other])
-    assert not is_launch_bound([bound, other])
-    assert not is_launch_bound([bound, unknown])
-    assert not is_launch_bound([])
-
-
-def test_an_arm_that_waits_for_the_gpu_in_each_call_is_not_launch_bound(cuda: "FakeCuda") -> None:
-    def call() -> None:
-        cuda.work(100 * US)
         torch.cuda.current_stream().synchronize()  # as .item() does
 
-    assert waits_for_gpu(call, Cuda(0))
-    assert not waits_for_gpu(lambda: cuda.work(100 * US), Cuda(0))
-    _, lab = race({"arm": call, "other": call}, seconds=0.1)
-
-    assert {block.has_begun_last for block in lab.of(events.BlockTimed)} == {None}
+    assert share_of(call) == (share and pytest.approx(share, rel=0.02))
 
 
-def test_of_a_call_that_fills_a_block_alone_it_is_not_known_whether_the_gpu_kept_up(cuda: "FakeCuda") -> None:
-    """The GPU has begun the last one, which is the first, in any case."""
-    _, lab = race(
-        {"arm": lambda: cuda.work(1 * US, host=60_000 * US), "other": lambda: cuda.work(1 * US, host=60_000 * US)}, seconds=0.1
-    )
-
-    assert {block.has_begun_last for block in lab.of(events.BlockTimed) if block.arm == "arm"} == {None}
+def test_an_arm_that_gives_the_gpu_nothing_to_do_is_not_launch_bound(cuda: "FakeCuda") -> None:
+    assert share_of(lambda: cuda.sleep(0.0007)) is None
+    assert share_of(lambda: torch.cuda.current_stream().synchronize()) is None
 
 
-def test_an_arm_that_tells_much_before_it_waits_is_launch_bound(cuda: "FakeCuda") -> None:
-    """The GPU has nothing to do for most of each call: it is not what is waited for."""
+@pytest.mark.parametrize("gpu_us", [2.0, 4.1, 5.0, 50.0])
+def test_of_an_arm_on_a_stream_that_nobody_waits_for_nothing_is_said(cuda: "FakeCuda", gpu_us: float) -> None:
+    side = cuda.side_stream()
+
+    def waiting() -> None:
+        cuda.work(gpu_us * US, side)
+        side.synchronize()
+
+    assert share_of(lambda: cuda.work(gpu_us * US, side)) is None
+    assert share_of(waiting) is None
+
+
+@pytest.mark.parametrize(("gpu_us", "share"), [(2.0, 0.25), (500.0, None)])
+def test_an_arm_whose_streams_wait_for_each_other_is_told_like_any_other(
+    cuda: "FakeCuda", gpu_us: float, share: float | None
+) -> None:
+    side, gpu = cuda.side_stream(), cuda.gpus[0]
 
     def call() -> None:
-        for _ in range(1000):
-            cuda.work(1 * US)
-        torch.cuda.current_stream().synchronize()
+        side.wait_stream(gpu.current)
+        cuda.work(gpu_us * US, side, host=8 * US)
+        gpu.current.wait_stream(side)
 
-    assert not waits_for_gpu(call, Cuda(0))
+    assert share_of(call) == (share and pytest.approx(share, rel=0.02))
+
+
+def test_most_blocks_of_an_arm_tell_whether_its_calls_took_all_the_time() -> None:
+    telling, other = (Block(0, 0.0, wall_ns=100, submitted_ns=ns) for ns in (96, 94))
+    unknown = Block(0, 0.0, wall_ns=100)
+
+    assert launch_bound_share([telling, telling, other], [20, 30, 90]) == 0.3
+    assert launch_bound_share([telling, other], [30]) is None
+    assert launch_bound_share([telling, unknown], [30]) is None
+    assert launch_bound_share([telling], []) is None
+    assert launch_bound_share([], []) is None
 
 
 def test_a_verdict_says_which_arms_are_launch_bound(cuda: "FakeCuda") -> None:
     claim = events.ClaimDeclared(text="c", over="large", under="small", op="at_least", bound=2.0)
     _, lab = race({"small": lambda: cuda.work(2 * US), "large": lambda: cuda.work(400 * US)}, seconds=0.1)
 
-    assert gathered(claim, lab).launch_bound == ["small"]
+    assert gathered(claim, lab).launch_bound == {"small": pytest.approx(0.5, rel=0.02)}
 
 
 @pytest.mark.parametrize(
     ("arms", "words"),
     [
-        ([], []),
-        (["a"], ["a is launch-bound: the GPU waits for its calls"]),
-        (["a", "b"], ["a and b are launch-bound: the GPU waits for their calls"]),
+        ({}, []),
+        ({"a": 0.1234}, ["a is launch-bound: the GPU works 12 % of the time at most"]),
+        ({"a": 0.1, "b": 0.9}, ["a and b are launch-bound: the GPU works 10 % and 90 % of the time at most"]),
     ],
 )
-def test_it_is_said_of_one_arm_or_of_both(arms: list[str], words: list[str]) -> None:
+def test_it_is_said_of_one_arm_or_of_both(arms: dict[str, float], words: list[str]) -> None:
     assert told(Evidence([[math.log(2)]], launch_bound=arms)) == words

@@ -15,7 +15,7 @@ import torch
 
 from tests.conftest import CHECKOUT, shown_gpus
 from tests.gpu.kernels import busy, cycles_per_us, each, warm_up
-from tuilab.lab.timing import Timed, calibrate, time_block, waits_for_gpu
+from tuilab.lab.timing import Timed, calibrate, gpu_ns, time_block
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page
@@ -66,6 +66,15 @@ def step_us(call: Callable[[], object], gpu: "Cuda") -> float:
     return timed.wall_ns / loops / US
 
 
+def share_of(call: Callable[[], object], gpu: "Cuda", page: "Page", name: str) -> float:
+    """Return the share of the time of a call that the GPU works at most."""
+    pace = calibrate(call, gpu)
+    gpu.make_ready()
+    share = (gpu_ns(call, pace, gpu) or 0) / (pace.step_s * 1e9)
+    page.note("times: share of a call that the GPU works at most", name, f"{share:.3f}")
+    return share
+
+
 @pytest.mark.parametrize("us", [100, 500, 1_000, 10_000, 100_000])
 def test_a_step_takes_what_its_kernel_takes(gpu: "Cuda", page: "Page", us: float) -> None:
     found = step_us(each(us), gpu)
@@ -85,8 +94,8 @@ def test_a_step_of_short_kernels_is_launch_bound(gpu: "Cuda", device: torch.devi
     page.note("times", "one small operator, submitted", f"{(timed.submitted_ns or 0) / loops / 20 / US:.2f} us")
     page.note("times", "one small operator, done", f"{timed.wall_ns / loops / 20 / US:.2f} us")
 
-    assert timed.has_begun_last
     assert (timed.submitted_ns or 0) / timed.wall_ns > 0.9
+    assert share_of(call, gpu, page, "20 small operators") < 0.9
 
 
 def test_what_happens_seldom_is_part_of_a_step(gpu: "Cuda") -> None:
@@ -134,11 +143,11 @@ def test_work_on_the_second_gpu_is_waited_for(page: "Page") -> None:
 
 def test_the_events_of_a_busy_stream_agree_with_the_wall_clock(gpu: "Cuda", device: torch.device, page: "Page") -> None:
     a = torch.randn(4096, 4096, device=device)
-    timed, loops = block_of(lambda: a @ a, gpu)
+    timed, _ = block_of(lambda: a @ a, gpu)
     page.note("times", "matmul 4096 float32, wall / stream", timed.wall_ns / (timed.stream_ns or 1))
 
     assert timed.stream_ns == pytest.approx(timed.wall_ns, rel=0.02)
-    assert timed.has_begun_last is False or loops == 1
+    assert share_of(lambda: a @ a, gpu, page, "matmul 4096 float32") > 0.95
 
 
 def test_the_rate_of_a_large_product_is_one_that_the_gpu_can_have(gpu: "Cuda", device: torch.device, page: "Page") -> None:
@@ -179,13 +188,33 @@ def test_a_compiled_function_is_timed_like_any_other(page: "Page") -> None:
     assert stream_us == pytest.approx(wall_us, rel=0.05)
 
 
-def test_a_call_that_waits_for_the_gpu_is_told_from_one_that_does_not(gpu: "Cuda", device: torch.device) -> None:
-    x = torch.ones(8, device=device)
-    x.sum().item()
-    gpu.make_ready()
+def test_of_an_arm_that_gives_the_gpu_nothing_the_gpu_works_none_of_the_time(gpu: "Cuda", page: "Page") -> None:
+    until_ns = 200 * US
 
-    assert waits_for_gpu(lambda: x.sum().item(), gpu)
-    assert not waits_for_gpu(lambda: x.sum(), gpu)
+    def call() -> None:
+        began = time.perf_counter_ns()
+        while time.perf_counter_ns() - began < until_ns:
+            pass
+
+    assert share_of(call, gpu, page, "200 us of the host") < 0.01
+
+
+def test_a_call_that_waits_for_the_gpu_after_much_was_told_leaves_it_idle(
+    gpu: "Cuda", device: torch.device, page: "Page"
+) -> None:
+    x, kernel = torch.ones(8, device=device), each(5_000)
+
+    def telling() -> float:
+        for _ in range(200):
+            x.add_(0)
+        return x.sum().item()
+
+    def waiting() -> float:
+        kernel()
+        return x.sum().item()
+
+    assert share_of(telling, gpu, page, "200 small operators and .item()") < 0.9
+    assert share_of(waiting, gpu, page, "a kernel of 5 ms and .item()") > 0.95
 
 
 def test_the_delay_of_the_lab_is_as_long_as_it_is_asked_to_be(gpu: "Cuda", page: "Page") -> None:

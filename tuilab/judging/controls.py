@@ -110,9 +110,9 @@ def told(evidence: Evidence) -> list[str]:
     if evidence.measure == "cpu":
         parts.append(f"judged on CPU time: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed")
     if evidence.launch_bound:
-        is_one = len(evidence.launch_bound) == 1
-        verb, whose = ("is", "its") if is_one else ("are", "their")
-        parts.append(f"{' and '.join(evidence.launch_bound)} {verb} launch-bound: the GPU waits for {whose} calls")
+        verb = "is" if len(evidence.launch_bound) == 1 else "are"
+        shares = " and ".join(f"{100 * share:.0f} %" for share in evidence.launch_bound.values())
+        parts.append(f"{' and '.join(evidence.launch_bound)} {verb} launch-bound: the GPU works {shares} of the time at most")
     if evidence.unwatched_share > _MOST_UNKNOWN:
         parts.append("the clocks of the GPU were not watched")
     if evidence.strange_share > _MOST_UNKNOWN:

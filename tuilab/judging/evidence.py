@@ -7,7 +7,7 @@ from itertools import chain
 from statistics import median
 
 from tuilab.judging.held_back import held_back, stretch
-from tuilab.judging.measure import Measure, choose, is_launch_bound, step_s
+from tuilab.judging.measure import Measure, choose, launch_bound_share, step_s
 from tuilab.record import events
 from tuilab.record.blocks import first_counted, tick_ns
 from tuilab.record.summary import Block, RunSummary
@@ -45,7 +45,7 @@ class Evidence:
     failed_repeats: int = 0  # repeats that ended before they had measured this
     unsettled_repeats: int = 0  # repeats in which the times still drifted when the warm-up ended
     lacks: str = ""  # what the box did not give while this was measured
-    launch_bound: list[str] = field(default_factory=list)  # arms for whose calls the GPU waited
+    launch_bound: dict[str, float] = field(default_factory=dict)  # share that the GPU worked, by such arm
 
 
 def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[str] | None = None) -> Evidence | None:
@@ -81,9 +81,7 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
         failed_repeats=_failed_repeats(summary, whole),
         unsettled_repeats=_unsettled_repeats(claim, summary, writers),
         lacks=_lacks(claim, summary),
-        launch_bound=[
-            arm for arm, blocks in zip((claim.over, claim.under), _arms(pairs), strict=True) if is_launch_bound(blocks)
-        ],
+        launch_bound=_launch_bound(claim, races, pairs),
     )
 
 
@@ -96,6 +94,15 @@ def log_ratios(over: Sequence[Block], under: Sequence[Block], measure: Measure =
     """Return the log ratio of two arms in every round that has both, of blocks that count."""
     below = {block.round: step_s(block, measure) for block in under}
     return [math.log(step_s(block, measure) / below[block.round]) for block in over if block.round in below]
+
+
+def _launch_bound(claim: events.ClaimDeclared, races: Sequence[events.RaceStarted], pairs: Sequence[_Pair]) -> dict[str, float]:
+    found = {}
+    for arm, blocks in zip((claim.over, claim.under), _arms(pairs), strict=True):
+        share = launch_bound_share(blocks, [race.gpu_ns[arm] for race in races if arm in race.gpu_ns])
+        if share is not None:
+            found[arm] = share
+    return found
 
 
 def _luck(summary: RunSummary, races: Sequence[events.RaceStarted]) -> float | None:

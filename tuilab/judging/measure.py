@@ -6,6 +6,7 @@ sensors alone choose, never the times: else whichever measure suits would be fou
 """
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Literal
 
 from tuilab.record.summary import Block
@@ -15,6 +16,8 @@ Measure = Literal["wall", "cpu"]
 _CALM = 0.05  # of the blocks that may be disturbed before the wall clock is left
 _MOST_ELSEWHERE = 0.01  # of the CPU time, of other threads of the process
 _SUBMITTING = 0.95  # of a block, in which the GPU was told what to do
+_KEPT_UP = 0.9  # of the time of a call, that a GPU works which waits for the calls
+_NO_WORK = 0.01  # of it, below which the calls have hardly anything for the GPU to do
 _MOST_WAITING = 0.1  # of the blocks, in which the thread gave its core away by itself
 
 
@@ -33,13 +36,17 @@ def step_s(block: Block, measure: Measure) -> float:
     return block.thread_ns / block.loops / 1e9
 
 
-def is_launch_bound(blocks: Sequence[Block]) -> bool:
-    """Say whether most blocks of an arm took as long as its calls did to tell the GPU what to do, which kept up with them.
+def launch_bound_share(blocks: Sequence[Block], gpu_ns: Sequence[int]) -> float | None:
+    """Return of an arm that the GPU waits for which share of its time the GPU works at most; None of another arm.
 
-    Where it did not keep up, telling takes as long as well: its queue is full, and holds the calls back.
+    Most of its blocks took as long as its calls did to tell the GPU what to do, which needs less by itself, as each process has
+    found. Where the GPU needs as long, telling may take as long as well: the queue is full, and holds the calls back.
     """
-    kept_up = [block for block in blocks if block.has_begun_last]
-    return sum((block.submitted_ns or 0) >= _SUBMITTING * block.wall_ns for block in kept_up) > len(blocks) / 2
+    submitting = sum((block.submitted_ns or 0) >= _SUBMITTING * block.wall_ns for block in blocks)
+    if not gpu_ns or submitting <= len(blocks) / 2:
+        return None
+    share = median(gpu_ns) / median(block.wall_ns / block.loops for block in blocks)
+    return share if _NO_WORK <= share <= _KEPT_UP else None
 
 
 def _is_work_of_one_thread(blocks: Sequence[Block]) -> bool:

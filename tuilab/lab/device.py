@@ -21,7 +21,7 @@ Event = torch.cuda.Event
 
 _FIRST_BYTES = 512
 _SLEEP_CYCLES = 1_000_000  # half a millisecond or more, beside which the tick of an event's clock is little
-_SLEEPS = 3  # the first loads the kernel, the second may find a clock that sleeps itself
+_SLEEPS = 4  # the first loads the kernel, the second may find a clock that sleeps itself
 
 
 class Held(NamedTuple):
@@ -55,16 +55,13 @@ class Device(Protocol):
         """Make and measure what a block needs, so that nothing of it is made in one."""
 
     def begin(self) -> None:
-        """Mark on the current stream where a block begins; one of the same three marks in each block."""
+        """Mark on the current stream where a block begins; one of the same two marks in each block."""
 
-    def begin_last(self) -> None:
-        """Mark where its last call begins."""
+    def has_begun(self) -> bool:
+        """Say whether the device has got as far as that."""
 
     def end(self) -> None:
         """Mark where it ends."""
-
-    def has_begun_last(self) -> bool | None:
-        """Say whether the device has got as far as the last call; None where nothing is done later than it is told."""
 
     def stream_ns(self) -> int | None:
         """Return the time between the marks of begin and end, once it was waited for; None where there is no stream."""
@@ -104,14 +101,11 @@ class Cpu:
     def begin(self) -> None:
         pass
 
-    def begin_last(self) -> None:
-        pass
+    def has_begun(self) -> bool:
+        return True
 
     def end(self) -> None:
         pass
-
-    def has_begun_last(self) -> bool | None:
-        return None
 
     def stream_ns(self) -> int | None:
         return None
@@ -187,17 +181,14 @@ class Cuda:
     def begin(self) -> None:
         self._mark(0)
 
-    def begin_last(self) -> None:
-        self._mark(1)
+    def has_begun(self) -> bool:
+        return bool(self._marks[0].query())
 
     def end(self) -> None:
-        self._mark(2)
-
-    def has_begun_last(self) -> bool:
-        return bool(self._marks[1].query())
+        self._mark(1)
 
     def stream_ns(self) -> int:
-        begin, _, end = self._marks
+        begin, end = self._marks
         return int(begin.elapsed_time(end) * 1e6)
 
     def is_idle(self) -> bool:
@@ -261,7 +252,7 @@ class Cuda:
     @functools.cached_property
     def _marks(self) -> "list[torch.cuda.Event]":
         """Make the events by recording each once: torch makes one when it is first recorded, and a block would pay for it."""
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(3)]
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
         for mark in marks:
             mark.record(torch.cuda.current_stream(self.index))
         return marks
@@ -271,12 +262,15 @@ class Cuda:
 
     @functools.cached_property
     def _cycles_per_ns(self) -> float:
-        """Measure how fast the delay goes: it counts cycles of a clock that differs from GPU to GPU."""
+        """Measure how fast the delay goes: it counts cycles of a clock that differs from GPU to GPU.
+
+        The last one is told while those before it go on, so that the time until it is told is no part of it.
+        """
         for _ in range(_SLEEPS):
             self.begin()
             self._sleep(_SLEEP_CYCLES)
             self.end()
-            self.wait()
+        self.wait()
         return _SLEEP_CYCLES / max(self.stream_ns(), 1)
 
     def _sleep(self, cycles: int) -> None:

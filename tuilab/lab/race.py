@@ -21,7 +21,7 @@ from tuilab.lab.device import Cuda, Device, all_in_use, door
 from tuilab.lab.given import MOST, checked, number_in, told, words
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.rounds import Rounds, Slot
-from tuilab.lab.timing import Call, Pace, calibrate, known_delay, wait_for_pools, waits_for_gpu
+from tuilab.lab.timing import Call, Pace, calibrate, gpu_ns, known_delay, wait_for_pools
 from tuilab.record import events
 from tuilab.record.order import BEFORE, order
 
@@ -94,6 +94,7 @@ def _run(
     started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
     started.delay, started.seed, started.has_instances = known_delay(base.loops), seed, factories
     started.uuid, started.device_index = device.uuid, device.index
+    started.gpu_ns = {slot.arm: slot.gpu_ns for slot in slots if slot.gpu_ns is not None}
     started.luck = calibration_file.load(device.uuid).luck if device.uuid and lab.repeats == 1 else None
     lab.record(started)
     slots += _controls(base, arms[base.arm] if factories else None)
@@ -157,6 +158,10 @@ def _prepare(arms: Mapping[str, Call], names: list[str], threads: int, device: D
     return slots, slots[base_of({name: paces[name] for name in names})]
 
 
+def _slot(name: str, arm: Call, pace: Pace, device: Device) -> Slot:
+    return Slot(name, arm, pace.loops, pace.calm_share, gpu_ns=gpu_ns(arm, pace, device))
+
+
 def base_of(paces: Mapping[str, Pace]) -> str:
     """Return the arm that the controls are made of: the first one that is about as fast as the fastest.
 
@@ -165,11 +170,6 @@ def base_of(paces: Mapping[str, Pace]) -> str:
     """
     fastest = min(pace.step_s for pace in paces.values())
     return next(name for name, pace in paces.items() if pace.step_s <= _ABOUT_AS_FAST * fastest)
-
-
-def _slot(name: str, arm: Call, pace: Pace, device: Device) -> Slot:
-    only_tells = pace.loops > 1 and not waits_for_gpu(arm, device)
-    return Slot(name, arm, pace.loops, pace.calm_share, only_tells=only_tells)
 
 
 def _refuse_work_elsewhere(name: str, arm: Call, pace: Pace, device: Device) -> None:

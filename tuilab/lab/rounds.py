@@ -30,7 +30,7 @@ class Slot:
     loops: int
     calm_share: float  # CPU time of wall time when nothing interferes
     control: events.Control = ""
-    only_tells: bool = False  # its calls, several a block, tell the GPU what to do, and do not wait for it
+    gpu_ns: int | None = None  # that the GPU works at a call, at most
 
 
 class Timings(NamedTuple):
@@ -98,8 +98,6 @@ class Rounds:
         seen = self._sensors.read().since(before)
         block = events.BlockTimed(arm=slot.arm, round=turn, slot=place, loops=slot.loops, **timed._asdict(), **seen._asdict())
         block.control = slot.control
-        if not slot.only_tells:
-            block.has_begun_last = None  # it always has
         block.records = self._lab.records_written - written
         block.is_disturbed = is_disturbed(seen, timed, slot.calm_share, self._threads)
         return block

@@ -1,13 +1,12 @@
 """Times one block: calls of a function, from when the device has nothing to do until it has done all of them.
 
-A GPU is told and not waited for in between. What tells whether it kept up with the calls costs three marks in its stream.
+A GPU is told and not waited for in between. How long it works at a call by itself is found apart from the blocks.
 """
 
 import math
 import resource
 import time
 from collections.abc import Callable
-from statistics import median
 from typing import NamedTuple
 
 from tuilab.lab.device import Clock, Device
@@ -22,11 +21,12 @@ _MANY = 20  # calls, of which one is about the known delay
 _NAP_S = 0.005
 _PATIENCE_S = 0.5  # OpenBLAS spins for some 0.1 s, libgomp for less; a thread of the scenario may work for ever
 _SPINNING_CORES = 0.1
-_BUSY_NS = 2_000_000  # so short that no queue is full before it is over
+_AHEAD_NS = 2_000_000  # of calls that are told ahead: so few that no queue is full
+_LONGEST_BUSY_NS = 1_000_000_000  # a driver may end a kernel that takes longer where the GPU has a display, too
 
 
 class Timed(NamedTuple):
-    """The times of a block in nanoseconds; the last three are None on the CPU."""
+    """The times of a block in nanoseconds; the last two are None on the CPU."""
 
     wall_ns: int  # until the device had done all of it
     cpu_ns: int  # of all threads of this process
@@ -34,7 +34,6 @@ class Timed(NamedTuple):
     waits: int | None  # times that this thread gave its core away by itself; None where the kernel does not count them
     stream_ns: int | None = None  # between its first and its last mark in the current stream of the device
     submitted_ns: int | None = None  # until the last call had returned
-    has_begun_last: bool | None = None  # the device had begun the last call by then
 
     def share(self, threads: int) -> float:
         """Return the CPU time of wall time: of an arm on one thread that of this thread, as a pool may still spin beside it."""
@@ -103,12 +102,9 @@ def time_block(call: Call, loops: int, device: Device, delay: Clock | None = Non
     began, waits = delay() if delay else 0, count_waits()
     cpu_ns, thread_ns = time.process_time_ns(), time.thread_time_ns()
     wall_ns = time.perf_counter_ns()
-    for _ in range(loops + extra - 1):
+    for _ in range(loops + extra):
         call()
-    device.begin_last()
-    call()
     submitted_ns = time.perf_counter_ns() - wall_ns
-    has_begun_last = device.has_begun_last()
     if delay and not extra:
         device.wait()  # else it would pass beside what is still done on other streams
         device.delay((delay() - began) * _DELAY, delay)
@@ -118,29 +114,36 @@ def time_block(call: Call, loops: int, device: Device, delay: Clock | None = Non
     thread_ns = time.thread_time_ns() - thread_ns
     cpu_ns = time.process_time_ns() - cpu_ns
     waited = None if waits is None else (count_waits() or 0) - waits
-    timed = Timed(wall_ns, cpu_ns, thread_ns, waited)
-    if has_begun_last is None:
-        return timed
-    return timed._replace(stream_ns=device.stream_ns(), submitted_ns=submitted_ns, has_begun_last=has_begun_last)
+    stream_ns = device.stream_ns()
+    return Timed(wall_ns, cpu_ns, thread_ns, waited, stream_ns, None if stream_ns is None else submitted_ns)
 
 
-def waits_for_gpu(call: Call, device: Device) -> bool:
-    """Say whether a function returns later where the GPU is kept busy before: it waits for it, as `.item()` does.
+def gpu_ns(call: Call, pace: Pace, device: Device) -> int | None:
+    """Return how long the GPU works at a call at most: it is told ahead, while kept busy, and then waits for none.
 
-    The last call of its blocks has always begun when it returns, and not because the GPU had nothing else to do.
+    A call that waits for the GPU can be told ahead but once. None on the CPU, and of calls that take too long to try it.
     """
-    if device.type == "cpu":
-        return False
-    later = [_returned_ns(call, device, _BUSY_NS) - _returned_ns(call, device, 0) for _ in range(_CALM_BLOCKS)]
-    return median(later) > _BUSY_NS / 2
+    step_ns = pace.step_s * 1e9
+    if device.type == "cpu" or 2 * step_ns > _LONGEST_BUSY_NS:
+        return None
+    calls = min(pace.loops, math.ceil(_AHEAD_NS / step_ns))
+    worked_ns, is_ahead = _tell_ahead(call, calls, step_ns, device)
+    if calls == 1 or is_ahead:
+        return worked_ns // calls
+    return _tell_ahead(call, 1, step_ns, device)[0]
 
 
-def _returned_ns(call: Call, device: Device, busy_ns: int) -> int:
+def _tell_ahead(call: Call, calls: int, step_ns: float, device: Device) -> tuple[int, bool]:
+    """Return how long the GPU worked, and whether it had been told all before."""
     device.wait()
-    device.delay(busy_ns, time.perf_counter_ns)
-    began = time.perf_counter_ns()
-    call()
-    return time.perf_counter_ns() - began
+    device.delay(2 * calls * step_ns, time.perf_counter_ns)
+    device.begin()
+    for _ in range(calls):
+        call()
+    is_ahead = not device.has_begun()
+    device.end()
+    device.wait()
+    return device.stream_ns() or 0, is_ahead
 
 
 def count_waits() -> int | None:

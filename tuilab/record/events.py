@@ -334,6 +334,7 @@ class RaceStarted(Event):
     has_instances: bool = False  # the controls are instances of their own, not the arm itself once more
     uuid: str = ""  # torch's name of the GPU that it runs on, which ends NVML's
     device_index: Count | None = None  # of that GPU, as CUDA counts
+    gpu_ns: dict[str, Count] = {}  # that the GPU works at a call of each arm at most, told ahead of time
     luck: float | None = None  # of one process on that GPU, as `calibrate` measured it there; where one process is to judge
 
 
@@ -368,7 +369,6 @@ class BlockTimed(Event):
     records: int = 0  # written while the time ran
     stream_ns: Count | None = None  # between the first and the last mark in the current stream of the GPU
     submitted_ns: Count | None = None  # until the last call had returned: what it took to tell the GPU
-    has_begun_last: bool | None = None  # the GPU had begun the last call by then; None: not a GPU, or it always has
 
 
 class RaceFinished(Event):

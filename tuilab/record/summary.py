@@ -95,7 +95,6 @@ class Block:
     thread_ns: int | None = None  # CPU time of the thread that made the calls
     waits: int | None = None  # times that it gave its core away by itself
     submitted_ns: int | None = None  # until the last call had returned, on a GPU
-    has_begun_last: bool | None = None  # the GPU had begun the last call by then
 
 
 class GivenDevice(NamedTuple):
@@ -376,7 +375,6 @@ def _block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> 
     block = Block(
         event.round, step_s, event.is_warmup, event.is_disturbed, event.is_rerun, event.wall_ns, event.records, event.t,
         event.loops, event.cpu_ns, event.thread_ns, event.waits, event.submitted_ns,
-        event.has_begun_last,
     )  # fmt: skip
     if event.control:
         summary.controls.setdefault((stream, event.arm, event.control), []).append(block)
