@@ -1,9 +1,9 @@
-"""A model of torch.cuda in virtual time, which stands beneath tuilab/lab/device.py: its lines run as on a GPU, in no time.
+"""A model of torch.cuda in virtual time, which stands beneath tuilab/lab/device/: its lines run as on a GPU, in no time.
 
 A kernel is told now and done later, in the order of its stream. The clocks of the host are replaced as well, so that every
 number is exact: telling, recording, making an event, reading a clock cost what is written below.
 
-By default the tests run every line of device.py, timing.py and rounds.py on it. What they cannot show: whether the driver of
+By default the tests run every line of device/, timing.py and rounds.py on it. What they cannot show: whether the driver of
 a real GPU does what is written here. Not modelled are clocks that ramp by themselves, kernels of two streams that share a GPU,
 what a graph records, copies, and a host that waits without using its core.
 """

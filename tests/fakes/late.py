@@ -1,4 +1,4 @@
-"""GPUs whose kernels finish later, beneath tuilab/lab/device.py: tensors, streams, events and copies to the host that go on.
+"""GPUs whose kernels finish later, beneath tuilab/lab/device/: tensors, streams, events and copies to the host that go on.
 
 A tensor of one is computed when its stream gets that far, and until then holds what lay in fresh memory. A stream gets on only
 when the scenario waits for it, or by `pace` kernels each time that an event is asked for: a GPU of pace 0 hangs. After `fail`

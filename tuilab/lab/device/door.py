@@ -1,0 +1,47 @@
+"""What to ask of a torch.device, and which GPUs this process uses."""
+
+import functools
+from collections.abc import Iterator
+
+import torch
+
+from tuilab.lab.device.asked import Device
+from tuilab.lab.device.cpu import Cpu
+from tuilab.lab.device.cuda import Cuda
+from tuilab.lab.device.found import count
+
+_HOST = Cpu()
+gpu = functools.cache(Cuda)  # one of each, as its events are used again and again
+
+
+def door(device: torch.device) -> Device:
+    """Return what to ask of a device; of CUDA without an index it is the current one. ValueError for one of a third kind."""
+    if device.type == "cpu":
+        return _HOST
+    if device.type != "cuda":
+        raise ValueError(f"device takes the CPU or a CUDA device, not {device}")
+    return gpu(torch.cuda.current_device() if device.index is None else device.index)
+
+
+def in_use(device: torch.device | None = None) -> Device:
+    """Return the GPU that this process works on, `device` if it is one; the CPU where CUDA does not run in this process.
+
+    To ask a GPU that nobody here uses would take memory of it, and fail where others have all of it.
+    """
+    if not torch.cuda.is_initialized():
+        return _HOST
+    return door(device if device is not None and device.type == "cuda" else torch.device("cuda"))
+
+
+def all_in_use() -> Iterator[Cuda]:
+    """Yield the GPUs on which this process holds memory; work on a tensor holds some."""
+    if torch.cuda.is_initialized():
+        yield from (gpu(index) for index in range(count()) if torch.cuda.memory_reserved(index))
+
+
+def memory_summary() -> str:
+    """Return torch's account of the memory of the GPUs that this process uses; nothing where that cannot be had."""
+    try:
+        return "\n".join(torch.cuda.memory_summary(gpu.index) + "\n" for gpu in all_in_use())
+    except RuntimeError:
+        return ""
