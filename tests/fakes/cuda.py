@@ -234,7 +234,7 @@ class FakeCuda:
         self.touch("get_device_properties")
         return SimpleNamespace(
             name="a fake GPU", major=9, minor=0, uuid=self.gpus[self.index_of(device)].uuid, total_memory=80 << 30,
-            multi_processor_count=132,
+            multi_processor_count=132, L2_cache_size=50 << 20,
         )  # fmt: skip
 
     def get_arch_list(self) -> list[str]:

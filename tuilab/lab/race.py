@@ -7,8 +7,10 @@ settled are recorded as warm-up; a block that the sensors say was disturbed is m
 would run warm, and would hide what an arm itself does. Nothing is judged here.
 """
 
+import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from secrets import randbits
 from statistics import median
@@ -17,15 +19,15 @@ from typing import Any
 import torch
 
 from tuilab.judging import calibration_file
+from tuilab.lab import switches
 from tuilab.lab.device import Cuda, Device, all_in_use, door
+from tuilab.lab.first_calls import Same, first_calls
 from tuilab.lab.given import MOST, checked, number_in, told, words
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.rounds import Rounds, Slot
 from tuilab.lab.timing import Call, Pace, calibrate, gpu_ns, known_delay, wait_for_pools
 from tuilab.record import events
 from tuilab.record.order import BEFORE, order
-
-Same = float | Callable[[Any, Any], bool] | None
 
 _ABOUT_AS_FAST = 1.4  # times the fastest arm: more than the luck of a process
 _LEFT = 0.02  # of a block, that a GPU which is not waited for may go on after it
@@ -75,10 +77,21 @@ def run_race(
     before, raced = torch.get_num_threads(), door(device)
     torch.set_num_threads(threads)
     try:
-        with raced.selected():
+        with raced.selected(), _little_to_collect():
             return _run(lab, arms, same, seconds, threads, raced, factories, seed)
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def _little_to_collect() -> Iterator[None]:
+    """Let the collector of garbage go through what the arms make, and not through all that torch and the lab have loaded."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _run(
@@ -86,7 +99,8 @@ def _run(
     factories: bool, seed: int,
 ) -> Race:  # fmt: skip
     calls = _make_all(arms, seed) if factories else dict(arms)
-    is_same, difference = _compare(lab, calls, list(arms), same, device)
+    is_same, difference = first_calls(lab, calls, list(arms), same, device)
+    lab.record(events.EnvironmentRecorded(part="switches", facts=switches.read()))
     lab.tell_holdings()
     prepared, base = _prepare(calls, list(arms), threads, device)
     slots = [prepared[name] for name in arms]
@@ -116,34 +130,6 @@ def _make(name: str, factory: Callable[[], Any]) -> Call:
     if not callable(made):
         raise TypeError(f"with factories=True {name} takes a function that makes the one to be timed; it made {told(made)}")
     return made  # type: ignore[no-any-return]
-
-
-def _compare(
-    lab: RaceRecorder, arms: Mapping[str, Call], names: list[str], same: Same, device: Device
-) -> tuple[bool | None, str]:
-    """Call every arm for the first time; say whether all compute what the first one does, or else which is the first not to."""
-    outputs = {}
-    for gpu in all_in_use():
-        gpu.wait()  # what the scenario did before is no part of the race
-    for name, arm in arms.items():
-        device.wait()
-        began = time.perf_counter_ns()
-        outputs[name] = arm()
-        device.wait()
-        lab.record(events.FirstCalled(arm=name, wall_ns=time.perf_counter_ns() - began))
-    if same is None:
-        return None, ""
-    first, *others = names
-    for name in others:
-        pair = outputs[first], outputs[name]
-        is_equal = same(*pair) if callable(same) else _are_close(*pair, same)
-        if not is_equal:
-            return False, f"{name} does not compute what {first} does"
-    return True, ""
-
-
-def _are_close(a: Any, b: Any, tolerance: float) -> bool:
-    return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=tolerance, atol=tolerance)
 
 
 def _prepare(arms: Mapping[str, Call], names: list[str], threads: int, device: Device) -> tuple[dict[str, Slot], Slot]:

@@ -65,5 +65,6 @@ def _facts_of(device: Any) -> dict[str, Any]:
             "uuid": lambda: str(device.uuid),
             "memory_bytes": lambda: int(device.total_memory),
             "multiprocessors": lambda: int(device.multi_processor_count),
+            "l2_bytes": lambda: int(device.L2_cache_size),
         }
     )

@@ -1,0 +1,114 @@
+"""The first call of each arm: what differs is told, what was returned is let go, what is left behind is refused."""
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from tests.raced import Recorder
+from tuilab.lab.device import Cpu
+from tuilab.lab.first_calls import Same, first_calls
+from tuilab.lab.race import run_race
+from tuilab.record import events
+
+if TYPE_CHECKING:
+    from tests.fakes.cuda import FakeCuda
+
+pytest_plugins = ["tests.fakes.cuda"]
+
+
+def called(same: Same = None, names: list[str] | None = None, **arms: Callable[[], Any]) -> tuple[bool | None, str]:
+    return first_calls(Recorder(), arms, names or list(arms), same, Cpu())
+
+
+def test_the_first_in_their_order_that_differs_is_told_whoever_was_called_first() -> None:
+    arms = {"c": lambda: 3.0, "b": lambda: 2.0, "a": lambda: 1.0, "like a": lambda: 1.0}
+
+    assert called(0.1, ["a", "like a", "b", "c"], **arms) == (False, "b does not compute what a does")
+    assert called(5.0, ["a", "like a", "b", "c"], **arms) == (True, "")
+    assert called(lambda a, b: a <= b, ["a", "like a", "b", "c"], **arms) == (True, "")
+    assert called(None, **arms) == (None, "")
+
+
+@pytest.mark.parametrize("same", [None, 0.1])
+def test_what_an_arm_returned_takes_no_memory_while_the_next_but_one_runs(same: Same) -> None:
+    made: list[weakref.ref[torch.Tensor]] = []
+
+    def arm() -> torch.Tensor:
+        alive.append([ref() is not None for ref in made])
+        made.append(weakref.ref(found := torch.ones(3)))
+        return found
+
+    alive: list[list[bool]] = []
+    called(same, a=arm, b=arm, c=arm)
+
+    assert alive == [[], [same is not None], [same is not None, False]]
+
+
+@contextmanager
+def as_before() -> Iterator[None]:
+    cudnn: Any = torch.backends.cudnn
+    before = cudnn.benchmark, torch.get_default_dtype()
+    try:
+        yield
+    finally:
+        cudnn.benchmark = before[0]
+        torch.set_default_dtype(before[1])
+        torch.set_grad_enabled(True)
+
+
+@pytest.mark.parametrize(
+    ("leave", "words"),
+    [
+        (lambda: setattr(torch.backends.cudnn, "benchmark", True), "left cudnn.benchmark on True, where it was on False"),
+        (
+            lambda: torch.set_default_dtype(torch.float64),
+            "left the default dtype on torch.float64, where it was on torch.float32",
+        ),
+        (lambda: torch.set_grad_enabled(False), "left torch.set_grad_enabled on False, where it was on True"),
+    ],
+)
+def test_what_an_arm_leaves_for_the_others_is_refused(leave: Callable[[], Any], words: str) -> None:
+    calls: list[str] = []
+    with as_before(), pytest.raises(ValueError, match=f"^the arm first {words}: the other arms would run with that; set it"):
+        called(first=leave, second=lambda: calls.append("second"))
+
+    assert not calls
+
+
+def test_an_arm_that_leaves_another_gpu_the_current_one_is_refused(cuda: "FakeCuda") -> None:
+    arms = {"a": lambda: torch.cuda.set_device(1), "b": lambda: None}
+    with pytest.raises(ValueError, match=r"^the arm a left the current GPU on 1, where it was on 0: "):
+        run_race(Recorder(), arms, None, 0.1, 1, torch.device("cuda:0"), False)
+
+
+def test_an_arm_that_sets_what_it_needs_back_again_is_raced_and_the_switches_are_on_record() -> None:
+    def double() -> torch.Tensor:
+        with as_before():
+            torch.set_default_dtype(torch.float64)
+            return torch.ones(2)
+
+    lab = Recorder()
+    run_race(lab, {"double": double, "single": lambda: torch.ones(2)}, 1e-6, 0.01, 1, torch.device("cpu"), False)
+
+    (recorded,) = lab.of(events.EnvironmentRecorded)
+    assert recorded.part == "switches"
+    assert recorded.facts["the default dtype"] == "torch.float32"
+    assert recorded.facts["the current GPU"] == "none"
+    assert recorded.facts["the precision of float32 convolutions"] == "tf32"
+
+
+def test_the_collector_of_garbage_has_only_what_the_arms_make_to_go_through() -> None:
+    frozen: set[bool] = set()
+
+    def arm() -> None:
+        frozen.add(gc.get_freeze_count() > 10_000)
+
+    run_race(Recorder(), {"a": arm, "b": arm}, None, 0.01, 1, torch.device("cpu"), False)
+
+    assert frozen == {True}
+    assert gc.get_freeze_count() < 10_000
