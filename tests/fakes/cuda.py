@@ -9,8 +9,6 @@ what a graph records, copies, and a host that waits without using its core.
 """
 
 import math
-import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -19,119 +17,12 @@ from typing import Any
 import pytest
 import torch
 
+from tests.fakes.cuda_gpu import SEGMENT, Gpu
+from tests.fakes.cuda_installed import install
+from tests.fakes.cuda_streams import CREATE, LAUNCH, LOOK, QUERY, RECORD, STATS, WAIT, Stream
 from tuilab.lab import device as devices
 
-LAUNCH, RECORD, CREATE, WAIT, QUERY, LOOK, STATS = 4_000, 1_500, 800, 5_000, 500, 40, 30_000  # nanoseconds of the host
-QUEUE = 1024  # that a stream holds; the host waits for a place in it
 CYCLES_PER_NS = 1.755
-SEGMENT = 2 << 20  # bytes that the allocator reserves at a time
-
-
-class Stream:
-    """What is told to a GPU in one order: when each of it is done."""
-
-    def __init__(self, cuda: "FakeCuda", device: int) -> None:
-        self.cuda, self.device_index = cuda, device
-        self.free_at = 0.0
-        self._queue: deque[float] = deque()
-        cuda.gpus[device].streams.append(self)
-
-    def add(self, nanoseconds: float) -> float:
-        """Do something after all else, as soon as it has a place in the queue; return when it is done."""
-        while self._queue and self._queue[0] <= self.cuda.now:
-            self._queue.popleft()
-        if len(self._queue) >= QUEUE:
-            self.cuda.now = self._queue.popleft()
-        self.free_at = max(self.free_at, self.cuda.now) + nanoseconds
-        self._queue.append(self.free_at)
-        return self.free_at
-
-    def query(self) -> bool:
-        self.cuda.touch("Stream.query")
-        self.cuda.now += QUERY
-        return self.free_at <= self.cuda.now
-
-    def synchronize(self) -> None:
-        self.cuda.touch("Stream.synchronize")
-        self.cuda.now = max(self.cuda.now, self.free_at) + WAIT
-
-    def wait_event(self, event: "Event") -> None:
-        self.free_at = max(self.free_at, event.at)
-
-    def wait_stream(self, other: "Stream") -> None:
-        self.free_at = max(self.free_at, other.free_at)
-
-    def record_event(self, event: "Event | None" = None) -> "Event":
-        event = event or Event(self.cuda)
-        event.record(self)
-        return event
-
-
-class Event:
-    """A mark in a stream: made when it is first recorded, of the GPU that it was first recorded on."""
-
-    def __init__(self, cuda: "FakeCuda", enable_timing: bool = False) -> None:
-        self.cuda, self.enable_timing = cuda, enable_timing
-        self.at = -math.inf
-        self.device_index: int | None = None
-
-    def record(self, stream: Stream | None = None) -> None:
-        self.cuda.touch("Event.record")
-        stream = stream or self.cuda.current_stream()
-        if self.device_index is None:
-            self.device_index = stream.device_index
-            self.cuda.now += CREATE
-        if self.device_index != stream.device_index:
-            raise RuntimeError(
-                f"Event device index {self.device_index} does not match recording stream's {stream.device_index}."
-            )
-        self.cuda.now += RECORD
-        self.at = stream.add(0)
-
-    def query(self) -> bool:
-        self.cuda.touch("Event.query")
-        self.cuda.now += QUERY
-        return self.at <= self.cuda.now
-
-    def synchronize(self) -> None:
-        self.cuda.touch("Event.synchronize")
-        self.cuda.now = max(self.cuda.now, self.at) + WAIT
-
-    def wait(self, stream: Stream | None = None) -> None:
-        (stream or self.cuda.current_stream()).wait_event(self)
-
-    def elapsed_time(self, end: "Event") -> float:
-        assert self.enable_timing and end.enable_timing
-        if self.device_index is None or end.device_index is None or self.device_index != end.device_index:
-            raise RuntimeError("CUDA error: invalid resource handle")
-        if max(self.at, end.at) > self.cuda.now:
-            raise RuntimeError("CUDA error: device not ready")
-        return (self._tick(end.at) - self._tick(self.at)) / 1e6
-
-    def _tick(self, at: float) -> float:
-        return at // self.cuda.tick * self.cuda.tick if self.cuda.tick else at
-
-
-class Gpu:
-    """One GPU: its streams, and what the allocator holds on it."""
-
-    def __init__(self, number: int) -> None:
-        self.uuid = f"GPU-{number:08d}-0000-0000-0000-000000000000"
-        self.streams: list[Stream] = []
-        self.current: Stream
-        self.allocated = self.allocated_peak = self.reserved = self.reserved_peak = self.asked = self.asked_peak = 0
-        self.room = 80 << 30  # bytes for those who allocate
-        self.is_touched = False  # somebody in this process has a context there
-        self.refuses = ""  # what the driver says to the first that is told to it; it is counted all the same
-
-    def allocate(self, size: int, asked: int | None = None) -> None:
-        """Give out so many bytes, or take them back; `asked` is for how many the program has asked."""
-        self.allocated += size
-        self.asked += size if asked is None else asked
-        self.asked_peak = max(self.asked_peak, self.asked)
-        self.reserved = max(self.reserved, math.ceil(self.allocated / SEGMENT) * SEGMENT)
-        self.allocated_peak = max(self.allocated_peak, self.allocated)
-        self.reserved_peak = max(self.reserved_peak, self.reserved)
 
 
 class FakeCuda:
@@ -301,56 +192,11 @@ class FakeCuda:
         self.slept += seconds * 1e9
 
 
-_OF_TORCH = (
-    "is_available", "device_count", "is_initialized", "current_device", "set_device", "current_stream", "synchronize",
-    "get_device_properties", "is_current_stream_capturing", "memory_allocated", "memory_reserved", "max_memory_allocated",
-    "max_memory_reserved", "memory_stats", "memory_stats_as_nested_dict", "reset_peak_memory_stats", "_sleep", "init",
-    "caching_allocator_alloc", "caching_allocator_delete", "get_arch_list", "empty_cache",
-)  # fmt: skip
-
-
-def _install(patch: pytest.MonkeyPatch, cuda: FakeCuda) -> FakeCuda:
-    class Selected:
-        def __init__(self, device: Any) -> None:
-            self.device = device
-
-        def __enter__(self) -> None:
-            self.before = cuda.current_device()
-            cuda.set_device(self.device)
-
-        def __exit__(self, *problem: object) -> None:
-            cuda.selected = self.before
-
-    class On:
-        def __init__(self, stream: Stream) -> None:
-            self.gpu, self.stream = cuda.gpus[stream.device_index], stream
-
-        def __enter__(self) -> None:
-            self.before, self.gpu.current = self.gpu.current, self.stream
-
-        def __exit__(self, *problem: object) -> None:
-            self.gpu.current = self.before
-
-    for name in _OF_TORCH:
-        patch.setattr(torch.cuda, name, getattr(cuda, name))
-    patch.setattr(torch.cuda, "Event", lambda enable_timing=False: Event(cuda, enable_timing))
-    patch.setattr(torch.cuda, "Stream", lambda device=None: cuda.side_stream(cuda.index_of(device)))
-    patch.setattr(torch.cuda, "device", Selected)
-    patch.setattr(torch.cuda, "stream", On)
-    for name in ("perf_counter_ns", "monotonic_ns"):
-        patch.setattr(time, name, cuda.look)
-    for name in ("process_time_ns", "thread_time_ns"):
-        patch.setattr(time, name, cuda.look_at_cpu_time)
-    patch.setattr(time, "monotonic", lambda: cuda.look() / 1e9)
-    patch.setattr(time, "sleep", cuda.sleep)
-    return cuda
-
-
 @pytest.fixture
 def make_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FakeCuda]]:
     """Put a box with so many GPUs in the place of torch.cuda and of the clocks; no GPU of another test is remembered."""
     devices.gpu.cache_clear()
-    yield lambda count=2, initialised=True: _install(monkeypatch, FakeCuda(count, initialised))
+    yield lambda count=2, initialised=True: install(monkeypatch, FakeCuda(count, initialised))
     devices.gpu.cache_clear()
 
 

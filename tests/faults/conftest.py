@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import until
 from tests.faults.fronts import Open, Window
-from tests.faults.oracle import Site, make_site
+from tests.faults.sites import Site, make_site
 from tests.tui.terminals import Terminal
 from tests.tui.tmux import Tmux
 

@@ -8,7 +8,7 @@ import psutil
 
 from tests.conftest import TUILAB
 from tests.engine import look, until
-from tests.faults.oracle import Site, carrying
+from tests.faults.sites import Site, carrying
 from tests.tui.terminals import Terminal
 from tests.tui.tmux import Tmux
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.engine import until
-from tests.faults.oracle import Site
+from tests.faults.sites import Site
 
 STEPS = """
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What every fault test uses: a site to inject faults in, and the one check that follows each of them.
+"""The one check that follows every fault.
 
 O1 every record written is read back       O6  no bystander was signalled
 O2 nothing is read that was not written    O9  descriptors and memory stay bounded
@@ -12,138 +12,21 @@ import io
 import json
 import os
 import re
-import signal
 import stat
 import subprocess
-import sys
-import uuid
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from tests.conftest import TUILAB
-from tests.engine import Seen, look, newest, read_stream, until
-from tuilab.catalogue import catalog
+from tests.engine import Seen, look, read_stream, until
+from tests.faults.sites import Site
 from tuilab.cli import tuilab
-from tuilab.engine import launch, messages, processes
 from tuilab.errors import ExitCode
-from tuilab.record import events, presence
-from tuilab.record.encoding import spell_out
+from tuilab.record import events
 from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.states import FINAL_STATES
-from tuilab.runs import store
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
-
-# Says which signals reach it; SIGKILL shows by its end.
-BYSTANDER = """
-import signal, sys
-signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCONT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT}
-signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-print("ready", flush=True)
-while True:
-    print(signal.sigwait(signals).name, flush=True)
-"""
-
-
-@dataclass
-class Site:
-    """A folder of runs of its own, a command line in it, and an innocent bystander."""
-
-    folder: Path
-    environment: dict[str, str]
-    bystander: "subprocess.Popen[str]"
-    bystander_says: Path
-    started: "list[subprocess.Popen[Any]]" = field(default_factory=list)
-
-    @property
-    def root(self) -> Path:
-        return self.folder / "runs"
-
-    def start(self, *words: str, command: "list[str] | None" = None, **more: Any) -> "subprocess.Popen[str]":
-        """Start `tuilab ...` and return it while it runs."""
-        options: dict[str, Any] = {
-            "stdin": subprocess.DEVNULL,
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.PIPE,
-            "text": True,
-        }
-        environment = {**self.environment, **more.pop("env", {})}
-        front = subprocess.Popen([*(command or [TUILAB]), *words], env=environment, **{**options, **more})
-        self.started.append(front)
-        return front
-
-    def run(self, *words: str, timeout: float = 100, **more: Any) -> "subprocess.CompletedProcess[str]":
-        """Run `tuilab ...` to its end."""
-        front = self.start(*words, **more)
-        out, err = front.communicate(timeout=timeout)
-        return subprocess.CompletedProcess(front.args, front.returncode, out, err)
-
-    def detach(self, path: Path, *words: str, **more: Any) -> Path:
-        """Start a run that has no front, and return its folder."""
-        done = self.run("run", str(path), "--detach", *words, **more)
-        assert done.returncode == 0, done.stderr
-        return next(run for run in self.root.iterdir() if run.name.endswith(done.stdout.strip()))
-
-    def living(self) -> dict[int, int]:
-        """Return every process that came from this site but its fronts and the bystander, as pid -> start time."""
-        ours = {front.pid for front in self.started} | {self.bystander.pid, os.getpid()}
-        return {pid: start for pid, start in carrying(self.environment["TUILAB_SITE"]).items() if pid not in ours}
-
-    def end(self) -> None:
-        """End what a failed test may have left."""
-        for front in self.started:
-            front.kill()
-            front.wait()
-            for pipe in (front.stdin, front.stdout, front.stderr):
-                if pipe:
-                    pipe.close()
-        for pid, start in self.living().items():
-            processes.send(pid, start, signal.SIGKILL)
-        self.bystander.kill()
-        self.bystander.wait()
-
-
-def make_site(folder: Path) -> Site:
-    """Make a site whose processes can be told by a mark in their environment."""
-    says = folder / "bystander"
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("TUILAB")}
-    environment |= {
-        "TUILAB_ROOT": str(folder / "runs"),
-        "XDG_CACHE_HOME": str(folder / "cache"),
-        "TUILAB_SITE": uuid.uuid4().hex,
-    }
-    marked = {**environment, presence.MARK: "another-run"}
-    with says.open("w") as log:
-        bystander = subprocess.Popen([sys.executable, "-c", BYSTANDER], env=marked, stdout=log, text=True)
-    until(lambda: says.read_text() == "ready\n")
-    return Site(folder, environment, bystander, says)
-
-
-def carrying(mark: str) -> dict[int, int]:
-    """Return the living processes with this mark of a site in their environment."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            start = presence.start_time(int(entry.name))
-            with contextlib.suppress(OSError):
-                if start is not None and mark.encode() in (entry / "environ").read_bytes():
-                    found[int(entry.name)] = start
-    return found
-
-
-def reach_stage(site: Site, name: str) -> Path:
-    """Wait until the newest run has entered a stage and return its folder."""
-
-    def entered() -> Path | None:
-        run_dir = newest(site.root)
-        return run_dir if run_dir and any(stage.name == name for stage in look(run_dir).summary.stages) else None
-
-    return until(entered) or Path()
 
 
 def settle(site: Site, run_dir: Path, patience_s: float = 60.0) -> Seen:
@@ -190,6 +73,42 @@ def raw_records(stream: Path) -> list[dict[str, Any]]:
         with contextlib.suppress(ValueError):
             if line[8:9] == b" " and int(line[:8], 16) == zlib.crc32(line[9:]):
                 found.append(json.loads(line[9:]))
+    return found
+
+
+def view(*words: str) -> tuple[int, str]:
+    """Run a verb in this process and return its exit code and what it printed; an exception is a traceback for the user."""
+    from tuilab.errors import TuilabError
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            code = tuilab.main(list(words), prog_name="tuilab", standalone_mode=False)
+        except TuilabError as problem:
+            print(f"tuilab: {problem}")
+            code = problem.exit_code
+    text = out.getvalue()
+    assert UNSAFE.findall(text) == [], (words, UNSAFE.findall(text))
+    return ExitCode(int(code or 0)), text
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Return what is in a folder, so that two moments can be compared."""
+    entries = ((path, path.lstat()) for path in sorted(folder.rglob("*")))
+    return {str(path): (info.st_size, info.st_mtime_ns, info.st_ino) for path, info in entries}
+
+
+def is_well(front: "subprocess.CompletedProcess[str]") -> bool:
+    """O12 for a front that was run for real: a documented code, no traceback (a scenario's own is indented), no controls."""
+    text = front.stdout + front.stderr
+    return front.returncode in set(ExitCode) and not re.search("^Traceback", text, re.MULTILINE) and not UNSAFE.search(text)
+
+
+def items_of(run_dir: Path) -> dict[str, dict[int, Any]]:
+    """Return every record that is read, by stream and number."""
+    found: dict[str, dict[int, Any]] = {}
+    for stream in (run_dir / "journal").iterdir():
+        found[stream.name] = {item.n: item for item in read_stream(stream) if not isinstance(item, Corrupt | Gap)}
     return found
 
 
@@ -254,106 +173,3 @@ def _check_views(run_dir: Path, state: str, is_damaged: bool, is_forged: bool) -
     assert (verify_code == ExitCode.REFUTED) == (is_damaged or is_forged or state == "lost"), verified
     assert ("it is lost" in verified) == (state == "lost"), verified
     assert snapshot(run_dir) == before
-
-
-def view(*words: str) -> tuple[int, str]:
-    """Run a verb in this process and return its exit code and what it printed; an exception is a traceback for the user."""
-    from tuilab.errors import TuilabError
-
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        try:
-            code = tuilab.main(list(words), prog_name="tuilab", standalone_mode=False)
-        except TuilabError as problem:
-            print(f"tuilab: {problem}")
-            code = problem.exit_code
-    text = out.getvalue()
-    assert UNSAFE.findall(text) == [], (words, UNSAFE.findall(text))
-    return ExitCode(int(code or 0)), text
-
-
-def snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Return what is in a folder, so that two moments can be compared."""
-    entries = ((path, path.lstat()) for path in sorted(folder.rglob("*")))
-    return {str(path): (info.st_size, info.st_mtime_ns, info.st_ino) for path, info in entries}
-
-
-def is_well(front: "subprocess.CompletedProcess[str]") -> bool:
-    """O12 for a front that was run for real: a documented code, no traceback (a scenario's own is indented), no controls."""
-    text = front.stdout + front.stderr
-    return front.returncode in set(ExitCode) and not re.search("^Traceback", text, re.MULTILINE) and not UNSAFE.search(text)
-
-
-def items_of(run_dir: Path) -> dict[str, dict[int, Any]]:
-    """Return every record that is read, by stream and number."""
-    found: dict[str, dict[int, Any]] = {}
-    for stream in (run_dir / "journal").iterdir():
-        found[stream.name] = {item.n: item for item in read_stream(stream) if not isinstance(item, Corrupt | Gap)}
-    return found
-
-
-def kill(*victims: tuple[int, int], number: int = signal.SIGKILL) -> None:
-    for pid, start in victims:
-        assert processes.send(pid, start, number)
-
-
-def is_suspended(pid: int) -> bool:
-    """Say whether every thread of a process has taken note of SIGSTOP."""
-    return all(") T " in (task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir())
-
-
-def supervisor_of(run_dir: Path) -> tuple[int, int]:
-    """Return pid and start time of a run's supervisor."""
-    run = until(lambda: look(run_dir).summary.run)
-    return run.supervisor.pid, run.supervisor.start
-
-
-def child_of(pid: int, word: str) -> Iterator[tuple[int, int]]:
-    """Yield (pid, start time) of the processes below `pid` whose command line has this word."""
-    for child in presence.descendants(pid):
-        start = presence.start_time(child)
-        if start is not None and word in processes.name_of(child):
-            yield child, start
-
-
-def latest(site: Site) -> Path:
-    """Wait for the first run of a site and return its newest."""
-    return until(lambda: newest(site.root))
-
-
-def order_for(site: Site, path: Path) -> bytes:
-    """Return what a front writes to a supervisor's stdin to run a scenario file."""
-    (scenario,) = catalog.find(catalog.load([]), str(path))
-    return messages.pack(launch.order(scenario, {}, root=site.root))
-
-
-def supervise(site: Site, order: bytes, *before: str) -> None:
-    """Run a supervisor without a front, with `before` ahead of its command line."""
-    command = [*before, sys.executable, "-P", "-m", "tuilab.engine.supervisor"]
-    subprocess.run(command, input=order, env=site.environment, capture_output=True, timeout=60, check=False)
-
-
-def run_started(**fields: Any) -> events.RunStarted:
-    """Return the first record of a run; by default its supervisor is long gone."""
-    me = presence.identify(os.getpid())
-    assert me is not None
-    gone = msgspec.structs.replace(me, start=me.start - 1)
-    usual: dict[str, Any] = {
-        "format": events.FORMAT, "run": "made-up", "scenario": "made", "topic": "up", "title": "Made up.", "source_sha256": "",
-        "params": {}, "supervisor": gone, "tuilab": "0", "wall_ns": 0,
-    }  # fmt: skip
-    return events.RunStarted(**{**usual, **fields})
-
-
-def fabricate(site: Site, *records: events.Event | str, stream: str = "supervisor") -> Path:
-    """Make the folder of a run that holds these records (or their JSON without n and t); nothing ever ran."""
-    run_dir = store.create("made", site.root)
-    lines = []
-    for number, record in enumerate(records):
-        plain = (
-            record if isinstance(record, str) else msgspec.json.encode(spell_out(msgspec.to_builtins(record))).decode()[1:-1]
-        )
-        body = f'{{"n":{number},"t":{number + 1},{plain}}}'.encode()
-        lines.append(b"%08x %b\n" % (zlib.crc32(body), body))
-    (run_dir / "journal" / f"{stream}.jsonl").write_bytes(b"".join(lines))
-    return run_dir

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine import look, until, write_scenario
-from tests.faults.oracle import Site, check, child_of, is_suspended, is_well, kill, latest, reach_stage, supervisor_of
+from tests.faults.oracle import check, is_well
+from tests.faults.sites import Site, latest, reach_stage
+from tests.faults.victims import child_of, is_suspended, kill, supervisor_of
 from tuilab.record import presence
 
 if TYPE_CHECKING:

@@ -11,14 +11,8 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
-from tests.faults.oracle import (
-    Site,
-    check,
-    is_well,
-    latest,
-    make_site,
-    reach_stage,
-)
+from tests.faults.oracle import check, is_well
+from tests.faults.sites import Site, latest, make_site, reach_stage
 
 pytestmark = pytest.mark.faults
 

@@ -18,7 +18,8 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
 from tests.faults.gates import STEPS, gates, reaches
-from tests.faults.oracle import Site, check, is_well, items_of, latest, order_for, supervise, view
+from tests.faults.oracle import check, is_well, items_of, view
+from tests.faults.sites import Site, latest, order_for, supervise
 from tuilab.errors import ExitCode
 
 pytestmark = pytest.mark.faults

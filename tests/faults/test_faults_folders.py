@@ -12,13 +12,9 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import until, write_scenario
 from tests.faults.gates import STEPS, gates, reaches
-from tests.faults.oracle import (
-    Site,
-    check,
-    is_well,
-    latest,
-    supervisor_of,
-)
+from tests.faults.oracle import check, is_well
+from tests.faults.sites import Site, latest
+from tests.faults.victims import supervisor_of
 from tuilab.errors import CannotRecord
 from tuilab.record.journal import Writer
 from tuilab.record.live_run import read_run

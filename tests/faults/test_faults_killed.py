@@ -16,22 +16,10 @@ import msgspec
 import pytest
 
 from tests.engine import look, until, write_scenario
-from tests.faults.oracle import (
-    Site,
-    check,
-    check_list,
-    child_of,
-    fabricate,
-    is_suspended,
-    is_well,
-    kill,
-    order_for,
-    raw_records,
-    reach_stage,
-    run_started,
-    supervise,
-    supervisor_of,
-)
+from tests.faults.fabricated import fabricate, run_started
+from tests.faults.oracle import check, check_list, is_well, raw_records
+from tests.faults.sites import Site, order_for, reach_stage, supervise
+from tests.faults.victims import child_of, is_suspended, kill, supervisor_of
 from tuilab.engine import processes
 from tuilab.record import events, presence
 

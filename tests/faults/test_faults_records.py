@@ -15,7 +15,9 @@ import msgspec
 import pytest
 
 from tests.engine import look, read_stream, write_scenario
-from tests.faults.oracle import Site, check, fabricate, items_of, latest, make_site, reach_stage, run_started, view
+from tests.faults.fabricated import fabricate, run_started
+from tests.faults.oracle import check, items_of, view
+from tests.faults.sites import Site, latest, make_site, reach_stage
 from tuilab.drawings.glyphs import Style
 from tuilab.errors import ExitCode
 from tuilab.judging.judge_run import judge

@@ -9,7 +9,9 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
-from tests.faults.oracle import Site, check, child_of, is_well, kill, latest, reach_stage, supervisor_of
+from tests.faults.oracle import check, is_well
+from tests.faults.sites import Site, latest, reach_stage
+from tests.faults.victims import child_of, kill, supervisor_of
 
 pytestmark = pytest.mark.faults
 

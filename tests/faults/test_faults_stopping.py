@@ -12,16 +12,10 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
-from tests.faults.oracle import (
-    Site,
-    check,
-    child_of,
-    fabricate,
-    is_well,
-    reach_stage,
-    run_started,
-    supervisor_of,
-)
+from tests.faults.fabricated import fabricate, run_started
+from tests.faults.oracle import check, is_well
+from tests.faults.sites import Site, reach_stage
+from tests.faults.victims import child_of, supervisor_of
 from tuilab.engine import processes
 from tuilab.record import events, presence
 

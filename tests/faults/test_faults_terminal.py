@@ -19,7 +19,8 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
 from tests.faults.conftest import Ssh
-from tests.faults.oracle import Site, check, latest, reach_stage
+from tests.faults.oracle import check
+from tests.faults.sites import Site, latest, reach_stage
 from tuilab.record.states import FINAL_STATES
 
 pytestmark = pytest.mark.faults

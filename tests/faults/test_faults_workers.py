@@ -3,12 +3,8 @@
 import pytest
 
 from tests.engine import write_scenario
-from tests.faults.oracle import (
-    Site,
-    check,
-    is_well,
-    latest,
-)
+from tests.faults.oracle import check, is_well
+from tests.faults.sites import Site, latest
 
 pytestmark = pytest.mark.faults
 

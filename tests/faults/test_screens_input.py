@@ -22,7 +22,8 @@ from tests.faults.fronts import (
     is_whole,
     wait_for_answer,
 )
-from tests.faults.oracle import Site, check, reach_stage
+from tests.faults.oracle import check
+from tests.faults.sites import Site, reach_stage
 from tests.tui.pictures import recorded
 from tests.tui.terminals import PATIENCE_S, Terminal
 from tuilab.tui.terminal.guardian import RESTORE

@@ -18,7 +18,8 @@ from tests.faults.fronts import (
     front_of,
     is_gone,
 )
-from tests.faults.oracle import Site, check, reach_stage
+from tests.faults.oracle import check
+from tests.faults.sites import Site, reach_stage
 from tests.tui.pictures import recorded
 
 pytestmark = pytest.mark.faults

@@ -15,7 +15,8 @@ from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
 from tests.faults.conftest import Ssh
 from tests.faults.fronts import NOISY, WAITS, Open, cpu_share, front_of, is_gone, wait_for_points
-from tests.faults.oracle import Site, check, reach_stage
+from tests.faults.oracle import check
+from tests.faults.sites import Site, reach_stage
 from tests.tui.terminals import PATIENCE_S, Terminal
 
 pytestmark = pytest.mark.faults

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.engine import until, write_scenario
+from tests.faults.fabricated import fabricate, run_started
 from tests.faults.fronts import LOOKS, NOISY, WAITS, Open, check_looks
-from tests.faults.oracle import Site, check, fabricate, reach_stage, run_started
+from tests.faults.oracle import check
+from tests.faults.sites import Site, reach_stage
 from tests.tui.terminals import Terminal
 from tuilab.record import events
 

@@ -10,7 +10,8 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
 from tests.faults.fronts import NOISY, WAITS, Open, Window, front_of, is_gone, is_whole, wait_for_points
-from tests.faults.oracle import Site, check, reach_stage
+from tests.faults.oracle import check
+from tests.faults.sites import Site, reach_stage
 from tests.tui.tmux import Tmux
 
 pytestmark = pytest.mark.faults

@@ -1,12 +1,15 @@
 """An arm in a process of its own: asked of the supervisor, and waited for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tuilab.engine.messages import ArmOrder, ArmReply, WorkerLine
-from tuilab.lab.given import told, words
+from tuilab.engine.messages import ArmOrder, ArmReply, WorkerLine, pack_message
+from tuilab.lab.given import checked, number_in, told, words
+from tuilab.lab.prefix import complete
 from tuilab.record import events
 from tuilab.record.journal import Writer
+
+_NAME_LIMIT = 1_000  # of an arm that others tell of, too
 
 
 class ArmFailed(Exception):
@@ -34,6 +37,27 @@ class Arm:
         if reply.error:
             raise ArmFailed(reply.error)
         return reply.value
+
+
+def arm_order(
+    name: str, body: Callable[..., Any], args: Sequence[Any], *, env: dict[str, str] | None, prefix: Sequence[str],
+    timeout: float,
+) -> ArmOrder:  # fmt: skip
+    """Return what the supervisor is asked to run, as often as the arm is called; refuse what does not fit a message."""
+    order = ArmOrder(
+        arm=words("name", name, _NAME_LIMIT),
+        function=function_name(body),
+        args=list(args),
+        env=environment(env),
+        prefix=complete(command_words(prefix)),
+        timeout_s=number_in("timeout", timeout, 1e-3),
+    )
+    try:
+        pack_message(order)
+    except ValueError as problem:
+        raise ValueError(f"args, env and prefix take plain data that fits a message: {problem}") from problem
+    checked(events.ArmFinished(arm=order.arm, writer="", elapsed_s=0.0))
+    return order
 
 
 def function_name(body: Any) -> str:

@@ -19,6 +19,7 @@ from tuilab.record.events import Event
 
 MOST = 2**63 - 1  # what a record and a tensor can hold
 LEAST = -(2**63)
+MOST_CORES = 4096  # processes or threads that nobody wants more of
 
 _TEXTS = (str, bytes, bytearray)
 
@@ -73,6 +74,14 @@ def words(name: str, value: Any, limit: int | None = None) -> str:
     except UnicodeEncodeError as problem:
         raise ValueError(f"{name} takes whole characters, not half of one (a lone surrogate) as in {told(value)}") from problem
     return str.__str__(value)
+
+
+def truth(name: str, value: Any) -> bool:
+    """Return whether a value holds."""
+    try:
+        return bool(value)
+    except Exception as problem:  # an array of several
+        raise TypeError(f"{name} takes what is true or false, not {told(value)}") from problem
 
 
 def checked(event: E) -> E:

@@ -1,0 +1,105 @@
+"""The claims of one worker as they are made: found in the lesson, recorded, and awaited where arms have still to race."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+from tuilab.catalogue.source import read_stated
+from tuilab.catalogue.stated import SECTION, Stated, is_key, named
+from tuilab.lab.claimed import About, Bounds, Record, advice, exact_claim, not_testable, ratio_claim, refuse
+from tuilab.lab.given import checked, words
+from tuilab.lab.once import Once
+from tuilab.probes.settings import read_setting
+from tuilab.record import events
+
+_CALLER = 4  # frames from the warning up to the scenario: what looks a claim up, what makes it, the lab
+
+
+class Claims:
+    """What the lesson states, what was claimed, and which arms have to race for it; `raced` are those that did."""
+
+    def __init__(
+        self, source: Path, append: Callable[[events.Event], object], raced: Set[str], once: Once,
+        measure_cores: Callable[[int], object],
+    ) -> None:  # fmt: skip
+        self._source = source
+        self._append = append
+        self._raced = raced
+        self._once = once
+        self._measure_cores = measure_cores
+        self._stated: Sequence[Stated] | None = None  # read with the first claim
+        self._keys: set[str] = set()
+        self._awaited: dict[str, set[str]] = {}  # by claim: the arms that have to race
+
+    def claim(
+        self, key: str, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str, advises: str,
+        others: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        """Claim something about a value; of `others` only those of the old form, in which a ratio was claimed here, too."""
+        if "ratio" in others and got is bounds.equals is bounds.between is None and not (tolerance or unit):
+            about = self._about(key, "claim_ratio", is_old=True)
+            low, high = bounds.at_least, bounds.at_most
+            return self._claim_ratio(about, at_least=low, at_most=high, lacks=lacks, advises=advises, **others)
+        refuse(others)
+        about = self._about(key, "claim")
+        return self._add(exact_claim(about, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks), advises)
+
+    def claim_ratio(self, key: str, ratio: str, **given: Any) -> None:
+        """Claim something about two arms that have not raced."""
+        self._claim_ratio(self._about(key, "claim_ratio"), ratio, **given)
+
+    def not_testable(self, key: str, needs: str) -> None:
+        """Record that a claim cannot be tested here."""
+        self._add(not_testable(self._about(key, "not_testable"), needs))
+
+    def check_raced(self) -> None:
+        """Raise ValueError for a claim about an arm that never raced."""
+        for claim, arms in self._awaited.items():
+            if missing := arms - self._raced:
+                others = ", ".join(sorted(self._raced)) or "none"
+                raise ValueError(
+                    f"“{claim}” is about {' and '.join(sorted(missing))}, which never raced; the arms that did: {others}"
+                )
+
+    def _about(self, key: str, method: str, *, is_old: bool = False) -> About:
+        """Return which claim a call is about; tell at its line what to write where it is of the old form."""
+        found = self._find(key)
+        about = About(*found, is_old or found.key != key, self._once.is_on)
+        if about.is_old:
+            warnings.warn(advice(about, method), FutureWarning, stacklevel=_CALLER)
+        return about
+
+    def _find(self, key: str) -> Stated:
+        """Return the bullet that a call names; ValueError where none has its key, or it was claimed before."""
+        if not words("key", key, events.CLAIM_LIMIT):
+            raise ValueError("key takes the key of a bullet, not an empty text")
+        if self._stated is None:
+            self._stated = read_stated(self._source)
+        found, keys = named(key, self._stated), [claim.key for claim in self._stated if claim.key]
+        if found is None and keys and is_key(key):
+            raise ValueError(f"no bullet under {SECTION} has the key [{key}]; the keys are {', '.join(keys)}")
+        found = found or Stated("", key)
+        if found.key in self._keys:
+            raise ValueError(f"the key [{found.key}] was claimed before; a claim is made once in a run")
+        return found
+
+    def _claim_ratio(
+        self, about: About, ratio: str, *, margin: float = 0.03, cores: int = 0, advises: str = "", **given: Any
+    ) -> None:
+        self._once.refuse("claim_ratio")
+        record = ratio_claim(about, ratio, self._raced, margin=margin, cores=cores, **given)
+        self._add(record, advises)
+        if isinstance(record, events.ClaimDeclared) and record.cores:
+            self._measure_cores(record.cores)
+
+    def _add(self, record: Record, advises: str = "") -> None:
+        """Append the record of a claim, and before it the setting that the claim advises."""
+        if words("advises", advises):
+            setting = "=".join(read_setting(advises))
+            self._append(checked(events.SettingAdvised(key=record.key, text=record.text, setting=setting)))
+        self._append(record)
+        if record.key:
+            self._keys.add(record.key)
+        if isinstance(record, events.ClaimDeclared):
+            self._awaited[record.claim_id] = {record.over, record.under}

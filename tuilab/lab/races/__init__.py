@@ -1,0 +1,1 @@
+"""How arms race: what a race may be made of, and which have raced."""

@@ -1,0 +1,51 @@
+"""The races of one worker: what each may be made of, and which arms have raced."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from tuilab.lab.arms import Arm
+from tuilab.lab.given import MOST_CORES, number_in, whole
+from tuilab.lab.holdings import Holdings
+from tuilab.lab.process_race import run_process_race
+from tuilab.lab.race import Race, Same, check_race, run_race
+from tuilab.lab.recorder import RaceRecorder
+
+_LONGEST_S = 1e6
+
+
+class Races:
+    """What `lab.race` runs; `raced` are the names of all arms so far."""
+
+    def __init__(self, lab: RaceRecorder, holdings: Holdings) -> None:
+        self.raced: set[str] = set()
+        self._lab = lab
+        self._holdings = holdings
+
+    def run(
+        self, arms: Mapping[str, Callable[[], Any]], same: Same, seconds: float, threads: int, device: torch.device,
+        factories: bool, *, is_quick: bool,
+    ) -> Race:  # fmt: skip
+        """Race arms that have not raced before: functions in this process, or arms in processes of their own."""
+        seconds, threads = number_in("seconds", seconds, 1e-3, _LONGEST_S), whole("threads", threads, 1, MOST_CORES)
+        check_race(arms, same, device, threads, factories)
+        if again := self.raced & set(arms):
+            raise ValueError(f"the arms {', '.join(sorted(again))} have raced before; give them other names")
+        processes = _processes_of(arms, factories)
+        self.raced |= set(arms)
+        if processes:
+            return run_process_race(self._lab, processes)
+        self._holdings.watch(device)
+        with self._holdings.kept_quiet():
+            return run_race(self._lab, arms, same, seconds / 4 if is_quick else seconds, threads, device, factories)
+
+
+def _processes_of(arms: Mapping[str, Callable[[], Any]], factories: bool) -> dict[str, Arm]:
+    """Return the arms that run in processes of their own: all of them, or none."""
+    processes = {name: arm for name, arm in arms.items() if isinstance(arm, Arm)}
+    if processes and len(processes) < len(arms):
+        raise TypeError("a race is between functions or between arms in processes of their own, not both")
+    if processes and factories:
+        raise TypeError("factories is for functions; an arm in a process of its own is made anew each time it is called")
+    return processes

@@ -1,0 +1,88 @@
+"""Scalars of a step: written at once, but behind what was logged under the same name and is still on a GPU."""
+
+import sys
+from pathlib import Path
+
+import torch
+
+from tuilab.lab.given import LEAST, MOST, number, whole, words
+from tuilab.lab.holdings import Holdings
+from tuilab.lab.scalars.pending import Pending
+from tuilab.lab.scalars.sigterm import before_sigterm
+from tuilab.record.encoding import encode_exactly, encode_finite
+from tuilab.record.events import Logged
+from tuilab.record.journal import Writer
+
+_PATIENCE_S = 20.0  # with a GPU that computes nothing of what was logged
+_LAST_PATIENCE_S = 1.0  # the same, while a supervisor waits that stops the run
+
+Scalar = float | int | torch.Tensor
+
+
+class ScalarLog:
+    """What `lab.log` writes; `arm` is whose process this is, if it is one's."""
+
+    def __init__(self, journal: Writer, run_dir: Path, writer: str, arm: str, holdings: Holdings) -> None:
+        self._journal = journal
+        self._arm = arm
+        self._holdings = holdings
+        self._gpus = holdings.gpus  # empty on the CPU: a log looks at nothing else then
+        self._pending = Pending(run_dir, writer, self._write)
+        self._held = self._pending.held
+
+    def log(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+        """Record the values of a step, or hold them back while one of them is on a GPU."""
+        if type(step) is not int or not LEAST <= step <= MOST:
+            step = whole("step", step, LEAST)
+        if type(arm) is not str:
+            arm = words("arm", arm)
+        if self._gpus:
+            self._holdings.tell()
+        is_finite = True
+        for name, value in values.items():
+            if type(value) is not float:
+                if isinstance(value, torch.Tensor) and value.device.type == "cuda":
+                    return self._log_later(step, arm, values)
+                values[name] = value = number(name, value)
+            if value - value != 0.0:
+                is_finite = False
+        if self._held:
+            return self._log_behind(step, arm, values)
+        record = Logged(s=step, v=values, a=arm or self._arm)  # type: ignore[arg-type]
+        self._journal.append(record, encode_finite if is_finite else encode_exactly)
+        return None
+
+    def flush(self) -> None:
+        """Write what has arrived from a GPU; nothing waits."""
+        if self._held:
+            self._pending.flush()
+
+    def bring_over(self) -> None:
+        """Write what is still on a GPU; what does not come is counted as lost."""
+        self._journal.miss(*self._pending.bring_over(_PATIENCE_S))
+
+    def _log_later(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+        """Hold a record back until its values have arrived from the GPU; what cannot be recorded is refused at once."""
+        for name, value in values.items():
+            if not (isinstance(value, torch.Tensor) and value.device.type == "cuda"):
+                values[name] = number(name, value)
+        longest = dict.fromkeys(values, -sys.float_info.min)
+        encode_exactly(Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm or self._arm, at=MOST))
+        before_sigterm(self._save)
+        self._pending.add(step, arm or self._arm, values)
+
+    def _log_behind(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+        """Log while records are held back: behind these, if one of the names is among theirs."""
+        if self._pending.has_any(values):
+            self._pending.add(step, arm or self._arm, values)
+        else:
+            self._write(Logged(s=step, v=values, a=arm or self._arm))  # type: ignore[arg-type]
+            self._pending.flush(len(values))
+
+    def _write(self, record: Logged) -> None:
+        is_finite = all(value - value == 0.0 for value in record.v.values())
+        self._journal.append(record, encode_finite if is_finite else encode_exactly)
+
+    def _save(self) -> bool:
+        """Bring over what one can before SIGTERM ends the process; False where this interrupts the writing of a record."""
+        return not self._journal.is_busy and self._pending.save(_LAST_PATIENCE_S)
