@@ -148,7 +148,8 @@ def test_gpus_tell_what_they_are(cuda: "FakeCuda") -> None:
     (_, second) = devices.facts()["devices"]
 
     assert second == {
-        "name": "a fake GPU", "capability": "9.0", "uuid": Cuda(1).uuid, "memory_bytes": 80 << 30, "multiprocessors": 132, "l2_bytes": 50 << 20,
+        "name": "a fake GPU", "capability": "9.0", "uuid": Cuda(1).uuid, "memory_bytes": 80 << 30, "multiprocessors": 132,
+        "l2_bytes": 50 << 20,
     }  # fmt: skip
     assert Cuda(1).uuid == cuda.gpus[1].uuid
 

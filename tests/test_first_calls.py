@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.fakes.cuda"]
 
 
-def called(same: Same = None, names: list[str] | None = None, **arms: Callable[[], Any]) -> tuple[bool | None, str]:
-    return first_calls(Recorder(), arms, names or list(arms), same, Cpu())
+def called(arms: dict[str, Callable[[], Any]], same: Same = None, names: str = "") -> tuple[bool | None, str]:
+    return first_calls(Recorder(), arms, names.split() or list(arms), same, Cpu())
 
 
 def test_the_first_in_their_order_that_differs_is_told_whoever_was_called_first() -> None:
-    arms = {"c": lambda: 3.0, "b": lambda: 2.0, "a": lambda: 1.0, "like a": lambda: 1.0}
+    arms: dict[str, Callable[[], Any]] = {"c": lambda: 3.0, "b": lambda: 2.0, "a": lambda: 1.0, "like": lambda: 1.0}
 
-    assert called(0.1, ["a", "like a", "b", "c"], **arms) == (False, "b does not compute what a does")
-    assert called(5.0, ["a", "like a", "b", "c"], **arms) == (True, "")
-    assert called(lambda a, b: a <= b, ["a", "like a", "b", "c"], **arms) == (True, "")
-    assert called(None, **arms) == (None, "")
+    assert called(arms, 0.1, "a like b c") == (False, "b does not compute what a does")
+    assert called(arms, 5.0, "a like b c") == (True, "")
+    assert called(arms, lambda a, b: a <= b, "a like b c") == (True, "")
+    assert called(arms) == (None, "")
 
 
 @pytest.mark.parametrize("same", [None, 0.1])
@@ -44,7 +44,7 @@ def test_what_an_arm_returned_takes_no_memory_while_the_next_but_one_runs(same: 
         return found
 
     alive: list[list[bool]] = []
-    called(same, a=arm, b=arm, c=arm)
+    called({"a": arm, "b": arm, "c": arm}, same)
 
     assert alive == [[], [same is not None], [same is not None, False]]
 
@@ -75,7 +75,7 @@ def as_before() -> Iterator[None]:
 def test_what_an_arm_leaves_for_the_others_is_refused(leave: Callable[[], Any], words: str) -> None:
     calls: list[str] = []
     with as_before(), pytest.raises(ValueError, match=f"^the arm first {words}: the other arms would run with that; set it"):
-        called(first=leave, second=lambda: calls.append("second"))
+        called({"first": leave, "second": lambda: calls.append("second")})
 
     assert not calls
 
