@@ -1,9 +1,11 @@
 """Arms in processes of their own: libraries that are to be preloaded, and torchrun before the command line."""
 
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING
@@ -11,14 +13,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
+from tuilab.engine.messages import ArmReply, WorkerLine, send
 from tuilab.errors import BoxLacks
+from tuilab.lab.arms import Arm, arm_order
 from tuilab.lab.prefix import complete
 from tuilab.probes.preload import check, mapped_files
+from tuilab.record.journal import Writer
 
 if TYPE_CHECKING:
     from tests.fakes.clock import Clock
+    from tests.fakes.cuda import FakeCuda
 
-pytest_plugins = ["tests.fakes.clock"]
+pytest_plugins = ["tests.fakes.clock", "tests.fakes.cuda"]
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
 
@@ -215,6 +221,23 @@ def test_ranks_that_hang_end_with_the_time_of_their_arm(root: Path, tmp_path: Pa
 
     assert look(run_dir).summary.reason == "ArmFailed: timed out after 600 s"
     assert not processes_of(run_dir)
+
+
+def test_an_arm_finds_the_memory_of_a_gpu_that_nobody_uses_here(make_cuda: "Callable[..., FakeCuda]", tmp_path: Path) -> None:
+    """What torch keeps for later would be missing to that of the arm; one that has failed here is no reason not to ask."""
+    cuda = make_cuda(1)
+    cuda.gpus[0].allocate(64 << 20)
+    cuda.gpus[0].allocate(-60 << 20)
+    ours, supervisors = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    order = arm_order("other", len, [], env=None, prefix=[], timeout=1.0)
+    with ours, supervisors, closing(Writer(tmp_path / "worker.jsonl")) as journal:
+        arm = Arm(order, WorkerLine(ours), journal)
+        send(supervisors, ArmReply("arm-1", 0.1, value=1))
+        assert arm() == 1
+        assert cuda.gpus[0].reserved == 4 << 20
+        cuda.broken = "CUDA error: device-side assert triggered"
+        send(supervisors, ArmReply("arm-2", 0.1, value=2))
+        assert arm() == 2
 
 
 def test_only_torchrun_is_completed() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tuilab.engine.messages import ArmOrder, ArmReply, WorkerLine, pack_message
+from tuilab.lab.device import give_back
 from tuilab.lab.given import checked, number_in, told, words
 from tuilab.lab.prefix import complete
 from tuilab.record import events
@@ -27,6 +28,7 @@ class Arm:
 
     def __call__(self) -> Any:
         """Have the supervisor run the arm, and wait for it."""
+        give_back()
         self._line.send(self._order)
         reply = self._line.receive()
         if not isinstance(reply, ArmReply):

@@ -6,11 +6,11 @@ Behind it stand Cpu, which has done what it was told when a call returns, and Cu
 from tuilab.lab.device.asked import Clock, Device, Held
 from tuilab.lab.device.cpu import Cpu
 from tuilab.lab.device.cuda import Cuda, Event
-from tuilab.lab.device.door import all_in_use, door, gpu, in_use, memory_summary
+from tuilab.lab.device.door import all_in_use, door, give_back, gpu, in_use, memory_summary
 from tuilab.lab.device.found import architectures, count, facts, why_no_cuda
 from tuilab.lab.device.precision import PRECISIONS, precision
 
 __all__ = [
     "PRECISIONS", "Clock", "Cpu", "Cuda", "Device", "Event", "Held", "all_in_use", "architectures", "count", "door", "facts",
-    "gpu", "in_use", "memory_summary", "precision", "why_no_cuda",
+    "give_back", "gpu", "in_use", "memory_summary", "precision", "why_no_cuda",
 ]  # fmt: skip

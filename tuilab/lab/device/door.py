@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator
+from contextlib import suppress
 
 import torch
 
@@ -37,6 +38,13 @@ def all_in_use() -> Iterator[Cuda]:
     """Yield the GPUs on which this process holds memory; work on a tensor holds some."""
     if torch.cuda.is_initialized():
         yield from (gpu(index) for index in range(count()) if torch.cuda.memory_reserved(index))
+
+
+def give_back() -> None:
+    """Give back to the driver what torch holds here and nobody uses: for processes that are to find as much as this one did."""
+    with suppress(RuntimeError):  # a GPU that has failed in this process
+        for one in all_in_use():
+            one.empty_cache()
 
 
 def memory_summary() -> str:
