@@ -9,7 +9,8 @@ from zlib import crc32
 
 import pytest
 
-from tuilab.runs.comparison import ClaimPair, Comparison, Shift, Side, regressions
+from tuilab.runs.claim_pairs import ClaimPair, Shift, Side
+from tuilab.runs.comparison import Comparison, regressions
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 JOURNALS = Path(__file__).parent / "journals"

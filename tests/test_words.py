@@ -19,7 +19,7 @@ from tuilab.record.summary import fold
 from tuilab.record.told import frames, last_values, repeat_words
 from tuilab.reports import plain
 from tuilab.reports.formats import html, markdown
-from tuilab.reports.geometry import draw_spreads as draw_in_html
+from tuilab.reports.spread_geometry import draw_spreads as draw_in_html
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.words import seconds, size, spell_of
 

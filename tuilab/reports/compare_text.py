@@ -17,7 +17,9 @@ from tuilab.record.verdicts import NOT_JUDGED
 from tuilab.reports.plain import dim_key, first_repeat, keyed
 from tuilab.reports.subject import Subject
 from tuilab.runs import comparison
-from tuilab.runs.comparison import ClaimPair, Comparison, Difference, Shift, Side, key_words, verdict_words
+from tuilab.runs.claim_pairs import ClaimPair, Shift, Side
+from tuilab.runs.comparison import Comparison, key_words, verdict_words
+from tuilab.runs.differences import Difference
 from tuilab.runs.run_name import RunName
 from tuilab.text import brief, plural, show
 from tuilab.words import seconds, spell_of

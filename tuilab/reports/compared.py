@@ -19,7 +19,9 @@ from tuilab.reports.pages import Room, look_of, when_of
 from tuilab.reports.panels import panel_of
 from tuilab.reports.subject import Subject
 from tuilab.runs import comparison
-from tuilab.runs.comparison import ClaimPair, Comparison, Difference, Side, key_words, verdict_words
+from tuilab.runs.claim_pairs import ClaimPair, Side
+from tuilab.runs.comparison import Comparison, key_words, verdict_words
+from tuilab.runs.differences import Difference
 from tuilab.text import show
 from tuilab.words import seconds, spell_of
 

@@ -15,9 +15,10 @@ from tuilab.record.told import evidence, frames
 from tuilab.record.verdicts import Verdict
 from tuilab.reports import plain
 from tuilab.reports.gaps import gaps
-from tuilab.reports.geometry import Chart, Interval, Timings, draw, draw_interval, draw_spreads
+from tuilab.reports.geometry import Chart, draw
 from tuilab.reports.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads
 from tuilab.reports.png import data_address
+from tuilab.reports.spread_geometry import Interval, Timings, draw_interval, draw_spreads
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.runs.notes import day

@@ -1,0 +1,97 @@
+"""Spreads of arms and the interval of an estimate as shapes, over an axis of their own."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuilab.drawings.spreads import Spread, spread_axis
+from tuilab.reports.geometry import LOOKS, WIDTH, Tick
+from tuilab.words import number
+
+
+@dataclass(frozen=True)
+class Row:
+    """The spread of one arm."""
+
+    spread: Spread
+    words: str
+    look: int
+    y: float
+    least: float
+    low: float
+    mid: float
+    high: float
+    greatest: float
+
+
+@dataclass(frozen=True)
+class Timings:
+    rows: tuple[Row, ...]
+    ticks: tuple[Tick, ...]
+    band: tuple[float, float] | None  # the noise floor around the first arm
+    noise: str
+    height: int
+    width: int = WIDTH
+    left: int = 150
+    right: int = 560
+
+
+def draw_spreads(found: Sequence[Spread], noise: float | None) -> Timings:
+    """Return the shapes of the arms' times over one axis."""
+    known = [one for one in found if all(map(math.isfinite, (one.least, one.greatest)))]
+    if not known:
+        return Timings((), (), None, "", 0)
+    axis = spread_axis(known, "s", 5)
+    frame = Timings((), (), None, "", 30 * len(known) + 34)
+
+    def place(value: float) -> float:
+        return round(frame.left + min(max(axis.share(value), 0.0), 1.0) * (frame.right - frame.left), 1)
+
+    rows = []
+    for at, one in enumerate(known):
+        ends = place(one.least), place(one.low), place(one.value), place(one.high), place(one.greatest)
+        rows.append(Row(one, number(one.value, "s", 3), one.look % LOOKS, 20.0 + 30 * at, *ends))
+    ticks = [
+        Tick(round(frame.left + share * (frame.right - frame.left), 1), label) for share, label in axis.ticks if 0 <= share <= 1
+    ]
+    band = (place(known[0].value * (1 - noise)), place(known[0].value * (1 + noise))) if noise else None
+    words = f"noise floor ±{100 * noise:.2g} % (an arm against itself)" if noise else ""
+    return Timings(tuple(rows), tuple(ticks), band, words, frame.height)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its interval against what was claimed, on a logarithmic axis around 1."""
+
+    low: float
+    mid: float
+    high: float
+    one: float
+    bound: float
+    band: tuple[float, float] | None
+    label: str = ""  # of the bound
+    has_one: bool = True  # whether there is room for a label of 1, too
+    width: int = 180
+    height: int = 34
+
+
+def draw_interval(estimate: float, low: float, high: float, bound: float, noise: float | None) -> Interval | None:
+    """Return the shapes of an interval; None where one of the numbers has no logarithm."""
+    values = [estimate, low, high, bound, 1.0]
+    if not all(0 < value < math.inf for value in values):
+        return None
+    logs = np.log(np.array(values))
+    least, greatest = float(logs.min()), float(logs.max())
+    span = max(greatest - least, 0.02)
+
+    def place(value: float) -> float:
+        return round(8 + (math.log(value) - least) / span * 164, 1)
+
+    band = None
+    if noise and noise < 1:
+        band = (max(place(1 - noise), 1.0), min(place(1 + noise), 179.0))
+    label = f"{bound:.4g}×"
+    has_one = abs(place(bound) - place(1.0)) > 12 + 4 * len(label)
+    return Interval(place(low), place(estimate), place(high), place(1.0), place(bound), band, label, has_one)

@@ -1,0 +1,134 @@
+"""One claim in several runs: what each says of it, and how far apart they are."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from tuilab.judging.exact import in_words
+from tuilab.record.summary import Claim, RunSummary
+from tuilab.runs.differences import _LENGTH
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one run says of a claim."""
+
+    verdict: str = ""  # empty: not judged, or not claimed in that run
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    measured: str = ""  # of an exact claim, in words
+    why: str = ""
+    op: str = ""  # of a claim about a ratio: at_least, at_most, between
+    gpu: str = ""  # on which it was measured, in words; empty: on none
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How a later run's estimate differs from the first one's: their ratio, with an interval."""
+
+    ratio: float
+    low: float
+    high: float
+    is_within_process: bool = False  # the interval leaves out how much one process differs from another
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the interval leaves out 1."""
+        return not self.low <= 1 <= self.high
+
+
+@dataclass(frozen=True)
+class ClaimPair:
+    """A claim in every run."""
+
+    text: str  # as the last of the runs that claim it has it
+    key: str
+    sides: tuple[Side | None, ...]  # None: not claimed there
+    shifts: tuple[Shift | None, ...] = ()  # of each run after the first, where both have an estimate
+    former_keys: tuple[str, ...] = ()  # under which other runs have it
+
+    @property
+    def gpus(self) -> list[str]:
+        """The GPUs on which the runs measured it; of several none is better or worse than another one."""
+        return [*dict.fromkeys(side.gpu for side in self.sides if side is not None and side.gpu)]
+
+    @property
+    def has_other_verdicts(self) -> bool:
+        return len({side.verdict for side in self.sides if side is not None}) > 1
+
+    @property
+    def has_other_values(self) -> bool:
+        """Whether exact values differ, or an estimate beyond what its interval allows."""
+        exact = {side.measured for side in self.sides if side is not None and side.measured}
+        return len(exact) > 1 or any(shift is not None and shift.is_apart for shift in self.shifts)
+
+
+def pairs_of(summaries: Sequence[RunSummary]) -> tuple[ClaimPair, ...]:
+    """Pair claims by their keys; by their texts those that have no key, or another one in a run that does not know this one."""
+    latest = {claim.text: (claim.key, s.claims) for s in summaries for claim in s.claims.values() if claim.key}
+    known = [{_name(claim, s, latest): claim for claim in s.claims.values()} for s in summaries]
+    return tuple(
+        _pair([claims.get(name) for claims in known]) for name in dict.fromkeys(name for claims in known for name in claims)
+    )
+
+
+def are_apart(one: str, other: str) -> bool:
+    """Say whether two claims were measured on two GPUs."""
+    return bool(one and other and one != other)
+
+
+def _name(claim: Claim, summary: RunSummary, latest: Mapping[str, tuple[str, Mapping[str, Claim]]]) -> str:
+    """Return what a claim is known by among all runs: its key, or the one that the last run with its words has for it.
+
+    Where several claims of a run have the same words, nobody can tell which one has another key.
+    """
+    key, others = latest.get(claim.text, ("", {}))
+    has_several = any([one.text for one in known.values()].count(claim.text) > 1 for known in (summary.claims, others))
+    return claim.claim_id if not key or has_several or key in summary.claims or claim.key in others else key
+
+
+def _pair(claims: Sequence[Claim | None]) -> ClaimPair:
+    sides = tuple(None if claim is None else _side(claim) for claim in claims)
+    known = [claim for claim in claims if claim is not None]
+    first, *others = claims
+    shifts = tuple(_shift(first, other) for other in others)
+    keys = [*dict.fromkeys(claim.key for claim in known if claim.key)]
+    return ClaimPair(known[-1].text, keys[-1] if keys else "", sides, shifts, tuple(keys[:-1]))
+
+
+def _side(claim: Claim) -> Side:
+    reached = claim.verdict
+    every = [*claim.measured, *([claim.missed] if claim.missed else [])]
+    measured = "; ".join(dict.fromkeys(in_words(one.got.value, _LENGTH) for one in every))[:_LENGTH]
+    if reached is None:
+        return Side(measured=measured, why=claim.needs)
+    op = claim.declared.op if claim.declared else ""
+    return Side(reached.verdict, reached.estimate, reached.low, reached.high, measured, reached.why, op, claim.gpu)
+
+
+def _shift(first: Claim | None, other: Claim | None) -> Shift | None:
+    """Return the ratio of two estimates; None where one of them has none.
+
+    Estimates are ratios with intervals that are even on a logarithmic scale, and the runs are independent: the squares of
+    half the widths add up, each brought to the higher of the two confidences first.
+    """
+    one, two = (claim.verdict if claim else None for claim in (first, other))
+    if one is None or two is None or are_apart(one.gpu, two.gpu):
+        return None
+    halves = [_half_width(one.estimate, one.low, one.high), _half_width(two.estimate, two.low, two.high)]
+    if one.estimate is None or two.estimate is None or halves[0] is None or halves[1] is None:
+        return None
+    confidences = [min(max(reached.confidence or 0.95, 0.5), 0.9999999) for reached in (one, two)]
+    scales = [NormalDist().inv_cdf((1 + confidence) / 2) for confidence in confidences]
+    half = max(scales) * math.hypot(halves[0] / scales[0], halves[1] / scales[1])
+    middle = math.log(two.estimate / one.estimate)
+    ratio, low, high = (math.exp(min(max(at, -700.0), 700.0)) for at in (middle, middle - half, middle + half))
+    return Shift(ratio, low, high, is_within_process="rounds" in (one.unit, two.unit))
+
+
+def _half_width(estimate: float | None, low: float | None, high: float | None) -> float | None:
+    if estimate is None or low is None or high is None or not 0 < low <= estimate <= high < math.inf:
+        return None
+    return max(math.log(high / estimate), math.log(estimate / low))

@@ -1,0 +1,108 @@
+"""What was asked of runs and where they ran, as far as it is not the same in all."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuilab.catalogue.params import spell
+from tuilab.record.own_gpus import name_of_gpu, own_gpus
+from tuilab.record.summary import RunSummary
+from tuilab.words import gpu_words, size
+
+ABSENT = "n/a"
+_FACTS = 400  # of an environment that are compared
+_LENGTH = 300  # of a value
+# What is another number at every look says nothing about the box.
+_MOMENTARY = ("load_average", "pressure_avg10", "memory_available_bytes", "memory_free_bytes", "missing", "why")
+_CONDITIONS = {
+    "load_average": "load in the minute before",
+    "pressure_avg10": "waiting for a core, % of 10 s",
+    "memory_available_bytes": "memory available",
+}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not the same in all runs: a value for each of them."""
+
+    part: str  # "parameter", "source", "run", "environment" or "conditions"
+    name: str
+    values: tuple[str, ...]
+
+
+def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
+    """Return what should be the same for two runs to be alike, by part and name, in the order in which it matters."""
+    run = summary.run
+    if run is None:
+        return {}
+    found = {("run", "scenario"): f"{run.topic}/{run.scenario}" if run.topic else run.scenario}
+    found |= {("parameter", name): _words(value) for name, value in run.params.items()}
+    found["source", "scenario.py"] = run.source_sha256[:12] or ABSENT
+    found["run", "repeats"] = f"up to {run.repeats}" if run.looks else str(summary.planned_repeats)
+    found["run", "quick"] = "yes" if run.quick else "no"
+    found["run", "tuilab"] = run.tuilab
+    found["environment", "host"] = run.supervisor.host
+    found["environment", "GPUs"] = _gpus(summary)
+    if own := own_gpus(summary):
+        found["environment", "GPU of the run"] = ", ".join(
+            gpu_words(name_of_gpu(one.torchs, summary), one.torchs or one.nvmls) for one in own
+        )
+    for part, facts in summary.environment.items():
+        found |= {("environment", _spoken(name)): value for name, value in _flat(part, facts).items()}
+    return dict(list(found.items())[:_FACTS])
+
+
+def _gpus(summary: RunSummary) -> str:
+    if summary.gpus:
+        models = Counter(gpu.name for gpu in summary.gpus.values())
+        return ", ".join(f"{count}x {name}" if count > 1 else name for name, count in sorted(models.items()))
+    return f"{ABSENT}: {summary.unavailable['gpu']}" if "gpu" in summary.unavailable else ABSENT
+
+
+def _flat(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return nested facts by their path; a fact that is missing says why."""
+    found: dict[str, str] = {}
+    for key, value in facts.items():
+        if isinstance(value, dict) and key != "missing":
+            found |= _flat(f"{name} {key}", value)
+        elif key not in _MOMENTARY:
+            found[f"{name} {key}"] = _words(value)
+    missing = facts.get("missing")
+    if isinstance(missing, dict):
+        found |= {f"{name} {key}": f"{ABSENT}: {_words(why)}" for key, why in missing.items()}
+    return found
+
+
+def _spoken(path: str) -> str:
+    """Return the path of a fact as it is told: what is known of a box needs no telling of its place in the record."""
+    for prefix in ("box env ", "box cpu ", "box "):
+        path = path.removeprefix(prefix)
+    return path.replace("_", " ")
+
+
+def conditions(summaries: Sequence[RunSummary]) -> list[Difference]:
+    """Return how busy the box was as each run began: never the same, and worth a look when times differ."""
+    rows = []
+    for key, name in _CONDITIONS.items():
+        values = []
+        for summary in summaries:
+            box = summary.environment.get("box", {}).get("cpu", {})
+            value = box.get(key) if isinstance(box, dict) else None
+            value = value[0] if isinstance(value, list) and value else value
+            values.append(_condition(key, value))
+        if len(set(values)) > 1:
+            rows.append(Difference("conditions", name, tuple(values)))
+    return rows
+
+
+def _condition(key: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ABSENT
+    return size(value) if key.endswith("_bytes") else f"{value:.3g}"
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_words(one) for one in value[:50])[:_LENGTH]
+    return (spell(value) if isinstance(value, bool | int | float | str) else str(value))[:_LENGTH]
