@@ -127,7 +127,7 @@ class Lab:
             raise BoxLacks(what)
 
     def memory(self, name: str, *, arm: str = "", model: torch.nn.Module | None = None, timeline: bool = False) -> Memory:
-        """Measure a `with` block: live and peak bytes, bytes saved for backward, operators; see meters.Memory."""
+        """Measure a `with` block: live and peak bytes, bytes saved for backward, operators; see memory.Memory."""
         return Memory(self, name, words("arm", arm) or self._arm, model, timeline, self._device)
 
     def precision(self, name: str) -> AbstractContextManager[None]:
