@@ -245,11 +245,11 @@ def test_what_is_logged_while_a_record_is_written_stands_behind_it(
     late: "LateCuda", lab: Lab, journal: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As by another thread, or by a signal handler."""
-    append, between = journal.append, iter([lambda: lab.log(1, loss=2.0)])
+    append, steps = journal.append, iter([1])
 
     def interrupted(*given: Any) -> bool:
-        for log in between:
-            log()
+        for step in steps:
+            lab.log(step, loss=2.0)
         return append(*given)
 
     lab.log(0, loss=late.tensor(1.0))
@@ -366,11 +366,11 @@ def test_the_end_goes_on_where_something_else_has_written_the_last_record(
     hold(late)
     lab.log(0, loss=late.tensor(1.0))
     late.gpus[0].current.get_on(2)
-    between = iter([lambda: lab.stage("of a handler")])
+    stages = iter(["of a handler"])
 
     def interrupted() -> bool:
-        for stage in between:
-            stage()
+        for stage in stages:
+            lab.stage(stage)
         return False
 
     monkeypatch.setattr(late.gpus[0], "is_capturing", interrupted)
