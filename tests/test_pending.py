@@ -1,9 +1,11 @@
 """Scalars that are logged from a GPU: none is waited for, none is another one, and none is lost without a word."""
 
+import itertools
 import math
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -239,6 +241,25 @@ def test_after_all_has_arrived_the_host_logs_at_once(late: "LateCuda", lab: Lab,
     assert [record.at > 0 for record in logged(tmp_path)] == [True, False]
 
 
+def test_what_is_logged_while_a_record_is_written_stands_behind_it(
+    late: "LateCuda", lab: Lab, journal: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by another thread, or by a signal handler."""
+    append, steps = journal.append, iter([1])
+
+    def interrupted(*given: Any) -> bool:
+        for step in steps:
+            lab.log(step, loss=2.0)
+        return append(*given)
+
+    lab.log(0, loss=late.tensor(1.0))
+    monkeypatch.setattr(journal, "append", interrupted)
+    lab.close()
+    lab.bring_over()
+
+    assert values(tmp_path) == [{"loss": 1.0}, {"loss": 2.0}]
+
+
 # ---- what is refused
 
 
@@ -286,6 +307,27 @@ def test_while_a_graph_is_recorded_nothing_is_taken_and_nothing_asked_for(late: 
     assert [record.s for record in logged(tmp_path)] == [2, 0]
 
 
+def test_a_thread_that_logs_numbers_of_the_host_spoils_no_graph_of_another(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+    hold(late)
+    lab.log(0, loss=late.tensor(1.0))
+    late.gpus[0].current.get_on(2)
+    late.gpus[0].is_recording_graph, asked = True, late.gpus[0].queries
+
+    def watch() -> None:
+        lab.log(1, loss=2.0)
+        lab.log(1, other=3.0)
+        lab.stage("watching")
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    thread.join()
+    assert late.gpus[0].queries == asked
+    late.gpus[0].is_recording_graph = False
+    lab.close()
+
+    assert values(tmp_path) == [{"other": 3.0}, {"loss": 1.0}, {"loss": 2.0}]
+
+
 def test_a_tensor_that_is_not_plain_is_told_what_to_hand_in(late: "LateCuda", lab: Lab) -> None:
     from tests.fakes.late import Late
 
@@ -312,6 +354,67 @@ def test_on_another_device_a_log_waits_for_its_value(late: "LateCuda", lab: Lab,
     lab.log(0, loss=Elsewhere())
 
     assert values(tmp_path) == [{"loss": 2.5}]
+
+
+# ---- what the end meets
+
+
+def test_the_end_goes_on_where_something_else_has_written_the_last_record(
+    late: "LateCuda", lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a thread that goes on, or a signal handler, may have."""
+    hold(late)
+    lab.log(0, loss=late.tensor(1.0))
+    late.gpus[0].current.get_on(2)
+    stages = iter(["of a handler"])
+
+    def interrupted() -> bool:
+        for stage in stages:
+            lab.stage(stage)
+        return False
+
+    monkeypatch.setattr(late.gpus[0], "is_capturing", interrupted)
+    lab.close()
+
+    assert values(tmp_path) == [{"loss": 1.0}]
+
+
+def test_a_thread_that_goes_on_logging_keeps_no_run_from_its_end(
+    late: "LateCuda", lab: Lab, journal: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold(late)
+    for step in range(3):
+        lab.log(step, loss=late.tensor(1.0))
+    append, more = journal.append, iter(range(3, 50))
+
+    def with_another(*given: Any) -> bool:
+        for step in itertools.islice(more, 1):
+            lab.log(step, loss=late.tensor(1.0))
+        return append(*given)
+
+    monkeypatch.setattr(journal, "append", with_another)
+    go_on(late)
+    lab.bring_over()
+
+    assert [record.s for record in logged(tmp_path)] == [0, 1, 2]
+
+
+def test_a_graph_that_is_never_whole_keeps_no_run_from_its_end(
+    late: "LateCuda", lab: Lab, journal: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + 0.1))
+    hold(late)
+    for step in range(2):
+        lab.log(step, loss=late.tensor(float(step)))
+    late.gpus[0].current.get_on(2)
+    late.gpus[0].is_recording_graph = True
+
+    lab.close()
+
+    assert values(tmp_path) == [{"loss": 0.0}]
+    assert (journal.lost, journal.trouble) == (1, "a GPU recorded a graph 20 s later")
 
 
 # ---- what is lost

@@ -7,6 +7,7 @@ what is held of it, the null stream, gradients of these tensors.
 """
 
 import contextlib
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -87,8 +88,9 @@ class Gpu:
             raise torch.AcceleratorError(self.error)
 
     def is_capturing(self) -> bool:
+        """Say whether the current stream records a graph: threads have streams of their own, and the main thread records."""
         self.check()
-        return self.is_recording_graph
+        return self.is_recording_graph and threading.current_thread() is threading.main_thread()
 
     def fail(self, error: str) -> None:
         """Fail as after a device-side assert: for good."""

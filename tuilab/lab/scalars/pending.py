@@ -44,6 +44,7 @@ class Pending:
     def __init__(self, run_dir: Path, writer: str, write: Callable[[Logged], object]) -> None:
         self.held: deque[_Held] = deque()
         self._names: set[str] = set()  # that are held, or were since nothing was
+        self._askers: set[int] = set()  # threads that ask the GPUs: another one may record a graph, which a question spoils
         self._landings: dict[int | None, Landing] = {}
         self._place = run_dir, writer
         self._unwritten: Unwritten | None = None
@@ -68,6 +69,8 @@ class Pending:
                 if gpu(index).is_capturing():
                     raise ValueError(f"{min(tensors)} cannot be logged while its GPU records a graph: log it after a replay")
             flights = [(landing := self._landing(index), landing.send(tensors)) for index, tensors in by_gpu.items()]
+            if flights:
+                self._askers.add(threading.get_ident())
             slots = {name: slot for _, flight in flights for name, slot in flight.slots.items()}
             self._names.update(values)
             self.held.append(_Held(step, arm, at, {**values, **slots}, flights))
@@ -78,8 +81,8 @@ class Pending:
         """Write what has arrived, the oldest first, and return how much; nothing waits."""
         written = 0
         with self._lock:
-            if self._is_writing or any(landing.is_capturing() for landing in self._landings.values()):
-                return 0  # to ask for events would spoil the graph
+            if self._is_writing or threading.get_ident() not in self._askers or self._capturing():
+                return 0
             self._is_writing = True
             try:
                 while self.held and written != most and _has_landed(self.held[0]):
@@ -90,17 +93,18 @@ class Pending:
         return written
 
     def bring_over(self, patience_s: float) -> Lost:
-        """Wait for what is on its way, as long as some of it comes now and then; of the rest write what is there."""
+        """Wait for what is on its way by now, as long as some of it comes now and then; of the rest write what is there."""
         lost = Lost(0, "")
+        left = len(self.held)  # a thread that goes on logging is not waited for
+        self._askers.add(threading.get_ident())
         deadline = time.monotonic() + patience_s
-        while self.held:
-            if self.flush():
-                deadline = time.monotonic() + patience_s
-            elif why := next((landing.trouble for landing, _ in self.held[0].flights if landing.trouble), ""):
-                lost = Lost(lost.records + 1, lost.why or why)
-                self._write_first(is_whole=False)
+        while left > 0 and self.held:
+            if written := self.flush(left):
+                left, deadline = left - written, time.monotonic() + patience_s
+            elif why := self._write_rest():
+                left, lost = left - 1, Lost(lost.records + 1, lost.why or why)
             elif time.monotonic() > deadline:
-                self._give_up(f"a GPU had not computed them {patience_s:g} s later")
+                self._give_up(patience_s)
                 deadline = time.monotonic() + patience_s
             else:
                 time.sleep(_LOOK_S)
@@ -118,22 +122,45 @@ class Pending:
         finally:
             self._lock.release()
 
-    def _give_up(self, why: str) -> None:
-        """Ask the GPUs no more that what is held first waits for."""
-        for landing, flight in self.held[0].flights:
-            if not landing.has_landed(flight):
-                landing.trouble = landing.trouble or why
+    def _capturing(self) -> list[Landing]:
+        """Return where a graph is recorded, which a question for an event would spoil."""
+        return [landing for landing in self._landings.values() if landing.is_capturing()]
+
+    def _give_up(self, patience_s: float) -> None:
+        """Ask the GPUs no more that what is held first waits for; one that still records a graph is not asked either."""
+        with self._lock:
+            for landing in self._capturing():
+                landing.trouble = f"a GPU recorded a graph {patience_s:g} s later"
+            for landing, flight in self.held[0].flights if self.held else ():
+                if not landing.has_landed(flight):
+                    landing.trouble = landing.trouble or f"a GPU had not computed them {patience_s:g} s later"
+
+    def _write_rest(self) -> str:
+        """Write what there is of the first record, if a GPU tells nothing more of it, and return why."""
+        with self._lock:
+            flights = self.held[0].flights if self.held else ()
+            why = next((landing.trouble for landing, _ in flights if landing.trouble), "")
+            if why:
+                self._is_writing = True
+                try:
+                    self._write_first(is_whole=False)
+                finally:
+                    self._is_writing = False
+            return why
 
     def _write_first(self, *, is_whole: bool = True) -> None:
         """Write what is held first; the slots of what has not come are not used again."""
-        held = self.held.popleft()
+        held = self.held[0]
         values = {
             name: value.value if isinstance(value, Slot) else value
             for name, value in held.values.items()
             if is_whole or not isinstance(value, Slot) or value.is_written
         }
-        if values:
-            self._write(Logged(s=held.step, v=values, a=held.arm, at=held.at))
+        try:
+            if values:
+                self._write(Logged(s=held.step, v=values, a=held.arm, at=held.at))
+        finally:
+            self.held.popleft()  # not before: what another thread logs under its names meanwhile is to stand behind it
         if is_whole:
             for landing, flight in held.flights:
                 landing.release(flight)
