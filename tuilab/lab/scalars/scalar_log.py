@@ -1,5 +1,6 @@
 """Scalars of a step: written at once, but behind what was logged under the same name and is still on a GPU."""
 
+import functools
 import sys
 from pathlib import Path
 
@@ -17,6 +18,13 @@ _PATIENCE_S = 20.0  # with a GPU that computes nothing of what was logged
 _LAST_PATIENCE_S = 1.0  # the same, while a supervisor waits that stops the run
 
 Scalar = float | int | torch.Tensor
+
+
+@functools.lru_cache(maxsize=256)
+def _check_room(arm: str, *names: str) -> None:
+    """Raise ValueError where a record of such names may be too long, whatever the values turn out to be."""
+    longest = dict.fromkeys(names, -sys.float_info.min)
+    encode_exactly(Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm, at=MOST))
 
 
 class ScalarLog:
@@ -66,8 +74,7 @@ class ScalarLog:
         for name, value in values.items():
             if not (isinstance(value, torch.Tensor) and value.device.type == "cuda"):
                 values[name] = number(name, value)
-        longest = dict.fromkeys(values, -sys.float_info.min)
-        encode_exactly(Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm or self._arm, at=MOST))
+        _check_room(arm or self._arm, *values)
         before_sigterm(self._save)
         self._pending.add(step, arm or self._arm, values)
 
