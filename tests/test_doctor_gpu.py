@@ -269,6 +269,7 @@ def test_what_sleeps_when_nobody_works_counts_as_it_was_at_work(fake: "FakeNvml"
         ("na=pcie_width", "gpu.pcie", "n/a", "NVMLError_NotSupported: Not Supported"),
         ("missing=most_sm_clock", "gpu.clocks_reached", "pass", "SM n/a (NVMLError_FunctionNotFound"),
         ("pids=99999999", "gpu.neighbours", "warn", "user n/a (its process is not to be seen from here), pid 99999999, 300 B"),
+        ("pids=99999999,99999998", "gpu.neighbours", "warn", "pid 99999998, 300 B; user n/a ("),
         ("sleep_ms=11", "gpu.nvml_cost", "warn", "us a question; the slowest, "),
     ],
 )

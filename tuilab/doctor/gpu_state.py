@@ -21,10 +21,8 @@ from tuilab.probes import NotKnown
 from tuilab.probes.gpu import PROCESSES, SHARE, open_gpus, throttle_names
 from tuilab.probes.gpu_board import width_of_card
 from tuilab.probes.gpu_meters import METERS
-from tuilab.probes.gpu_tenants import user_of
 from tuilab.record.raced_gpu import nvml_uuid
 from tuilab.text import plural
-from tuilab.words import size
 
 _PERIOD_S = 0.2
 _QUESTIONS = (*METERS, PROCESSES, SHARE)
@@ -101,23 +99,14 @@ def memory(seen: Seen, box: Box) -> Finding:
 
 def neighbours(seen: Seen, box: Box) -> Finding:
     """Who else computes there, once those who measured have ended."""
-    found = seen.gpus.processes(seen.gpu)
+    found = seen.gpus.tenants(seen.gpu)
     if not found:
         return passed("nobody else computes there")
     step = "measure when they are done, or on another GPU: --device cuda:N"
     if why := seen.gpus.no_pids:
-        return warn(f"{plural(len(found), 'process', 'processes')}, {_sum(found)}; whose: {why}", step)
-    return warn("; ".join(f"{_whose(pid, box.root)}, pid {pid}, {_sum([(pid, used)])}" for pid, used in found), step)
-
-
-def _whose(pid: int, root: Path) -> str:
-    user, why = user_of(pid, root)
-    return user or f"user n/a ({why})"
-
-
-def _sum(processes: list[tuple[int, int | None]]) -> str:
-    known = [used for _, used in processes if used is not None]
-    return size(sum(known)) if known else "memory n/a"
+        return warn(f"{gpus.in_words(found)}; whose: {why}", step)
+    each = [f"{one.user or f'user n/a ({one.why})'}, pid {one.pid}, {gpus.memory_of([one])}" for one in found]
+    return warn("; ".join(each), step)
 
 
 def cost(seen: Seen, box: Box) -> Finding:

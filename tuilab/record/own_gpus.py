@@ -16,7 +16,8 @@ from tuilab.text import show
 # Of nvml.h: hardware slowdown, software and hardware thermal slowdown, power brake. Not idle, nor clocks set by the user, nor
 # the power cap: an arm that works a GPU to its cap is measured as it is.
 HELD_BACK = 0x8 | 0x20 | 0x40 | 0x80
-_IDLE, _MASKS = 0x1, 1 << 16
+MASKS = 1 << 16  # that there can be
+_IDLE = 0x1
 _LONGEST_NS = 12_000_000_000  # that a reading speaks for: a GPU that is not raced on is asked every ten seconds
 _SHORTEST_NS = 500_000_000
 
@@ -145,7 +146,7 @@ def of_gpus(summary: RunSummary, metric: str, word: str) -> Lines:
 def throttled(summary: RunSummary, uuid: str) -> list[Throttled]:
     """Return when something held a GPU's clocks down, idleness apart; a reading speaks until the next one."""
     told = ((one.t, one.throttle_mask) for one in summary.gpu_states if one.uuid == uuid)
-    states = sorted((t, mask & ~_IDLE) for t, mask in told if mask is not None and 0 <= mask < _MASKS)
+    states = sorted((t, mask & ~_IDLE) for t, mask in told if mask is not None and 0 <= mask < MASKS)
     found: list[Throttled] = []
     for (t, mask), (end_t, _) in zip_longest(
         states, states[1:], fillvalue=(states[-1][0] + _SHORTEST_NS, 0) if states else (0, 0)
