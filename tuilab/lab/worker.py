@@ -100,7 +100,7 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
         needs = str(lack)[:_MESSAGE_LIMIT]
         journal.append(events.BoxLacked(needs=needs))
         is_rank = order.arm is not None and has_ranks(order.arm.prefix)  # whose failure ends those that would wait for it
-        return Farewell(error=needs if order.arm else ""), int(is_rank)
+        return Farewell(error=needs) if order.arm else Farewell(lacks=needs), int(is_rank)
     except SystemExit as leaving:
         return _farewell_of_exit(leaving, journal)
     except BaseException as problem:
