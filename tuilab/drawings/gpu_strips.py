@@ -55,10 +55,13 @@ def known_metrics(summary: RunSummary, gpu: GpuFound) -> list[str]:
 
 def held_words(held: Held) -> str:
     """Return what held clocks down, each reason with how long it did."""
-    lasted: dict[str, int] = {}
+    by_mask: dict[int, int] = {}
     for one in chain.from_iterable(held.values()):
-        for name in throttle_names(one.mask):
-            lasted[name] = lasted.get(name, 0) + one.end_t - one.begin_t
+        by_mask[one.mask] = by_mask.get(one.mask, 0) + one.end_t - one.begin_t
+    lasted: dict[str, int] = {}
+    for mask, lasted_ns in by_mask.items():
+        for name in throttle_names(mask):
+            lasted[name] = lasted.get(name, 0) + lasted_ns
     reasons = sorted(lasted, key=lambda name: -lasted[name])
     return f"held down: {', '.join(f'{name} {seconds(lasted[name] / 1e9)}' for name in reasons)}" if reasons else ""
 
