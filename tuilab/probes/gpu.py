@@ -32,6 +32,16 @@ _REASONS = {
     999: "NVML does not start (unknown error): in a container, its devices may have been taken away: restart it",
 }
 
+_READ = 0  # of nvml.h's capabilities between two GPUs; the module has it as a tuple
+_REFUSALS = {
+    0: "",
+    1: "the chipset does not let them",
+    2: "this kind of GPU cannot",
+    3: "they are plugged in too far from each other",
+    4: "switched off in the driver",
+    5: "not supported",
+}
+
 _THROTTLES = {
     0x1: "idle",
     0x2: "clocks set by the user",
@@ -174,6 +184,19 @@ class Gpus:
             return False
         except nvml.NVMLError as problem:
             raise NotKnown(str(problem)) from problem
+
+    def peers(self, gpu: Gpu) -> list[str]:
+        """Return of each other GPU why this one cannot read its memory directly, or nothing where the driver lets it.
+
+        NotKnown where the driver does not tell.
+        """
+        nvml, own = self._nvml, self._handles[gpu.uuid].own
+        others = [one for one in self.whole if one.uuid != gpu.uuid]
+        try:
+            found = [nvml.nvmlDeviceGetP2PStatus(own, self._handles[one.uuid].own, _READ) for one in others]
+        except nvml.NVMLError as problem:
+            raise NotKnown(str(problem)) from problem
+        return [_REFUSALS.get(status, f"status {status}") for status in found]
 
     def tenants(self, gpu: Gpu) -> list[Other]:
         """Return who computes on a GPU, ours too, without users where pids mean nothing here; NotKnown where it is not told."""
