@@ -1,6 +1,7 @@
 """What a run holds on its GPUs: told by its workers, and in no block that is timed; shown without those of others."""
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ from tuilab.drawings.gpu_strips import held_words, version_of
 from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
 from tuilab.lab import Lab
+from tuilab.lab.worker import serve
 from tuilab.record import events
 from tuilab.record.events import (
     BlockTimed,
@@ -141,6 +143,28 @@ def test_an_arm_in_a_process_of_its_own_tells_it_at_its_end(
     lab.close()
 
     assert (before, held(tmp_path)) == ([], [(0, 2)])
+
+
+@pytest.mark.parametrize("arm", [None, ArmOrder(arm="a", function="run")], ids=["a repeat", "an arm of its own"])
+@pytest.mark.parametrize("failure", ["raise RuntimeError('CUDA out of memory')", "raise SystemExit(3)"])
+def test_a_worker_that_fails_tells_it_for_the_last_time(
+    cuda: "FakeCuda", tmp_path: Path, failure: str, arm: ArmOrder | None
+) -> None:
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "scenario.py").write_text(f'"""A lesson."""\ndef run(lab):\n lab.device("cuda:1")\n {failure}\n')
+    cuda.gpus[1].allocate(3 * MIB)
+    ours, theirs = messages.pair()
+    with ours, theirs:
+        order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), arm=arm)
+        if not (child := os.fork()):
+            try:
+                serve(order, messages.WorkerLine(theirs))
+            finally:
+                os._exit(70)
+        os.waitpid(child, 0)
+
+    kinds = [type(record).__name__ for record in read_stream(tmp_path / "journal/worker-0.jsonl")]
+    assert kinds.index("GpuHeld") > kinds.index("ScenarioFailed") and kinds.count("GpuHeld") == 1
 
 
 def test_on_the_cpu_nobody_is_asked(unused_cuda: "FakeCuda", lab: Lab, tmp_path: Path) -> None:
