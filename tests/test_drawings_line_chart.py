@@ -306,6 +306,15 @@ def test_lines_of_two_gpus_are_told_apart_however_short_their_names_must_be() ->
     assert [word in text for word in ("1 device", "1 this …", "1 reser…", "1 alloc…", "2 device", "2 alloc…")] == [True] * 6
 
 
+def test_in_a_narrow_legend_numbers_have_no_unit_and_ranges_keep_theirs() -> None:
+    lines = lines_of([series([71.123, 72.5])] * 5, [f"arm {letter * 12}" for letter in "abcde"])
+    wide = replace(lines[0], lows=lines[0].lows * 2.0**30, highs=lines[0].highs * 2.0**31)
+
+    assert draw(LineChart(lines, title="loss"), 38, 6).text.startswith("loss  A aaa… 72.5  B bbb… 72.5")
+    ranges = LineChart(tuple(replace(wide, look=look) for look in range(5)), unit="bytes", cursor=1.0)
+    assert draw(ranges, 38, 6).text.startswith("A aaa… 72.5 GiB..145 GiB")
+
+
 @pytest.mark.parametrize(
     ("width", "height", "legend"),
     [

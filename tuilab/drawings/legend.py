@@ -101,8 +101,9 @@ def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequen
     words = [part for part in (show(title, 60), *notes) if part]
     few, many = max(1, canvas.height // 4), max(1, canvas.height // 3)
     for rows, step in [*((few, step) for step in _TIGHTER[:-1]), *((many, step) for step in _TIGHTER)]:
-        head = fit(", ".join([*words, _unit(found)] if step.has_unit_once else words), canvas.width)
-        entries = _at_width(found, step)
+        unit = _unit(found) if step.has_unit_once else ""
+        head = fit(", ".join(filter(None, [*words, unit])), canvas.width)
+        entries = _at_width(found, step, unit)
         widths = [sum(len(cells(text)) for text, _ in parts) for parts in entries]
         places, last = _places(widths, len(cells(head)), canvas.width)
         if last < rows:
@@ -119,16 +120,15 @@ def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequen
     return min(last + 1, rows) if head or found else 0
 
 
-def _at_width(found: Sequence[Entry], step: _Step) -> list[list[tuple[str, str]]]:
-    """Return the parts of each entry, as narrow as a step has them."""
+def _at_width(found: Sequence[Entry], step: _Step, unit: str) -> list[list[tuple[str, str]]]:
+    """Return the parts of each entry, as narrow as a step has them, without a unit that is told once."""
     names = _names([entry.label for entry in found], step.label)
-    unit = _unit(found) if step.has_unit_once else ""
     return [_parts(entry, name, step, unit) for entry, name in zip(found, names, strict=True)]
 
 
 def _unit(found: Sequence[Entry]) -> str:
-    """Return the unit that most values have, to be told once."""
-    units = Counter(entry.brief.partition(" ")[2] for entry in found)
+    """Return the unit that most values have, to be told once; a range of two values keeps its own."""
+    units = Counter(entry.brief.partition(" ")[2] for entry in found if ".." not in entry.brief)
     return max(units, key=lambda unit: units[unit], default="")
 
 
@@ -154,6 +154,7 @@ def _names(labels: Sequence[str], width: int) -> list[str]:
 def _parts(entry: Entry, label: str, step: _Step, unit: str) -> list[tuple[str, str]]:
     name = f"{entry.letter} {label}".strip()
     bad = entry.bad.partition(" from")[0] if step.is_brief else entry.bad
-    value = entry.value if step.value else entry.brief.removesuffix(f" {unit}")
+    brief = entry.brief if ".." in entry.brief or not unit else entry.brief.removesuffix(f" {unit}")
+    value = entry.value if step.value else brief
     parts = [(f"{name} ", entry.role), (value.ljust(step.value), "value"), (f" {bad}" if bad else "", "bad")]
     return [(text, role) for text, role in parts if text.strip()]
