@@ -89,6 +89,8 @@ def test_scenarios_of_the_file_are_found_by_every_command(configured: Configured
         (b"fps = 1\n[theme]\nname = 'x'\n", "line 2: there is no setting theme; there are root, scenarios, fps, device"),
         (b"device = 'cuda:'\n", "line 1: device takes auto, cpu, cuda or a GPU such as cuda:3"),
         (b"device = 3\n", "line 1: device takes auto"),
+        (b"device = 'MIG-3f2a'\n", "a GPU such as cuda:3; what has a name is chosen with CUDA_VISIBLE_DEVICES"),
+        (b"root = 'GPU-1'\n", "or one that begins with ~\n"),
         (b"fps = = 2\n", "(at line 1, column 7)"),
         (b"fps = 1\nroot = '\xff'\n", "line 2: it is not UTF-8"),
         (b"a = " + b"[" * 5000, "is not TOML"),

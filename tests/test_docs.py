@@ -37,7 +37,7 @@ CONTRIBUTING = (CHECKOUT / "CONTRIBUTING.md").read_text()
 SCENARIOS = (CHECKOUT / "docs" / "writing-scenarios.md").read_text()
 ARCHITECTURE = (CHECKOUT / "docs" / "architecture.md").read_text()
 STABLE = (CHECKOUT / "docs" / "stability.md").read_text()
-PLUMBING = {"record", "records_written", "close", "bring_over", "tell_holdings"}  # for the lab's own parts
+PLUMBING = {"record", "records_written", "close", "bring_over", "tell_holdings", "tell_holdings_after_failure"}
 SESSIONS = [
     block for block in blocks() if block.language == "sh" and block.page != "releasing.md"
 ]  # which test_release.py types

@@ -215,7 +215,7 @@ def looks(fake: "FakeNvml") -> int:
 
 
 def test_a_gpu_in_order_passes(fake: "FakeNvml") -> None:
-    found = state(fake, "gpus=2")
+    found = state(fake, "gpus=2", "nvlinks=18")
 
     assert {name: one.found for name, one in found.items() if name not in ("gpu.cuda", "gpu.nvml_cost")} == {
         "gpu.driver": "driver 999.99, NVML 13.999.99",
@@ -224,6 +224,7 @@ def test_a_gpu_in_order_passes(fake: "FakeNvml") -> None:
         "gpu.throttling": "nothing held the clocks down",
         "gpu.power": "limit 700 W, 250 W at most while it worked",
         "gpu.persistence": "the driver stays awake between runs",
+        "gpu.links": "18 of 18 NVLinks up; it reads the memory of the other GPU directly",
         "gpu.memory": "ECC is on; 0 remapped rows",
         "gpu.neighbours": "nobody else computes there",
     }
@@ -269,6 +270,7 @@ def test_what_sleeps_when_nobody_works_counts_as_it_was_at_work(fake: "FakeNvml"
         ("na=pcie_width", "gpu.pcie", "n/a", "NVMLError_NotSupported: Not Supported"),
         ("missing=most_sm_clock", "gpu.clocks_reached", "pass", "SM n/a (NVMLError_FunctionNotFound"),
         ("pids=99999999", "gpu.neighbours", "warn", "user n/a (its process is not to be seen from here), pid 99999999, 300 B"),
+        ("pids=99999999,99999998", "gpu.neighbours", "warn", "pid 99999998, 300 B; user n/a ("),
         ("sleep_ms=11", "gpu.nvml_cost", "warn", "us a question; the slowest, "),
     ],
 )
@@ -278,6 +280,45 @@ def test_what_is_wrong_with_a_gpu_is_told(fake: "FakeNvml", line: str, name: str
 
     assert finding.status == status and words in finding.found
     assert finding.next_step or status not in ("warn", "fail")
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "words"),
+    [
+        (["gpus=1", "nvlinks=18"], "n/a", "there is no other GPU on this box"),
+        (
+            ["gpus=8", "nvlinks=18", "nvlinks_up=17"],
+            "warn",
+            "17 of 18 NVLinks up; it reads the memory of 7 other GPUs directly",
+        ),
+        (
+            ["gpus=8", "nvlinks=4", "nvlinks_up=0", "p2p=1"],
+            "pass",
+            "0 of 4 NVLinks up; it reads the memory of none of 7 other GPUs",
+        ),
+        (
+            ["gpus=2", "p2p=4"],
+            "pass",
+            "no NVLink; it reads the memory of none of 1 other GPU directly: switched off in the driver",
+        ),
+        (
+            ["gpus=2", "denied=nvlink", "nvlinks=1", "na=p2p"],
+            "n/a",
+            "NVMLError_NoPermission: Insufficient Permissions",
+        ),
+        (
+            ["gpus=2", "missing=p2p"],
+            "pass",
+            "no NVLink; whether it reads the memory of others directly is n/a: Function Not Found",
+        ),
+        (["gpus=2", "slices=1", "uuid.0:0=GPU-fake-0", "uuid.0=GPU-w"], "n/a", "a slice of a GPU (MIG) has no links to others"),
+    ],
+)
+def test_what_links_a_gpu_to_the_others_is_told(fake: "FakeNvml", lines: list[str], status: str, words: str) -> None:
+    finding = state(fake, *lines)["gpu.links"]
+
+    assert finding.status == status and words in finding.found
+    assert finding.next_step or status != "warn"
 
 
 def test_lanes_that_the_slot_does_not_have_are_missed_all_the_same(fake: "FakeNvml") -> None:
@@ -372,6 +413,7 @@ def test_what_names_no_gpu_is_told_before_anything_is_asked(tuilab: Callable[...
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f'tuilab: --gpu takes cuda or cuda:N, as cuda:1, not "{name}"')
+    assert ("is chosen with CUDA_VISIBLE_DEVICES" in done.stderr) == (name == "MIG-1")
 
 
 @pytest.mark.real_torch

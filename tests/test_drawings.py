@@ -141,6 +141,12 @@ def test_strips_share_an_axis_of_time_and_have_their_last_values() -> None:
     ]
 
 
+def test_of_marks_that_share_a_column_the_grave_one_is_seen() -> None:
+    (row,) = draw_strips([Marks("held", ((0.0, 1.0, True), (1.0, 2.0, False)))], 20, 1, span=(0.0, 1000.0)).rows
+
+    assert ("█", "bad") in row and not [text for text, role in row if role == "guide"]
+
+
 def test_at_the_cursor_strips_have_the_values_of_that_moment() -> None:
     rows: list[Row] = [Strip("busy", made_line([0, 50, 100, 100]), "%", 100.0)]
 

@@ -303,4 +303,32 @@ def test_lines_of_two_gpus_are_told_apart_however_short_their_names_must_be() ->
 
     text = draw(LineChart(tuple(looks), title="memory", unit="bytes"), 58, 12, BRAILLE).text
 
-    assert [word in text for word in ("1 dev…", "1 thi…", "1 res…", "1 all…", "2 dev…", "2 all…")] == [True] * 6
+    assert [word in text for word in ("1 device", "1 this …", "1 reser…", "1 alloc…", "2 device", "2 alloc…")] == [True] * 6
+
+
+def test_in_a_narrow_legend_numbers_have_no_unit_and_ranges_keep_theirs() -> None:
+    lines = lines_of([series([71.123, 72.5])] * 5, [f"arm {letter * 12}" for letter in "abcde"])
+    wide = replace(lines[0], lows=lines[0].lows * 2.0**30, highs=lines[0].highs * 2.0**31)
+
+    assert draw(LineChart(lines, title="loss"), 38, 6).text.startswith("loss  A aaa… 72.5  B bbb… 72.5")
+    ranges = LineChart(tuple(replace(wide, look=look) for look in range(5)), unit="bytes", cursor=1.0)
+    assert draw(ranges, 38, 6).text.startswith("A aaa… 72.5 GiB..145 GiB")
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "legend"),
+    [
+        (58, 12, ["A device 71.1 GiB   B this run 61.44 GiB", "C reserved 58.9 GiB   D allocated 43.21 GiB"]),
+        (58, 7, ["A device 71.1 GiB  B run 61.4 GiB  C reserved 58.9 GiB", "D allocat… 43.2 GiB  E process… 1 GiB"]),
+        (38, 6, ["GiB  A dev… 71.1  B run 61.4", "C res… 58.9  D all… 43.2  E pro… 1"]),
+        (38, 5, ["GiB  A dev… 71.1  B run 61.4        +3"]),
+    ],
+)
+def test_each_line_of_memory_is_named_with_its_value_on_a_small_screen(width: int, height: int, legend: list[str]) -> None:
+    """At 120x40 and 80x24 these are the sizes of its pane, with few others beside it and with many."""
+    known = {"device": 71.1, "this run": 61.44, "reserved": 58.9, "allocated": 43.21, "processes": 1.0}
+    lines = lines_of([series([gib * 2**30]) for gib in known.values()], list(known))
+
+    text = draw(LineChart(lines, unit="bytes"), width, height, BRAILLE).text
+
+    assert [line.rstrip() for line in text.splitlines()[: len(legend)]] == legend

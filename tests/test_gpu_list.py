@@ -74,7 +74,8 @@ def test_a_number_that_only_cuda_knows_is_not_guessed(gpus: list[Gpu], environ: 
 
 
 def test_each_gpu_is_listed_with_what_is_free_and_who_is_there(nvml: "FakeNvml") -> None:
-    pids = f"pids.1={os.getpid()},999999999"
+    pids = f"pids.1=999999999,{os.getpid()}"
+    (nvml.box / f"proc/{os.getpid()}").mkdir()
     nvml.set("gpus=3", "total=80000", "used.0=1000", "used.1=79000", pids, "pid_bytes=300", "mode.2=lost")
 
     assert listed_by(nvml)["no_numbers"] == ""  # the third was counted by nobody
@@ -91,7 +92,7 @@ def test_each_gpu_is_listed_with_what_is_free_and_who_is_there(nvml: "FakeNvml")
 def test_memory_of_a_process_that_cannot_be_is_not_told(nvml: "FakeNvml") -> None:
     nvml.set("gpus=1", f"pids.0={os.getpid()}", "pid_bytes=0xfffffffffffffff0")
 
-    assert [one["bytes"] for one in listed_by(nvml)["listed"][0]["tenants"]] == [None]
+    assert [one["bytes_used"] for one in listed_by(nvml)["listed"][0]["tenants"]] == [None]
 
 
 def test_in_a_container_nobody_is_named_and_none_is_not_nobody(nvml: "FakeNvml") -> None:
@@ -100,7 +101,7 @@ def test_in_a_container_nobody_is_named_and_none_is_not_nobody(nvml: "FakeNvml")
 
     busy, empty = listed_by(nvml)["listed"]
 
-    assert busy["tenants"] == [{"pid": 0, "user": "", "bytes": 300}]
+    assert [(one["user"], one["bytes_used"]) for one in busy["tenants"]] == [("", 300)]
     assert empty["why"].startswith("not visible in a container")
 
 
@@ -116,7 +117,7 @@ def test_gpus_whose_numbers_are_not_known_have_those_of_nvml(nvml: "FakeNvml") -
 
 
 def row(*tenants: tuple[int, str, int | None], **more: Any) -> dict[str, Any]:
-    found = [{"pid": pid, "user": user, "bytes": used} for pid, user, used in tenants]
+    found = [{"pid": pid, "user": user, "bytes_used": used} for pid, user, used in tenants]
     return {"label": "cuda:0", "name": "NVIDIA T4", "bytes_free": 2**30, "tenants": found, "why": "", **more}
 
 
@@ -127,7 +128,9 @@ def row(*tenants: tuple[int, str, int | None], **more: Any) -> dict[str, Any]:
         ([(812, "ana", 2**30)], "ana 1 GiB (pid 812)"),
         ([(812, "ana", None)], "ana (pid 812)"),
         ([(1, "ana", 2**30), (2, "bo", 2**30), (3, "ana", 2**30)], "ana 2 GiB (2 processes), bo 1 GiB (pid 2)"),
-        ([(0, "", 2**30), (0, "", 2**30)], "2 processes, 2 GiB"),
+        ([(1, "", 2**30)], "1 process, 1 GiB"),
+        ([(1, "ana", 2**30), (2, "", 2**30)], "ana 1 GiB (pid 1), pid 2, 1 GiB"),
+        ([(1, "", 2**30), (2, "", 2**30)], "2 processes, 2 GiB"),
         ([(1, "e\x1b[2J", None)], "e\ufffd[2J (pid 1)"),
     ],
 )

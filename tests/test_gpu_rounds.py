@@ -205,6 +205,7 @@ def test_a_gpu_of_a_race_that_says_nothing_more_stops_no_other(nvml: "FakeNvml",
 def test_who_else_is_on_the_gpu_of_the_run_is_told_when_it_changes(nvml: "FakeNvml") -> None:
     """Of pids that are to be seen here the user is known, of others why not; the GPUs of others are their own matter."""
     me = os.getpid()
+    (nvml.box / f"proc/{me}").mkdir()
     said = drive(nvml, f"pids.3={me},4194304", "pid_bytes.3=700", "pids.0=1", seconds=25)
 
     assert said["shared"] == [[0.5, "GPU-fake-3", 2, [[me, 700], [4194304, 700]]]]

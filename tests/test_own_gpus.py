@@ -1,6 +1,7 @@
 """What a run holds on its GPUs: told by its workers, and in no block that is timed; shown without those of others."""
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,10 +11,11 @@ import pytest
 import torch
 
 from tests.engine import read_stream
-from tuilab.drawings.gpu_strips import held_words
+from tuilab.drawings.gpu_strips import held_words, version_of
 from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
 from tuilab.lab import Lab
+from tuilab.lab.worker import serve
 from tuilab.record import events
 from tuilab.record.events import (
     BlockTimed,
@@ -27,8 +29,8 @@ from tuilab.record.events import (
     Unavailable,
 )
 from tuilab.record.journal import Item, Writer
-from tuilab.record.own_gpus import label_of, memory_lines, other_gpus, own_gpus, throttled
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.own_gpus import Throttling, label_of, memory_lines, other_gpus, own_gpus
+from tuilab.record.summary import GpuState, RunSummary, fold
 from tuilab.record.told import gpu_rows, neighbour_notes, unmeasured
 
 if TYPE_CHECKING:
@@ -141,6 +143,28 @@ def test_an_arm_in_a_process_of_its_own_tells_it_at_its_end(
     lab.close()
 
     assert (before, held(tmp_path)) == ([], [(0, 2)])
+
+
+@pytest.mark.parametrize("arm", [None, ArmOrder(arm="a", function="run")], ids=["a repeat", "an arm of its own"])
+@pytest.mark.parametrize("failure", ["raise RuntimeError('CUDA out of memory')", "raise SystemExit(3)"])
+def test_a_worker_that_fails_tells_it_for_the_last_time(
+    cuda: "FakeCuda", tmp_path: Path, failure: str, arm: ArmOrder | None
+) -> None:
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "scenario.py").write_text(f'"""A lesson."""\ndef run(lab):\n lab.device("cuda:1")\n {failure}\n')
+    cuda.gpus[1].allocate(3 * MIB)
+    ours, theirs = messages.pair()
+    with ours, theirs:
+        order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), arm=arm)
+        if not (child := os.fork()):
+            try:
+                serve(order, messages.WorkerLine(theirs))
+            finally:
+                os._exit(70)
+        os.waitpid(child, 0)
+
+    kinds = [type(record).__name__ for record in read_stream(tmp_path / "journal/worker-0.jsonl")]
+    assert kinds.index("GpuHeld") > kinds.index("ScenarioFailed") and kinds.count("GpuHeld") == 1
 
 
 def test_on_the_cpu_nobody_is_asked(unused_cuda: "FakeCuda", lab: Lab, tmp_path: Path) -> None:
@@ -299,7 +323,7 @@ def reading(at_s: float, mask: float) -> Sampled:
 
 
 def spans(*records: events.Record) -> list[tuple[float, float, int]]:
-    return [(one.begin_t / 1e9, one.end_t / 1e9, one.mask) for one in throttled(folded(*records), "GPU-u0")]
+    return [(one.begin_t / 1e9, one.end_t / 1e9, one.mask) for one in Throttling().of(folded(*records), "GPU-u0")]
 
 
 def test_what_holds_clocks_down_lasts_until_a_reading_says_otherwise() -> None:
@@ -319,8 +343,64 @@ def test_a_reading_speaks_for_twelve_seconds_at_most_and_one_that_cannot_be_for_
 def test_reasons_are_told_with_how_long_they_lasted_the_longest_first() -> None:
     summary = folded(reading(1, 0x24), reading(2, 0x4), reading(3, 0x0))
 
-    assert held_words({"GPU-u0": throttled(summary, "GPU-u0")}) == "held down: power cap 2 s, software thermal slowdown 1 s"
+    words = held_words({"GPU-u0": Throttling().of(summary, "GPU-u0")})
+    assert words == "held down: power cap 2 s, software thermal slowdown 1 s"
     assert held_words({}) == ""
+
+
+class Counted(list[GpuState]):
+    """States that count how many of them are looked at."""
+
+    looked_at = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        found = super().__getitem__(at)
+        self.looked_at += len(found) if isinstance(at, slice) else 0
+        return found
+
+
+def test_of_readings_that_come_one_by_one_only_the_new_are_gone_through() -> None:
+    summary, masks = RunSummary(gpu_states=Counted()), [0x1, 0x20, 0x20, 0x4, 0x0, 0x8, 0x8]
+    throttling, seen = Throttling(), []
+    for at, mask in enumerate(masks):
+        summary.gpu_states.append(GpuState(at * 10**9, "GPU-u0", mask, None))
+        seen.append(throttling.of(summary, "GPU-u0"))
+        assert seen[-1] == Throttling().of(RunSummary(gpu_states=[*summary.gpu_states]), "GPU-u0")
+
+    assert [len(spans) for spans in seen] == [0, 1, 1, 2, 2, 3, 3]
+    assert isinstance(summary.gpu_states, Counted) and summary.gpu_states.looked_at == len(masks)
+
+
+def test_readings_that_come_late_or_are_taken_back_count_as_if_all_were_read_at_once() -> None:
+    """A second sampler's stream is read behind that of the first; a run that is played again goes back."""
+    states = [GpuState(at * 10**9, "GPU-u0", mask, None) for at, mask in ((1, 0x8), (4, 0x0), (2, 0x20), (3, 0x0), (5, 0x4))]
+    throttling = Throttling()
+
+    for moment in (2, 5, 3, 5, 0, 1, 4):
+        summary = RunSummary(gpu_states=states[:moment])
+        assert throttling.of(summary, "GPU-u0") == Throttling().of(summary, "GPU-u0")
+    assert [(span.begin_t / 1e9, span.end_t / 1e9, span.mask) for span in throttling.of(summary, "GPU-u0")] == [
+        (1, 2, 0x8), (2, 3, 0x20),
+    ]  # fmt: skip
+
+
+def test_the_rows_about_gpus_are_made_again_when_one_of_them_says_something_new_and_not_else() -> None:
+    gpu = GpuFound(uuid="GPU-u0", index=0, name="H100", bytes_total=80)
+    held = GpuHeld(uuid="u0", allocated_bytes=1, reserved_bytes=2)
+    news = [
+        sampled(u0={"power_w": 7.0}),
+        sampled(u0={"throttle_mask": 8.0}),
+        GpuShared(uuid="GPU-u0", others=[Tenant(12, "alice")], count=1, t=5),
+        Unavailable(what="GPU-u0", reason="GPU is lost"),
+    ]
+    records: list[events.Record] = [gpu, held]
+    versions = [version_of(folded(*records), [gpu])]
+    for record in news:
+        records.append(record)
+        versions.append(version_of(folded(*records), [gpu]))
+
+    assert len(set(versions)) == len(versions)
+    assert version_of(folded(*records, held, sampled()), [gpu]) == versions[-1]
 
 
 def test_what_was_not_measured_of_a_gpu_is_told_by_the_name_that_it_has_everywhere() -> None:

@@ -119,6 +119,18 @@ def test_a_run_that_times_nothing_is_over_after_its_first_repeat(
     assert done.returncode == 0 and f"of {repeats}" not in done.stdout and "--repeat" not in done.stdout
 
 
+@pytest.mark.parametrize("claim", ["", 'lab.claim_ratio("is slower", "slow/fast", at_least=2)'], ids=["exact", "about time"])
+def test_a_run_that_lacks_what_it_needs_ends_with_that(tuilab: Tuilab, root: Path, tmp_path: Path, claim: str) -> None:
+    body = f'from tuilab.errors import BoxLacks\n{claim}\nraise BoxLacks("a GPU with wings is needed")'
+
+    done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless")
+
+    summary = look(newest(root) or root).summary
+    assert (summary.state, summary.reason) == ("succeeded", "not testable here: a GPU with wings is needed")
+    assert done.returncode == 3 and done.stdout.count("a GPU with wings is needed") == 1
+    assert "nothing was timed" not in done.stdout + done.stderr
+
+
 def test_repeats_that_were_asked_for_are_run_though_nothing_is_timed(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     body = 'lab.claim_ratio("slow is slower", "slow/fast", at_least=2, lacks="a GPU")'
 

@@ -135,9 +135,14 @@ def device() -> str:
     """Return the device for scenarios that have one to choose, where no option says; nothing where nobody says."""
     given = os.environ.get(SETTINGS["device"].variable, "")
     if given and _spell_device(given) is None:
-        by_name = "; what has a name is chosen with CUDA_VISIBLE_DEVICES" if given.startswith(("GPU-", "MIG-")) else ""
-        raise UsageError(f"TUILAB_DEVICE is {show(given, 60)}; it takes {SETTINGS['device'].takes}{by_name}")
+        raise UsageError(f"TUILAB_DEVICE is {show(given, 60)}; it takes {SETTINGS['device'].takes}{hint_by_name(given)}")
     return given
+
+
+def hint_by_name(device: object) -> str:
+    """Return where the name of a GPU belongs, or of a slice of one (MIG) as nvidia-smi has it; nothing for what is none."""
+    is_name = isinstance(device, str) and device.strip().startswith(("GPU-", "MIG-"))
+    return "; what has a name is chosen with CUDA_VISIBLE_DEVICES" if is_name else ""
 
 
 def _decode(where: str, data: bytes) -> dict[str, Value]:
@@ -161,7 +166,8 @@ def _value(where: str, key: str, value: Any, text: str) -> Value:
         raise UsageError(f"{show(where)}, line {line}: there is no setting {show(key, 60)}{did_you_mean(key, SETTINGS)}")
     spelled = setting.spell(value)
     if spelled is None:
-        raise UsageError(f"{show(where)}, line {line}: {key} takes {setting.takes}")
+        hint = hint_by_name(value) if key == "device" else ""
+        raise UsageError(f"{show(where)}, line {line}: {key} takes {setting.takes}{hint}")
     return Value(spelled, f"line {line}")
 
 

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OK = 0, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, NO_SIZE = 7, NOT_LOADED = 9, TIMEOUT = 10, NO_FUNCTION = 13, LOST = 15,
+enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, NO_SIZE = 7, NOT_LOADED = 9, TIMEOUT = 10, NO_FUNCTION = 13, LOST = 15,
        VERSION_MISMATCH = 18, UNKNOWN = 999 };
 typedef unsigned long long u64;
 typedef struct { int index, slice; u64 events_seen; } Gpu; /* slice: 0 is the whole GPU, 1 its first slice */
@@ -210,6 +210,15 @@ int nvmlDeviceGetRemappedRows(Gpu *gpu, unsigned *corrected, unsigned *uncorrect
     *is_pending = (unsigned)number("rows_pending", gpu, 0);
     *has_failed = (unsigned)number("rows_failed", gpu, 0);
     return tell_small(gpu, "rows", 0, corrected);
+}
+/* `nvlinks=18` links, of which `nvlinks_up` are up; `p2p.0=1` is how the driver refuses to let the first GPU read of others. */
+int nvmlDeviceGetNvLinkState(Gpu *gpu, unsigned link, unsigned *is_up) {
+    u64 links = number("nvlinks", gpu, 0);
+    if (link >= links) return links ? INVALID : NOT_SUPPORTED;
+    return tell_small(gpu, "nvlink", link < number("nvlinks_up", gpu, links), is_up);
+}
+int nvmlDeviceGetP2PStatus(Gpu *gpu, Gpu *other, unsigned what, unsigned *status) {
+    return what || other == gpu ? INVALID : tell_small(gpu, "p2p", 0, status);
 }
 typedef struct { char legacy[16]; unsigned domain, bus, device, id, subsystem; char text[32]; } Bus;
 int nvmlDeviceGetPciInfo_v3(Gpu *gpu, Bus *bus) {

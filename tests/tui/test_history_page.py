@@ -197,6 +197,22 @@ async def test_a_claim_that_was_never_judged_has_the_mark_that_it_has_everywhere
     assert [line.strip() for line in shown if line.strip()[:1] == "…"] == ["… a", "… b"]
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+async def test_a_run_whose_claims_were_measured_on_a_gpu_is_listed_with_it(
+    root: Path, now: float, size: tuple[int, int]
+) -> None:
+    reached = events.VerdictReached(text="a", verdict="SUPPORTED", rule="r", gpu="1a2b3c4d-0000", gpu_name="NVIDIA H100")
+    make_run(root, started(), reached, events.StateChanged(state="succeeded"), at_s=now - HOUR)
+    make_run(root, started(), events.StateChanged(state="stopped"), at_s=now - 2 * HOUR)
+
+    async with opened(root, "h", size=size) as pilot:
+        lines = text(pilot).splitlines()
+
+    (on_gpu,), (other,) = ([line for line in lines if f"{word}  " in line] for word in ("succeeded", "■ stopped"))
+    assert "on H100 (1a2b" in on_gpu and " on " not in other
+    assert any("on NVIDIA H100 (1a2b3c4d)" in line for line in lines)
+
+
 async def test_a_run_that_ends_while_one_looks_is_told(root: Path, now: float) -> None:
     run_dir = make_run(root, started(is_alive=True), events.StateChanged(state="running"), at_s=now)
     ended = make_run(root / "elsewhere", started(), events.StateChanged(state="succeeded"), at_s=now)

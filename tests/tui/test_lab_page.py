@@ -346,6 +346,18 @@ def test_the_lesson_shows_what_the_newest_run_found(folder: Path, root: Path) ->
     drive(body, folder, root)
 
 
+def test_the_lesson_says_on_which_gpu_its_marks_were_measured(folder: Path, root: Path) -> None:
+    reached = verdict("the sum is right", "SUPPORTED")
+    reached.gpu, reached.gpu_name = "1a2b3c4d-0000", "NVIDIA H100"
+    record_run(root, reached)
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        lesson = " ".join(line.partition("││")[2].strip("│ ") for line in text(pilot).splitlines())
+        assert "with rows=5 on NVIDIA H100 (1a2b3c4d): another GPU may tell otherwise." in lesson
+
+    drive(body, folder, root)
+
+
 def test_the_lesson_says_what_this_box_lacks(folder: Path, root: Path) -> None:
     run_dir = record_run(root)
     journal = Writer(run_dir / "journal" / "worker-0.jsonl")

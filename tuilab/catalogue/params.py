@@ -33,7 +33,7 @@ def parse(param: Param, text: str) -> Value:
         raise UsageError(f"{param.name}: the value of a secret was not recorded; give it again")
     value = _read(param, text.strip() if param.type != "str" else text)
     if value is None:
-        by_name = "; what has a name is chosen with CUDA_VISIBLE_DEVICES" if _is_name_of_gpu(param, text) else ""
+        by_name = config.hint_by_name(text) if has_gpus(param) else ""
         raise UsageError(f'{param.name}: "{show(text, 60)}" is not {_noun(param)}{_hint(param)}{by_name}')
     if not _is_in_range(param, value):
         raise UsageError(f"{param.name}: {show(text, 60)} is out of range{_hint(param)}")
@@ -132,11 +132,6 @@ def _read(param: Param, text: str) -> Value | None:
             return text if listed is None and has_gpus(param) and is_gpu(text) else listed
         case "str":
             return text if _can_be_recorded(text) else None
-
-
-def _is_name_of_gpu(param: Param, text: str) -> bool:
-    """Say whether a text names a GPU, or a slice of one (MIG), as nvidia-smi does."""
-    return has_gpus(param) and text.strip().startswith(("GPU-", "MIG-"))
 
 
 def _can_be_recorded(text: str) -> bool:

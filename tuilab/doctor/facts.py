@@ -4,7 +4,6 @@ import ast
 import importlib.util
 import os
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -279,7 +278,6 @@ def _calibration() -> list[Fact]:
 
 def _calibrated(known: Calibration, of: str) -> list[Fact]:
     """Return what is kept of a calibration, of a GPU with its name; nothing where there is none."""
-    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(known.wall_s)) if known.wall_s is not None else ""
     lines = [line.partition(": ") for line in calibration.in_words(known.ways)]
     rows = [Fact("Calibration", f"{of}{where}", words) for where, _, words in lines]
-    return [Fact("Calibration", f"{of}measured", day, "the file does not say when"), *rows] if rows else []
+    return [Fact("Calibration", f"{of}measured", known.day, "the file does not say when"), *rows] if rows else []

@@ -19,12 +19,10 @@ from tuilab.doctor.asking import tell
 from tuilab.doctor.gpu_seen import Seen
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu import PROCESSES, SHARE, open_gpus, throttle_names
-from tuilab.probes.gpu_board import width_of_card
+from tuilab.probes.gpu_board import Links, width_of_card
 from tuilab.probes.gpu_meters import METERS
-from tuilab.probes.gpu_tenants import user_of
 from tuilab.record.raced_gpu import nvml_uuid
 from tuilab.text import plural
-from tuilab.words import size
 
 _PERIOD_S = 0.2
 _QUESTIONS = (*METERS, PROCESSES, SHARE)
@@ -99,25 +97,45 @@ def memory(seen: Seen, box: Box) -> Finding:
     return passed(found)
 
 
+def links(seen: Seen, box: Box) -> Finding:
+    """Which NVLinks are up, and whether it reaches the memory of the other GPUs without the host."""
+    others = len(seen.gpus.whole) - 1
+    if seen.gpu.slice:
+        return unknown("a slice of a GPU (MIG) has no links to others")
+    if not others:
+        return unknown("there is no other GPU on this box")
+    nvlinks: Links = seen.setting("links")
+    found = f"{nvlinks.up} of {plural(nvlinks.there, 'NVLink')} up" if nvlinks.there else "no NVLink"
+    found = f"{found}; {_peers(seen, others)}"
+    if 0 < nvlinks.up < nvlinks.there:
+        return warn(found, "nvidia-smi nvlink --status tells which is down; ask who runs the box")
+    return passed(found)
+
+
+def _peers(seen: Seen, others: int) -> str:
+    """Return of how many others it reads the memory directly, and why not of the rest."""
+    try:
+        refused = [why for why in seen.gpus.peers(seen.gpu) if why]
+    except NotKnown as problem:
+        return f"whether it reads the memory of others directly is n/a: {problem}"
+    of_all = "the other GPU" if others == 1 else f"{others} other GPUs"
+    if not refused:
+        return f"it reads the memory of {of_all} directly"
+    which = "none" if len(refused) == others else others - len(refused)
+    why = ", ".join(dict.fromkeys(refused))
+    return f"it reads the memory of {which} of {plural(others, 'other GPU')} directly: {why}; copies go through the host"
+
+
 def neighbours(seen: Seen, box: Box) -> Finding:
     """Who else computes there, once those who measured have ended."""
-    found = seen.gpus.processes(seen.gpu)
+    found = seen.gpus.tenants(seen.gpu)
     if not found:
         return passed("nobody else computes there")
     step = "measure when they are done, or on another GPU: --device cuda:N"
     if why := seen.gpus.no_pids:
-        return warn(f"{plural(len(found), 'process', 'processes')}, {_sum(found)}; whose: {why}", step)
-    return warn("; ".join(f"{_whose(pid, box.root)}, pid {pid}, {_sum([(pid, used)])}" for pid, used in found), step)
-
-
-def _whose(pid: int, root: Path) -> str:
-    user, why = user_of(pid, root)
-    return user or f"user n/a ({why})"
-
-
-def _sum(processes: list[tuple[int, int | None]]) -> str:
-    known = [used for _, used in processes if used is not None]
-    return size(sum(known)) if known else "memory n/a"
+        return warn(f"{gpus.in_words(found)}; whose: {why}", step)
+    each = [f"{one.user or f'user n/a ({one.why})'}, pid {one.pid}, {gpus.memory_of([one])}" for one in found]
+    return warn("; ".join(each), step)
 
 
 def cost(seen: Seen, box: Box) -> Finding:
@@ -143,6 +161,7 @@ ABOUT_GPU: dict[str, Callable[[Seen, Box], Finding]] = {
     "gpu.power": power,
     "gpu.persistence": persistence,
     "gpu.memory": memory,
+    "gpu.links": links,
     "gpu.neighbours": neighbours,
     "gpu.nvml_cost": cost,
 }

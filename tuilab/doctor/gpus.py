@@ -2,8 +2,7 @@
 
 import functools
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu import Gpu, GpuLost, Gpus, open_gpus, throttle_names
+from tuilab.probes.gpu_tenants import Other
 from tuilab.probes.gpu_there import is_gpu_there, mend_driver
 from tuilab.record.raced_gpu import nvml_uuid
 from tuilab.text import plural
@@ -78,13 +78,24 @@ def mig(box: Box) -> Finding:
 
 def others(box: Box) -> Finding:
     """Who else computes there: it takes memory, and time from every measurement."""
-    found, silent = _each(lambda gpus, gpu: [one for one in gpus.processes(gpu) if one[0] != os.getpid()])
+    found, silent = _each(lambda gpus, gpu: [one for one in gpus.tenants(gpu) if one.pid != os.getpid()])
     busy = {index: processes for index, processes in found.items() if processes}
     if not busy:
         return _beside(silent, passed("nobody else computes there"))
-    words = [f"GPU {index}: {plural(len(found), 'process', 'processes')}, {_bytes(found)}" for index, found in busy.items()]
+    words = [f"GPU {index}: {in_words(found)}" for index, found in busy.items()]
     next_step = "measure when they are done, or on another GPU: --device cuda:N"
     return _beside(silent, warn("; ".join(words), next_step))
+
+
+def in_words(found: Sequence[Other]) -> str:
+    """Return how many processes compute on a GPU, and the memory that they have."""
+    return f"{plural(len(found), 'process', 'processes')}, {memory_of(found)}"
+
+
+def memory_of(found: Sequence[Other]) -> str:
+    """Return the memory that processes have, as far as the driver tells it."""
+    known = [one.bytes_used for one in found if one.bytes_used is not None]
+    return size(sum(known)) if known else "memory n/a"
 
 
 def clocks(box: Box) -> Finding:
@@ -123,10 +134,8 @@ def calibrated(box: Box) -> Finding:
 
 
 def _day(known: Mapping[str, Calibration], gpu: Gpu) -> str:
-    days = [one.wall_s for uuid, one in known.items() if nvml_uuid(uuid, [gpu.uuid])]
-    if not days:
-        return ""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(days[0])) if days[0] is not None else "on a day that is not known"
+    days = (one.day or "on a day that is not known" for uuid, one in known.items() if nvml_uuid(uuid, [gpu.uuid]))
+    return next(days, "")
 
 
 def variables(box: Box) -> Finding:
@@ -177,11 +186,6 @@ def _beside(silent: str, finding: Finding) -> Finding:
 
 def _named(indexes: list[int]) -> str:
     return ", ".join(f"GPU {index}" for index in indexes)
-
-
-def _bytes(processes: list[tuple[int, int | None]]) -> str:
-    known = [used for _, used in processes if used is not None]
-    return size(sum(known)) if known else "memory n/a"
 
 
 CHECKS = {

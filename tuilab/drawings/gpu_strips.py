@@ -1,6 +1,6 @@
 """What the GPUs of a run did along time, as strips: busy, power, clock, heat, what held them down, and who else was there."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from tuilab.drawings.axis import grown
@@ -8,7 +8,7 @@ from tuilab.drawings.lines import lines_of
 from tuilab.drawings.strips import Marks, Row, Strip, Words
 from tuilab.probes.gpu import throttle_names
 from tuilab.record.events import GpuFound
-from tuilab.record.own_gpus import Throttled, own_gpus, throttled
+from tuilab.record.own_gpus import Throttled, Throttling, own_gpus
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import others_words
 from tuilab.text import show
@@ -26,9 +26,16 @@ _STRIPS = {
 }
 
 
-def held_down(summary: RunSummary, gpus: Sequence[GpuFound]) -> Held:
-    """Return when the clocks of some GPUs were held down; of a long run it takes its time, so once for all who want it."""
-    return {gpu.uuid: throttled(summary, gpu.uuid) for gpu in gpus}
+def held_down(summary: RunSummary, gpus: Sequence[GpuFound], throttling: Throttling) -> Held:
+    """Return when the clocks of some GPUs were held down."""
+    return {gpu.uuid: throttling.of(summary, gpu.uuid) for gpu in gpus}
+
+
+def version_of(summary: RunSummary, gpus: Sequence[GpuFound]) -> Hashable:
+    """Return what changes when the rows about some GPUs do."""
+    counts = [summary.resources[f"{gpu.uuid} {metric}"].count for gpu in gpus for metric in known_metrics(summary, gpu)]
+    words = [tuple(_words(summary, gpu)) for gpu in gpus]
+    return tuple(gpu.uuid for gpu in gpus), tuple(counts), len(summary.gpu_states), tuple(words)
 
 
 def strips_of(summary: RunSummary, gpus: Sequence[GpuFound], held: Held) -> list[Row]:
@@ -48,10 +55,13 @@ def known_metrics(summary: RunSummary, gpu: GpuFound) -> list[str]:
 
 def held_words(held: Held) -> str:
     """Return what held clocks down, each reason with how long it did."""
-    lasted: dict[str, int] = {}
+    by_mask: dict[int, int] = {}
     for one in chain.from_iterable(held.values()):
-        for name in throttle_names(one.mask):
-            lasted[name] = lasted.get(name, 0) + one.end_t - one.begin_t
+        by_mask[one.mask] = by_mask.get(one.mask, 0) + one.end_t - one.begin_t
+    lasted: dict[str, int] = {}
+    for mask, lasted_ns in by_mask.items():
+        for name in throttle_names(mask):
+            lasted[name] = lasted.get(name, 0) + lasted_ns
     reasons = sorted(lasted, key=lambda name: -lasted[name])
     return f"held down: {', '.join(f'{name} {seconds(lasted[name] / 1e9)}' for name in reasons)}" if reasons else ""
 
@@ -68,8 +78,9 @@ def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
 def _rows(summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_heading: bool) -> Iterator[Row]:
     if has_heading:
         yield Words("", f"{gpu.label} {gpu.name}")
-    if why := summary.unavailable.get(gpu.uuid):  # the last values below are old
-        yield Words("lost", show(why, 200))
+    lost, others = _words(summary, gpu)
+    if lost:  # the last values below are old
+        yield Words("lost", lost)
     for look, metric in enumerate(_STRIPS):
         if series := summary.resources.get(f"{gpu.uuid} {metric}"):
             label, unit, top, is_least = _STRIPS[metric]
@@ -77,6 +88,11 @@ def _rows(summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_
             yield Strip(label, line, unit, top, is_least, look)
     start = summary.first_t
     yield Marks("held", tuple(((one.begin_t - start) / 1e9, (one.end_t - start) / 1e9, one.is_held_back) for one in held))
-    for own in own_gpus(summary):
-        if own.nvmls == gpu.uuid:
-            yield Words("others", others_words(summary, own))
+    if others:
+        yield Words("others", others)
+
+
+def _words(summary: RunSummary, gpu: GpuFound) -> tuple[str, str]:
+    """Return why a GPU does not answer any more, and who else was on one of the run."""
+    own = [others_words(summary, one) for one in own_gpus(summary) if one.nvmls == gpu.uuid]
+    return show(summary.unavailable.get(gpu.uuid, ""), 200), ", ".join(own)

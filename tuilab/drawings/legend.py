@@ -1,8 +1,10 @@
 """The head of a chart: its title, and for each line its letter, name, value, and what of it is no number."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +15,18 @@ from tuilab.text import show
 from tuilab.words import clock, number
 
 _SPACE = 2  # columns between entries
-_TIGHTER = ((24, 9, False), (24, 7, False), (12, 7, True), (6, 0, True))  # width of names and of values, is what is bad brief
+
+
+class _Step(NamedTuple):
+    """How narrow entries are."""
+
+    label: int  # columns of a name
+    value: int  # and of a value; 0: as few digits as tell enough
+    is_brief: bool = False  # of what is bad its place is left out
+    has_unit_once: bool = False
+
+
+_TIGHTER = (_Step(24, 9), _Step(24, 7), _Step(12, 7, True), _Step(8, 0, True), _Step(6, 0, True), _Step(4, 0, True, True))
 
 
 @dataclass(frozen=True)
@@ -23,6 +36,7 @@ class Entry:
     letter: str
     label: str
     value: str
+    brief: str  # the value in fewer digits
     bad: str
     role: str
 
@@ -37,23 +51,25 @@ def entries(lines: Sequence[Line], cursor: float | None, unit: str, *, is_timed:
     looks: dict[int, list[Line]] = {}
     for line in lines:
         looks.setdefault(line.look, []).append(line)
-    return [
-        Entry(letter(look), group[0].label, _value(group, cursor, unit), _bad(group, is_timed), ARMS[look % len(ARMS)])
-        for look, group in looks.items()
-    ]
+    return [_entry(look, group, cursor, unit, is_timed) for look, group in looks.items()]
 
 
-def _value(group: list[Line], cursor: float | None, unit: str) -> str:
+def _entry(look: int, group: list[Line], cursor: float | None, unit: str, is_timed: bool) -> Entry:
+    value, brief = (_value(group, cursor, unit, digits) for digits in (4, 3))
+    return Entry(letter(look), group[0].label, value, brief, _bad(group, is_timed), ARMS[look % len(ARMS)])
+
+
+def _value(group: list[Line], cursor: float | None, unit: str, digits: int) -> str:
     if cursor is None:
         newest = max(group, key=lambda line: line.last_x)
-        return "" if newest.is_empty else number(newest.last, unit)
+        return "" if newest.is_empty else number(newest.last, unit, digits)
     readings = values_at(group, cursor)
     if not readings:
         return "n/a"
     low, high = min(reading.low for reading in readings), max(reading.high for reading in readings)
     if any(reading.low != reading.low for reading in readings):
         return "NaN"
-    return number(low, unit) if low == high else f"{number(low, unit, 3)}..{number(high, unit, 3)}"
+    return number(low, unit, digits) if low == high else f"{number(low, unit, 3)}..{number(high, unit, 3)}"
 
 
 def _bad(group: list[Line], is_timed: bool) -> str:
@@ -80,25 +96,40 @@ def _bad(group: list[Line], is_timed: bool) -> str:
 def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequence[str], symbols: Symbols) -> int:
     """Write the head of a chart in as many rows as it needs, a quarter of the height at most; return how many it took.
 
-    Where that is too little, entries get narrower.
+    Where that is too little, entries get narrower; where that is, too, they may take a third.
     """
-    head = fit(", ".join(part for part in (show(title, 60), *notes) if part), canvas.width)
-    rows = max(1, canvas.height // 4)
-    for label_width, value_width, is_brief in _TIGHTER:
-        names = _names([entry.label for entry in found], label_width)
-        entries = [_parts(entry, name, value_width, is_brief) for entry, name in zip(found, names, strict=True)]
-        places, last = _places(
-            [sum(len(cells(text)) for text, _ in parts) for parts in entries], len(cells(head)), canvas.width
-        )
+    words = [part for part in (show(title, 60), *notes) if part]
+    few, many = max(1, canvas.height // 4), max(1, canvas.height // 3)
+    for rows, step in [*((few, step) for step in _TIGHTER[:-1]), *((many, step) for step in _TIGHTER)]:
+        unit = _unit(found) if step.has_unit_once else ""
+        head = fit(", ".join(filter(None, [*words, unit])), canvas.width)
+        entries = _at_width(found, step, unit)
+        widths = [sum(len(cells(text)) for text, _ in parts) for parts in entries]
+        places, last = _places(widths, len(cells(head)), canvas.width)
         if last < rows:
             break
     canvas.put(0, 0, plain(head, symbols), "title")
-    for parts, (x, y) in zip(entries, places, strict=True):
-        for text, role in parts if y < rows else ():
+    is_cut = last >= rows
+    ends = [(y, x + width) for (x, y), width in zip(places, widths, strict=True)]
+    shown = [end <= (rows - 1, canvas.width - 5 if is_cut else canvas.width) for end in ends]
+    for parts, (x, y), is_shown in zip(entries, places, shown, strict=True):
+        for text, role in parts if is_shown else ():
             x = canvas.put(x, y, plain(text, symbols), role)
-    if hidden := sum(y >= rows for _, y in places):
-        canvas.put(canvas.width - 4, rows - 1, f" +{hidden}".rjust(4), "muted")
+    if is_cut:
+        canvas.put(canvas.width - 4, rows - 1, f" +{shown.count(False)}".rjust(4), "muted")
     return min(last + 1, rows) if head or found else 0
+
+
+def _at_width(found: Sequence[Entry], step: _Step, unit: str) -> list[list[tuple[str, str]]]:
+    """Return the parts of each entry, as narrow as a step has them, without a unit that is told once."""
+    names = _names([entry.label for entry in found], step.label)
+    return [_parts(entry, name, step, unit) for entry, name in zip(found, names, strict=True)]
+
+
+def _unit(found: Sequence[Entry]) -> str:
+    """Return the unit that most values have, to be told once; a range of two values keeps its own."""
+    units = Counter(entry.brief.partition(" ")[2] for entry in found if ".." not in entry.brief)
+    return max(units, key=lambda unit: units[unit], default="")
 
 
 def _places(widths: Sequence[int], x: int, room: int) -> tuple[list[tuple[int, int]], int]:
@@ -114,14 +145,16 @@ def _places(widths: Sequence[int], x: int, room: int) -> tuple[list[tuple[int, i
 
 
 def _names(labels: Sequence[str], width: int) -> list[str]:
-    """Return labels of that width; where they would be the same, as those of one GPU, without the first words if that helps."""
+    """Return labels of that width; where some would be cut, without the first words if that tells them apart as well."""
     names = [fit(label, width) for label in labels]
     briefer = [fit(label.partition(" ")[2] or label, width) for label in labels]
-    return briefer if len(set(briefer)) > len(set(names)) else names
+    return briefer if names != list(labels) and len(set(briefer)) >= len(set(names)) else names
 
 
-def _parts(entry: Entry, label: str, value_width: int, is_brief: bool) -> list[tuple[str, str]]:
+def _parts(entry: Entry, label: str, step: _Step, unit: str) -> list[tuple[str, str]]:
     name = f"{entry.letter} {label}".strip()
-    bad = entry.bad.partition(" from")[0] if is_brief else entry.bad
-    parts = [(f"{name} ", entry.role), (entry.value.ljust(value_width), "value"), (f" {bad}" if bad else "", "bad")]
+    bad = entry.bad.partition(" from")[0] if step.is_brief else entry.bad
+    brief = entry.brief if ".." in entry.brief or not unit else entry.brief.removesuffix(f" {unit}")
+    value = entry.value if step.value else brief
+    parts = [(f"{name} ", entry.role), (value.ljust(step.value), "value"), (f" {bad}" if bad else "", "bad")]
     return [(text, role) for text, role in parts if text.strip()]

@@ -96,7 +96,7 @@ class _Frame:
         self.canvas, self.symbols, self.left = canvas, symbols, left
         self.room = room if room >= _LEAST_ROOM else 0
         low, high = span
-        self.low, self.high = (low, high) if 0 < high - low < math.inf else (0.0, 1.0)
+        self.low, self.high = (low, high) if 0 < high - low < 1e300 else (0.0, 1.0)  # more cannot be divided into columns
 
     def put(self, row: Row, y: int, tall: int) -> None:
         label = plain(fit(show(row.label, 20), max(self.left - 1, 0)), self.symbols)
@@ -129,11 +129,12 @@ class _Frame:
 
     def _put_marks(self, row: Marks, y: int) -> None:
         self.canvas.put(self.left, y, self.symbols.grid * self.room, "grid")
-        for begin, end, is_grave in row.spans:
-            if begin <= end and end >= self.low and begin <= self.high:
-                first, last = (self._column(min(max(at, self.low), self.high)) for at in (begin, end))
-                mark = self.symbols.box if is_grave else self.symbols.shades[2]
-                self.canvas.put(self.left + first, y, mark * (last - first + 1), "bad" if is_grave else "guide")
+        seen = (one for one in row.spans if one[0] <= one[1] and one[1] >= self.low and one[0] <= self.high)
+        # of thousands many share a column, where the grave one is to be seen
+        places = {(grave, self._column(max(begin, self.low)), self._column(min(end, self.high))) for begin, end, grave in seen}
+        for is_grave, first, last in sorted(places):
+            mark = self.symbols.box if is_grave else self.symbols.shades[2]
+            self.canvas.put(self.left + first, y, mark * (last - first + 1), "bad" if is_grave else "guide")
 
     def put_cursor(self, cursor: float | None, y: int, tall: int) -> None:
         if cursor is not None and self.low <= cursor <= self.high and self.room:

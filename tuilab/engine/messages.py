@@ -94,6 +94,7 @@ class Farewell(msgspec.Struct, tag=True):
     value: Any = None
     lost: int = 0  # records that could not be written
     rank: int = 0  # whose it is, under torchrun
+    lacks: str = ""  # what this box has not: the run is over, and has not failed
 
 
 class ArmReply(msgspec.Struct, tag=True):

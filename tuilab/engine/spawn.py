@@ -85,7 +85,7 @@ class Child:
             return RunState.FAILED, self.farewell.error[:REASON_LIMIT]
         if self.code:
             return RunState.FAILED, f"the worker ended with exit code {self.code} after run() returned"
-        return RunState.SUCCEEDED, ""
+        return RunState.SUCCEEDED, f"not testable here: {self.farewell.lacks}"[:REASON_LIMIT] if self.farewell.lacks else ""
 
     def kill(self, reason: str) -> None:
         """Kill the process itself; it has not been reaped, so the pid is still its own."""

@@ -77,7 +77,7 @@ class Supervisor:
     # ---- workers and arms
 
     def _run_repeats(self) -> tuple[RunState, str]:
-        longest_s = 0.0
+        longest_s, reason = 0.0, ""
         for repeat in range(self.order.repeats):
             self._get_ready(repeat)
             began = time.monotonic()
@@ -85,9 +85,9 @@ class Supervisor:
             if state != RunState.SUCCEEDED:
                 return state, reason
             longest_s = max(longest_s, time.monotonic() - began)
-            if reason := self._is_enough(repeat + 1, longest_s):
-                return RunState.SUCCEEDED, reason
-        return RunState.SUCCEEDED, ""
+            if enough := self._is_enough(repeat + 1, longest_s):
+                return RunState.SUCCEEDED, reason or enough
+        return RunState.SUCCEEDED, reason
 
     def _run_repeat(self, repeat: int) -> tuple[RunState, str]:
         if self._stop:

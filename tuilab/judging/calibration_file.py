@@ -39,6 +39,11 @@ class Calibration(msgspec.Struct, frozen=True):
     name: str = ""  # of a GPU
     box: str = ""  # in which that GPU was
 
+    @property
+    def day(self) -> str:
+        """When it was measured, by the clock of this box; nothing where the file does not say."""
+        return "" if self.wall_s is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(self.wall_s))
+
 
 def save(ways: Mapping[str, Trials], luck: float | None = None, uuid: str = "", name: str = "") -> None:
     """Keep the assessment of this box, or that of the GPU which torch knows by a UUID; each has one of its own.

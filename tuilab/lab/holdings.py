@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 
@@ -47,6 +47,11 @@ class Holdings:
             return
         self._due_s = time.monotonic() + _PERIOD_S
         self.tell_last()
+
+    def tell_after_failure(self) -> None:
+        """Tell what was held when the scenario failed, unless torch is in no state to say it."""
+        with suppress(RuntimeError, AssertionError):  # as it raises after an error of CUDA, or without a driver
+            self.tell_last()
 
     def tell_last(self) -> None:
         """Tell what is held, however lately it was told."""

@@ -250,6 +250,10 @@ class Lab:
         """Tell what torch holds on the GPU of a race, between two of its blocks."""
         self._holdings.tell_between_blocks()
 
+    def tell_holdings_after_failure(self) -> None:
+        """Tell what torch held on the GPUs when the scenario failed."""
+        self._holdings.tell_after_failure()
+
     def bring_over(self) -> None:
         """Write what is still on a GPU, however the scenario ended; what does not come is counted as lost."""
         self._scalars.bring_over()

@@ -100,11 +100,16 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
         needs = str(lack)[:_MESSAGE_LIMIT]
         journal.append(events.BoxLacked(needs=needs))
         is_rank = order.arm is not None and has_ranks(order.arm.prefix)  # whose failure ends those that would wait for it
-        return Farewell(error=needs if order.arm else ""), int(is_rank)
+        return Farewell(error=needs) if order.arm else Farewell(lacks=needs), int(is_rank)
     except SystemExit as leaving:
-        return _farewell_of_exit(leaving, journal)
+        farewell, code = _farewell_of_exit(leaving, journal)
+        if lab:
+            lab.tell_holdings_after_failure()
+        return farewell, code
     except BaseException as problem:
         journal.append(describe(problem, run_dir / "scenario.py"))
+        if lab:
+            lab.tell_holdings_after_failure()
         if lab and is_of_full_gpu(problem):
             _keep_account_of_memory(lab, order.writer)
         return Farewell(error=reason_of(problem)), 1

@@ -17,7 +17,7 @@ from tuilab.probes.gpu_board import BOARD
 from tuilab.probes.gpu_errors import Errors
 from tuilab.probes.gpu_meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
 from tuilab.probes.gpu_slices import slices
-from tuilab.probes.gpu_tenants import Other, Shares, bytes_of, memory_of, others_of, strangers, why_pids_mean_nothing
+from tuilab.probes.gpu_tenants import Other, Shares, memory_of, others_of, strangers, why_pids_mean_nothing
 from tuilab.text import show
 from tuilab.words import gpu_label
 
@@ -30,6 +30,16 @@ _REASONS = {
     12: "no NVIDIA driver (libnvidia-ml.so.1 not found)",
     18: "the NVIDIA driver and its library differ in version, as after an upgrade: reboot",
     999: "NVML does not start (unknown error): in a container, its devices may have been taken away: restart it",
+}
+
+_READ = 0  # of nvml.h's capabilities between two GPUs; the module has it as a tuple
+_REFUSALS = {
+    0: "",
+    1: "the chipset does not let them",
+    2: "this kind of GPU cannot",
+    3: "they are plugged in too far from each other",
+    4: "switched off in the driver",
+    5: "not supported",
 }
 
 _THROTTLES = {
@@ -82,7 +92,7 @@ class Reading(NamedTuple):
 
 
 def open_gpus(root: Path = Path("/")) -> "Gpus | str":
-    """Start NVML; where that cannot be done return why, in a sentence. `root` is where /proc/self is looked for."""
+    """Start NVML; where that cannot be done return why, in a sentence. `root` is where /proc is looked for."""
     nvml = _import_nvml()
     if isinstance(nvml, str):
         return nvml
@@ -109,7 +119,7 @@ class Gpus:
         self.no_pids = why_pids_mean_nothing(root)
         self.errors = Errors(nvml)
         self.others: dict[str, list[Other]] = {}  # who was there besides us, when PROCESSES of a GPU were told last
-        self._nvml = nvml
+        self._nvml, self._root = nvml, root
         self._handles: dict[str, _Handles] = {}
         self._shares: dict[str, Shares] = {}
         self._strange: dict[str, str] = {}  # uuid -> why its processes cannot be told apart
@@ -175,23 +185,27 @@ class Gpus:
         except nvml.NVMLError as problem:
             raise NotKnown(str(problem)) from problem
 
-    def processes(self, gpu: Gpu) -> list[tuple[int, int | None]]:
-        """Return (pid, bytes) of each process that computes on a GPU; in a container the pids may be those of the host.
+    def peers(self, gpu: Gpu) -> list[str]:
+        """Return of each other GPU why this one cannot read its memory directly, or nothing where the driver lets it.
 
         NotKnown where the driver does not tell.
         """
-        return [(process.pid, bytes_of(process)) for process in self._listed(gpu)]
+        nvml, own = self._nvml, self._handles[gpu.uuid].own
+        others = [one for one in self.whole if one.uuid != gpu.uuid]
+        try:
+            found = [nvml.nvmlDeviceGetP2PStatus(own, self._handles[one.uuid].own, _READ) for one in others]
+        except nvml.NVMLError as problem:
+            raise NotKnown(str(problem)) from problem
+        return [_REFUSALS.get(status, f"status {status}") for status in found]
 
     def tenants(self, gpu: Gpu) -> list[Other]:
         """Return who computes on a GPU, ours too, without users where pids mean nothing here; NotKnown where it is not told."""
-        listed = self._listed(gpu)
-        return [one._replace(user="", why=self.no_pids) if self.no_pids else one for one in others_of(listed, ())]
-
-    def _listed(self, gpu: Gpu) -> list[Any]:
         try:
-            return list(self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(self._handles[gpu.uuid].own))
+            listed = self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(self._handles[gpu.uuid].own)
         except self._nvml.NVMLError as problem:
             raise NotKnown(str(problem)) from problem
+        found = others_of(listed, (), self._root)
+        return [one._replace(user="", why=self.no_pids) for one in found] if self.no_pids else found
 
     def _take(self, index: int) -> None:
         nvml = self._nvml
@@ -251,7 +265,7 @@ class Gpus:
         if why:
             reading.missing[PROCESSES] = why
         else:
-            self.others[gpu.uuid] = others_of(listed, ours)
+            self.others[gpu.uuid] = others_of(listed, ours, self._root)
             self._ask(reading, "memory_tree_bytes", lambda *_: memory_of(listed, ours), handle)
 
     def _share(self, gpu: Gpu, handle: Any, ours: Collection[int]) -> float | None:

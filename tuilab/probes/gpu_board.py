@@ -16,6 +16,24 @@ class Rows(NamedTuple):
     has_failed: bool
 
 
+class Links(NamedTuple):
+    """The NVLinks of a GPU: how many are up, and how many there are."""
+
+    up: int
+    there: int
+
+
+def _links(nvml: Any, handle: Any) -> Links:
+    """Ask for each link that there can be; a GPU has some of them, or none."""
+    states = []
+    for link in range(nvml.NVML_NVLINK_MAX_LINKS):
+        try:
+            states.append(bool(nvml.nvmlDeviceGetNvLinkState(handle, link)))
+        except (nvml.NVMLError_InvalidArgument, nvml.NVMLError_NotSupported):
+            continue
+    return Links(sum(states), len(states))
+
+
 def _power_w(milliwatts: int) -> float:
     return milliwatts / 1000
 
@@ -48,6 +66,7 @@ BOARD: dict[str, Callable[[Any, Any], Any]] = {
     "is_persistent": lambda nvml, handle: bool(nvml.nvmlDeviceGetPersistenceMode(handle)),
     "has_ecc": lambda nvml, handle: bool(nvml.nvmlDeviceGetEccMode(handle)[0]),
     "rows": _rows,
+    "links": _links,
 }
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu import Gpu, GpuLost, Gpus
 from tuilab.probes.gpu_numbers import cuda_numbers
-from tuilab.probes.gpu_tenants import user_of
 
 _USED = "memory_used_bytes"
 
@@ -31,16 +30,8 @@ def _row(gpus: Gpus, gpu: Gpu, label: str) -> dict[str, Any]:
     try:
         used = gpus.read(gpu, [_USED]).values.get(_USED)
         row["bytes_free"] = None if used is None or gpu.bytes_total is None else gpu.bytes_total - int(used)
-        row["tenants"] = _tenants(gpus, gpu)
+        row["tenants"] = [one._asdict() for one in gpus.tenants(gpu)]
         row["why"] = "" if row["tenants"] else gpus.no_pids  # in a container the driver may leave out those that it cannot name
     except (GpuLost, NotKnown) as problem:
         row["why"] = str(problem)
     return row
-
-
-def _tenants(gpus: Gpus, gpu: Gpu) -> list[dict[str, Any]]:
-    """Return who computes on a GPU; where its pids are not those seen here, how many they are."""
-    found = gpus.processes(gpu)
-    users = {pid: "" if gpus.no_pids else user_of(pid)[0] for pid, _ in found}
-    are_known = any(users.values())
-    return [{"pid": pid if are_known else 0, "user": users[pid], "bytes": used} for pid, used in found]

@@ -3,20 +3,20 @@
 A run has a GPU if it was given it, raced on it, or was seen there: by torch in one of its workers, or by the driver.
 """
 
-from collections.abc import Iterator, Mapping
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tuilab.record.events import GpuFound, RaceStarted
 from tuilab.record.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.series import Series
-from tuilab.record.summary import Claim, RunSummary
+from tuilab.record.summary import Claim, GpuState, RunSummary
 from tuilab.text import show
 
 # Of nvml.h: hardware slowdown, software and hardware thermal slowdown, power brake. Not idle, nor clocks set by the user, nor
 # the power cap: an arm that works a GPU to its cap is measured as it is.
 HELD_BACK = 0x8 | 0x20 | 0x40 | 0x80
-_IDLE, _MASKS = 0x1, 1 << 16
+MASKS = 1 << 16  # that there can be
+_IDLE = 0x1
 _LONGEST_NS = 12_000_000_000  # that a reading speaks for: a GPU that is not raced on is asked every ten seconds
 _SHORTEST_NS = 500_000_000
 
@@ -142,20 +142,56 @@ def of_gpus(summary: RunSummary, metric: str, word: str) -> Lines:
     return [line for gpu in found for line in _of(summary, gpu.uuid, {metric: f"{show(gpu.label)} {word}".strip()})]
 
 
-def throttled(summary: RunSummary, uuid: str) -> list[Throttled]:
-    """Return when something held a GPU's clocks down, idleness apart; a reading speaks until the next one."""
-    told = ((one.t, one.throttle_mask) for one in summary.gpu_states if one.uuid == uuid)
-    states = sorted((t, mask & ~_IDLE) for t, mask in told if mask is not None and 0 <= mask < _MASKS)
-    found: list[Throttled] = []
-    for (t, mask), (end_t, _) in zip_longest(
-        states, states[1:], fillvalue=(states[-1][0] + _SHORTEST_NS, 0) if states else (0, 0)
-    ):
-        end_t = min(end_t, t + _LONGEST_NS)
-        if found and (found[-1].end_t, found[-1].mask) == (t, mask):
-            found[-1] = found[-1]._replace(end_t=end_t)
-        elif mask:
-            found.append(Throttled(t, end_t, mask))
-    return found
+class Throttling:
+    """When something held the clocks of GPUs down, idleness apart; of a run that goes on only what is new is gone through."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._taken = 0
+        self._newest: GpuState | None = None  # of those that were taken
+        self._last: dict[str, tuple[int, int]] = {}  # by GPU the time and the mask of its last reading
+        self._spans: dict[str, list[Throttled]] = {}  # by GPU, until then
+
+    def of(self, summary: RunSummary, uuid: str) -> list[Throttled]:
+        """Return when that was on a GPU; a reading speaks until the next one."""
+        self._take(summary.gpu_states)
+        found = self._spans.get(uuid, [])[:]
+        if uuid in self._last:
+            _append(found, *self._last[uuid], self._last[uuid][0] + _SHORTEST_NS)
+        return found
+
+    def _take(self, states: Sequence[GpuState]) -> None:
+        """Go on behind what was taken; where that is not there, or what comes is older, begin again."""
+        if self._taken and (len(states) < self._taken or states[self._taken - 1] is not self._newest):
+            self._begin()
+        new = _in_order(states[self._taken :])
+        if any(one.uuid in self._last and one.t < self._last[one.uuid][0] for one in new):
+            self._begin()
+            new = _in_order(states)
+        for one in new:
+            if one.throttle_mask is not None and 0 <= one.throttle_mask < MASKS:
+                self._add(one.uuid, one.t, one.throttle_mask & ~_IDLE)
+        self._taken, self._newest = len(states), states[-1] if states else None
+
+    def _add(self, uuid: str, t: int, mask: int) -> None:
+        if uuid in self._last:
+            _append(self._spans.setdefault(uuid, []), *self._last[uuid], t)
+        self._last[uuid] = t, mask
+
+
+def _in_order(states: Sequence[GpuState]) -> list[GpuState]:
+    return sorted(states, key=lambda one: one.t)
+
+
+def _append(spans: list[Throttled], t: int, mask: int, end_t: int) -> None:
+    """Add for what a reading at `t` speaks, until the next one."""
+    end_t = min(end_t, t + _LONGEST_NS)
+    if spans and (spans[-1].end_t, spans[-1].mask) == (t, mask):
+        spans[-1] = spans[-1]._replace(end_t=end_t)
+    elif mask:
+        spans.append(Throttled(t, end_t, mask))
 
 
 def _of(summary: RunSummary, uuid: str, metrics: dict[str, str]) -> Lines:

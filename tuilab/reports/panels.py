@@ -9,7 +9,7 @@ from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
 from tuilab.probes.gpu import throttle_names
 from tuilab.record.blocks import times_of
-from tuilab.record.own_gpus import label_of, memory_lines, memory_title, of_gpus, own_gpus, throttled
+from tuilab.record.own_gpus import Throttling, label_of, memory_lines, memory_title, of_gpus, own_gpus
 from tuilab.record.series import Series, ends_of, wants_log
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
@@ -70,8 +70,9 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
 
 
 def _held(summary: RunSummary) -> Iterator[Held]:
+    throttling = Throttling()
     for gpu in own_gpus(summary):
-        for one in throttled(summary, gpu.nvmls):
+        for one in throttling.of(summary, gpu.nvmls):
             begin, end = ((t - summary.first_t) / 1e9 for t in (one.begin_t, one.end_t))
             yield Held(begin, end, f"{label_of(gpu, summary)}: {', '.join(throttle_names(one.mask))}", one.is_held_back)
 

@@ -109,7 +109,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
         lines += [style.paint(f"{show(summary.failure.type)}: {show(summary.failure.message)}", 31)]
         lines += [style.dim("  " + line) for line in show_lines(frames(summary.failure)).splitlines()[-12:]]
         lines += [f"hint: {show(summary.failure.hint)}"] if summary.failure.hint else []
-    elif summary.reason:
+    elif summary.reason and not (summary.box_lacks and summary.state == RunState.SUCCEEDED):  # which is told below
         lines.append(f"{summary.state}: {show(summary.reason)}")
     elif state == RunState.LOST:
         lines.append("lost: the supervisor of this run is gone, and what it did after the last record is not known")

@@ -9,8 +9,7 @@ from tuilab.probes.gpu import throttle_names
 from tuilab.record import events
 from tuilab.record.journal import Item
 from tuilab.record.live_run import Watch
-
-_MASKS = 1 << 16
+from tuilab.record.own_gpus import MASKS
 
 
 class Sample(NamedTuple):
@@ -67,5 +66,5 @@ def _sampled(stream: str, item: events.Sampled, count: int) -> Iterator[Sample]:
             yield Sample("sampled", name, "", stream, count, item.t, float(value))
     for uuid, metrics in item.gpus.items():
         for name, value in metrics.items():
-            why = ", ".join(throttle_names(int(value))) if name == "throttle_mask" and 0 <= value < _MASKS else ""
+            why = ", ".join(throttle_names(int(value))) if name == "throttle_mask" and 0 <= value < MASKS else ""
             yield Sample("sampled", name, uuid, stream, count, item.gpus_asked.get(uuid, item.t), value, why)

@@ -35,6 +35,11 @@ class PastRun:
         return self.state in RUNNING_STATES
 
     @property
+    def gpus(self) -> list[str]:
+        """The GPUs on which its claims were measured, in words."""
+        return [*dict.fromkeys(claim.gpu for claim in self.claims if claim.gpu)]
+
+    @property
     def changes(self) -> dict[str, str]:
         """What differs from the defaults, by name."""
         from tuilab.catalogue.params import spell

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from tuilab import __version__
+from tuilab import __version__, config
 from tuilab.catalogue.params import is_gpu
 from tuilab.cli import options
 from tuilab.doctor import Finding
@@ -71,7 +71,8 @@ def _ask_gpu(wanted: str) -> Asked:
     from tuilab.doctor.gpu_page import ask_about
 
     if wanted != "cuda" and not is_gpu(wanted):
-        raise UsageError(f'--gpu takes cuda or cuda:N, as cuda:1, not "{show(wanted, 60)}"; tuilab doctor lists what there is')
+        hint = config.hint_by_name(wanted) or "; tuilab doctor lists what there is"
+        raise UsageError(f'--gpu takes cuda or cuda:N, as cuda:1, not "{show(wanted, 60)}"{hint}')
     if sys.stderr.isatty():
         click.echo(f"measuring {wanted}: about 10 s", err=True)
     return ask_about(wanted)

@@ -9,7 +9,7 @@ from tuilab.drawings.gpu_strips import held_down, held_words, known_metrics, spa
 from tuilab.drawings.shade import shade
 from tuilab.drawings.strips import draw_strips
 from tuilab.drawings.text_chart import line_chart
-from tuilab.record.own_gpus import own_gpus
+from tuilab.record.own_gpus import Throttling, own_gpus
 from tuilab.reports.box import opening_of
 from tuilab.reports.compare_text import overlaid
 from tuilab.reports.compared import groups_of, has_one_story, side_by_side
@@ -195,7 +195,7 @@ def _gpus(subject: Subject, heading: str) -> str:
     gpus = [gpu.found for gpu in own_gpus(summary) if gpu.found and known_metrics(summary, gpu.found)][:_GPUS]
     if not gpus:
         return ""
-    held = held_down(summary, gpus)
+    held = held_down(summary, gpus, Throttling())
     rows = strips_of(summary, gpus, held)
     picture = draw_strips(rows, _WIDTH, _ROWS * len(gpus) + len(rows) + 1, span=span_of(rows, is_over=True))
     words = held_words(held)

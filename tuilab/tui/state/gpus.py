@@ -84,16 +84,16 @@ def _words(row: Mapping[str, Any]) -> ListedGpu:
 
 
 def _who(tenants: list[dict[str, Any]]) -> str:
-    """Return `ana 61 GiB (pid 812), bo 2 GiB (3 processes)`."""
+    """Return `ana 61 GiB (pid 812), bo 2 GiB (3 processes)`; where no user is known, pids may not be those seen here."""
     by_user: dict[str, list[dict[str, Any]]] = {}
     for tenant in tenants:
         by_user.setdefault(tenant["user"], []).append(tenant)
-    return ", ".join(_one(show(user, 32), found) for user, found in by_user.items()) or "nobody"
+    are_pids_ours = any(by_user)
+    return ", ".join(_one(show(user, 32), found, are_pids_ours) for user, found in by_user.items()) or "nobody"
 
 
-def _one(user: str, found: list[dict[str, Any]]) -> str:
-    known = [one["bytes"] for one in found if one["bytes"] is not None]
+def _one(user: str, found: list[dict[str, Any]], are_pids_ours: bool) -> str:
+    known = [one["bytes_used"] for one in found if one["bytes_used"] is not None]
     amount = f" {size(sum(known))}" if known else ""
-    pid = found[0]["pid"] if len(found) == 1 else 0
-    which = f"pid {pid}" if pid else plural(len(found), "process", "processes")
+    which = f"pid {found[0]['pid']}" if len(found) == 1 and are_pids_ours else plural(len(found), "process", "processes")
     return f"{user}{amount} ({which})" if user else f"{which}{amount and ','}{amount}"

@@ -7,6 +7,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from tuilab.tui.widgets.drawing import Drawing
+
 if TYPE_CHECKING:
     from tuilab.tui.state.following import Shown
     from tuilab.tui.state.view import View
@@ -32,6 +34,21 @@ class Pane(VerticalScroll):
 
     def show(self, run: "Shown", view: "View") -> None:
         """Show the run as it is now."""
+
+
+class DrawingPane(Pane):
+    """A pane with one drawing in it."""
+
+    DEFAULT_CSS = """
+    DrawingPane { overflow: hidden; }
+    """
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self.drawing = Drawing()
+
+    def compose(self) -> ComposeResult:
+        yield self.drawing
 
 
 class TextPane(Pane):

@@ -73,6 +73,11 @@ def changed_words(entry: Entry) -> str:
     return "  ".join(f"{show(name, 40)}={show(spell(value), 60)}" for name, value in entry.changed.items())
 
 
+def on_gpus(entry: Entry) -> Content:
+    """Return on which GPUs its claims were measured; nothing where on none."""
+    return plain(f"on {', '.join(entry.gpus)}".replace("on NVIDIA ", "on "), 240, "dim") if entry.gpus else Content("")
+
+
 def verdict_marks(entry: Entry, width: int) -> Content:
     """Return a mark for each claim; where there is no room, how many of each, the worst first."""
     verdicts = [verdict for _, verdict in entry.claims]
@@ -111,7 +116,8 @@ def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
         return Content.styled("…" if column.name == "state" else "", "dim")
     match column.name:
         case "changed":
-            parts = [part for part in (plain(changed_words(entry), 400, "$text-secondary"), noted(notes)) if part]
+            told = (plain(changed_words(entry), 400, "$text-secondary"), on_gpus(entry), noted(notes))
+            parts = [part for part in told if part]
             return Content("  ").join(parts)
         case "state":
             return state_words(entry.state)

@@ -111,9 +111,10 @@ def _claim(bullet: str, scenario: Scenario) -> Stated | None:
 
 def _when(last: PastRun, width: int) -> Iterator[Content]:
     changes = ", ".join(f"{name}={value}" for name, value in last.changes.items())
-    words = f"Marks are of the run of {began(last.run_dir)}" + (f" with {changes}." if changes else ".")
+    where = f" on {' and '.join(last.gpus)}: another GPU may tell otherwise" if last.gpus else ""
+    words = f"Marks are of the run of {began(last.run_dir)}{f' with {changes}' if changes else ''}{where}."
     yield Content("")
-    yield from plain(words, 300, "$text-muted").wrap(width)
+    yield from plain(words, 500, "$text-muted").wrap(width)
 
 
 def _found(claim: Stated | None, last: PastRun | None) -> tuple[Content, Content]:

@@ -60,6 +60,6 @@ def _line(run: PastRun, width: int) -> Content:
     changes = [f"{name}={value}" for name, value in run.changes.items()]
     if run.run and run.run.quick:
         changes.append("quick")
-    changes += [f"on {gpu}" for gpu in dict.fromkeys(claim.gpu for claim in run.claims if claim.gpu)]
+    changes += [f"on {gpu}" for gpu in run.gpus]
     left = Content("  ").join([*parts, plain(" ".join(changes), 200)])
     return spread(left, Content.styled(f"{run.elapsed_s:.1f} s", "$text-muted"), width - 1)

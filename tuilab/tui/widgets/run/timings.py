@@ -2,7 +2,6 @@
 
 from statistics import median, quantiles
 
-from textual.app import ComposeResult
 from textual.content import Content
 
 from tuilab.drawings.picture import Picture
@@ -12,23 +11,14 @@ from tuilab.record.blocks import noise_floor, times_of
 from tuilab.text import plural, show
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
-from tuilab.tui.widgets.drawing import Drawing
-from tuilab.tui.widgets.pane import Pane
+from tuilab.tui.widgets.pane import DrawingPane
 
 
-class TimingsPane(Pane):
+class TimingsPane(DrawingPane):
     """A row for each arm: median, middle half, least and greatest block."""
-
-    DEFAULT_CSS = """
-    TimingsPane { overflow: hidden; }
-    """
 
     def __init__(self) -> None:
         super().__init__("Time of a step")
-        self._drawing = Drawing()
-
-    def compose(self) -> ComposeResult:
-        yield self._drawing
 
     def show(self, run: Shown, view: View) -> None:
         times = times_of(run.summary)
@@ -39,7 +29,7 @@ class TimingsPane(Pane):
             return draw_spreads(spreads, width, height, symbols, unit="s", noise=noise)
 
         counts = tuple((arm, len(found)) for arm, found in times.items())
-        self._drawing.show(paint, (counts, noise))
+        self.drawing.show(paint, (counts, noise))
         first = [one for found in run.summary.blocks.values() for one in found if not (one.is_warmup or one.is_rerun)]
         disturbed = sum(block.is_disturbed for block in first)
         words = f"{disturbed} of {plural(len(first), 'block')} disturbed" if disturbed else ""
