@@ -1,4 +1,4 @@
-"""A `tuilab` that waits for tests: one process loads all of it and forks for each call, as loading is most of what a verb takes.
+"""A `tuilab` that waits for tests: one process loads all of it and forks for each call, as loading is most of what it takes.
 
 The fork is a front like any other, with the arguments, the environment, the folder and the pipes of its call. What a front
 loads, and when, is not to be seen in it: `tests.engine.start` and the suites of faults and tools start fronts afresh.
@@ -98,7 +98,7 @@ def serve(line: socket.socket) -> None:
             return
         if not (pid := os.fork()):
             line.close()
-            become(*json.loads(order), fds)
+            become(fds, *json.loads(order))
         for fd in fds:
             os.close(fd)
         line.send(str(pid).encode())
@@ -115,7 +115,7 @@ def load() -> None:
     import_module("plotext")
 
 
-def become(program: str, words: list[str], environment: dict[str, str], folder: str, fds: list[int]) -> NoReturn:
+def become(fds: list[int], program: str, words: list[str], environment: dict[str, str], folder: str) -> NoReturn:
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
         os.close(fd)
