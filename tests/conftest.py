@@ -72,6 +72,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker("slow")
 
 
+def pytest_collection_finish() -> None:
+    """Nothing that was loaded by then is looked through again when somebody collects."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What tests start shares a cache, which is not the user's, and loads no real torch, which takes a second of a core.

@@ -534,6 +534,7 @@ def test_who_may_know_whom(module: str, unwanted: set[str]) -> None:
     assert unwanted & set(done.stdout.split()) == set()
 
 
+@pytest.mark.tools
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_it_runs_inside_tmux(root: Path, form: str, tmp_path: Path) -> None:
     socket = str(tmp_path / "tmux")

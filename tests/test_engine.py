@@ -391,6 +391,7 @@ def test_where_claims_cannot_be_looked_for_the_judge_is_asked(tmp_path: Path) ->
     assert has_claims(tmp_path / "gone")
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_do_not_meet(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = str(write_scenario(tmp_path, 'lab.claim("one is one", True)'))
     fronts = [start(root, "run", path, "--headless", "--quiet") for _ in range(2)]
