@@ -470,6 +470,7 @@ def test_a_bundle_has_no_secret_however_a_run_printed_it(tuilab: Tuilab, root: P
 BYTES = st.binary(min_size=12, max_size=40).filter(lambda data: len(set(data)) >= 8)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(values=st.lists(BYTES, min_size=1, max_size=4, unique=True), at=st.integers(0, 70_000))
 def test_the_log_of_a_failed_run_is_clean_wherever_a_secret_stands(
