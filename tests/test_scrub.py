@@ -107,7 +107,7 @@ BEGINNINGS = [
 
 
 @pytest.mark.parametrize("unit", BEGINNINGS)
-@pytest.mark.first(6)
+@pytest.mark.first(3)
 def test_a_log_of_nothing_but_beginnings_is_read_to_its_end(unit: str) -> None:
     """In time that grows with the log; the square of it would outlast the patience of this test."""
     cleaned = scrub(unit * (16 * 1024 // len(unit)), {"DB_PASS": drawn(20)})
