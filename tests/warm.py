@@ -1,7 +1,7 @@
 """A `tuilab` that waits for tests: one process loads all of it and forks for each call, as loading is most of what it takes.
 
-The fork is a front like any other, with the arguments, the environment, the folder and the pipes of its call. What a front
-loads, and when, is not to be seen in it: `tests.engine.start` and the suites of faults and tools start fronts afresh.
+The fork is a front like any other, with the arguments, the environment, the folder, the cores and the pipes of its call. What a
+front loads, and when, is not to be seen in it: `tests.engine.start` and the tests in `tests/faults/` start fronts afresh.
 """
 
 import json
@@ -19,7 +19,7 @@ from typing import NoReturn
 
 ROOMS = ("catalogue", "judging", "runs", "drawings", "reports", "cli")
 ORDER_BYTES = 1 << 20
-TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_")  # Python heeds these when it starts, and not later
+TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ")  # heeded when a process starts, and not later
 
 
 class WarmTuilab:
@@ -42,7 +42,8 @@ class WarmTuilab:
         line = self.line = self.line or self._start()
         with open(os.devnull, "rb") as nothing, ThreadPoolExecutor(2) as pool:
             (out, theirs_out), (err, theirs_err) = os.pipe(), os.pipe()
-            order = json.dumps([self.program, [*words], dict(environment), str(folder)]).encode()
+            cores = [*os.sched_getaffinity(0)]
+            order = json.dumps([self.program, [*words], dict(environment), str(folder), cores]).encode()
             socket.send_fds(line, [order], [nothing.fileno(), theirs_out, theirs_err])
             os.close(theirs_out)
             os.close(theirs_err)
@@ -115,11 +116,14 @@ def load() -> None:
     import_module("plotext")
 
 
-def become(fds: list[int], program: str, words: list[str], environment: dict[str, str], folder: str) -> NoReturn:
+def become(
+    fds: list[int], program: str, words: list[str], environment: dict[str, str], folder: str, cores: list[int]
+) -> NoReturn:
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
         os.close(fd)
     os.chdir(folder)
+    os.sched_setaffinity(0, cores)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = [program, *words]
