@@ -307,7 +307,7 @@ def test_output_is_kept_up_to_a_bound_and_what_is_left_behind_is_ended_and_named
 ) -> None:
     """The first and the last half MiB of sixteen, without a line break, and the count of the rest."""
     body = "for i in range(16): os.write(1, bytes([65 + i]) * 1048576)\nos.write(2, b'\\xff\\x00\\x1b[2J')\n"
-    body += "subprocess.Popen(['sleep', '600'], start_new_session=True, stdout=-3, stderr=-3)"
+    body += "subprocess.Popen(['sleep', '600'], start_new_session=True)"
 
     done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
 
