@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from tests.idle import until_idle
+from tests.warm import WarmTuilab
 
 gc.set_threshold(200_000, 50, 100)  # screens are many small objects, and a tenth of their tests was the collector's
 
@@ -71,6 +72,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker("slow")
 
 
+def pytest_collection_finish() -> None:
+    """Nothing that was loaded by then is looked through again when somebody collects."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What tests start shares a cache, which is not the user's, and loads no real torch, which takes a second of a core.
@@ -120,15 +127,27 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
+@pytest.fixture(scope="session")
+def warm(environment: None) -> Iterator[WarmTuilab]:
+    waiting = WarmTuilab(TUILAB)
+    yield waiting
+    waiting.end()
+
+
 @pytest.fixture
-def tuilab(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def tuilab(root: Path, warm: WarmTuilab) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run `tuilab ...` as a user does, with a folder of runs of its own; returns what it printed and its exit code."""
 
-    def run(*words: str, timeout: float = 100, **more: Any) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "TUILAB_ROOT": str(root), **more.pop("env", {})}
+    def run(
+        *words: str, timeout: float = 100, cwd: Path | None = None, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "TUILAB_ROOT": str(root), **(env or {})}
+        if warm.takes(environment):
+            return warm.run(words, environment, cwd or Path.cwd(), timeout)
         return subprocess.run(
-            [TUILAB, *words], capture_output=True, text=True, timeout=timeout, env=environment, stdin=subprocess.DEVNULL, **more
-        )
+            [TUILAB, *words],
+            capture_output=True, text=True, timeout=timeout, env=environment, stdin=subprocess.DEVNULL, cwd=cwd,
+        )  # fmt: skip
 
     return run
 

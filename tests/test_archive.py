@@ -309,6 +309,7 @@ ODD = [
 ]
 
 
+@pytest.mark.tools
 def test_an_artifact_of_any_name_goes_to_another_box_and_is_verified_there(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     body = "\n".join(f"lab.artifact({name!r}, {name!r})" for name in ODD)
     tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")

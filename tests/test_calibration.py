@@ -93,6 +93,7 @@ def test_the_luck_of_a_process_is_measured_and_kept(monkeypatch: pytest.MonkeyPa
     assert found.ways["within one process"].false <= 0.05 * found.ways["within one process"].trials + 4
 
 
+@pytest.mark.slow
 def test_the_luck_is_that_of_the_kind_of_work_which_has_most() -> None:
     found = calibration.assess(trials(ratio=1.0, processes=40, races=7, luck=0.01, more=0.05))
 

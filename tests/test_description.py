@@ -79,6 +79,7 @@ def test_each_record_of_a_long_description_fits_a_line() -> None:
     assert isinstance(first, events.RunStarted) and first.title.endswith("… 99000 characters more")
 
 
+@pytest.mark.slow
 def test_a_run_with_a_thousand_claims_starts_and_is_whole(
     tmp_path: Path, root: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
 ) -> None:

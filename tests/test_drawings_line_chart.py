@@ -85,6 +85,7 @@ def test_one_point_among_many_is_seen(symbols: Symbols, place: int) -> None:
     assert all(row.strip() for row in plot)
 
 
+@pytest.mark.slow
 def test_a_point_more_changes_few_cells() -> None:
     """Counted at 120 x 40 over a whole run whose length is not known: what is sent over a slow link follows from this."""
     dice = random.Random(7)

@@ -26,7 +26,9 @@ SLEEP = 'lab.log(1, x=1.0)\nlab.stage("asleep")\ntime.sleep(600)'
 
 def test_a_run_that_succeeds_says_so_everywhere(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = write_scenario(
-        tmp_path, 'print("hello")\nlab.log(0, loss=1.5)\nlab.claim("one is one", 1, equals=1)\nlab.artifact("a.txt", "kept")'
+        tmp_path,
+        'print("hello")\nlab.log(0, loss=1.5)\nlab.claim("one is one", 1, equals=1)\nlab.not_testable("two is two", "a GPU")\n'
+        'lab.artifact("a.txt", "kept")',
     )
 
     done = tuilab("run", str(path), "--headless")
@@ -42,6 +44,11 @@ def test_a_run_that_succeeds_says_so_everywhere(tuilab: Tuilab, root: Path, tmp_
     assert {"supervisor": streams["supervisor"], **look(run_dir).summary.counted} == streams
     assert processes_of(run_dir) == []
     assert_is_the_owners_alone(run_dir)
+    (line,) = [line for line in done.stdout.splitlines() if "old form" in line]
+    assert line == (
+        "the old form of a claim, which works until 0.2: “one is one”, “two is two”; "
+        'write "- [a-key] one is one" under ## Look for and lab.claim("a-key", ...); tuilab check names the lines'
+    )
 
 
 def assert_is_the_owners_alone(run_dir: Path) -> None:
@@ -107,18 +114,6 @@ def test_a_fault_of_ours_keeps_our_frames(tmp_path: Path) -> None:
     with pytest.raises(AttributeError) as caught:
         scope["run"](None)
     assert "in short_id" in describe(caught.value, source).traceback
-
-
-def test_the_old_form_of_claims_is_one_line_of_the_result(tuilab: Tuilab, tmp_path: Path) -> None:
-    body = 'lab.claim("one is one", 1, equals=1)\nlab.not_testable("two is two", "a GPU")'
-
-    done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
-
-    (line,) = [line for line in done.stdout.splitlines() if "old form" in line]
-    assert line == (
-        "the old form of a claim, which works until 0.2: “one is one”, “two is two”; "
-        'write "- [a-key] one is one" under ## Look for and lab.claim("a-key", ...); tuilab check names the lines'
-    )
 
 
 def test_ctrl_c_stops_in_order_and_exits_130(root: Path, tmp_path: Path) -> None:
@@ -240,18 +235,6 @@ def test_a_stop_reaches_every_process(tuilab: Tuilab, root: Path, tmp_path: Path
     assert [pid for pid in before if presence.start_time(pid) is not None] == []
 
 
-def test_what_a_scenario_leaves_behind_is_ended_and_named(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    path = write_scenario(tmp_path, "subprocess.Popen(['sleep', '600'], start_new_session=True)")
-
-    done = tuilab("run", str(path), "--headless", "--quiet")
-
-    run_dir = newest(root)
-    assert run_dir is not None
-    assert done.returncode == 0
-    assert "left behind and ended: 1 process:" in done.stdout and "sleep 600" in done.stdout
-    assert processes_of(run_dir) == []
-
-
 def test_a_run_that_takes_too_long_is_stopped(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     done = tuilab("run", str(write_scenario(tmp_path, SLEEP)), "--headless", "--quiet", "--timeout", "0.5")
 
@@ -319,9 +302,12 @@ def test_an_arm_that_fails_is_an_exception_for_the_scenario(tuilab: Tuilab, tmp_
     assert f"ArmFailed: {error}" in done.stdout or error in done.stdout
 
 
-def test_output_is_kept_exactly_up_to_a_bound(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_output_is_kept_up_to_a_bound_and_what_is_left_behind_is_ended_and_named(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     """The first and the last half MiB of sixteen, without a line break, and the count of the rest."""
-    body = "for i in range(16): os.write(1, bytes([65 + i]) * 1048576)\nos.write(2, b'\\xff\\x00\\x1b[2J')"
+    body = "for i in range(16): os.write(1, bytes([65 + i]) * 1048576)\nos.write(2, b'\\xff\\x00\\x1b[2J')\n"
+    body += "subprocess.Popen(['sleep', '600'], start_new_session=True)"
 
     done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
 
@@ -331,6 +317,9 @@ def test_output_is_kept_exactly_up_to_a_bound(tuilab: Tuilab, root: Path, tmp_pa
     assert kept == b"A" * 524288 + b"P" * 524288
     assert (run_dir / "stderr.log").read_bytes() == b"\xff\x00\x1b[2J"
     assert "stdout: 15728640 of 16777216 bytes in the middle were dropped" in done.stdout
+    assert done.returncode == 0
+    assert "left behind and ended: 1 process:" in done.stdout and "sleep 600" in done.stdout
+    assert processes_of(run_dir) == []
 
 
 def test_a_scenario_with_a_syntax_error_is_one_sentence(tuilab: Tuilab, tmp_path: Path) -> None:
@@ -344,23 +333,17 @@ def test_a_scenario_with_a_syntax_error_is_one_sentence(tuilab: Tuilab, tmp_path
     assert done.stderr.startswith("tuilab: broken cannot be run: line 2: ") and done.stderr.count("\n") == 1
 
 
-def test_modules_in_the_current_folder_are_never_taken_for_ours(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_scenario_can_import_its_neighbours_and_none_of_them_is_taken_for_ours(root: Path, tmp_path: Path) -> None:
     """A psutil.py or torch.py beside the user must not run in the front, the supervisor, the sampler or the worker."""
+    (tmp_path / "helper.py").write_text("ANSWER = 42\n")
     for name in ("psutil", "torch", "msgspec", "click", "sitecustomize", "tuilab"):
         (tmp_path / f"{name}.py").write_text("import pathlib; pathlib.Path(__file__).with_suffix('.hit').touch()\n")
-    path = write_scenario(tmp_path, 'lab.claim("one is one", True)')
-
-    done = tuilab("run", str(path), "--headless", "--quiet", cwd=tmp_path)
-
-    assert done.returncode == 0, done.stderr
-    assert list(tmp_path.glob("*.hit")) == []
-
-
-def test_a_scenario_can_import_its_neighbours(tuilab: Tuilab, tmp_path: Path) -> None:
-    (tmp_path / "helper.py").write_text("ANSWER = 42\n")
     path = write_scenario(tmp_path, 'import helper\nlab.claim("it is 42", helper.ANSWER, equals=42)')
 
-    assert tuilab("run", str(path), "--headless", "--quiet").returncode == 0
+    front = start(root, "run", str(path), "--headless", "--quiet", cwd=tmp_path)
+
+    assert front.communicate(timeout=60)[1] == "" and front.returncode == 0
+    assert list(tmp_path.glob("*.hit")) == []
 
 
 @pytest.mark.parametrize("kind", ["claim_measured", "box_lacked"])
@@ -391,6 +374,7 @@ def test_where_claims_cannot_be_looked_for_the_judge_is_asked(tmp_path: Path) ->
     assert has_claims(tmp_path / "gone")
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_do_not_meet(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = str(write_scenario(tmp_path, 'lab.claim("one is one", True)'))
     fronts = [start(root, "run", path, "--headless", "--quiet") for _ in range(2)]

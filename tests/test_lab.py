@@ -517,7 +517,6 @@ while True:
 """
 
 
-@pytest.mark.real_torch
 def test_a_kill_in_a_hot_loop_loses_no_scalar(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", HOT_LOOP, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

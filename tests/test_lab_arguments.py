@@ -310,14 +310,17 @@ def try_one(name: str, value: Any) -> None:
         except (TypeError, ValueError) as problem:
             assert any(word in str(problem) for word in argument), (name, str(problem))
             assert len(str(problem)) < 600
-            assert kind is None or not [item for item in read_back(folder) if isinstance(item, kind)]
+            items = read_back(folder)
+            assert kind is None or not [item for item in items if isinstance(item, kind)]
         except BoxLacks as lack:
             assert name == "device.wanted" or str(lack) == (as_plain(value) if name == "needs.what" else "a GPU")
+            items = read_back(folder)
         else:
+            items = read_back(folder)
             if kind is not None and found is not None:
-                (record,) = (item for item in read_back(folder) if isinstance(item, kind))
+                (record,) = (item for item in items if isinstance(item, kind))
                 assert is_same(expected(value), found(record)), (name, value, record)
-        assert not [item for item in read_back(folder) if isinstance(item, Corrupt | Gap | Unknown)]
+        assert not [item for item in items if isinstance(item, Corrupt | Gap | Unknown)]
         assert (writer.lost, writer.trouble) == (0, "")
 
 

@@ -29,6 +29,7 @@ threading.Thread(target=stay).start()
 """
 
 
+@pytest.mark.slow
 def test_a_worker_with_a_profiler_in_it_leaves_in_order(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     """Whether its part fails or not; each of these arms is a worker."""
     body = f"""

@@ -116,6 +116,7 @@ def test_a_stop_waits_for_what_comes_and_counts_the_rest(
     assert unwritten.left(run_dir) == {}
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_the_count_of_what_was_on_the_gpu(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     body = LOG + COMPUTES_40 + 'lab.stage("next")\nos.kill(os.getpid(), signal.SIGKILL)'
 

@@ -514,6 +514,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.real_torch
 def test_sigterm_in_a_hot_loop_loses_no_scalar_and_writes_none_twice(tmp_path: Path) -> None:
     words = [sys.executable, "-c", HOT_LOOP, str(tmp_path)]

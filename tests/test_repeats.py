@@ -101,6 +101,7 @@ def test_an_arm_that_returns_no_time_is_refused(tuilab: Tuilab, root: Path, tmp_
     assert not summary.damage.is_any
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("options", "repeats"), [([], 6), (["--budget", "10m"], 40)], ids=["alone", "with a budget"])
 def test_a_run_that_times_nothing_is_over_after_its_first_repeat(
     tuilab: Tuilab, root: Path, tmp_path: Path, options: list[str], repeats: int

@@ -107,7 +107,7 @@ BEGINNINGS = [
 
 
 @pytest.mark.parametrize("unit", BEGINNINGS)
-@pytest.mark.first(6)
+@pytest.mark.first(3)
 def test_a_log_of_nothing_but_beginnings_is_read_to_its_end(unit: str) -> None:
     """In time that grows with the log; the square of it would outlast the patience of this test."""
     cleaned = scrub(unit * (16 * 1024 // len(unit)), {"DB_PASS": drawn(20)})
@@ -470,6 +470,7 @@ def test_a_bundle_has_no_secret_however_a_run_printed_it(tuilab: Tuilab, root: P
 BYTES = st.binary(min_size=12, max_size=40).filter(lambda data: len(set(data)) >= 8)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(values=st.lists(BYTES, min_size=1, max_size=4, unique=True), at=st.integers(0, 70_000))
 def test_the_log_of_a_failed_run_is_clean_wherever_a_secret_stands(

@@ -74,6 +74,7 @@ def name_of(pid: int) -> str:
         return ""
 
 
+@pytest.mark.slow
 def test_as_many_get_ready_at_a_time_as_there_are_cores(two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = write_scenario(tmp_path, STAGE, TORCH)
 
@@ -85,6 +86,7 @@ def test_as_many_get_ready_at_a_time_as_there_are_cores(two_cores: None, tuilab:
     assert [stage.name for stage in summary.stages] == [f"repeat {number}" for number in range(5)]
 
 
+@pytest.mark.slow
 def test_what_does_something_before_it_imports_torch_starts_afresh_each_time(
     tuilab: Tuilab, root: Path, tmp_path: Path
 ) -> None:
@@ -99,6 +101,7 @@ def test_what_does_something_before_it_imports_torch_starts_afresh_each_time(
     assert {text.text for text in summary.texts} == {"False"}
 
 
+@pytest.mark.slow
 def test_one_that_is_killed_while_it_waits_costs_no_repeat(two_cores: None, root: Path, tmp_path: Path) -> None:
     path = write_scenario(tmp_path, hold(tmp_path / "go"), TORCH)
     front = start(root, "run", str(path), "--headless", "--quiet", "--repeat", "2")
@@ -186,6 +189,7 @@ def test_who_waits_when_nothing_was_timed_is_sent_home(two_cores: None, tuilab: 
     assert processes_of(newest(root) or root) == []
 
 
+@pytest.mark.slow
 def test_a_module_that_cannot_be_loaded_fails_where_the_scenario_imports_it(
     two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path
 ) -> None:

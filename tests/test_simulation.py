@@ -189,6 +189,7 @@ def test_who_watches_does_not_get_no_difference_where_there_is_one_either(repeat
     assert planned <= at_most(0.05, count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bound", "ratio", "spread", "wanted"), [(1.0, 1.0, 0.3, DECISIONS), (2.0, 1.03, 0.02, FALSE_AT_THE_MARGIN)]
 )
@@ -292,6 +293,7 @@ def test_two_bare_modes_are_the_worst_case_of_few_repeats(processes: int, chance
     assert decided / 2**processes == chance
 
 
+@pytest.mark.slow
 def test_several_claims_together_keep_the_confidence_that_they_would_not_keep_alone() -> None:
     generator = random.Random(11)
     alone = together = 0

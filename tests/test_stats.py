@@ -101,6 +101,7 @@ def test_an_outlier_moves_the_mean_and_not_the_hodges_lehmann_estimate() -> None
     assert stats.hodges_lehmann(values) == pytest.approx(1.025, abs=0.03)
 
 
+@pytest.mark.first(1)
 # Jennison and Turnbull, Group Sequential Methods with Applications to Clinical Trials, tables 2.1 and 2.3, two-sided at 5 %
 @pytest.mark.parametrize(("looks", "pocock", "obrien_fleming"), [(2, 2.178, 1.977), (5, 2.413, 2.040), (8, 2.512, 2.072)])
 def test_bounds_that_are_published_spend_what_their_plans_may(looks: int, pocock: float, obrien_fleming: float) -> None:

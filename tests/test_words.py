@@ -118,7 +118,7 @@ def test_the_live_line_tells_which_repeat_it_is() -> None:
     ],
     ids=["a loss", "a factor of 50", "down to zero", "two repeats", "a duration", "bytes", "a share"],
 )
-@pytest.mark.first(4)
+@pytest.mark.first(2)
 async def test_every_view_has_the_same_kind_of_axis(tmp_path: Path, name: str, values: list[list[float]], is_log: bool) -> None:
     run_dir = logged(tmp_path, name, values)
     subject = read_subject(run_dir)

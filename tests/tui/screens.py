@@ -23,6 +23,15 @@ UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\u
 _PATIENT = ("question", "live")  # workers that wait for the user, or for as long as a screen is open
 
 
+class NotingDesk(Desk):
+    """Counts how often a process is to get ready for the next run; to start one took a tenth of a test of a screen."""
+
+    prepared = 0
+
+    def prepare(self) -> None:
+        self.prepared += 1
+
+
 class ShownApp(TuilabApp):
     """The app, which keeps what it says at the edge of the screen."""
 
@@ -63,7 +72,7 @@ class NotingApp(ShownApp):
 def app_on(root: Path, settings: Settings | None = None) -> ShownApp:
     """Return the app on a folder of runs, by somebody who has seen the hint; no settings are kept."""
     root.mkdir(exist_ok=True, parents=True)
-    return ShownApp(Desk(root, [], settings or Settings(has_seen_hint=True)))
+    return ShownApp(NotingDesk(root, [], settings or Settings(has_seen_hint=True)))
 
 
 @asynccontextmanager
@@ -71,7 +80,7 @@ async def opened(
     where: Path | ShownApp, *keys: str, size: tuple[int, int] = (100, 30), theme: str = "tuilab-dark"
 ) -> AsyncIterator["Pilot[int]"]:
     """Open an app, or one on a folder of runs; press keys, and wait after each until everything is read."""
-    app = where if isinstance(where, ShownApp) else ShownApp(Desk(where, (), Settings(theme=theme)))
+    app = where if isinstance(where, ShownApp) else ShownApp(NotingDesk(where, (), Settings(theme=theme)))
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
         await press(pilot, *keys)
@@ -87,7 +96,7 @@ def drive(
     settings: Settings | None = None,
 ) -> NotingApp:
     """Open the Lab screen on the scenario `fast` of a folder, and do what `body` does; nothing is run."""
-    app = NotingApp(Desk(root, [str(folder)], settings or Settings(scenario="fast", has_seen_hint=True)))
+    app = NotingApp(NotingDesk(root, [str(folder)], settings or Settings(scenario="fast", has_seen_hint=True)))
 
     async def main() -> None:
         async with opened(app, size=size) as pilot:

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, PLAIN, make_run, started, write
-from tests.tui.screens import NotingApp, drive, press, settle, shown, text
+from tests.tui.screens import NotingApp, NotingDesk, drive, press, settle, shown, text
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import Stated, match
 from tuilab.record import events
@@ -574,3 +574,12 @@ def test_the_driver_that_wsl_borrows_from_windows_is_one(tmp_path: Path) -> None
         (tmp_path / name).touch()
 
     assert " · NVIDIA driver of Windows (WSL) · torch " in box_line(tmp_path)
+
+
+def test_while_a_lesson_is_read_a_process_gets_ready_for_its_run(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: Pilot[int]) -> None:
+        assert isinstance(app.desk, NotingDesk)
+        while not app.desk.prepared:
+            await pilot.pause(0.05)
+
+    drive(body, folder, root)

@@ -72,6 +72,7 @@ def test_a_terminal_that_is_gone_ends_the_screens(tmp_path: Path) -> None:
         term.process.wait(PATIENCE_S)
 
 
+@pytest.mark.tools
 def test_keys_that_come_at_once_act_one_after_another(tmp_path: Path) -> None:
     """As on a slow link: the letters after `/` are for the filter that it opens, not for the list."""
     with terminal(tmp_path) as term:
@@ -166,6 +167,7 @@ def test_a_dumb_terminal_is_refused_without_an_escape(tmp_path: Path) -> None:
         assert b"--headless" in term.sent
 
 
+@pytest.mark.tools
 def test_suspended_and_resumed_it_shows_the_same(tmp_path: Path) -> None:
     with terminal(tmp_path, "-c", f"set -m; {TUILAB}; echo suspended; fg; echo rc=$?", command="bash") as term:
         term.wait_for("softmax", "quit", "cores")

@@ -1,0 +1,55 @@
+"""The `tuilab` that waits for tests does what one that is started afresh does."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.conftest import TUILAB
+from tests.engine import look, newest, start, write_scenario
+from tests.warm import WarmTuilab
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+
+@pytest.mark.parametrize("words", [("config",), ("verify", "nope"), ("run", "softmax", "--rows", "x")])
+def test_its_words_and_its_code_are_those_of_a_fresh_one(tuilab: Tuilab, root: Path, words: tuple[str, ...]) -> None:
+    fresh = start(root, *words)
+    out, err = fresh.communicate(timeout=60)
+
+    done = tuilab(*words)
+
+    assert (done.stdout, done.stderr, done.returncode) == (out, err, fresh.returncode)
+
+
+def test_each_call_has_its_folder_and_its_environment_and_leaves_nothing_to_the_next(tuilab: Tuilab, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+
+    assert 'root = "/somewhere"' in tuilab("config", env={"TUILAB_ROOT": "/somewhere"}).stdout
+    assert "/somewhere" not in tuilab("config").stdout
+    assert tuilab("new", "mine", "--dir", ".", cwd=tmp_path / "one").returncode == 0
+    assert [path.name for path in (tmp_path / "one").iterdir()] == ["mine.py"]
+    assert tuilab("new", "mine", "--dir", ".").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["PYTHONPATH", "LC_ALL", "LANG", "LD_PRELOAD", "TZ"])
+def test_what_python_heeds_when_it_starts_wants_a_fresh_one(name: str) -> None:
+    waiting = WarmTuilab(TUILAB)
+
+    assert waiting.takes({**os.environ, "HOME": "/elsewhere"})
+    assert not waiting.takes({**os.environ, name: "other"})
+
+
+def test_it_has_the_cores_of_the_test_that_calls_it(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    every = os.sched_getaffinity(0)
+    path = write_scenario(tmp_path, "lab.text(str(sorted(os.sched_getaffinity(0))))")
+    tuilab("--version")
+    os.sched_setaffinity(0, {max(every)})
+    try:
+        tuilab("run", str(path), "--headless", "--quiet")
+    finally:
+        os.sched_setaffinity(0, every)
+
+    assert [text.text for text in look(newest(root) or root).summary.texts] == [str([max(every)])]

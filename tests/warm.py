@@ -1,0 +1,141 @@
+"""A `tuilab` that waits for tests: one process loads all of it and forks for each call, as loading is most of what it takes.
+
+The fork is a front like any other, with the arguments, the environment, the folder, the cores and the pipes of its call. What a
+front loads, and when, is not to be seen in it: `tests.engine.start` and the tests in `tests/faults/` start fronts afresh.
+"""
+
+import json
+import os
+import pkgutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+ROOMS = ("catalogue", "judging", "runs", "drawings", "reports", "cli")
+ORDER_BYTES = 1 << 20
+TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ")  # heeded when a process starts, and not later
+
+
+class WarmTuilab:
+    """Starts the process that waits with the first call; it ends with the one that started it."""
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+        self.started_with: dict[str, str] = {}
+        self.line: socket.socket | None = None
+
+    def takes(self, environment: Mapping[str, str]) -> bool:
+        """Say whether a front with this environment would have started as the one that waits did."""
+        self.started_with = self.started_with or heeded_at_start(os.environ)
+        return heeded_at_start(environment) == self.started_with
+
+    def run(
+        self, words: tuple[str, ...], environment: Mapping[str, str], folder: Path, timeout: float
+    ) -> "subprocess.CompletedProcess[str]":
+        """Do what `subprocess.run` does with captured texts and no input."""
+        line = self.line = self.line or self._start()
+        with open(os.devnull, "rb") as nothing, ThreadPoolExecutor(2) as pool:
+            (out, theirs_out), (err, theirs_err) = os.pipe(), os.pipe()
+            cores = [*os.sched_getaffinity(0)]
+            order = json.dumps([self.program, [*words], dict(environment), str(folder), cores]).encode()
+            socket.send_fds(line, [order], [nothing.fileno(), theirs_out, theirs_err])
+            os.close(theirs_out)
+            os.close(theirs_err)
+            pid = int(line.recv(64))
+            texts = [pool.submit(read_all, fd) for fd in (out, err)]
+            line.settimeout(timeout)
+            try:
+                status = int(line.recv(64))
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                line.settimeout(None)
+                line.recv(64)
+                raise subprocess.TimeoutExpired([self.program, *words], timeout) from None
+            return subprocess.CompletedProcess([self.program, *words], status, *(text.result(timeout) for text in texts))
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ORDER_BYTES)
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, __file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,  # pipes for Python to see, as those of a call will be
+                stderr=subprocess.PIPE,
+                cwd=Path(__file__).parent,
+            )
+        return ours
+
+    def end(self) -> None:
+        if self.line is not None:
+            self.line.close()
+            self.process.communicate(timeout=60)
+
+
+def heeded_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(TOLD_AT_START)}
+
+
+def read_all(fd: int) -> str:
+    with open(fd) as file:
+        return file.read()
+
+
+# ---- the process that waits
+
+
+def serve(line: socket.socket) -> None:
+    load()
+    while True:
+        order, fds, _, _ = socket.recv_fds(line, ORDER_BYTES, 3)
+        if not order:
+            return
+        if not (pid := os.fork()):
+            line.close()
+            become(fds, *json.loads(order))
+        for fd in fds:
+            os.close(fd)
+        line.send(str(pid).encode())
+        line.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
+
+
+def load() -> None:
+    import_module("tuilab.__main__")
+    for room in ROOMS:
+        path = import_module(f"tuilab.{room}").__path__
+        for found in pkgutil.walk_packages(path, f"tuilab.{room}."):
+            import_module(found.name)
+    import_module("jinja2")
+    import_module("plotext")
+
+
+def become(
+    fds: list[int], program: str, words: list[str], environment: dict[str, str], folder: str, cores: list[int]
+) -> NoReturn:
+    for number, fd in enumerate(fds):
+        os.dup2(fd, number)
+        os.close(fd)
+    os.chdir(folder)
+    os.sched_setaffinity(0, cores)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = [program, *words]
+    try:
+        import_module("tuilab.cli").main()
+    except BaseException:  # as it ends in an interpreter of its own
+        sys.excepthook(*sys.exc_info())
+    sys.stdout.flush()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(sys.executable).parent)  # as it is for the program
+    with socket.socket(fileno=int(sys.argv[1])) as waiting:
+        serve(waiting)
