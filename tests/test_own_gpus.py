@@ -387,7 +387,7 @@ def test_readings_that_come_late_or_are_taken_back_count_as_if_all_were_read_at_
 def test_the_rows_about_gpus_are_made_again_when_one_of_them_says_something_new_and_not_else() -> None:
     gpu = GpuFound(uuid="GPU-u0", index=0, name="H100", bytes_total=80)
     held = GpuHeld(uuid="u0", allocated_bytes=1, reserved_bytes=2)
-    news = [
+    news: list[events.Record] = [
         sampled(u0={"power_w": 7.0}),
         sampled(u0={"throttle_mask": 8.0}),
         GpuShared(uuid="GPU-u0", others=[Tenant(12, "alice")], count=1, t=5),
