@@ -7,8 +7,9 @@ float32 and bfloat16 have the same 8 bits of exponent, float16 has 5. bfloat16 p
 The lower cliff has a slope in front of it: subnormal numbers keep a fixed step instead of a fixed number of digits, so the
 result loses one digit a decade long before it is nan. That is the dangerous part, because it is finite.
 
-Even a y inside the range can be too large: where only the product overflows, the result is inf. The source calls 1.4e-45 the smallest positive float32. That is a subnormal number; `torch.finfo(...).tiny`, the smallest
-one with all its digits, is 1.2e-38, and a CPU told to flush subnormals has nothing below it.
+Even a y inside the range can be too large: where only the product overflows, the result is inf. The source calls 1.4e-45 the
+smallest positive float32. That is a subnormal number; `torch.finfo(...).tiny`, the smallest one with all its digits, is 1.2e-38,
+and a CPU told to flush subnormals has nothing below it.
 
 The chart shows the digits that survive for y = 10^step: the length of a line is the range, its height the precision.
 ## Predict
