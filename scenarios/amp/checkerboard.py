@@ -2,7 +2,7 @@
 
 A small net learns to paint a checkerboard from pixel coordinates, once in float32 and once with autocast, from the same start.
 Autocast runs the convolutions on 16-bit copies and leaves weights, optimizer and loss in 32 bits. So the activations that wait
-for backward shrink to half, a 16-bit copy of each weight comes on top, and the picture is learned just as well. float16 is
+for backward shrink to half, a 16-bit copy of each weight is added, and the picture is learned just as well. float16 is
 short of exponents: GradScaler keeps small gradients from vanishing; bfloat16, which a CPU gets here, needs none. One line can
 halve the time, says the source, "on modern hardware": with 16-bit matrix units (Tensor Cores, AMX), and layers that fill them.
 A CPU without them emulates, and takes several times as long: a result about your box, not an error. Tensor Cores since Ampere
