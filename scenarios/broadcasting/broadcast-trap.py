@@ -24,7 +24,7 @@ The right slope is 3. Which slope does the fit find when its targets have lost a
 `--targets column`: the targets keep their last dimension, shapes agree and there is no trap. The crossed loss finds slope 3.
 refutes: table, slope-0
 ## Source
-000 EffectivePyTorch by vahidk, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch. Ours:
+000 EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch. Ours:
 the loss, the fit and the picture.
 """
 

@@ -21,7 +21,7 @@ How many times faster than the loop over x[i] is x.sum(0) for 500 rows of 10 num
 refutes: backward
 `--cols 1000`: every call has real work to do, overhead counts for less, and the sum is WEAKER THAN CLAIMED on a CPU.
 ## Source
-000 EffectivePyTorch by vahidk, chapter "Take advantage of the overloaded operators", https://github.com/vahidk/EffectivePyTorch:
+000 EffectivePyTorch, chapter "Take advantage of the overloaded operators", https://github.com/vahidk/EffectivePyTorch:
 unbind some 30 % faster (read here as 1.3 times: 23 % of the time saved), sum some 100 times, each timed once. Ours: the rest.
 """
 
