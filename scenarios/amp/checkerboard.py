@@ -2,10 +2,9 @@
 
 A small net learns to paint a checkerboard from pixel coordinates, once in float32 and once with autocast, from the same start.
 Autocast runs the convolutions on 16-bit copies and leaves weights, optimizer and loss in 32 bits. So the activations that wait
-for backward shrink to half, a 16-bit copy of each weight is added, and the picture is learned just as well. float16 is
-short of exponents: GradScaler keeps small gradients from vanishing; bfloat16, which a CPU gets here, needs none. One line can
-halve the time, says the source, "on modern hardware": with 16-bit matrix units (Tensor Cores), and layers that fill them. The net
-that suits a CPU is too small: converting costs more than the products save. Tensor Cores take float32 cut to TF32, too: not here.
+for backward shrink to half, a 16-bit copy of each weight is added, and the picture is learned just as well. float16 is short
+of exponents: GradScaler keeps small gradients from vanishing; bfloat16, which a CPU gets here, needs none. One line can halve
+the time, says the source, "on modern hardware": with 16-bit matrix units, and layers that fill them. The CPU's are too small.
 ## Predict
 Is a step with mixed precision faster on this box, or slower, and how many times?
 ## Look for
@@ -17,7 +16,7 @@ Is a step with mixed precision faster on this box, or slower, and how many times
 ## Try next
 `--fields 8`: smaller fields are learned more slowly, in 16 bits as in 32; refutes: both-learn
 `--size 512 --channels 256 --fields 8 --steps 500 --device cuda`: the source's experiment.
-`--float32 tf32 --device cuda`: convolutions as torch has them of itself, on Tensor Cores too; expect 16 bits to gain less on that.
+`--float32 tf32 --device cuda`: torch of itself lets Tensor Cores convolve float32, cut to TF32; 16 bits gain less.
 ## Source
 000 EffectivePyTorch, chapter "Faster training with mixed precision", https://github.com/vahidk/EffectivePyTorch. Ours: bytes.
 """
@@ -113,9 +112,9 @@ def run(
             fp32, amp = (torch.stack(losses[arm][-20:]).mean() for arm in take)
             lab.claim("same-loss", (fp32 - amp).abs(), at_most=0.02)
 
-        gpu, cpu = (("", "--device cpu") if device.type == "cuda" else ("a GPU with 16-bit matrix units", ""))
+        lab.stage("timing a step")
+        gpu, cpu = ("", "--device cpu") if device.type == "cuda" else ("a GPU with 16-bit matrix units", "")
         lab.claim_ratio("half-the-time", "fp32/amp", at_least=2, lacks=gpu)
         lab.claim_ratio("longer-on-cpu", "amp/fp32", at_least=1.1, lacks=cpu)
-        lab.stage("timing a step")
         arms = {"fp32": partial(start, step_fp32), "amp": partial(start, step_amp)}
         lab.race(**arms, factories=True, same=lambda a, b: abs(a[1] - b[1]) < 0.05, seconds=0.5, device=device)

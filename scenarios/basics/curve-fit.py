@@ -4,11 +4,12 @@ Fit w0 x² + w1 x + w2 to samples of 5 x² + 3 with Adam, as if there were no cl
 within 1 %, while w2 is anywhere between 2.8 and 5.2, depending on the random start. The source prints 3.4504 from a single run
 and calls that relatively close; it is one draw from this range.
 
-The features differ in scale: x² reaches 100, the constant stays 1, so the loss is thousands of times steeper along w0 than along
-w2. For gradient descent no step size would suit both; Adam has one for each weight, the gradient divided by what it remembers of
-earlier ones. At the start they were hundreds, and the memory of the source's Adam (beta2 = 0.999) is as long as the run: it still
-divides by them when the constant, first carried along by x², has to come back. With a shorter memory (0.99), more time or a better
-scale (x from -1 to 1) all seeds reach 5, 0, 3. And for a model that is linear in its weights, least squares needs no steps at all.
+The features differ in scale: x² reaches 100, the constant stays 1, so the loss is thousands of times steeper along w0 than
+along w2. For gradient descent no step size would suit both; Adam has one for each weight, the gradient divided by what it
+remembers of earlier ones. At the start they were hundreds, and the memory of the source's Adam (beta2 = 0.999) is as long as
+the run: it still divides by them when the constant, first carried along by x², has to come back. With a shorter memory (0.99),
+more time or a better scale (x from -1 to 1) all seeds reach 5, 0, 3. And for a model that is linear in its weights, least
+squares needs no steps at all.
 
 A step here is dozens of operators on a hundred numbers. A GPU can do each of them before the next one is launched: expect it to
 be launch-bound, to find the same weights, and to take longer about it than a CPU. A problem this small is none for a GPU.
@@ -78,7 +79,9 @@ def run(
     found, divisors = [], []
     for seed in range(seeds):
         lab.stage(f"seed {seed}")
-        for step, (w, loss, memory) in zip(range(steps), fit(seed, span, beta2, device), strict=False):
+        states = fit(seed, span, beta2, device)
+        for step in range(steps):
+            w, loss, memory = next(states)
             lab.log(step, arm=f"seed {seed}", intercept=w[2], loss=loss, slope=w[1], curvature=w[0])
             lab.progress(seed * steps + step + 1, seeds * steps)
         found.append(w.tolist())

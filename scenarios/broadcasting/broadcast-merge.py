@@ -3,12 +3,12 @@
 To feed a layer with features of every step *and* one vector of the whole sequence, the vector is usually repeated for every
 step and concatenated: the layer then multiplies the same vector again at each step. But a linear layer of a concatenation is a
 sum of two linear layers, W [a, b] = Wa a + Wb b, where Wa and Wb are column blocks of the same W. Compute Wb b once for each
-sequence and let the addition broadcast it over the steps. Nothing is tiled, nothing is concatenated, and what is
-kept for backward is a and the small b instead of the tiled pair.
-The gain grows with the share of b in the input; with a b much narrower than a there is none. Add the bias only once, and add the
-two parts before applying the nonlinearity. Any two shapes will do whose dimensions broadcast, but for the last. The split layer calls more operators than the tiled one (11, not 7), each with far less to do:
-on small tensors that costs what was saved. Small for a GPU is what it has done before the next launch arrives: then it is
-launch-bound, and its time that of launches, not of operations. So it gets more sequences here than a CPU.
+sequence and let the addition broadcast it over the steps. Nothing is tiled, nothing is concatenated, and what is kept for
+backward is a and the small b instead of the tiled pair. The gain grows with the share of b in the input; with a b much
+narrower than a there is none. Add the bias only once, and add the two parts before applying the nonlinearity. Any two shapes
+will do whose dimensions broadcast, but for the last. The split layer calls more operators than the tiled one (11, not 7), each
+with far less to do: on small tensors that costs what was saved. Small for a GPU is what it has done before the next launch
+arrives: then it is launch-bound, and its time that of launches, not of operations. So it gets more sequences here than a CPU.
 The chart shows the operations of both ways, in GFLOP, for b from narrow to twice as wide as asked for.
 ## Predict
 At 64 features a step, 512 shared ones and 256 steps: how many times fewer operations does the split layer need?
@@ -22,12 +22,12 @@ At 64 features a step, 512 shared ones and 256 steps: how many times fewer opera
 - [half-bytes] the split layer keeps at most half of the bytes for backward
 - [twice-as-fast] the split layer's forward is at least twice as fast
 ## Try next
-`--shared 8`: b is narrower than a, and hardly anything was computed twice. 89 % of the operations remain, and with four operators
-more to call expect the split layer to be no faster. refutes: quarter-operations, half-bytes
+`--shared 8`: b is narrower than a, and hardly anything was computed twice. 89 % of the operations remain, and with four
+operators more to call expect the split layer to be no faster. refutes: quarter-operations, half-bytes
 `--batch 8 --device cuda`: nothing of what is counted changes, but expect a large GPU to be launch-bound, and the speed gone.
 ## Source
-000 EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch: shorter,
-and less memory. At its size (5 x 3 x 5 with 5 x 1 x 6, 10 units) 36 % of the operations are saved. Ours: the speed and the sweep.
+000 EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch: shorter, and
+less memory. At its size (5 x 3 x 5 with 5 x 1 x 6, 10 units) 36 % of the operations are saved. Ours: the speed and the sweep.
 """
 
 from contextlib import suppress

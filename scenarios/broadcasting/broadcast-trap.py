@@ -1,9 +1,9 @@
 """Check shapes before you subtract: (n, 1) and (n,) make (n, n).
 
 Broadcasting aligns shapes from the right, takes a missing dimension for a 1 in front, and stretches every dimension of size 1.
-That is what makes `x + bias` short. It also means that (n,) counts as (1, n), and never collides with a column (n, 1): they become
-a table of every element with every other. A model returns (n, 1), a label file holds (n,), and the loss quietly averages n * n
-differences of which only the diagonal was meant.
+That is what makes `x + bias` short. It also means that (n,) counts as (1, n), and never collides with a column (n, 1): they
+become a table of every element with every other. A model returns (n, 1), a label file holds (n,), and the loss quietly
+averages n * n differences of which only the diagonal was meant.
 
 Nothing fails, and the loss goes down. But the average over all pairs is smallest when every prediction is the mean of all
 targets, so the model learns to ignore its input. `F.mse_loss` does the same; it only warns. Say `target.view_as(prediction)`,

@@ -6,8 +6,8 @@ in one call; `sum(0)` is one call in all. How much that gains depends on how lit
 
 Backward is worse and seldom counted. The gradient of `x[i]` is a tensor of the size of *x*, zero but for one row, and autograd
 adds them up one by one: 500 tensors and 499 sums, where `unbind` stacks its gradients once and `sum` returns a view. Twice the
-rows are four times the bytes, and near four times the time where the bytes cost more than the calls: wide rows on a CPU; a GPU is
-launch-bound for longer. The sum is also more accurate, as it keeps several partial sums.
+rows are four times the bytes, and near four times the time where the bytes cost more than the calls: wide rows on a CPU; a GPU
+is launch-bound for longer. The sum is also more accurate, as it keeps several partial sums.
 ## Predict
 How many times faster than the loop over x[i] is x.sum(0) for 500 rows of 10 numbers?
 ## Look for

@@ -1,12 +1,11 @@
 """Workers pay when items are slow; loading time over training time says how many.
 
 With `num_workers=0` the training loop loads every item itself while the GPU waits. Workers are processes that load whole
-batches ahead of the loop, each in its turn, so one slow batch holds up all behind it. They cost start-up time (not raced) and the
-transfer of each batch between processes; for items already in memory, that cost is all you get. Loading a batch takes
-`batch * item_ms`, training on it (here a sleep) `train_ms`: the quotient is the number of workers that keeps the loop busy; more
-are idle. That is the steady state: until the first batch is there everybody waits, and in an epoch of 8 batches that is a third
-of the time: 120 ms instead of 400, not 80. The rule of the source, 4 per GPU, knows neither number. torch warns above one worker a
-core: right for items that compute, wrong for items that wait (disk, network).
+batches ahead of the loop, each in its turn, so one slow batch holds up all behind it. They cost start-up time (not raced) and
+the transfer of each batch between processes; for items already in memory, that cost is all you get. Loading a batch takes
+`batch * item_ms`, training on it (here a sleep) `train_ms`: the quotient is the number of workers that keeps the loop busy;
+more are idle. Until the first batch is there everybody waits, here for a third of the epoch. The rule of the source, 4 per GPU,
+knows neither. torch warns above one worker a core: wrong for items that wait (disk, network).
 ## Predict
 Loading a batch takes 40 ms, training on it 10 ms. Without workers, how many times as long does an epoch take as with 4?
 ## Look for
@@ -20,7 +19,6 @@ Loading a batch takes 40 ms, training on it 10 ms. Without workers, how many tim
 `--batch 64`: the epoch is one batch, one worker loads it, the others look on, and nothing is gained; refutes: processes
 `--work compute`: every item needs a core; with fewer cores than workers the gain shrinks to the number of cores or less.
 ## Source
-000 EffectivePyTorch, chapter "Building efficient custom data loaders", https://github.com/vahidk/EffectivePyTorch: 8 workers.
 003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 1: more than 0, 4 a GPU. Ours: the rest.
 """
 
@@ -109,13 +107,12 @@ def run(
         others = [len({made.loaded_by for made in epoch} - {os.getpid()}) for epoch in epochs.values()]
         lab.claim("processes", others, equals=list(epochs))
         lab.claim("order", all([item for made in epoch for item in made.items] == [*range(items)] for epoch in epochs.values()))
-        by = {count: [made.loaded_by for made in epoch] for count, epoch in epochs.items() if count}
-        is_in_turn = [len({*who[turn::count]}) <= 1 for count, who in by.items() for turn in range(count)]
-        lab.claim("in-turn", all(is_in_turn))
+        turns = [{made.loaded_by for made in epoch[k::n]} for n, epoch in epochs.items() for k in range(n)]
+        lab.claim("in-turn", all(len(loaders) <= 1 for loaders in turns))
 
     lab.stage("without workers against with them: slow items, then items in memory")
-    cores = min(workers, 2) if work == "compute" else 0  # items that wait need none
-    lab.claim_ratio("slow-items", "alone/helped", at_least=2, cores=cores, advises=f"DATALOADER_NUM_WORKERS={workers}")
+    needs = {"cores": 2 if work == "compute" else 0, "advises": f"DATALOADER_NUM_WORKERS={workers}"}  # to wait takes no core
+    lab.claim_ratio("slow-items", "alone/helped", at_least=2, **needs)
     alone, helped = loader(4, item_ms, 0), loader(4, item_ms, workers)  # a quarter of an epoch
     lab.race(alone=lambda: [*train(alone, train_ms / 4)], helped=lambda: [*train(helped, train_ms / 4)], seconds=0.5)
     lab.claim_ratio("items-in-memory", "sent/at_hand", at_least=2)

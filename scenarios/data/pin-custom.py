@@ -1,9 +1,9 @@
 """A batch of your own class stays unpinned, unless the class can pin itself.
 
 With `pin_memory=True` the DataLoader copies each batch into pinned memory, from which a GPU fetches while the loop goes on. It
-does not know your classes. It looks into dicts, lists, tuples and named tuples, calls `pin_memory()` of anything that has such a
-method, tensors included, and hands on all else as it is: an object with tensors in it, without the method, comes as it was, and
-nobody says so. A dataclass is such an object. Three lines mend it:
+does not know your classes. It looks into dicts, lists, tuples and named tuples, calls `pin_memory()` of anything that has such
+a method, tensors included, and hands on all else as it is: an object with tensors in it, without the method, comes as it was,
+and nobody says so. A dataclass is such an object. Three lines mend it:
 
     def pin_memory(self):
         self.data = self.data.pin_memory()
@@ -22,8 +22,8 @@ Of a dict, a list, a tuple, a named tuple, a class with pin_memory() and a datac
 ## Try next
 `--method`: the dataclass gets the method, and the loader finds what is in it. refutes: not-found, without-method
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 2: a batch of a custom type needs the method, or
-comes unpinned. Ours: the other containers, the dataclass and the forgotten return.
+003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 2: a batch of a custom type needs the method,
+or comes unpinned. Ours: the other containers, the dataclass and the forgotten return.
 """
 
 from collections import namedtuple

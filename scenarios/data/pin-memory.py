@@ -1,11 +1,11 @@
 """Pinned memory saves a copy that you never see.
 
 A GPU fetches by itself (DMA) only what lies in pages that the system promised not to move: pinned memory. For a tensor in
-ordinary, pageable memory the driver first copies every byte into a pinned buffer. Without a GPU the detour can still be walked:
-direct or through a buffer. Twice the copies are twice the time only while both go to memory. On a GPU the gain depends on driver
-and bus; if it reads the CPU's memory as its own (NVLink-C2C), expect less.
-Pinning is a copy too and takes pages from everyone else: let the DataLoader do it ahead of time. Its workers cannot, as they have
-no GPU: they put batches into shared memory, and a thread of the loop's own process pins them, if it finds them (pin-custom).
+ordinary, pageable memory the driver first copies every byte into a pinned buffer. Without a GPU the detour can still be
+walked: direct or through a buffer. Twice the copies are twice the time only while both go to memory. On a GPU the gain depends
+on driver and bus; if it reads the CPU's memory as its own (NVLink-C2C), expect less. Pinning is a copy too and takes pages
+from everyone else: let the DataLoader do it ahead of time. Its workers cannot, as they have no GPU: they put batches into
+shared memory, and a thread of the loop's own process pins them, if it finds them (pin-custom).
 ## Predict
 How many times longer does a copy take that goes through a buffer as large as itself?
 ## Look for

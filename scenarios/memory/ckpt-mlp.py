@@ -2,17 +2,17 @@
 
 A checkpoint drops what a layer saves for its backward, all but the layer's input, and computes it again when backward comes.
 The source wraps the middle Linears of an MLP one by one, reads a peak of 19.67 MB with checkpoints and 30.34 MB without, and
-credits the checkpoints. But a Linear saves nothing besides its input; that is the output of the ReLU before it, and the ReLU saves its
-output anyway. Both models save the same bytes.
+credits the checkpoints. But a Linear saves nothing besides its input; that is the output of the ReLU before it, and the ReLU
+saves its output anyway. Both models save the same bytes.
 
 The 10.67 MB between the readings come from the order of two notebook cells. While the second cell computes, the name `output`
 still holds the result of the first; that holds its graph, and the graph holds old activations, old input and old weights.
 Swap the cells, and it is checkpointing that "costs" 30.34 MB. Compare peaks in a fresh process each, or in both orders.
 
 Bytes are counted at the dispatcher, so a CPU shows what a GPU's allocator would hand out. On top of them comes the workspace
-that cuBLAS takes with the first matmul: 8,519,680 bytes on the source's GPU, the default CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8 (2
-buffers of 4096 KiB and 8 of 16), a constant here; Hopper takes 32 MiB. A GPU's allocator says what was requested of it, too; what
-it gave out would be no measure, as that depends on which blocks were free.
+that cuBLAS takes with the first matmul: 8,519,680 bytes on the source's GPU, the default CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8
+(2 buffers of 4096 KiB and 8 of 16), a constant here; Hopper takes 32 MiB. A GPU's allocator says what was requested of it,
+too; what it gave out would be no measure, as that depends on which blocks were free.
 ## Predict
 How many MB does the cell with checkpoints read when it runs second?
 ## Look for
@@ -24,14 +24,14 @@ How many MB does the cell with checkpoints read when it runs second?
 ## Try next
 `--tidy`: the first cell's names are deleted before the second, and both orders read 19.67.
 refutes: second-cell, excess
-`--wrap middle`: one checkpoint around both layers has a ReLU output between them to drop, and the saved bytes differ at last, by
-1 MiB. The peak of a forward alone is 19.67 MB still: it is reached inside the checkpoint, before anything is dropped. What the
-second cell reads now depends on which came first: 29.29 MB after the one with checkpoints.
+`--wrap middle`: one checkpoint around both layers has a ReLU output between them to drop, and the saved bytes differ at last,
+by 1 MiB. The peak of a forward alone is 19.67 MB still: it is reached inside the checkpoint, before anything is dropped. What
+the second cell reads now depends on which came first: 29.29 MB after the one with checkpoints.
 refutes: second-cell, excess, saved-bytes
 ## Source
-004 A page on three memory tricks after owenliang's torch-thins, section "Activation checkpointing": layer sizes, cells and readings.
-Its `hidden_sizes[-1]` is the width of a layer that is never built; the width 128 twice hides it. Ours: the count of bytes, both
-orders and the explanation.
+004 A page on three memory tricks after owenliang's torch-thins, section "Activation checkpointing": layer sizes, cells and
+readings. Its `hidden_sizes[-1]` is the width of a layer that is never built; the width 128 twice hides it. Ours: the count of
+bytes, both orders and the explanation.
 """
 
 from typing import Literal

@@ -1,12 +1,11 @@
 """Checkpoints trade a third more arithmetic for memory, but only if the net is cut into segments.
 
 Backward needs what forward computed: of each block here three activations, 96 in all. A checkpoint around a segment of blocks
-keeps the segment's input alone (ckpt-targets tells which layers), and computes the inside again, to the same bits, in backward.
-After forward n segments hold n activations; in backward the inside of one is added, 96/n. One segment around everything therefore
+keeps the segment's input alone (ckpt-targets tells which layers suit), and computes the inside again, to the same bits. After
+forward n segments hold n activations; in backward the inside of one is added, 96/n. One segment around everything therefore
 saves nothing: its inside is the whole net, just later. The sum is smallest near n = 10: the chart has a valley, unless weights
-outweigh activations. The price hardly depends on n: forward is a third of a step's arithmetic, and nearly all of it is done twice.
-Side effects come twice: a BatchNorm counts its batch again, and dropout is drawn as before only under `preserve_rng_state`. Write
-`use_reentrant=False`: the old way warns, and may give no gradients.
+outweigh activations. The price hardly depends on n: forward is a third of a step's arithmetic, and nearly all of it is done
+twice. So are side effects: a BatchNorm counts its batch again, and dropout is drawn as before only under `preserve_rng_state`.
 ## Predict
 What share of a step's peak is left when one checkpoint is put around the whole net?
 ## Look for
@@ -71,7 +70,8 @@ def run(
     device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
     device, segments = lab.device(device), min(segments, blocks)
-    width, rows = (width or 1024, rows or 8192) if device.type == "cuda" else (width or 64, rows or (1024 if lab.is_quick else 2048))
+    usual = (1024, 8192) if device.type == "cuda" else (64, 1024 if lab.is_quick else 2048)
+    width, rows = width or usual[0], rows or usual[1]
     torch.set_num_threads(1)  # with more, a busy box waits for itself
 
     def build():

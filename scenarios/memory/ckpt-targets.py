@@ -4,7 +4,8 @@ A checkpoint keeps its input, drops what is saved inside, and computes it again 
 neighbour saves it anyway, and what it computes again is the price. Here a block is Linear, GELU, Linear, and keeps three
 activations for backward: each Linear saves its input, the GELU saves its input.
 
-- around the GELU alone: its input is kept as the input of the checkpoint, its output as the input of the Linear. Nothing is dropped.
+- around the GELU alone: its input is kept as the input of the checkpoint, its output as the input of the Linear. Nothing is
+dropped.
 - around the GELU and the Linear after it: the output of the GELU is dropped, and a GELU is cheap. The product is not repeated:
   a Linear saves no output, and the repetition stops as soon as it has what backward wants.
 - around all three: two of three are dropped, and the first product is computed again, a third more for forward's two.
@@ -25,9 +26,9 @@ How many of the three activations of a block does a checkpoint around its GELU d
 alone, a target that the source names, adds its input: it costs memory. So does one around a `sigmoid`. refutes: none
 `--activation identity`: nothing to save and nothing to repeat between the Linears. refutes: none, alone
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 8: ReLU, Sigmoid, Tanh, up- and downsampling and
-products of a matrix and a vector are good targets. 004, a page on three memory tricks after torch-thins, says that a sigmoid saves
-its input: it saves its output. Ours: the count of what each choice keeps and repeats.
+003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 8: ReLU, Sigmoid, Tanh, up- and downsampling
+and products of a matrix and a vector are good targets. 004, a page on three memory tricks after torch-thins, says that a
+sigmoid saves its input: it saves its output. Ours: the count of what each choice keeps and repeats.
 """
 
 from typing import Literal

@@ -8,8 +8,8 @@ The lower cliff has a slope in front of it: subnormal numbers keep a fixed step 
 result loses one digit a decade long before it is nan. That is the dangerous part, because it is finite.
 
 Even a y inside the range can be too large: where only the product overflows, the result is inf. The source calls 1.4e-45 the
-smallest positive float32. That is a subnormal number; `torch.finfo(...).tiny`, the smallest one with all its digits, is 1.2e-38,
-and a CPU told to flush subnormals has nothing below it.
+smallest positive float32. That is a subnormal number; `torch.finfo(...).tiny`, the smallest one with all its digits, is
+1.2e-38, and a CPU told to flush subnormals has nothing below it.
 
 The chart shows the digits that survive for y = 10^step: the length of a line is the range, its height the precision.
 ## Predict
