@@ -22,7 +22,7 @@ def measured(root: Path, claim: str, setting: str, verdict: str = "SUPPORTED", *
     """Return a run with one claim that speaks for a setting."""
     run_dir = make_run(
         root,
-        started(scenario="openmp", topic="cpu", changed=["size"], params={"size": 512}),
+        started(scenario="omp-threads", topic="cpu", changed=["size"], params={"size": 512}),
         events.SettingAdvised(text=claim, setting=setting),
         events.VerdictReached(text=claim, verdict=verdict, rule="r", why="6 repeats"),
         events.StateChanged(state=state),
@@ -36,8 +36,8 @@ def test_a_supported_claim_sets_its_variable_and_is_named_above_it(tmp_path: Pat
     assert text.endswith(
         "# all threads are faster: SUPPORTED\n"
         "#   6 repeats\n"
-        "#   cpu/openmp, run abcdef\n"
-        "#   again: tuilab run openmp --size 512 --headless\n"
+        "#   cpu/omp-threads, run abcdef\n"
+        "#   again: tuilab run omp-threads --size 512 --headless\n"
         "OMP_NUM_THREADS=8\n"
     )
 
@@ -59,7 +59,7 @@ def test_runs_of_another_box_are_named_and_do_not_count(tmp_path: Path) -> None:
     found = advise([measured(tmp_path, "c", "OMP_NUM_THREADS=8")], "elsewhere")
 
     assert found.settings == {}
-    assert "Left out, because they ran on another box: cpu/openmp abcdef" in env_file(found)
+    assert "Left out, because they ran on another box: cpu/omp-threads abcdef" in env_file(found)
 
 
 def test_claims_that_disagree_set_nothing(tmp_path: Path) -> None:

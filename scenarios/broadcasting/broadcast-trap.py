@@ -1,35 +1,31 @@
 """Check shapes before you subtract: (n, 1) and (n,) make (n, n).
 
-Broadcasting aligns shapes from the right and stretches every dimension of size 1. That is what makes `x + bias` short. It also
-means that a column (n, 1) and a row (n,) never collide: they become a table of every element with every other. A model
-returns (n, 1), a label file holds (n,), and the loss quietly averages n * n differences of which only the diagonal was meant.
+Broadcasting aligns shapes from the right, takes a missing dimension for a 1 in front, and stretches every dimension of size 1.
+That is what makes `x + bias` short. It also means that (n,) counts as (1, n), and never collides with a column (n, 1): they
+become a table of every element with every other. A model returns (n, 1), a label file holds (n,), and the loss quietly
+averages n * n differences of which only the diagonal was meant.
 
 Nothing fails, and the loss goes down. But the average over all pairs is smallest when every prediction is the mean of all
 targets, so the model learns to ignore its input. `F.mse_loss` does the same; it only warns. Say `target.view_as(prediction)`,
 assert that the shapes are equal, and sum over named dimensions: a wrong result of an unexpected shape gives itself away.
 
 The picture is the table of squared differences; a good fit has a dark diagonal. The chart is the slope that the fit finds.
-
 ## Predict
 The right slope is 3. Which slope does the fit find when its targets have lost a dimension?
-
 ## Look for
 - [twelve] [[1], [2]] + [1, 2] sums to 12, where 6 was meant
 - [given-away] summed over dimension 0 it is [5, 7], a shape that gives it away
 - [refused] shapes (3, 2) and (3, 4) are refused
 - [mse-warns] for eight perfect predictions F.mse_loss says 10.5 instead of 0, and only warns
-- [table] the crossed difference is a table of rows x rows
+- [table] targets (rows,) count as (1, rows): their difference from predictions (rows, 1) is a table of rows x rows
 - [slope-0] the crossed loss finds slope 0 and predicts the mean of the targets for every input
 - [slope-3] the paired loss finds slope 3
-
 ## Try next
-`--targets column`: the targets keep their last dimension, shapes agree and there is no trap. The crossed loss finds slope 3, so
-the claims about the table and about slope 0 are REFUTED.
+`--targets column`: the targets keep their last dimension, shapes agree and there is no trap. The crossed loss finds slope 3.
 refutes: table, slope-0
-
 ## Source
-000 EffectivePyTorch by vahidk, https://github.com/vahidk/EffectivePyTorch, the chapter on broadcasting: 12 instead of 6, and
-[5, 7]. The loss, the fit and the picture are ours.
+000 EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch. Ours:
+the loss, the fit and the picture.
 """
 
 import warnings

@@ -1,28 +1,26 @@
 """Bind a process to one node, and its threads and its memory stay together.
 
-A box with several sockets has memory at each of them, a node, and a core reaches its own node's sooner than the others'.
-Left alone, the scheduler moves threads between the cores while the memory stays where it was first written. `numactl` binds
-before the program starts: `--cpunodebind` or `--physcpubind` its cores, `--membind` its pages. Check it instead of hoping:
-the kernel tells the core that runs a step, and in /proc/self/numa_maps the policy and the node of every page. torch starts a
-thread for each core it may use, so bound to one core it has one. With one node there is no far memory and nothing to gain:
-binding then only keeps two programs out of each other's way.
-
+A box with several sockets has memory at each of them, a node, and a core reaches its own node's memory faster. A page gets its
+place when it is first written, near the core that writes it: an empty tensor has none yet. If left alone, the scheduler moves
+threads between the cores while the memory stays. `numactl` binds before the program starts: `--cpunodebind` or `--physcpubind`
+its cores, `--membind` its pages. Check it instead of hoping: the kernel tells the core that runs a step, and in
+/proc/self/numa_maps the policy and the node of every page. torch starts a thread for each core it may use. With one node there
+is no far memory and nothing to gain: binding then only keeps two programs out of each other's way.
 ## Predict
 How many threads does torch start when its process is bound to a single core?
 ## Look for
 - [one-thread] torch bound to one core starts one thread
 - [one-core] every step of the bound process runs on that core
+- [first-touch] a new tensor has no page in memory; once its first half is written it has the pages of that half alone
 - [pages] the kernel keeps every page of a bound tensor on the node of that core
-- [no-such-node] numactl refuses a node that this box does not have
 - [far-memory] a sum over far memory takes at least 1.2 times as long as over near
 ## Try next
-`--bind none`: torch takes every core and the kernel promises nothing: the claims about threads and pages are REFUTED.
-refutes: one-thread, pages
-`--bind node`: threads on all cores of the node, REFUTED for the one thread, while the pages stay: what the source means.
-refutes: one-thread
+`--bind none`: torch takes every core, and the kernel promises nothing. refutes: one-thread, pages
+`--bind node`: what the source means: a thread for each core of the node, and the pages stay; refutes: one-thread
+`--touch all`: all is written at once, and every page has its place. refutes: first-touch
 ## Source
-Tip 14 of "28 PyTorch best practices" after the official Performance Tuning Guide: numactl --cpunodebind=N --membind=N. How
-to see what it did, and the race between near and far, are ours.
+003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 14: numactl --cpunodebind=N --membind=N. Ours:
+how to see what it did, the first touch, and the race between near and far.
 """
 
 import ctypes
@@ -30,6 +28,7 @@ import os
 import shutil
 import subprocess
 import time
+from mmap import PAGESIZE
 from pathlib import Path
 from typing import Literal
 
@@ -62,6 +61,14 @@ def home_of(tensor):
     return policy, [int(field[1:].partition("=")[0]) for field in fields if field[0] == "N"]
 
 
+def resident(tensor):
+    """Return the share of a tensor's whole pages that are in memory."""
+    first, last = -(-tensor.data_ptr() // PAGESIZE), (tensor.data_ptr() + tensor.nbytes) // PAGESIZE
+    pages = (ctypes.c_ubyte * (last - first))()
+    ctypes.CDLL(None).mincore(ctypes.c_void_p(first * PAGESIZE), ctypes.c_size_t(len(pages) * PAGESIZE), pages)
+    return sum(page & 1 for page in pages) / len(pages)
+
+
 def tensor_on(node, mb):
     libnuma = ctypes.CDLL("libnuma.so.1")
     libnuma.numa_alloc_onnode.restype = ctypes.c_void_p
@@ -69,26 +76,24 @@ def tensor_on(node, mb):
     return torch.frombuffer((ctypes.c_float * (mb << 18)).from_address(address), dtype=torch.float32).fill_(1)
 
 
-def why_not(*command):
-    """Return what a command complains about when it fails, or nothing."""
-    if not shutil.which(command[0]):
-        return f"there is no {command[0]} on this box"
-    done = subprocess.run(command, capture_output=True, text=True)
-    return (done.stderr.partition("\n")[0] or "it failed") if done.returncode else ""
-
-
 def run(
     lab: Lab,
     bind: Literal["core", "node", "none"] = "core",  # what the bound process is bound to
+    touch: Literal["half", "all"] = "half",  # how much of a new tensor is written
     steps: int = 300,  # steps of each process, 1..100000 (quick 100)
     mb: int = 128,  # size of the tensors in MiB, 1..4096 (quick 32)
 ) -> None:
     nodes = [n for n in range(1024) if (SYS / f"node/node{n}").exists()] or [0]
     core = max(os.sched_getaffinity(0))
     node = next((n for n in nodes if (SYS / f"cpu/cpu{core}/node{n}").exists()), 0)
-    cannot_bind = why_not("numactl", f"--membind={node}", "true")
+    cannot_bind = "there is no numactl on this box"
+    if shutil.which("numactl"):
+        done = subprocess.run(["numactl", f"--membind={node}", "true"], capture_output=True, text=True)
+        cannot_bind = (done.stderr.partition("\n")[0] or "it failed") if done.returncode else ""
+    cpus = SYS / f"node/node{node}/cpulist"
+    cores = {"core": str(core), "node": cpus.read_text().strip() if cpus.exists() else f"0-{core}", "none": ""}
     binding = {"core": f"--physcpubind={core}", "node": f"--cpunodebind={node}"}.get(bind)
-    prefix = ["numactl", binding, f"--membind={node}"] if not cannot_bind else ["taskset", "--cpu-list", str(core)]
+    prefix = ["numactl", binding, f"--membind={node}"] if not cannot_bind else ["taskset", "--cpu-list", cores[bind]]
 
     @lab.once
     def exact():
@@ -99,19 +104,15 @@ def run(
         lab.claim("one-thread", threads, equals=1)
         lab.claim("one-core", ran_on, equals=[core])
         is_kept = policy.startswith("bind") and homes == [node]
+        half, other = (tensor := torch.empty(mb << 18)).chunk(2)
+        shares = [resident(tensor), resident((half if touch == "half" else tensor).fill_(1)[: len(half)]), resident(other)]
+        lab.claim("first-touch", shares, equals=[0, 1, 0], tolerance=0.15)  # a huge page may lie on the border
         lab.claim("pages", is_kept, lacks=cannot_bind)
-        refusal = why_not("numactl", f"--cpunodebind={nodes[-1] + 1}", f"--membind={nodes[-1] + 1}", "true")
-        lab.text(refusal, title=f"numactl about node {nodes[-1] + 1}")
-        lab.claim("no-such-node", refusal != "", lacks=cannot_bind)
 
     far_nodes = [] if cannot_bind else [n for n in nodes if n != node and home_of(tensor_on(n, 1))[1] == [n]]
-    lab.claim_ratio(
-        "far-memory",
-        "far/near",
-        at_least=1.2,
-        lacks="" if far_nodes else "two nodes with memory",
-        advises=f"LAUNCH_PREFIX=numactl --cpunodebind={node} --membind={node}",
-    )
+    lacks = "" if far_nodes else "two nodes with memory"
+    advice = f"LAUNCH_PREFIX=numactl --cpunodebind={node} --membind={node}"
+    lab.claim_ratio("far-memory", "far/near", at_least=1.2, lacks=lacks, advises=advice)
     if not far_nodes:
         return
     lab.stage(f"node {far_nodes[-1]}, seen from core {core}, against node {node}")

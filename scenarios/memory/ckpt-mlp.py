@@ -2,17 +2,17 @@
 
 A checkpoint drops what a layer saves for its backward, all but the layer's input, and computes it again when backward comes.
 The source wraps the middle Linears of an MLP one by one, reads a peak of 19.67 MB with checkpoints and 30.34 MB without, and
-is impressed. But a Linear saves nothing besides its input; that is the output of the ReLU before it, and the ReLU saves its
-output anyway. Both models save the same bytes.
+credits the checkpoints. But a Linear saves nothing besides its input; that is the output of the ReLU before it, and the ReLU
+saves its output anyway. Both models save the same bytes.
 
 The 10.67 MB between the readings come from the order of two notebook cells. While the second cell computes, the name `output`
 still holds the result of the first; that holds its graph, and the graph holds old activations, old input and old weights.
 Swap the cells, and it is checkpointing that "costs" 30.34 MB. Compare peaks in a fresh process each, or in both orders.
 
 Bytes are counted at the dispatcher, so a CPU shows what a GPU's allocator would hand out. On top of them comes the workspace
-that cuBLAS takes with the first matmul: 8,519,680 bytes on the source's GPU, a constant here (Hopper takes 32 MiB). A GPU's
-allocator says what was requested of it, too; what it gave out would be no measure, as that depends on which blocks were free.
-
+that cuBLAS takes with the first matmul: 8,519,680 bytes on the source's GPU, the default CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8
+(2 buffers of 4096 KiB and 8 of 16), a constant here; Hopper takes 32 MiB. A GPU's allocator says what was requested of it,
+too; what it gave out would be no measure, as that depends on which blocks were free.
 ## Predict
 How many MB does the cell with checkpoints read when it runs second?
 ## Look for
@@ -22,14 +22,16 @@ How many MB does the cell with checkpoints read when it runs second?
 - [saved-bytes] the model saves 7,864,320 bytes for backward, with checkpoints and without
 - [gpu-peak] the GPU's own allocator is asked for the same peak with checkpoints and without
 ## Try next
-`--tidy`: the first cell's names are deleted before the second, and 30.34 MB is REFUTED: both orders read 19.67.
+`--tidy`: the first cell's names are deleted before the second, and both orders read 19.67.
 refutes: second-cell, excess
-`--wrap middle`: one checkpoint around both layers has a ReLU output between them to drop, and the saved bytes differ at last.
+`--wrap middle`: one checkpoint around both layers has a ReLU output between them to drop, and the saved bytes differ at last,
+by 1 MiB. The peak of a forward alone is 19.67 MB still: it is reached inside the checkpoint, before anything is dropped. What
+the second cell reads now depends on which came first: 29.29 MB after the one with checkpoints.
 refutes: second-cell, excess, saved-bytes
 ## Source
-A page on three memory tricks (after owenliang's torch-thins), section on activation checkpointing: layer sizes, cells and
-readings. Its `hidden_sizes[-1]` is the width of a layer that is never built; the width 128 twice hides it. The count of bytes,
-both orders and the explanation are ours.
+004 A page on three memory tricks after owenliang's torch-thins, section "Activation checkpointing": layer sizes, cells and
+readings. Its `hidden_sizes[-1]` is the width of a layer that is never built; the width 128 twice hides it. Ours: the count of
+bytes, both orders and the explanation.
 """
 
 from typing import Literal
@@ -40,7 +42,8 @@ from torch.utils.checkpoint import checkpoint
 
 from tuilab import Lab
 
-CUBLAS_WORKSPACE = 8_519_680  # bytes
+CUBLAS_WORKSPACE = 2 * 4096 * 1024 + 8 * 16 * 1024  # bytes, :4096:2:16:8
+BATCH = 1024  # rows of the input, the source's
 ORDERS = {"ckpt, plain": (True, False), "plain, ckpt": (False, True)}
 
 
@@ -59,11 +62,11 @@ class MLP(nn.Module):
         return self.last(x)  # (batch, 128) -> (batch, 10)
 
 
-def run_cell(names, memory, has_checkpoints, wrap, batch, device):
+def run_cell(names, memory, has_checkpoints, wrap, device):
     """A cell of the notebook; `names` are its variables, and an old value lives until the new one takes the name."""
     with device:
         names["model"] = MLP(wrap)
-        names["x"] = torch.randn(batch, 1024)
+        names["x"] = torch.randn(BATCH, 1024)
     memory.reset_peak()
     names["output"] = names["model"](names["x"], has_checkpoints)
     return memory.peak_bytes
@@ -71,7 +74,6 @@ def run_cell(names, memory, has_checkpoints, wrap, batch, device):
 
 def run(
     lab: Lab,
-    batch: int = 1024,  # rows of the input, 1..16384
     wrap: Literal["linear", "middle"] = "linear",  # what a checkpoint goes around
     tidy: bool = False,  # delete the first cell's names before the second
     device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
@@ -84,7 +86,7 @@ def run(
     for arm, has_checkpoints in (("ckpt", True), ("plain", False)):
         lab.stage(f"one cell, alone: {arm}")
         with lab.memory("alone", arm=arm, timeline=True) as memory:
-            alone.append(run_cell({}, memory, has_checkpoints, wrap, batch, where))
+            alone.append(run_cell({}, memory, has_checkpoints, wrap, where))
         saved.append(memory.saved_bytes)
         requested.append(memory.cuda_requested_bytes)
 
@@ -95,7 +97,7 @@ def run(
         with lab.memory("notebook", arm=arm, timeline=True) as memory:
             for number, has_checkpoints in enumerate(cells, 1):
                 kept.append(memory.live_bytes)
-                peak = run_cell(names, memory, has_checkpoints, wrap, batch, where)
+                peak = run_cell(names, memory, has_checkpoints, wrap, where)
                 lab.log(number, arm=arm, reading_mb=in_mb(peak))
                 if tidy:
                     names.clear()

@@ -9,6 +9,7 @@ Result = Callable[..., dict[str, Any]]
 
 SPREAD = "intercept-spread"
 LOTTERY = "source-intercept"
+MEMORY = "memory"
 STEEPNESS = "steepness"
 
 
@@ -40,8 +41,16 @@ def test_with_patience_all_seeds_agree(result: Result) -> None:
 
 
 @pytest.mark.library
+def test_with_a_shorter_memory_all_seeds_agree_as_steep_as_it_is(result: Result) -> None:
+    run = result("curve-fit", "--beta2", "0.99")
+
+    assert refuted(run) == {SPREAD, LOTTERY, MEMORY}
+    assert last(run, "intercept") == pytest.approx([3.0] * 5, abs=0.001)
+
+
+@pytest.mark.library
 def test_with_a_better_scale_all_seeds_agree_at_once(result: Result) -> None:
     run = result("curve-fit", "--span", "1")
 
-    assert refuted(run) == {SPREAD, LOTTERY, STEEPNESS}
+    assert refuted(run) == {SPREAD, LOTTERY, MEMORY, STEEPNESS}
     assert last(run, "intercept") == pytest.approx([3.0] * 5, abs=0.001)

@@ -10,9 +10,6 @@ import pytest
 
 Result = Callable[..., dict[str, Any]]
 
-SCHEDULE = "schedule"
-WORKER = "proc-bind"
-HANG = "hang"
 THREADS = "one-thread"
 PAGES = "pages"
 
@@ -29,25 +26,45 @@ def arms_of(run: dict[str, Any], name: str) -> set[str]:
 
 
 @pytest.mark.library
-def test_openmp_switches_pin_hang_or_do_nothing(result: Result) -> None:
-    run = result("openmp")
+def test_a_process_takes_all_cores_a_rank_one_thread_and_a_variable_set_late_does_nothing(result: Result) -> None:
+    run = result("omp-threads")
 
     why = evidence(run)
     assert run["state"] == "succeeded"
-    assert why[SCHEDULE] == "measured 0"
-    assert why["one-thread"] == "measured 1"
-    assert why[WORKER] == "measured 1"
-    assert run["verdicts"][HANG] == "SUPPORTED"
-    assert arms_of(run, "gflop_per_s") == {"one thread", "bound"}
+    assert (why["one-thread"], why["too-late"], why["torchrun"]) == ("measured 1", "measured 1", "measured 1")
+    assert run["verdicts"]["by-hand"] == "SUPPORTED"
+    assert arms_of(run, "gflop_per_s") == {"told", "by hand"}
+    assert arms_of(run, "matmul_ms") == {"one thread", "all threads"}
+
+
+@pytest.mark.library
+def test_ranks_take_as_many_threads_as_they_are_told(result: Result) -> None:
+    run = result("omp-threads", "--threads", "2")
+
+    assert evidence(run)["torchrun"] == "measured 2, claimed 1"
+    assert run["verdicts"]["too-late"] == "SUPPORTED"
 
 
 @pytest.mark.library
 @several_cores
-def test_openmp_without_binding_and_with_a_real_list_of_cores_is_harmless(result: Result) -> None:
-    run = result("openmp", "--bind", "false", "--cores", "0", "--patience", "20")
+def test_binding_leaves_all_loader_workers_one_core_and_the_list_of_the_source_hangs(result: Result) -> None:
+    run = result("omp-bind")
 
-    assert run["verdicts"][WORKER] == "REFUTED"
-    assert run["verdicts"][HANG] == "REFUTED"
+    why = evidence(run)
+    assert run["state"] == "succeeded"
+    assert (why["proc-bind"], why["main"], why["schedule"]) == ("measured 1", "measured 1", "measured 0")
+    assert run["verdicts"]["hang"] == "SUPPORTED"
+    assert arms_of(run, "cores") == {"free", "bound"}
+
+
+@pytest.mark.library
+@several_cores
+def test_without_binding_and_with_a_real_list_of_cores_nothing_is_lost(result: Result) -> None:
+    run = result("omp-bind", "--bind", "false", "--cores", "0")
+
+    why = evidence(run)
+    assert why["proc-bind"] == f"measured {len(os.sched_getaffinity(0))}, claimed 1"
+    assert why["hang"] == "measured exit code 0, claimed used up its second"
 
 
 @pytest.mark.library
@@ -57,6 +74,7 @@ def test_a_bound_process_has_one_thread_on_one_core_and_its_pages_on_one_node(re
     assert run["state"] == "succeeded"
     assert evidence(run)[THREADS] == "measured 1"
     assert run["verdicts"]["one-core"] == "SUPPORTED"
+    assert run["verdicts"]["first-touch"] == "SUPPORTED"
     assert run["verdicts"][PAGES] == ("SUPPORTED" if can_bind else "NOT TESTABLE HERE")
     assert arms_of(run, "cores_busy") == {"free", "bound"}
 

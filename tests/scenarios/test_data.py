@@ -29,7 +29,7 @@ def test_n_workers_are_n_processes_and_every_item_comes_once(result: Result) -> 
     assert run["state"] == "succeeded"
     assert why["processes"] == "measured [0, 2, 4]"
     assert run["verdicts"]["order"] == "SUPPORTED"
-    assert run["verdicts"]["waits"] == "SUPPORTED"
+    assert run["verdicts"]["in-turn"] == "SUPPORTED"
     assert arms_of(run, "wait_ms") == arms_of(run, "batches_ready") == {"0 workers", "2 workers", "4 workers"}
 
 
@@ -44,22 +44,30 @@ def test_one_batch_keeps_one_worker_busy_and_free_items_leave_nothing_to_hide(re
 
 
 @pytest.mark.library
-def test_a_staged_copy_is_two_copies_and_the_loader_pins_only_for_a_gpu(result: Result) -> None:
+def test_a_worker_uses_shared_memory_and_the_loader_pins_only_for_a_gpu(result: Result) -> None:
     run = result("pin-memory")
 
     assert run["state"] == "succeeded"
-    assert evidence(run)["bytes-moved"] == "measured [2, 1]"
+    assert evidence(run)["shared"] == "measured [False, True]"
     assert run["verdicts"]["loader-pins"] == "SUPPORTED"
     assert arms_of(run, "gb_per_s") >= {"staged", "direct"}
 
 
 @pytest.mark.library
-def test_without_pin_nothing_is_pinned_and_a_small_buffer_still_copies_twice(result: Result) -> None:
-    run = result("pin-memory", "--no-pin", "--buffer-kb", "1000")
+def test_without_pin_nothing_is_pinned_and_nobody_warns(result: Result) -> None:
+    run = result("pin-memory", "--no-pin")
+
+    assert run["verdicts"]["loader-pins"] == "REFUTED"
+
+
+@pytest.mark.library
+def test_the_loader_finds_a_tensor_in_containers_and_passes_by_a_dataclass(result: Result) -> None:
+    run = result("pin-custom")
 
     why = evidence(run)
-    assert why["bytes-moved"] == "measured [2, 1]"
-    assert run["verdicts"]["loader-pins"] == "REFUTED"
+    assert why["found"] == "measured [True, True, True, True, True]"
+    assert (why["not-found"], why["returned"]) == ("measured False", "measured True")
+    assert run["verdicts"]["without-method"] in ("NOT TESTABLE HERE", "SUPPORTED")
 
 
 @pytest.mark.library
@@ -93,5 +101,6 @@ def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, mo
     untested = [item for item in read_stream(tmp_path / "worker-0.jsonl") if isinstance(item, events.ClaimNotTestable)]
     assert [(claim.key, claim.needs) for claim in untested] == [
         ("loader-pins", "leave to use the GPU"),
+        ("grid", "a CUDA device"),
         ("pageable", "a CUDA device"),
     ]

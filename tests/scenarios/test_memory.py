@@ -65,22 +65,23 @@ def test_a_checkpoint_around_both_layers_has_something_to_drop(result: Result) -
 
 @pytest.mark.library
 def test_segments_lower_the_peak_and_repeat_the_products(result: Result) -> None:
-    run = result("ckpt-segments", "--blocks", "32")
+    run = result("ckpt-segments", "--blocks", "32", "--rows", "2048")
 
     saved = dict(of_arms(run, "step", "saved_bytes"))
     assert refuted(run) == set()
     assert why(run, "forward's matrix products") == "measured 60"
+    assert why(run, "the best number of segments") == "measured 1.66236"
     assert why(run, "a BatchNorm") == "measured 2"
-    assert saved["0 segments"] == 96 * 256 * 128 * 4
-    assert saved["4 segments"] == 4 * 256 * 128 * 4
+    assert saved["0 segments"] == 96 * 2048 * 64 * 4
+    assert saved["4 segments"] == 4 * 2048 * 64 * 4
     assert {arm: round(peak / 1e6, 1) for arm, peak in of_arms(run, "step", "peak_bytes")} == {
-        "0 segments": 17.1,
-        "1 segments": 17.0,
-        "2 segments": 13.0,
-        "4 segments": 10.9,
-        "8 segments": 9.8,
-        "16 segments": 9.3,
-        "32 segments": 9.0,
+        "0 segments": 52.5,
+        "1 segments": 52.0,
+        "2 segments": 27.9,
+        "4 segments": 16.0,
+        "8 segments": 11.7,
+        "16 segments": 12.7,
+        "32 segments": 19.5,
     }
 
 
@@ -109,4 +110,27 @@ def test_one_segment_leaves_the_peak_where_it_was(result: Result) -> None:
 def test_with_few_rows_the_weights_are_the_peak(result: Result) -> None:
     run = result("ckpt-segments", "--rows", "64")
 
-    assert "quarter-less" in refuted(run)
+    assert refuted(run) == {"quarter-less", "valley"}
+
+
+# ---- ckpt-targets
+
+
+@pytest.mark.library
+def test_a_gelu_with_the_linear_after_it_is_the_target_that_repeats_no_product(result: Result) -> None:
+    run = result("ckpt-targets")
+
+    saved = dict(of_arms(run, "step", "saved_bytes"))
+    assert refuted(run) == set()
+    assert why(run, "the first two repeat") == "measured [0, 0, 8]"
+    assert saved == {
+        name: kept * 8 * 256 * 64 * 4 for name, kept in [("none", 3), ("alone", 3), ("with-linear", 2), ("block", 1)]
+    }
+
+
+@pytest.mark.library
+def test_a_checkpoint_around_a_relu_costs_memory(result: Result) -> None:
+    run = result("ckpt-targets", "--activation", "relu")
+
+    saved = dict(of_arms(run, "step", "saved_bytes"))
+    assert (saved["none"], saved["alone"]) == (2 * 8 * 256 * 64 * 4, 3 * 8 * 256 * 64 * 4)

@@ -28,12 +28,13 @@ def test_xyy_finds_the_range_of_every_dtype(result: Result) -> None:
 
     assert run["exit_code"] == 0
     assert refuted(run) == []
-    assert evidence(run)[:5] == [
+    assert evidence(run)[:6] == [
         "measured [0, inf, nan, nan]",
         "measured [1.4013e-45, 3.40282e+38]",
-        "measured [-45, 38]",
-        "measured [-40, 38]",
-        "measured [-7, 4]",
+        "measured [-45, 38, 84, 7]",
+        "measured [-40, 38, 79, 12]",
+        "measured [-7, 4, 12, 79]",
+        "measured [inf, inf]",
     ]
     assert not_finite(run, "xyy") == not_finite(run, "digits") == {"float32": 7, "bfloat16": 12, "float16": 79}
 
@@ -56,10 +57,10 @@ def test_without_subnormals_the_range_of_float32_and_bfloat16_ends_at_1e_minus_3
 def test_the_naive_softmax_ends_at_the_logarithm_of_the_largest_number(result: Result) -> None:
     run = result("softmax")
 
-    limits = {claim["text"].split()[1]: claim["estimate"] for claim in run["claims"] if "works up to" in claim["text"]}
+    limits = {claim["key"]: claim["estimate"] for claim in run["claims"] if claim["key"].startswith("limit")}
     assert run["exit_code"] == 0
     assert refuted(run) == []
-    assert limits == pytest.approx({"float32": 88.72, "bfloat16": 88.75, "float16": 11.09}, abs=0.01)
+    assert limits == pytest.approx({"limit-f32": 88.7228, "limit-bf16": 88.5, "limit-f16": 11.0859}, abs=0.0001)
     assert evidence(run)[:2] == ["measured [nan, 0]", "measured [1, 0]"]
     assert not_finite(run, "total") == {"float32": 12, "bfloat16": 12, "float16": 89, "stable float16": 0}
 
@@ -68,14 +69,13 @@ def test_the_naive_softmax_ends_at_the_logarithm_of_the_largest_number(result: R
 def test_a_thousand_tied_logits_lower_the_limits_by_ln_1000(result: Result) -> None:
     run = result("softmax", "--tied", "1000")
 
-    limits = [claim["estimate"] for claim in run["claims"] if "works up to" in claim["text"]]
+    limits = [claim["estimate"] for claim in run["claims"] if claim["key"].startswith("limit")]
     assert refuted(run) == [
         "limit-f32",
         "limit-bf16",
         "limit-f16",
     ]
-    assert limits[0] == pytest.approx(81.81, abs=0.01)
-    assert limits[2] == pytest.approx(4.18, abs=0.01)
+    assert limits == pytest.approx([81.815, 81.5, 4.18], abs=0.001)
 
 
 @pytest.mark.library
@@ -84,18 +84,29 @@ def test_the_naive_cross_entropy_is_inf_and_the_stable_one_500(result: Result) -
 
     assert run["exit_code"] == 0
     assert refuted(run) == []
-    assert evidence(run) == [
+    (gap,) = [claim["estimate"] for claim in run["claims"] if claim["key"] == "cross-entropy"]
+    assert gap < 1e-5
+    assert [why for claim, why in zip(run["claims"], evidence(run), strict=True) if claim["key"] != "cross-entropy"] == [
         "measured inf",
         "measured 500",
         "measured [0.5, -0.5]",
         "measured [nan, nan]",
         "measured nan",
-        "measured [500, 0.5, -0.5]",
+        "measured 10.0001",
+        "measured True",
         "measured 104",
         "measured 90",
     ]
     assert not_finite(run, "loss") == {"naive": 17, "stable": 0}
     assert not_finite(run, "gradient") == {"naive": 31, "stable": 0}
+
+
+@pytest.mark.library
+def test_with_the_dimension_kept_both_batches_of_the_source_come_out_right(result: Result) -> None:
+    run = result("xent", "--keepdim")
+
+    assert refuted(run) == ["square-batch", "other-batch"]
+    assert "measured 0.693193, claimed 10.0001 ± 0.0001" in evidence(run)
 
 
 @pytest.mark.library

@@ -1,0 +1,114 @@
+"""A thread for every core is right for one program that is alone; with several, give each its share.
+
+torch spreads an operator over the cores with OpenMP, and takes a thread for each core it may use. OMP_NUM_THREADS says how
+many it shall be. It is read when OpenMP is loaded: after `import torch` it is too late, and `torch.set_num_threads` is the
+way. Large matmuls gain, small ones have nothing to share.
+
+The threads wait for each other at the end of every operator, and they wait by spinning. Where another program wants the cores
+too, one of them does not run just then, and all the others spin for it: a matmul of microseconds takes until the scheduler
+comes round, which is milliseconds. Two ranks with a thread on every core each do that to each other, and every process that
+you start by hand takes all again, whoever else is there. So torchrun sets OMP_NUM_THREADS=1 where you did not; the number to
+set is cores divided by ranks. The last chart shows it: the time of a small matmul beside a busy program on each core, with one
+thread and with all. It differs from run to run, as it hangs on the scheduler, so nothing is claimed about it.
+## Predict
+How many threads does torchrun give each of two ranks?
+## Look for
+- [one-thread] OMP_NUM_THREADS=1 leaves torch one thread
+- [too-late] set after torch is imported it changes nothing
+- [by-hand] a second process that is started by hand takes as many threads again as the first
+- [torchrun] torchrun gives each of two ranks one thread
+- [matmul] for one program alone one thread takes at least 1.5 times as long for a large matmul as all
+## Try next
+`--threads 2`: what the variable says is done, also for ranks. refutes: one-thread, torchrun
+`--size 32`: too little work to share: the claim about the large matmul is REFUTED, or there is NO MEANINGFUL DIFFERENCE.
+## Source
+003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 15: OMP_NUM_THREADS, without numbers. Ours:
+ranks, the crowd and the numbers.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import torch
+from torch.utils.benchmark import Timer
+
+from tuilab import Lab
+
+SPIN = ["sh", "-c", 'ulimit -t 20; exec "$@"', "sh", sys.executable, "-S", "-c", "while True: pass"]  # ends by itself at last
+
+
+def look_around(lab):
+    """Return how many threads torch has, and how many after OMP_NUM_THREADS is set in the running program."""
+    threads = torch.get_num_threads()
+    for size in (32, 128, 512):
+        timer = Timer("a @ a", globals={"a": torch.rand(size, size)}, num_threads=threads)
+        lab.log(size, gflop_per_s=2e-9 * size**3 / timer.blocked_autorange(min_run_time=0.05).median)
+    os.environ["OMP_NUM_THREADS"] = str(threads + 1)
+    return threads, torch.get_num_threads()
+
+
+def count_threads(lab):
+    return torch.get_num_threads()
+
+
+@contextmanager
+def crowd(programs):
+    spinning = [subprocess.Popen(SPIN) for _ in range(programs)]
+    try:
+        yield
+    finally:
+        for program in spinning:
+            program.kill()
+            program.wait()
+
+
+def multiply(a, threads):
+    torch.set_num_threads(threads)  # OMP_NUM_THREADS from inside
+    return a @ a
+
+
+def call_ms(a, threads, seconds=0.2):
+    """The mean time of a product."""
+    multiply(a, threads)  # the first one starts the threads
+    calls, began = 0, time.perf_counter()
+    while time.perf_counter() < began + seconds:
+        multiply(a, threads)
+        calls += 1
+    return 1e3 * (time.perf_counter() - began) / calls
+
+
+def run(
+    lab: Lab,
+    threads: int = 1,  # OMP_NUM_THREADS of an arm; ranks are told it if it is more than 1, 1..64
+    size: int = 768,  # rows and columns of the matrix in the race, 1..4096 (quick 512)
+) -> None:
+    every = torch.get_num_threads()
+
+    @lab.once
+    def exact():
+        told = {"OMP_NUM_THREADS": str(threads)}
+        lab.stage(f"OMP_NUM_THREADS={threads}")
+        given, later = lab.arm("told", look_around, env=told)()
+        lab.claim("one-thread", given, equals=1)
+        lab.claim("too-late", later, equals=given)
+        lab.stage("a process more, and two ranks")
+        lab.claim("by-hand", lab.arm("by hand", look_around)()[0], equals=every)
+        prefix = ["torchrun", "--standalone", "--nproc-per-node=2"]
+        ranks = lab.arm("rank", count_threads, prefix=prefix, env=told if threads > 1 else None)
+        lab.claim("torchrun", ranks(), equals=1)
+        lab.stage("in a crowd")
+        a = torch.rand(256, 256)
+        for others in (0, len(os.sched_getaffinity(0))):
+            with crowd(others):
+                for name, count in ("one thread", 1), ("all threads", every):
+                    lab.log(others, arm=name, matmul_ms=call_ms(a, count))
+
+    lab.stage("one thread against all")
+    advice = f"OMP_NUM_THREADS={every}"
+    lab.claim_ratio("matmul", "one/every", at_least=1.5, cores=2, lacks="" if every > 1 else "a second core", advises=advice)
+    if every > 1:
+        a = torch.rand(size, size)
+        lab.race(one=lambda: multiply(a, 1), every=lambda: multiply(a, every), same=1e-3, seconds=0.5)

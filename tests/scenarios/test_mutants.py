@@ -1,0 +1,80 @@
+"""A claim that cannot fail claims nothing: where no parameter refutes it, a mistake in the experiment does, and only it.
+
+Each mistake is one replaced text in a copy of the lesson, which is run in this process: nothing here is timed.
+"""
+
+import runpy
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.engine import read_stream
+from tuilab.catalogue import catalog
+from tuilab.engine import messages
+from tuilab.record import events
+from tuilab.record.holding import holds
+from tuilab.record.journal import Writer
+
+
+class Mistake(NamedTuple):
+    lesson: str
+    right: str
+    wrong: str
+    refutes: str
+
+
+LARGEST = "logits - logits.max(-1, keepdim=True).values"
+MISTAKES = [
+    Mistake("softmax", LARGEST, "logits", "agrees, stable"),
+    Mistake("softmax", "return exps / exps.sum()", "return stable(logits)", "whole-batch"),
+    Mistake("softmax", "far_apart - far_apart.max()", "far_apart - far_apart.max(-1, keepdim=True).values", "far-row"),
+    Mistake("softmax", "exps = logits.exp()", "return logits.softmax(-1)", "naive, limit-f32, limit-bf16, limit-f16, far-row"),
+    Mistake("xent", LARGEST, "logits", "stable-500, stable-gradient, cross-entropy"),
+    Mistake(
+        "xent",
+        "logits.softmax(-1).log()",
+        "logits.log_softmax(-1)",
+        "naive-inf, naive-gradient, hard-labels, loss-limit, gradient-limit",
+    ),
+    Mistake("xyy", "x * y / y  #", "x * (y / y)  #", "product, last-decade"),
+    Mistake("xyy", '"float16": torch.float16', '"float16": torch.bfloat16', "f16, digits"),
+    Mistake("xyy", "[1e-50, 1e39]", "[1e-30, 1e30]", "source"),
+    Mistake("broadcast-trap", "torch.tensor([[1.0], [2.0]]", "torch.tensor([1.0, 2.0]", "twelve, given-away"),
+    Mistake("broadcast-trap", "torch.ones(3, 4)", "torch.ones(3, 1)", "refused"),
+    Mistake("broadcast-trap", "prediction - target.view_as", "prediction + target.view_as", "slope-3"),
+    Mistake("ckpt-mlp", "8 * 16 * 1024", "0", "alone, second-cell"),
+    Mistake("ckpt-targets", '"with-linear": (1, 3)', '"with-linear": (2, 3)', "with-linear"),
+    Mistake("ckpt-targets", '"block": (0, 3)', '"block": (1, 3)', "block, free"),
+    Mistake("ckpt-targets", "layers[last:](y)", "layers[last:](y) * (1 + first)", "gradients"),
+    Mistake("pin-custom", '"class with pin_memory()": Pinning', '"class with pin_memory()": Plain', "found"),
+    Mistake("pin-custom", "Forgetful(StandIn())", "Pinning(StandIn())", "returned"),
+]
+
+
+@pytest.mark.library
+@pytest.mark.parametrize("mistake", MISTAKES, ids=[f"{mistake.lesson} {mistake.refutes}" for mistake in MISTAKES])
+def test_a_mistake_in_the_experiment_refutes_the_claims_that_tell_of_it(tmp_path: Path, mistake: Mistake) -> None:
+    (source,) = [Path(found.path).read_text() for found in catalog.load() if found.id == mistake.lesson]
+    assert mistake.right in source
+    (tmp_path / "scenario.py").write_text(source.replace(mistake.right, mistake.wrong))
+
+    assert refuted_in(tmp_path) == set(mistake.refutes.split(", "))
+
+
+def refuted_in(folder: Path) -> set[str]:
+    """Run the scenario of a folder in this process and return the keys of the exact claims that do not hold."""
+    import torch
+
+    from tuilab.lab.lab import Lab
+
+    journal = Writer(folder / "worker-0.jsonl")
+    order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
+    before = torch.get_num_threads()
+    ours, theirs = messages.pair()
+    with ours, theirs:
+        runpy.run_path(str(folder / "scenario.py"))["run"](Lab(journal, folder, messages.WorkerLine(ours), order), device="cpu")
+    journal.close()
+    torch.set_num_threads(before)
+    claims = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
+    return {claim.key for claim in claims if not holds(claim)}
