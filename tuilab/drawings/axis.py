@@ -58,11 +58,18 @@ def y_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = Fal
     return replace(axis, ticks=_ticks(axis, step, unit, is_short=False))
 
 
-def x_axis(low: float, high: float, unit: str, count: int) -> Axis:
-    """Return an axis that shows exactly `low` to `high`, with at most about `count` ticks inside."""
+def x_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = False, is_whole: bool = True) -> Axis:
+    """Return an axis that shows exactly `low` to `high`, with at most about `count` ticks inside.
+
+    With `is_log` these are powers of ten, and the ticks tell what they are the powers of. Along steps `is_whole` has no ticks
+    between whole numbers.
+    """
     low, high = _widened(low, high) if high <= low or high - low < _LEAST_SPAN else (low, high)
+    if is_log:
+        powers = _log_ticks(low, high, max(count, 2))
+        return Axis(low, high, ticks=tuple(((power - low) / (high - low), _step_label(power)) for power in powers))
     step = _nice_step(low, high, count, unit)
-    if not unit:
+    if not unit and is_whole:
         step = max(step, 1.0)
     axis = Axis(low, high)
     return replace(axis, ticks=_ticks(axis, step, unit, is_short=not unit))
@@ -129,6 +136,13 @@ def _power_label(power: float, unit: str) -> str:
     if -300 < power < 300:
         return number(10.0**power, unit, 3)
     return f"1e{round(power)}"
+
+
+def _step_label(power: float) -> str:
+    if not -300 < power < 300:
+        return f"1e{round(power)}"
+    step = float(f"{10.0**power:.6g}")
+    return labels([step], step, is_short=True)[0]
 
 
 def _log_end(value: float, direction: int) -> float:

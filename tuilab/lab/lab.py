@@ -10,7 +10,9 @@ lab.claim("sum", got, equals=12)              what the run should show: the bull
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
 lab.memory("forward")                         bytes and operators; see memory.py
 lab.precision("ieee")                         float32 on a GPU that is float32
-lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
+lab.axes("loss", x="epoch", log="xy")         what is along the axes of a chart
+lab.text(...)  lab.table(...)  lab.bars(...)  lab.span(...)  lab.image(...)     what is to be seen besides
+lab.artifact(...)  lab.device("auto")
 """
 
 import hashlib
@@ -18,7 +20,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -32,15 +34,16 @@ from tuilab.lab import device as devices
 from tuilab.lab.arms import Arm, ArmFailed, command_words, environment, function_name
 from tuilab.lab.choice.chosen import ANY, choose
 from tuilab.lab.claimed import MOST_CORES, About, Claims, Record, advice, exact_claim, ratio_claim, refuse
-from tuilab.lab.given import LEAST, MOST, checked, number, number_in, told, whole, words
+from tuilab.lab.given import LEAST, MOST, checked, number, number_in, place, told, whole, words
 from tuilab.lab.holdings import Holdings
-from tuilab.lab.images import image_shown
 from tuilab.lab.memory import Memory
 from tuilab.lab.prefix import complete, has_ranks
 from tuilab.lab.process_race import run_process_race
 from tuilab.lab.race import Race, check_race, run_race
 from tuilab.lab.scalars.pending import Pending
 from tuilab.lab.scalars.sigterm import before_sigterm
+from tuilab.lab.shown.figures import Axis, Lanes, axes_named, bars_shown, table_shown
+from tuilab.lab.shown.images import image_shown
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.env import torch_facts
 from tuilab.probes.settings import read_setting
@@ -84,6 +87,8 @@ class Lab:
         self._holdings = Holdings(self.record, is_timing=bool(self._arm))  # an arm of its own times itself
         self._gpus = self._holdings.gpus  # empty on the CPU: a log looks at nothing else then
         self._progressed = 0.0
+        self._placed = 0  # records that stand where no step does
+        self._lanes = Lanes()
         journal.append(events.EnvironmentRecorded(part="torch", facts=torch_facts(torch)))
 
     # ---- what happens
@@ -94,10 +99,14 @@ class Lab:
         self.record(events.StageEntered(name=name))
         self._holdings.tell()
 
-    def log(self, step: int, *, arm: str = "", **values: Scalar) -> None:
-        """Record scalars of a step; a tensor on a GPU is recorded as it is in the current stream, and no step waits for it."""
+    def log(self, step: float, *, arm: str = "", **values: Scalar) -> None:
+        """Record scalars of a step; a tensor on a GPU is recorded as it is in the current stream, and no step waits for it.
+
+        What is no whole number is where they stand on the axis: `lab.log(88.7, total=total)` of a sweep.
+        """
+        x = None
         if type(step) is not int or not -(2**63) <= step <= 2**63 - 1:
-            step = whole("step", step, LEAST)
+            step, x = self._place(step)
         if type(arm) is not str:
             arm = words("arm", arm)
         if self._gpus:
@@ -106,13 +115,13 @@ class Lab:
         for name, value in values.items():
             if type(value) is not float:
                 if isinstance(value, torch.Tensor) and value.device.type == "cuda":
-                    return self._log_later(step, arm, values)
+                    return self._log_later(step, arm, values, x)
                 values[name] = value = number(name, value)
             if value - value != 0.0:
                 is_finite = False
         if self._held:
-            return self._log_behind(step, arm, values)
-        record = events.Logged(s=step, v=values, a=arm or self._arm)  # type: ignore[arg-type]
+            return self._log_behind(step, arm, values, x)
+        record = events.Logged(s=step, v=values, a=arm or self._arm, x=x)  # type: ignore[arg-type]
         self._journal.append(record, encode_finite if is_finite else encode_exactly)
         return None
 
@@ -132,6 +141,29 @@ class Lab:
         if len(text) > _TEXT_LIMIT:
             text = text[:_TEXT_LIMIT] + f"\n… {len(text) - _TEXT_LIMIT} characters more"
         self.record(events.TextShown(text=text, title=title))
+
+    def axes(self, metric: str, *, x: str = "", y: str = "", log: Axis | None = None) -> None:
+        """Say what is along the axes of the chart of a metric, with the unit: `x="rows"`, `y="sum of exp(logit)"`.
+
+        `log` names the axes that are logarithmic from the start: "x", "y", "xy", or none with "". Without it y is as its
+        values suggest, and x is linear.
+        """
+        self.record(axes_named(metric, x, y, log))
+
+    def bars(self, title: str, values: Mapping[str, Scalar], *, unit: str = "") -> None:
+        """Show named values as bars that begin at 0; with the unit "B" they are told as KiB, MiB and GiB."""
+        self.record(bars_shown(title, values, unit))
+
+    def table(self, title: str, rows: Sequence[Sequence[Any]], *, head: Sequence[str] = ()) -> None:
+        """Show a small table of texts and numbers; True and False are told as yes and no."""
+        self.record(table_shown(title, rows, head))
+
+    def span(self, lane: str, began: float, ended: float, name: str = "", *, arm: str = "", unit: str = "s") -> None:
+        """Show on a lane from when to when something went on; `name` says what. The spans of an arm are one picture.
+
+        Seconds may be of any clock, and are told since the first of them; of another `unit`, as "steps", they are as given.
+        """
+        self.record(self._lanes.span_shown(lane, began, ended, name, words("arm", arm) or self._arm, unit))
 
     def image(self, title: str, cells: Any, *, arm: str = "", step: int = 0) -> None:
         """Show a small array as a picture; of a large one every n-th cell."""
@@ -399,22 +431,30 @@ class Lab:
         if self._is_once:
             raise ValueError(f"{method} cannot stand in what runs once: times take every repeat; write it after that part")
 
-    def _log_later(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+    def _place(self, step: Any) -> tuple[int, float | None]:
+        """Return the number of the record, and where it stands if that is not its number."""
+        found = place("step", step)
+        if isinstance(found, int):
+            return found, None
+        self._placed += 1
+        return self._placed - 1, found
+
+    def _log_later(self, step: int, arm: str, values: dict[str, Scalar], x: float | None) -> None:
         """Hold a record back until its values have arrived from the GPU; what cannot be recorded is refused at once."""
         for name, value in values.items():
             if not (isinstance(value, torch.Tensor) and value.device.type == "cuda"):
                 values[name] = number(name, value)
         longest = dict.fromkeys(values, -sys.float_info.min)
-        encode_exactly(events.Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm or self._arm, at=MOST))
+        encode_exactly(events.Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm or self._arm, at=MOST, x=-sys.float_info.min))
         before_sigterm(self._save)
-        self._pending.add(step, arm or self._arm, values)
+        self._pending.add(step, arm or self._arm, values, x)
 
-    def _log_behind(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+    def _log_behind(self, step: int, arm: str, values: dict[str, Scalar], x: float | None) -> None:
         """Log while records are held back: behind these, if one of the names is among theirs."""
         if self._pending.has_any(values):
-            self._pending.add(step, arm or self._arm, values)
+            self._pending.add(step, arm or self._arm, values, x)
         else:
-            self._write(events.Logged(s=step, v=values, a=arm or self._arm))  # type: ignore[arg-type]
+            self._write(events.Logged(s=step, v=values, a=arm or self._arm, x=x))  # type: ignore[arg-type]
             self._pending.flush(len(values))
 
     def _write(self, record: events.Logged) -> None:

@@ -29,6 +29,7 @@ class _Held(NamedTuple):
     at: int
     values: dict[str, float | Slot]
     flights: list[tuple[Landing, Flight]]
+    x: float | None
 
 
 class Lost(NamedTuple):
@@ -55,7 +56,7 @@ class Pending:
         """Say whether one of the names is held: what is logged under it later is to be written later."""
         return not self._names.isdisjoint(names)
 
-    def add(self, step: int, arm: str, values: dict[str, Any]) -> None:
+    def add(self, step: int, arm: str, values: dict[str, Any], x: float | None = None) -> None:
         """Hold a record back: floats, and tensors on GPUs, of which each gets one order and one event."""
         by_gpu: dict[int | None, dict[str, torch.Tensor]] = {}
         for name, value in values.items():
@@ -70,7 +71,7 @@ class Pending:
             flights = [(landing := self._landing(index), landing.send(tensors)) for index, tensors in by_gpu.items()]
             slots = {name: slot for _, flight in flights for name, slot in flight.slots.items()}
             self._names.update(values)
-            self.held.append(_Held(step, arm, at, {**values, **slots}, flights))
+            self.held.append(_Held(step, arm, at, {**values, **slots}, flights, x))
             self._count(1)
         self.flush(_FEW)
 
@@ -133,7 +134,7 @@ class Pending:
             if is_whole or not isinstance(value, Slot) or value.is_written
         }
         if values:
-            self._write(Logged(s=held.step, v=values, a=held.arm, at=held.at))
+            self._write(Logged(s=held.step, v=values, a=held.arm, at=held.at, x=held.x))
         if is_whole:
             for landing, flight in held.flights:
                 landing.release(flight)
