@@ -13,6 +13,7 @@ from tuilab.words import number
 _GREATEST = sys.float_info.max
 _ENDS = 4  # how many ends of a range the span of the data is worth: fewer change more rarely and waste more
 _LEAST_SPAN = 1e-290  # below it the arithmetic of steps ends
+_MOST_POWER = 330.0  # no number has a greater power of ten, or a lesser one
 _LADDER = (1, 1.5, 2.5, 4, 6, 10)
 _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 
@@ -66,7 +67,7 @@ def x_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = Fal
     """
     low, high = _widened(low, high) if high <= low or high - low < _LEAST_SPAN else (low, high)
     if is_log:
-        powers = _log_ticks(low, high, max(count, 2))
+        powers = _log_ticks(max(low, -_MOST_POWER), min(high, _MOST_POWER), max(count, 2))
         return Axis(low, high, ticks=tuple(((power - low) / (high - low), _step_label(power)) for power in powers))
     step = _nice_step(low, high, count, unit)
     if not unit and is_whole:
@@ -129,7 +130,7 @@ def _log_ticks(bottom: float, top: float, count: int) -> list[float]:
     fine = [power + math.log10(m) for power in range(math.floor(bottom), math.ceil(top) + 1) for m in (1, 2, 5)]
     fine = [power for power in fine if bottom - 1e-9 <= power <= top + 1e-9]
     chosen = fine if len(fine) <= count or len(whole) < 2 else whole
-    return chosen[:: math.ceil(len(chosen) / (count + 1))]
+    return chosen[:: math.ceil(len(chosen) / (count + 1)) or 1]
 
 
 def _power_label(power: float, unit: str) -> str:

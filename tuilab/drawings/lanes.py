@@ -86,7 +86,7 @@ def draw_lanes(lanes: Lanes, width: int, symbols: Symbols = BRAILLE) -> Picture:
     labels = [plain(fit(show(lane, 100), most), symbols) for lane in lanes.lanes]
     left = max(len(cells(label)) for label in labels) + 1
     room = max(width - left - 1, 1)
-    axis = lanes.axis(max(2, room // 12))
+    axis = lanes.axis(max(2, room // 9))
     for y, (lane, label) in enumerate(zip(lanes.lanes, labels, strict=True), len(legend)):
         canvas.put(left - 1 - len(cells(label)), y, label, "label")
         canvas.put(left, y, symbols.vertical, "axis")
@@ -121,8 +121,9 @@ def _put_spans(canvas: Canvas, lanes: Lanes, lane: str, axis: Axis, left: int, r
     names, start = lanes.names, lanes.start
     taken = {look: -1 for look in range(len(names))}  # the last column that each look fills
     for span in sorted((span for span in lanes.spans if span.lane == lane), key=lambda span: span.began):
-        first = min(math.floor(axis.share(span.began - start) * room), room - 1)
-        last = max(min(math.ceil(axis.share(span.ended - start) * room), room) - 1, first)
+        first, after = (round(axis.share(end - start) * room) for end in (span.began, span.ended))
+        first = min(first, room - 1)
+        last = max(after - 1, first)
         look = names.index(span.name)
         canvas.put(left + first, y, _fill(look, symbols) * (last - first + 1), ARMS[look % len(ARMS)])
         if taken[look] >= 0 and first <= taken[look] + 1 and last > first:

@@ -104,10 +104,10 @@ def _line(series: Series, label: str, look: int, is_timed: bool, is_log_x: bool,
 
 def _in_order(line: Line) -> Line:
     """Sort by x: a training may count its steps from 0 again."""
-    if len(line.xs) > 1 and (np.diff(line.xs) < 0).any():
+    if (line.xs[1:] < line.xs[:-1]).any():
         order = np.argsort(line.xs, kind="stable")
         line = replace(line, xs=line.xs[order], lows=line.lows[order], highs=line.highs[order])
-    if len(line.bad_xs) > 1 and (np.diff(line.bad_xs) < 0).any():
+    if (line.bad_xs[1:] < line.bad_xs[:-1]).any():
         order = np.argsort(line.bad_xs, kind="stable")
         line = replace(line, bad_xs=line.bad_xs[order], bad_values=line.bad_values[order])
     return line
@@ -128,7 +128,7 @@ def steps_of(places: Floats, *, is_log_x: bool) -> Floats:
     """Return the steps that stand at some places of an axis; those that were whole numbers are again."""
     if not is_log_x:
         return places
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         steps = 10.0**places
         wholes = np.rint(steps)
         return np.where(np.abs(steps - wholes) <= 1e-9 * wholes, wholes, steps)
@@ -146,9 +146,9 @@ def are_whole(lines: Sequence[Line]) -> bool:
 
 def _breaks(line: Line, is_timed: bool) -> NDArray[np.bool_]:
     """Say where the line is broken: at points that are no numbers, and where nothing was measured for long."""
-    spacing = np.diff(line.xs)
     broken = np.diff(np.searchsorted(line.bad_xs, line.xs)) > 0
-    if is_timed and len(spacing) >= _MANY:
+    if is_timed and len(broken) >= _MANY:
+        spacing = np.diff(line.xs)
         broken |= spacing > _GAP * float(np.median(spacing))
     return broken
 

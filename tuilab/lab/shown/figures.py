@@ -17,7 +17,7 @@ _NAME_LIMIT, _CELL_LIMIT, _UNIT_LIMIT = 100, 400, 20  # characters
 
 def axes_named(metric: str, x: str, y: str, log: Axis | None) -> AxesNamed:
     """Return the record of what the axes of a chart are."""
-    if log not in (None, "", "x", "y", "xy"):
+    if log is not None and (not isinstance(log, str) or log not in ("", "x", "y", "xy")):
         raise ValueError(f"log takes x, y, xy or an empty text, not {told(log)}")
     x, y = words("x", x, _NAME_LIMIT), words("y", y, _NAME_LIMIT)
     return checked(AxesNamed(metric=words("metric", metric), x=x, y=y, log=log))
@@ -28,8 +28,8 @@ def bars_shown(title: str, values: Mapping[str, Any], unit: str) -> BarsShown:
     if not isinstance(values, Mapping):
         raise TypeError(f"values takes a dict of names and numbers, not {told(values)}")
     _refuse_many("values", len(values), _MOST_BARS, "bars")
-    names = [words("a name of a bar", name, _NAME_LIMIT) for name in values]
-    found = [number(name or "a bar", value) for name, value in zip(names, values.values(), strict=True)]
+    names = [words("a name in values", name, _NAME_LIMIT) for name in values]
+    found = [number(f"values[{name!r}]", value) for name, value in zip(names, values.values(), strict=True)]
     unit = words("unit", unit, _UNIT_LIMIT)
     return checked(BarsShown(title=words("title", title, _NAME_LIMIT), names=names, values=found, unit=unit))
 
@@ -44,7 +44,7 @@ def table_shown(title: str, rows: Sequence[Sequence[Any]], head: Sequence[str]) 
     widths = {len(row) for row in rows} | ({len(head)} if head else set())
     if len(widths) > 1:
         raise ValueError(f"rows takes rows as long as each other and as the head, not {' and '.join(map(str, sorted(widths)))}")
-    _refuse_many("rows", max(widths, default=0), _MOST_COLUMNS, "columns")
+    _refuse_many("rows" if rows else "head", max(widths, default=0), _MOST_COLUMNS, "columns")
     heads = [words("head", name, _NAME_LIMIT) for name in head]
     cells = [[_cell(value) for value in row] for row in rows]
     return checked(TableShown(title=words("title", title, _NAME_LIMIT), rows=cells, head=heads))
@@ -92,13 +92,13 @@ def _is_row(value: Any) -> bool:
 def _cell(value: Any) -> Cell:
     """Return what stands in a table: texts and numbers; yes or no; a number that is not finite as a word."""
     if isinstance(value, str):
-        return words("a cell", value, _CELL_LIMIT)
+        return words("a cell of rows", value, _CELL_LIMIT)
     bare = bare_number(value) if is_array(value) else value
     if isinstance(bare, bool):
         return "yes" if bare else "no"
     if isinstance(bare, int):
-        return whole("a cell", bare, LEAST)
-    found = number("a cell", bare)
+        return whole("a cell of rows", bare, LEAST)
+    found = number("a cell of rows", bare)
     return found if math.isfinite(found) else in_words(found)
 
 
