@@ -1,4 +1,4 @@
-"""What a scenario says of the axes of a chart, and values that stand where no step does: on the screen, as text, in a report."""
+"""What a scenario says of the axes of a chart, and values that stand between steps: on the screen, as text, in a report."""
 
 import math
 from collections.abc import Sequence

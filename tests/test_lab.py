@@ -88,7 +88,7 @@ def test_names_and_arms_may_hold_anything(lab: Lab, recorded: Recorded) -> None:
 
 @pytest.mark.parametrize("step", ["1", None, math.nan, math.inf, 2**70, torch.ones(2), [1.5]])
 def test_what_is_no_place_on_an_axis_is_refused(lab: Lab, step: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match="^step takes a (whole |finite )?number"):
+    with pytest.raises((TypeError, ValueError), match=r"^step takes a (whole |finite )?number"):
         lab.log(step, loss=1.0)
 
 
@@ -109,7 +109,7 @@ def test_axes_have_names_and_some_are_logarithmic(lab: Lab, recorded: Recorded) 
     rows, loss = recorded(events.AxesNamed)
     assert (rows.metric, rows.x, rows.y, rows.log) == ("backward_ms", "rows", "backward, ms", "xy")
     assert (loss.x, loss.y, loss.log) == ("", "", None)
-    with pytest.raises(ValueError, match="^log takes x, y, xy or an empty text, not 'z'$"):
+    with pytest.raises(ValueError, match=r"^log takes x, y, xy or an empty text, not 'z'$"):
         lab.axes("loss", log="z")  # type: ignore[arg-type]
 
 
@@ -119,7 +119,7 @@ def test_bars_are_named_numbers_of_a_unit(lab: Lab, recorded: Recorded) -> None:
     (bars,) = recorded(events.BarsShown)
     assert (bars.title, bars.names, bars.unit) == ("kept", ["plain", "ckpt", "none"], "B")
     assert repr(bars.values) == "[7864320.0, 0.5, nan]"
-    with pytest.raises(ValueError, match="^values takes at most 40 bars, not 41; show those that matter"):
+    with pytest.raises(ValueError, match=r"^values takes at most 40 bars, not 41; show those that matter"):
         lab.bars("many", {str(at): at for at in range(41)})
 
 
@@ -168,9 +168,9 @@ def test_a_picture_has_only_so_many_spans_and_lanes(lab: Lab) -> None:
     for at in range(32):
         lab.span(f"lane {at}", 0, 1, arm="b")
 
-    with pytest.raises(ValueError, match="^a picture takes at most 2000 spans; show the first, or give others another arm$"):
+    with pytest.raises(ValueError, match=r"^a picture takes at most 2000 spans; show the first, or give others another arm$"):
         lab.span("loop", 0, 1, arm="a")
-    with pytest.raises(ValueError, match="^lane takes at most 32 lanes in a picture"):
+    with pytest.raises(ValueError, match=r"^lane takes at most 32 lanes in a picture"):
         lab.span("one more", 0, 1, arm="b")
 
 

@@ -119,7 +119,7 @@ def _fill(look: int, symbols: Symbols) -> str:
 def _put_spans(canvas: Canvas, lanes: Lanes, lane: str, axis: Axis, left: int, room: int, y: int, symbols: Symbols) -> None:
     """Fill the columns of each span; one that begins where another of its name ends has an edge."""
     names, start = lanes.names, lanes.start
-    taken = {look: -1 for look in range(len(names))}  # the last column that each look fills
+    taken = dict.fromkeys(range(len(names)), -1)  # the last column that each look fills
     for span in sorted((span for span in lanes.spans if span.lane == lane), key=lambda span: span.began):
         first, after = (round(axis.share(end - start) * room) for end in (span.began, span.ended))
         first = min(first, room - 1)

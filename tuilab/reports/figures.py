@@ -125,7 +125,7 @@ def _table(table: TableShown) -> Table:
 
 def _lanes(lanes: Lanes) -> LanesPicture:
     names = [show(name, 100) for name in lanes.names]
-    title, about = show(lanes.title, 100) or "lanes", "seconds since the first" if lanes.unit == "s" else lanes.x_name
+    title, about = show(lanes.title, 100) or "lanes", "time since the first span began" if lanes.unit == "s" else lanes.x_name
     legend = tuple((look % LOOKS, letter(look), name) for look, name in enumerate(names) if name)
     bottom = _TOP + _ROW * len(lanes.lanes)
     rows = tuple((_TOP + _ROW * (at + 0.5), show(lane, 100)) for at, lane in enumerate(lanes.lanes))
