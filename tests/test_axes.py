@@ -106,6 +106,12 @@ def test_the_chart_of_a_result_has_the_same_axes() -> None:
     assert name == name.rjust(60) and name.strip() == "rows (log)"
 
 
+def test_less_than_a_power_of_ten_has_ticks_too() -> None:
+    close = placed([(125, 1.0), (250, 2.0), (1000, 8.0)])
+
+    assert line_chart([close], 60, 10, axes=ROWS).splitlines()[-2].split() == ["200", "500", "1000"]
+
+
 def test_the_chart_of_a_result_draws_a_sweep_with_its_gaps_and_leaves_out_what_has_no_logarithm() -> None:
     sweep = placed([(0.5, 0.0), (0.75, math.nan), (1.0, 2.0), (1.25, 3.0)], "total")
     rows = line_chart([sweep], 60, 10, axes=AxesNamed(metric="total", x="logit", log="y")).splitlines()

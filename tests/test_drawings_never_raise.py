@@ -78,7 +78,7 @@ def test_a_line_chart_has_the_size_that_was_asked_for(found: list[Series], width
     plain = [Series("x", "模型 é"[:number_]) for number_ in range(len(found))]
     for one, like in zip(plain, found, strict=True):
         for step, high in zip(like.steps, like.highs, strict=True):
-            one.add(step, step, high)
+            one.add(step, 0, high)
 
     assert has_size(draw(LineChart(lines_of(plain)), width, height, signs), width, height)
 

@@ -1,6 +1,7 @@
 """Bars, tables and lanes as text: in braille and in plain characters, wide and narrow, whatever is in them."""
 
 import math
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ CALLS = TableShown(
 )
 
 
-def spans(*found: tuple[str, float, float, str], **same: str) -> list[Event]:
+def spans(*found: tuple[str, float, float, str], **same: Any) -> list[Event]:
     return [SpanShown(lane=lane, began=began, ended=ended, name=name, **same) for lane, began, ended, name in found]
 
 
@@ -28,7 +29,7 @@ def folded(*streams: tuple[str, list[Event]]) -> RunSummary:
     return fold([(stream, event) for stream, found in streams for event in found])  # type: ignore[misc]
 
 
-def lanes(*found: tuple[str, float, float, str], **same: str) -> Lanes:
+def lanes(*found: tuple[str, float, float, str], **same: Any) -> Lanes:
     (picture,) = lanes_of(folded(("worker-0", spans(*found, **same))))
     return picture
 

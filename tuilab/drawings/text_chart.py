@@ -180,6 +180,9 @@ def _ticks(low: float, high: float) -> list[float]:
 def _log_ticks(low: float, high: float) -> list[float]:
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     stride = max(1, (last - first) // 5)
+    fine = [m * 10.0**power for power in range(first - 1, last + 1) for m in (1, 2, 5)] if last - first <= 2 else []
+    if shown := [tick for tick in fine if low <= tick <= high]:
+        return shown
     return [10.0**power for power in range(first, last + 1, stride) if low <= 10.0**power <= high] or [low, high]
 
 
