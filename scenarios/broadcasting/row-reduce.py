@@ -104,6 +104,8 @@ def run(
         lab.claim("slice-gradient", list(of_one_row.shape), equals=[rows, cols])
         lab.claim("accuracy", errors["sum"], at_most=max(errors["index"], rows * torch.finfo(x.dtype).eps))
 
+        lab.axes("backward_ms", x="rows", y="backward", log="xy")
+        lab.axes("forward_ms", x="rows", y="forward", log="xy")
         lab.stage("forward and backward for more and more rows")
         for k in range(1, 9):
             more = torch.rand(max(1, rows * k // 4), cols).to(device).requires_grad_()
