@@ -1,19 +1,26 @@
-"""Bars, tables and lanes as text: in braille and in plain characters, wide and narrow, whatever is in them."""
+"""Bars, tables and lanes: as text in braille and in plain characters, wide and narrow, and in every report."""
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.report_aids import Elements, misfits
 from tests.test_drawings_never_raise import has_size, numbers, symbols, texts
+from tests.tui.made_up import make_run, started
 from tuilab.drawings.bars import draw_bars
 from tuilab.drawings.figures import draw_figure, draw_figures, figures_of
 from tuilab.drawings.lanes import Lanes, draw_lanes, lanes_of
 from tuilab.drawings.symbols import ASCII
 from tuilab.drawings.table import draw_table
-from tuilab.record.events import BarsShown, Event, SpanShown, TableShown, WorkerStarted
+from tuilab.record.events import BarsShown, Event, SpanShown, StateChanged, TableShown, WorkerStarted
 from tuilab.record.summary import RunSummary, fold
+from tuilab.reports.formats import html, markdown
+from tuilab.reports.formats.full import full, schema
+from tuilab.reports.subject import read_subject
 
 LOGITS = BarsShown(title="largest logit", names=["float32", "float16", "none"], values=[88.72, 11.0859, math.nan])
 CALLS = TableShown(
@@ -139,3 +146,31 @@ def test_figures_take_anything(
         picture = draw_figure(figure, width, signs)  # type: ignore[arg-type]
         assert has_size(picture, width, len(picture.rows)) or not are_plain
     draw_figures(figures, width)
+
+
+def test_every_report_has_the_figures(tmp_path: Path) -> None:
+    run_dir = make_run(
+        tmp_path,
+        started(),
+        LOGITS,
+        CALLS,
+        *spans(("worker", 0.0, 0.5, "loads"), ("loop", 0.5, 1.0, "trains"), arm="2 workers"),
+        StateChanged(state="succeeded"),
+    )
+    subject = read_subject(run_dir)
+    page, (run,) = Elements(html.render([subject])), full([subject])["runs"]
+    text = markdown.render([subject])
+
+    assert [len(page.of("rect", class_=f"span f{look} s{look}")) for look in (0, 1)] == [2, 2]  # one each is in the legend
+    assert ("88.72" in page.text, "sizes 2 and 4 must match" in page.text) == (True, True)
+    assert "| a + b | sizes 2 and 4 must match | 1048576 |" in text
+    assert "float16 ███" in text and "2 workers  █ loads  ▒ trains" in text
+    assert run["bars"] == [
+        {"title": "largest logit", "unit": "", "names": ["float32", "float16", "none"], "values": [88.72, 11.0859, "nan"]}
+    ]
+    assert run["tables"][0]["rows"] == [["x @ y", "", 1], ["a + b", "sizes 2 and 4 must match", 1_048_576]]
+    assert [(one["lane"], one["began"], one["ended"], one["name"]) for one in run["spans"]] == [
+        ("worker", 0.0, 0.5, "loads"),
+        ("loop", 0.5, 1.0, "trains"),
+    ]
+    assert misfits(full([subject]), json.loads(schema()), json.loads(schema())) == []
