@@ -82,12 +82,13 @@ def test_times_are_clocks() -> None:
 
 
 def test_the_name_of_a_series_tells_its_unit() -> None:
-    assert [unit_of(name) for name in ("rss_bytes", "wait_ms", "cpu_percent", "loss", "GPU-1 power_w")] == [
+    assert [unit_of(name) for name in ("rss_bytes", "wait_ms", "cpu_percent", "loss", "GPU-1 power_w", "gb_per_s")] == [
         "bytes",
         "ms",
         "%",
         "",
         "W",
+        "",
     ]
 
 

@@ -33,8 +33,9 @@ def many_series(draw_from: st.DrawFn) -> list[Series]:
     found = []
     for _ in range(draw_from(st.integers(0, 3))):
         one = Series("x", draw_from(texts))
-        for step, value in draw_from(st.lists(st.tuples(st.one_of(st.integers(-5, 50), whole), numbers), max_size=30)):
-            one.add(step, abs(step), value)
+        places = st.one_of(st.integers(-5, 50), whole, st.floats(allow_nan=False, allow_infinity=False))
+        for step, value in draw_from(st.lists(st.tuples(places, numbers), max_size=30)):
+            one.add(step, min(abs(int(step)), 2**62), value)
         found.append(one)
     return found
 
@@ -48,15 +49,19 @@ def has_size(picture: Picture, width: int, height: int) -> bool:
     found=many_series(), width=widths, height=heights, signs=symbols, unit=units, title=texts, is_timed=st.booleans(),
     is_log=st.booleans(), is_over=st.booleans(), is_smooth=st.booleans(), end=st.none() | numbers, guide=numbers,
     window=st.none() | st.tuples(st.floats(-1e3, 1e3), st.floats(1e-3, 1e20)), cursor=st.none() | numbers,
+    is_log_x=st.booleans(),
 )  # fmt: skip
 def test_a_line_chart_takes_anything(
     found: list[Series], width: int, height: int, signs: Symbols, unit: str, title: str, is_timed: bool, is_log: bool,
     is_over: bool, is_smooth: bool, end: float | None, guide: float, window: tuple[float, float] | None, cursor: float | None,
+    is_log_x: bool,
 ) -> None:  # fmt: skip
-    lines = lines_of(found, is_timed=is_timed)
+    is_log_x = is_log_x and not is_timed
+    lines = lines_of(found, is_timed=is_timed, is_log_x=is_log_x)
     chart = LineChart(
         tuple(map(smooth, lines)) if is_smooth else lines, lines if is_smooth else (), title, unit, is_timed, is_log, is_over,
         end, (window[0], window[0] + window[1]) if window else None, cursor, (Guide(guide, title),),
+        is_log_x=is_log_x, x_name=title,
     )  # fmt: skip
 
     assert "Traceback" not in draw(chart, width, height, signs).text
@@ -73,7 +78,7 @@ def test_a_line_chart_has_the_size_that_was_asked_for(found: list[Series], width
     plain = [Series("x", "模型 é"[:number_]) for number_ in range(len(found))]
     for one, like in zip(plain, found, strict=True):
         for step, high in zip(like.steps, like.highs, strict=True):
-            one.add(step, step, high)
+            one.add(step, 0, high)
 
     assert has_size(draw(LineChart(lines_of(plain)), width, height, signs), width, height)
 

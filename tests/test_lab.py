@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import numpy as np
 import pytest
 import torch
 
@@ -85,9 +86,92 @@ def test_names_and_arms_may_hold_anything(lab: Lab, recorded: Recorded) -> None:
     assert (record.s, record.a, record.v) == (7, 'a"\n\x1b[2J', {'na"me\\': 1.0})
 
 
-def test_what_is_not_a_step_is_refused(lab: Lab) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        lab.log(1.5, loss=1.0)  # type: ignore[arg-type]
+@pytest.mark.parametrize("step", ["1", None, math.nan, math.inf, 2**70, torch.ones(2), [1.5]])
+def test_what_is_no_place_on_an_axis_is_refused(lab: Lab, step: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"^step takes a (whole |finite )?number"):
+        lab.log(step, loss=1.0)
+
+
+def test_a_sweep_is_logged_where_it_stands_and_counted(lab: Lab, recorded: Recorded) -> None:
+    for x in (0.5, torch.tensor(88.75), 3, 1e-30):
+        lab.log(x, total=1.0)  # type: ignore[arg-type]
+
+    found = recorded(events.Logged)
+    assert [(record.s, record.x, record.place) for record in found] == [
+        (0, 0.5, 0.5), (1, 88.75, 88.75), (3, None, 3), (2, 1e-30, 1e-30),
+    ]  # fmt: skip
+
+
+def test_axes_have_names_and_some_are_logarithmic(lab: Lab, recorded: Recorded) -> None:
+    lab.axes("backward_ms", x="rows", y="backward, ms", log="xy")
+    lab.axes("loss")
+
+    rows, loss = recorded(events.AxesNamed)
+    assert (rows.metric, rows.x, rows.y, rows.log) == ("backward_ms", "rows", "backward, ms", "xy")
+    assert (loss.x, loss.y, loss.log) == ("", "", None)
+    with pytest.raises(ValueError, match=r"^log takes x, y, xy or an empty text, not 'z'$"):
+        lab.axes("loss", log="z")  # type: ignore[arg-type]
+
+
+def test_bars_are_named_numbers_of_a_unit(lab: Lab, recorded: Recorded) -> None:
+    lab.bars("kept", {"plain": 7_864_320, "ckpt": torch.tensor(0.5), "none": math.nan}, unit="B")
+
+    (bars,) = recorded(events.BarsShown)
+    assert (bars.title, bars.names, bars.unit) == ("kept", ["plain", "ckpt", "none"], "B")
+    assert repr(bars.values) == "[7864320.0, 0.5, nan]"
+    with pytest.raises(ValueError, match=r"^values takes at most 40 bars, not 41; show those that matter"):
+        lab.bars("many", {str(at): at for at in range(41)})
+
+
+def test_a_table_holds_texts_and_numbers(lab: Lab, recorded: Recorded) -> None:
+    lab.table("calls", [["a + b", 2, True], [np.str_("3"), torch.tensor(0.5), math.inf]], head=("call", "n", "raises"))
+
+    (table,) = recorded(events.TableShown)
+    assert (table.head, table.rows) == (["call", "n", "raises"], [["a + b", 2, "yes"], ["3", 0.5, "Inf"]])
+
+
+@pytest.mark.parametrize(
+    ("rows", "head", "sentence"),
+    [
+        ([["x"]] * 41, (), "rows takes at most 40 rows, not 41"),
+        ([["x"] * 9], (), "rows takes at most 8 columns, not 9"),
+        ([["x"], ["x", "y"]], (), "rows takes rows as long as each other and as the head, not 1 and 2"),
+        ([["x"]], ("a", "b"), "rows takes rows as long as each other and as the head, not 1 and 2"),
+        ([["x" * 500]], (), "a cell of rows takes a text of at most 400 characters"),
+        ([["\U0001f9ff" * 400] * 8] * 40, (), "rows: too long, .* a record holds 65536 bytes at most"),
+        ("abc", (), "rows takes a list of rows"),
+        ([["x"]], "ab", "head takes a list of texts"),
+        ([[None]], (), "a cell of rows takes a number, not None"),
+    ],
+)
+def test_a_table_that_nobody_could_take_in_is_refused(lab: Lab, rows: Any, head: Any, sentence: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{sentence}"):
+        lab.table("calls", rows, head=head)
+
+
+def test_a_span_lies_on_a_lane(lab: Lab, recorded: Recorded) -> None:
+    lab.span("worker 1", 10.5, 11, "loads", arm="2 workers")
+    lab.span("gpu", 3, 3, unit="steps")
+
+    first, last = recorded(events.SpanShown)
+    assert (first.lane, first.began, first.ended, first.name, first.arm, first.unit) == (
+        "worker 1", 10.5, 11.0, "loads", "2 workers", "s",
+    )  # fmt: skip
+    assert (last.began, last.ended, last.name, last.arm, last.unit) == (3.0, 3.0, "", "", "steps")
+    with pytest.raises(ValueError, match=r"^ended takes a number that is not before began, 2\.0; not 1\.0$"):
+        lab.span("gpu", 2, 1)
+
+
+def test_a_picture_has_only_so_many_spans_and_lanes(lab: Lab) -> None:
+    for at in range(events.SPAN_LIMIT):
+        lab.span("loop", at, at + 1, arm="a")
+    for at in range(32):
+        lab.span(f"lane {at}", 0, 1, arm="b")
+
+    with pytest.raises(ValueError, match=r"^a picture takes at most 2000 spans; show the first, or give others another arm$"):
+        lab.span("loop", 0, 1, arm="a")
+    with pytest.raises(ValueError, match=r"^lane takes at most 32 lanes in a picture"):
+        lab.span("one more", 0, 1, arm="b")
 
 
 def test_progress_is_written_now_and_then_and_at_the_end(lab: Lab, recorded: Recorded) -> None:

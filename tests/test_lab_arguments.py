@@ -119,6 +119,12 @@ def as_text(value: str) -> str:
     return value if len(value) <= 8000 else f"{value[:8000]}\n… {len(value) - 8000} characters more"
 
 
+def as_cells(rows: Any) -> list[list[Any]]:
+    """Return the cells of a table as they should be read back: a number that is not finite is a word there."""
+    words = {"nan": "NaN", "inf": "Inf", "-inf": "-Inf"}
+    return [[words.get(repr(as_plain(cell)), as_plain(cell)) for cell in row] for row in rows]
+
+
 def as_measured(value: Any) -> Any:
     """Return what a claim compares: numbers one after the other, or words."""
     value = value.tolist() if hasattr(value, "tolist") else value
@@ -167,7 +173,7 @@ def an_arm(lab: Lab) -> int:
 
 CALLS = {
     "stage.name": Call(lambda lab, v: lab.stage(v), as_plain, events.StageEntered, lambda r: r.name),
-    "log.step": Call(lambda lab, v: lab.log(v, loss=1.0), as_plain, events.Logged, lambda r: r.s),
+    "log.step": Call(lambda lab, v: lab.log(v, loss=1.0), as_plain, events.Logged, lambda r: r.place),
     "log.arm": Call(lambda lab, v: lab.log(0, arm=v, loss=1.0), as_plain, events.Logged, lambda r: r.a),
     "log.values": Call(lambda lab, v: lab.log(0, values=v), as_number, events.Logged, lambda r: r.v["values"]),
     "progress.done": Call(lambda lab, v: lab.progress(v, 0), as_plain, events.Progressed, lambda r: r.done),
@@ -184,6 +190,24 @@ CALLS = {
     ),
     "image.arm": Call(lambda lab, v: lab.image("x", [[1]], arm=v), as_plain, events.ImageShown, lambda r: r.arm),
     "image.step": Call(lambda lab, v: lab.image("x", [[1]], step=v), as_plain, events.ImageShown, lambda r: r.step),
+    "axes.metric": Call(lambda lab, v: lab.axes(v), as_plain, events.AxesNamed, lambda r: r.metric),
+    "axes.x": Call(lambda lab, v: lab.axes("m", x=v), as_plain, events.AxesNamed, lambda r: r.x),
+    "axes.y": Call(lambda lab, v: lab.axes("m", y=v), as_plain, events.AxesNamed, lambda r: r.y),
+    "axes.log": Call(lambda lab, v: lab.axes("m", log=v), as_plain, events.AxesNamed, lambda r: r.log),
+    "bars.title": Call(lambda lab, v: lab.bars(v, {"a": 1}), as_plain, events.BarsShown, lambda r: r.title),
+    "bars.values": Call(
+        lambda lab, v: lab.bars("t", v), lambda v: [*map(float, v.values())], events.BarsShown, lambda r: r.values
+    ),
+    "bars.unit": Call(lambda lab, v: lab.bars("t", {"a": 1}, unit=v), as_plain, events.BarsShown, lambda r: r.unit),
+    "table.title": Call(lambda lab, v: lab.table(v, [["a"]]), as_plain, events.TableShown, lambda r: r.title),
+    "table.rows": Call(lambda lab, v: lab.table("t", v), as_cells, events.TableShown, lambda r: r.rows),
+    "table.head": Call(lambda lab, v: lab.table("t", [], head=v), list, events.TableShown, lambda r: r.head),
+    "span.lane": Call(lambda lab, v: lab.span(v, 0, 1), as_plain, events.SpanShown, lambda r: r.lane),
+    "span.began": Call(lambda lab, v: lab.span("l", v, 1e308), as_number, events.SpanShown, lambda r: r.began),
+    "span.ended": Call(lambda lab, v: lab.span("l", -1e308, v), as_number, events.SpanShown, lambda r: r.ended),
+    "span.name": Call(lambda lab, v: lab.span("l", 0, 1, v), as_plain, events.SpanShown, lambda r: r.name),
+    "span.arm": Call(lambda lab, v: lab.span("l", 0, 1, arm=v), as_plain, events.SpanShown, lambda r: r.arm),
+    "span.unit": Call(lambda lab, v: lab.span("l", 0, 1, unit=v), as_plain, events.SpanShown, lambda r: r.unit),
     "artifact.name": Call(lambda lab, v: lab.artifact(v, "x"), as_plain, events.ArtifactSaved, lambda r: r.name),
     "artifact.data": Call(
         lambda lab, v: lab.artifact("x", v).read_bytes(),

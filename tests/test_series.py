@@ -16,6 +16,7 @@ RECORDS = st.lists(
         s=st.integers(0, 50),
         t=st.integers(1, 10**12),
         a=st.sampled_from(["", "fp32", "amp"]),
+        x=st.none() | st.floats(allow_nan=False, allow_infinity=False),
         v=st.dictionaries(st.sampled_from(["loss", "lr", "norm"]), NUMBERS, max_size=3),
     ),
     max_size=60,
@@ -27,7 +28,7 @@ def one_by_one(records: list[Logged]) -> SeriesByKey:
     found: SeriesByKey = {}
     for record in records:
         for name, value in record.v.items():
-            found.setdefault((name, record.a, "w"), Series(name, record.a, "w")).add(record.s, record.t, value)
+            found.setdefault((name, record.a, "w"), Series(name, record.a, "w")).add(record.place, record.t, value)
     return found
 
 

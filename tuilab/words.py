@@ -38,8 +38,11 @@ def spell_of(name: str) -> Callable[[float], str]:
 
 
 def unit_of(name: str) -> str:
-    """Return the unit that the name of a series tells, as in `rss_bytes` or `wait_ms`; "" where it tells none."""
-    return _UNITS.get(name.rsplit("_", 1)[-1], "") if "_" in name else ""
+    """Return the unit that the name of a series tells, as in `rss_bytes` or `wait_ms`; "" where it tells none.
+
+    `gb_per_s` is no number of seconds.
+    """
+    return "" if "_per_" in name else _UNITS.get(name.rsplit("_", 1)[-1], "") if "_" in name else ""
 
 
 def number(value: float, unit: str = "", digits: int = 4) -> str:

@@ -91,6 +91,9 @@ def run(
 
         @lab.once
         def exact():
+            lab.axes("loss", x="step of Adam", log="y")
+            lab.axes("right", x="step of Adam", y="pixels that are right, of 1")
+            lab.axes("apart", x="step of Adam", y="loss of amp minus that of fp32", log="")
             lab.stage("the first step, and learning")
             take = {"fp32": start(step_fp32), "amp": start(step_amp)}
             losses, right, meters = {arm: [] for arm in take}, {}, {arm: lab.memory("first step", arm=arm) for arm in take}
@@ -103,6 +106,8 @@ def run(
                     y, loss = step()
                     losses[arm].append(loss)
                     lab.log(i, arm=arm, loss=loss)
+                    if arm == "amp":
+                        lab.log(i, apart=loss - losses["fp32"][-1])
                     if i % (steps // 10) == 0:
                         right[arm] = (y.round() == board).float().mean().item()
                         lab.log(i, arm=arm, right=right[arm])

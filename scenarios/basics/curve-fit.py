@@ -76,6 +76,9 @@ def run(
     device = lab.device(device)
     torch.set_num_threads(1)  # with more, a busy box waits for itself
 
+    for metric, y in (("intercept", "w2, the intercept"), ("slope", "w1, the slope"), ("curvature", "w0, the curvature")):
+        lab.axes(metric, x="step of Adam", y=y)
+    lab.axes("loss", x="step of Adam", log="y")
     found, divisors = [], []
     for seed in range(seeds):
         lab.stage(f"seed {seed}")

@@ -89,6 +89,7 @@ def run(
 
     @lab.once
     def exact():
+        lab.axes("gflop", x="features of b", y="operations, GFLOP")
         lab.stage("counting operations for b from narrow to wide")
         for width in range(max(1, shared // 16), 2 * shared + 1, max(1, shared // 16)):
             on_paper = make(batch, steps, own, width, units, "meta")  # shapes without numbers: nothing is computed

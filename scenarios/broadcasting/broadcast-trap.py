@@ -95,6 +95,8 @@ def run(
     lab.text(str(warned[0].message), title="what F.mse_loss warns")
     lab.claim("mse-warns", [loss.item(), len(warned)], equals=[10.5, 1])
 
+    for metric, y in (("slope", "slope that is found"), ("loss", "loss that is minimised"), ("error", "error of the fit")):
+        lab.axes(metric, x="step of gradient descent", y=y)
     lab.stage("fitting 3 x + 1")
     x = torch.linspace(-1.7, 1.7, rows, device=device)[:, None]  # (rows, 1)
     target = 3 * x + 1 if targets == "column" else (3 * x + 1).flatten()

@@ -102,6 +102,8 @@ def run(
         lab.claim("backward", list(large.values()), equals=[999, 1, 0])
         lab.claim("accuracy", errors["sum"], at_most=errors["index"])
 
+        lab.axes("backward_ms", x="rows", y="backward", log="xy")
+        lab.axes("forward_ms", x="rows", y="forward", log="xy")
         lab.stage("forward and backward for more and more rows")
         for k in range(1, 9):
             more = torch.rand(max(1, rows * k // 8), cols).to(device).requires_grad_()

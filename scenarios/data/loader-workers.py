@@ -68,15 +68,14 @@ def train(loader, train_ms):
         asked = time.monotonic()
 
 
-def draw(epoch, columns=64):
-    """Draw who loads (#) and when the loop trains (T); where its lane is empty, the loop waits."""
-    start, end = epoch[0].asked, epoch[-1].trained
-    lanes = {pid: [" "] * columns for pid in sorted({os.getpid()} | {batch.loaded_by for batch in epoch})}
-    for batch in epoch:
-        for pid, mark, *span in (batch.loaded_by, "#", batch.began, batch.ended), (os.getpid(), "T", batch.got, batch.trained):
-            first, last = (int((t - start) / (end - start) * (columns - 1)) for t in span)
-            lanes[pid][first : last + 1] = mark * (last + 1 - first)
-    return "\n".join(f"{'loop' if pid == os.getpid() else 'worker':>6} |{''.join(marks)}|" for pid, marks in lanes.items())
+def show(lab, epoch, arm):
+    """Who loads, and when the loop trains: where its lane is empty, it waits."""
+    lanes = {os.getpid(): "loop"}
+    for batch in epoch[:64]:  # of a long epoch, as many as one can tell apart
+        worker = lanes.setdefault(batch.loaded_by, f"worker {len(lanes)}")
+        if len(lanes) <= 16:
+            lab.span(worker, batch.began, batch.ended, "loads", arm=arm)
+        lab.span("loop", batch.got, batch.trained, "trains", arm=arm)
 
 
 def run(
@@ -96,6 +95,8 @@ def run(
 
     @lab.once
     def exact():
+        lab.axes("wait_ms", x="batch", y="the loop waits for a batch")
+        lab.axes("batches_ready", x="batch", y="batches that are ready by then")
         epochs = {}
         for count in sorted({0, min(2, workers), workers}):
             lab.stage(f"an epoch with {count} workers")
@@ -103,7 +104,7 @@ def run(
             for step, made in enumerate(epoch):
                 ready = sum(other.ended <= made.got for other in epoch[step + 1 :])
                 lab.log(step, arm=f"{count} workers", wait_ms=(made.got - made.asked) * 1e3, batches_ready=ready)
-            lab.text(draw(epoch), title=f"{count} workers: # loads, T trains")
+            show(lab, epoch, arm=f"{count} workers")
         others = [len({made.loaded_by for made in epoch} - {os.getpid()}) for epoch in epochs.values()]
         lab.claim("processes", others, equals=list(epochs))
         lab.claim("order", all([item for made in epoch for item in made.items] == [*range(items)] for epoch in epochs.values()))

@@ -69,14 +69,15 @@ def run(
 
     @lab.once
     def exact():
-        lab.stage("speed by size, from 2^16 bytes on")
+        lab.stage("speed by size")
+        lab.axes("gb_per_s", x="bytes copied", y="speed, GB/s", log="x")
         for power in range(16, len(source).bit_length()):
             part = source[: 2**power]
             for way in (staged, direct):
-                lab.log(power, arm=way.__name__, gb_per_s=gb_per_s(afresh(way, part), len(part)))
+                lab.log(len(part), arm=way.__name__, gb_per_s=gb_per_s(afresh(way, part), len(part)))
             if on_gpu:
-                lab.log(power, arm="pageable to GPU", gb_per_s=gb_per_s(fetch(part), len(part)))
-                lab.log(power, arm="pinned to GPU", gb_per_s=gb_per_s(fetch(part.pin_memory()), len(part)))
+                lab.log(len(part), arm="pageable to GPU", gb_per_s=gb_per_s(fetch(part), len(part)))
+                lab.log(len(part), arm="pinned to GPU", gb_per_s=gb_per_s(fetch(part.pin_memory()), len(part)))
         lab.stage("the DataLoader")
         lab.claim("shared", [load(num_workers=n)[0].is_shared() for n in (0, 1)], equals=[False, True])
         is_free = on_gpu or not torch.accelerator.is_available()  # to pin takes memory of the GPU, too

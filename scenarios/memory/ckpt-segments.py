@@ -89,6 +89,7 @@ def run(
 
     @lab.once
     def exact():
+        lab.axes("mb", x="segments, 0 is no checkpoint", y="memory, MB")
         lab.stage("memory against the number of segments; 0 is no checkpoint")
         counts = sorted({0, 1, segments, blocks} | {n for n in (2, 4, 8, 16) if n < blocks})
         peak, kept, grads = {}, {}, {}

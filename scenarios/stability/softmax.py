@@ -85,6 +85,8 @@ def run(
 ) -> None:
     device = lab.device(device)
 
+    lab.axes("total", x="largest logit", y="sum of the exponentials", log="y")
+    lab.axes("probability", x="largest logit", y="probability of the largest logit")
     lab.stage("raising one logit")
     for top in range(101):
         for name, dtype in DTYPES.items():
@@ -100,6 +102,8 @@ def run(
 
     lab.stage("looking for the limits")
     limits = {name: limit(naive, tied, dtype, device) for name, dtype in DTYPES.items()}
+    crowded = {f"{name}, 1000 tied": limit(naive, 1000, dtype, device) for name, dtype in DTYPES.items()}
+    lab.bars("largest logit that works", {**limits, **crowded})
     lab.claim("limit-f32", limits["float32"], equals=88.7228, tolerance=0.0001)
     lab.claim("limit-bf16", limits["bfloat16"], equals=88.5)
     lab.claim("limit-f16", limits["float16"], equals=11.0859, tolerance=0.0001)

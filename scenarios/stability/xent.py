@@ -88,6 +88,9 @@ def run(
     dtype = getattr(torch, dtype)
     labels = torch.tensor([0.5, 0.5], device=device, dtype=dtype)
 
+    lab.axes("error", x="logit", y="relative error of the loss", log="y")
+    lab.axes("loss", x="logit", y="loss")
+    lab.axes("gradient", x="logit", y="gradient of the second logit")
     lab.stage("raising one logit")
     tops = range(1, 121)
     seen = {naive: [], stable: []}

@@ -81,6 +81,8 @@ def run(
         lab.needs(device.type == "cpu", "--device cpu: torch tells only a CPU to treat subnormal numbers as zero")
         lab.needs(torch.set_flush_denormal(True), "a CPU that can treat subnormal numbers as zero")
 
+    lab.axes("digits", x="y", y="digits of x that survive", log="x")
+    lab.axes("xyy", x="y", y="x * y / y of x = 1.5", log="x")
     lab.stage("multiplying and dividing by ever larger numbers")
     errors = {name: [] for name in DTYPES}
     digits = {name: [] for name in DTYPES}
@@ -94,7 +96,7 @@ def run(
             error = worst_error(back, x)
             errors[name].append(error.item())
             digits[name].append(-error.clamp(min=torch.finfo(dtype).eps).log10().item())  # no more than the dtype has
-            lab.log(decade, arm=name, digits=digits[name][-1], xyy=back[50].item())  # x[50] is 1.5
+            lab.log(10.0**decade, arm=name, digits=digits[name][-1], xyy=back[50].item())  # x[50] is 1.5
     bands = torch.tensor([digits[name] for name in DTYPES])  # (3, 91)
     lab.image("digits that survive, by dtype (float32, bfloat16, float16) and power of ten", bands.repeat_interleave(4, 0))
 

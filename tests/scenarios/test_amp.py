@@ -26,7 +26,13 @@ def test_both_precisions_learn_the_board_and_one_keeps_half_the_bytes(result: Re
     series = [(series["name"], series["arm"], series["count"]) for series in run["series"]]
     assert refuted(run) == set()
     assert saved(run) == {"fp32": 804_352, "amp": 411_328}
-    assert series == [("loss", "fp32", 100), ("loss", "amp", 100), ("right", "fp32", 10), ("right", "amp", 10)]
+    assert series == [
+        ("loss", "fp32", 100),
+        ("loss", "amp", 100),
+        ("apart", "", 100),
+        ("right", "fp32", 10),
+        ("right", "amp", 10),
+    ]
     assert [race["arm"] for race in run["races"]] == ["fp32", "amp"]
 
 

@@ -112,6 +112,10 @@ def hostile(root: Path) -> Path:
         events.Unavailable(what=text, reason=text),
         events.Logged(s=0, v={text: float("nan")}, a=text),
         events.Logged(s=1, v={text: float("inf")}, a=text),
+        events.AxesNamed(metric=text, x=text, y=text),
+        events.BarsShown(title=text, names=[text], values=[1.0], unit=text),
+        events.TableShown(title=text + "2", head=[text], rows=[[text]]),
+        events.SpanShown(lane=text, began=0.0, ended=1.0, name=text, arm=text, unit=text),
         events.MemoryMeasured(name=text, values={text: 1.0}, arm=text),
         events.ClaimMeasured(
             text=text, got=events.Measured(words=text), op="equals", want=events.Measured(words=text), unit=text

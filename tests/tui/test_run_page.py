@@ -17,6 +17,8 @@ from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record import presence
 from tuilab.record.events import (
+    AxesNamed,
+    BarsShown,
     EnvironmentRecorded,
     GpuFound,
     GpuHeld,
@@ -24,7 +26,9 @@ from tuilab.record.events import (
     Logged,
     RunStarted,
     Sampled,
+    SpanShown,
     StateChanged,
+    TableShown,
     Tenant,
     Unavailable,
     XidReported,
@@ -64,6 +68,46 @@ async def test_the_words_are_the_same_in_every_depth_of_colour(tmp_path: Path, c
         compare("run-tour-120x40", text_of(shown))
         used = {cell.fg for row in shown.buffer.values() for cell in row.values()}
         assert (used == {"default"}) is (colours == "none")
+
+
+def figures(root: Path) -> Path:
+    """Make a run that shows what can be shown besides curves, over steps up to a thousand."""
+    began = {"worker 0": 0.0, "worker 1": 0.01}
+    loads = [SpanShown(lane=lane, began=at, ended=at + 0.04, name="loads", arm="2 workers") for lane, at in began.items()]
+    return make_run(
+        root,
+        started(scenario="shown", topic="mine"),
+        AxesNamed(metric="backward_ms", x="rows", log="xy"),
+        *(Logged(s=rows, v={"backward_ms": rows**2 / 1e3}, a="index") for rows in (1, 10, 100, 1000)),
+        BarsShown(title="largest logit", names=["float32", "float16"], values=[88.72, 11.0859]),
+        TableShown(title="calls", head=["call", "raises"], rows=[["a + b", "sizes 2 and 4 must match"], ["x @ y", ""]]),
+        *loads,
+        SpanShown(lane="loop", began=0.04, ended=0.05, name="trains", arm="2 workers"),
+        StateChanged(state="succeeded"),
+    )
+
+
+@pytest.mark.parametrize("size", SIZES[1:3], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_figures_stand_beside_the_first_chart(tmp_path: Path, size: tuple[int, int]) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=size) as pilot:
+        await open_run(pilot, figures(tmp_path))
+
+        compare(f"run-figures-{size[0]}x{size[1]}", text_of(picture(app)))
+
+
+async def test_a_logarithmic_x_axis_is_changed_by_a_key_and_its_cursor_stays_at_its_point(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        await open_run(pilot, figures(tmp_path))
+        chart = app.screen.query(ChartPane).first().chart
+        await pilot.press("left", "left")
+
+        assert (chart.is_log_x, chart.cursor) == (True, 2.0)
+        await pilot.press("L")
+        assert (chart.is_log_x, chart.cursor) == (False, 100)
+        await pilot.press("t", "L")
+        assert not chart.is_log_x
 
 
 async def test_without_utf8_everything_is_ascii(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from tuilab.words import number
 _GREATEST = sys.float_info.max
 _ENDS = 4  # how many ends of a range the span of the data is worth: fewer change more rarely and waste more
 _LEAST_SPAN = 1e-290  # below it the arithmetic of steps ends
+_MOST_POWER = 330.0  # no number has a greater power of ten, or a lesser one
 _LADDER = (1, 1.5, 2.5, 4, 6, 10)
 _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 
@@ -58,11 +59,18 @@ def y_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = Fal
     return replace(axis, ticks=_ticks(axis, step, unit, is_short=False))
 
 
-def x_axis(low: float, high: float, unit: str, count: int) -> Axis:
-    """Return an axis that shows exactly `low` to `high`, with at most about `count` ticks inside."""
+def x_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = False, is_whole: bool = True) -> Axis:
+    """Return an axis that shows exactly `low` to `high`, with at most about `count` ticks inside.
+
+    With `is_log` these are powers of ten, and the ticks tell what they are the powers of. Along steps `is_whole` has no ticks
+    between whole numbers.
+    """
     low, high = _widened(low, high) if high <= low or high - low < _LEAST_SPAN else (low, high)
+    if is_log:
+        powers = _log_ticks(max(low, -_MOST_POWER), min(high, _MOST_POWER), max(count, 2))
+        return Axis(low, high, ticks=tuple(((power - low) / (high - low), _step_label(power)) for power in powers))
     step = _nice_step(low, high, count, unit)
-    if not unit:
+    if not unit and is_whole:
         step = max(step, 1.0)
     axis = Axis(low, high)
     return replace(axis, ticks=_ticks(axis, step, unit, is_short=not unit))
@@ -122,13 +130,20 @@ def _log_ticks(bottom: float, top: float, count: int) -> list[float]:
     fine = [power + math.log10(m) for power in range(math.floor(bottom), math.ceil(top) + 1) for m in (1, 2, 5)]
     fine = [power for power in fine if bottom - 1e-9 <= power <= top + 1e-9]
     chosen = fine if len(fine) <= count or len(whole) < 2 else whole
-    return chosen[:: math.ceil(len(chosen) / (count + 1))]
+    return chosen[:: math.ceil(len(chosen) / (count + 1)) or 1]
 
 
 def _power_label(power: float, unit: str) -> str:
     if -300 < power < 300:
         return number(10.0**power, unit, 3)
     return f"1e{round(power)}"
+
+
+def _step_label(power: float) -> str:
+    if not -300 < power < 300:
+        return f"1e{round(power)}"
+    step = float(f"{10.0**power:.6g}")
+    return labels([step], step, is_short=True)[0]
 
 
 def _log_end(value: float, direction: int) -> float:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuilab.drawings.lines import Line, values_at
+from tuilab.drawings.lines import Line, step_at, values_at
 from tuilab.drawings.picture import ARMS, Canvas, cells, fit
 from tuilab.drawings.symbols import Symbols, plain
 from tuilab.text import show
@@ -46,17 +46,17 @@ def letter(look: int) -> str:
     return chr(ord("A") + look % 26)
 
 
-def entries(lines: Sequence[Line], cursor: float | None, unit: str, *, is_timed: bool) -> list[Entry]:
+def entries(lines: Sequence[Line], cursor: float | None, unit: str, *, is_timed: bool, is_log_x: bool = False) -> list[Entry]:
     """Return an entry for each look, with the value at the cursor or else the last one."""
     looks: dict[int, list[Line]] = {}
     for line in lines:
         looks.setdefault(line.look, []).append(line)
-    return [_entry(look, group, cursor, unit, is_timed) for look, group in looks.items()]
+    return [_entry(look, group, cursor, unit, is_timed, is_log_x) for look, group in looks.items()]
 
 
-def _entry(look: int, group: list[Line], cursor: float | None, unit: str, is_timed: bool) -> Entry:
+def _entry(look: int, group: list[Line], cursor: float | None, unit: str, is_timed: bool, is_log_x: bool) -> Entry:
     value, brief = (_value(group, cursor, unit, digits) for digits in (4, 3))
-    return Entry(letter(look), group[0].label, value, brief, _bad(group, is_timed), ARMS[look % len(ARMS)])
+    return Entry(letter(look), group[0].label, value, brief, _bad(group, is_timed, is_log_x), ARMS[look % len(ARMS)])
 
 
 def _value(group: list[Line], cursor: float | None, unit: str, digits: int) -> str:
@@ -72,7 +72,7 @@ def _value(group: list[Line], cursor: float | None, unit: str, digits: int) -> s
     return number(low, unit, digits) if low == high else f"{number(low, unit, 3)}..{number(high, unit, 3)}"
 
 
-def _bad(group: list[Line], is_timed: bool) -> str:
+def _bad(group: list[Line], is_timed: bool, is_log_x: bool) -> str:
     """Return what is no number: kind, count, and the first x."""
     parts = [line for line in group if len(line.bad_xs)]
     if not parts:
@@ -89,7 +89,7 @@ def _bad(group: list[Line], is_timed: bool) -> str:
         if is_there
     ]
     count = sum(line.bad_count for line in parts)
-    where = clock(first, 0.1) if is_timed else f"{first:.10g}"
+    where = clock(first, 0.1) if is_timed else f"{step_at(first, is_log_x=is_log_x):.10g}"
     return f"{'/'.join(kinds)} ×{count} from {where}"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tuilab.drawings import legend
 from tuilab.drawings.axis import Axis, grown, x_axis, y_axis
-from tuilab.drawings.lines import Line, bad_points, positive
+from tuilab.drawings.lines import Line, are_whole, bad_points, positive, step_at
 from tuilab.drawings.picture import ARMS, Canvas, Picture, fit
 from tuilab.drawings.raster import column_of, raster
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
@@ -45,6 +45,8 @@ class LineChart:
     cursor: float | None = None
     guides: tuple[Guide, ...] = ()
     empty: str = "no points yet"
+    is_log_x: bool = False  # x are powers of ten of steps
+    x_name: str = ""  # what is along x
 
 
 def draw(chart: LineChart, width: int, height: int, symbols: Symbols = BRAILLE) -> Picture:
@@ -79,6 +81,8 @@ def x_range(chart: LineChart) -> tuple[float, float]:
     last = max([last, *(float(part[-1]) for line in lines for part in (line.xs, line.bad_xs) if len(part))])
     if chart.is_over:
         return first, last
+    if chart.is_log_x:  # whole powers of ten change rarely
+        return float(math.floor(first)), max(float(math.ceil(last)), math.floor(first) + 1.0)
     return grown(first, last, _LEAST_SECONDS if chart.is_timed else _LEAST_STEPS, chart.x_end)
 
 
@@ -104,7 +108,9 @@ class _Drawn:
         self.left = max([6, *(len(label) for _, label in self.y.ticks)]) + 1
         self.width = canvas.width - self.left - 1
         longest = 8 if chart.is_timed else 6
-        self.x = x_axis(low, high, "time" if chart.is_timed else "", max(2, self.width // (longest + 6)))
+        count = max(2, self.width // (longest + 6))
+        unit, is_whole = "time" if chart.is_timed else "", are_whole(chart.lines)
+        self.x = x_axis(low, high, unit, count, is_log=chart.is_log_x, is_whole=is_whole)
 
     def put_all(self) -> None:
         if self.height < 2 or self.width < 8:
@@ -155,13 +161,16 @@ class _Drawn:
         self.canvas.put(self.left + 1, row, dots[: self.width], "grid")
 
     def _put_x_labels(self, base: int) -> None:
-        free = 0
+        """Write the ticks behind the name of what they are of; where it has no room beside the first, it is in their place."""
+        name = plain(fit(show(self.chart.x_name, 60), self.canvas.width // 2), self.symbols)
+        free = self.canvas.put(0, base + 1, name, "title") + 2 if name else 0
         for share, label in self.x.ticks:
-            column = self._column(share)
+            label, column = plain(label, self.symbols), self._column(share)
             start = min(max(column - len(label) // 2, 0), self.canvas.width - len(label))
-            if -1e-9 <= share <= 1 + 1e-9 and start >= free:
+            if -1e-9 <= share <= 1 + 1e-9:
                 self.canvas.put(column, base, self.symbols.tick_x, "axis")
-                free = self.canvas.put(start, base + 1, plain(label, self.symbols), "label") + 2
+                if start >= free:
+                    free = self.canvas.put(start, base + 1, label, "label") + 2
 
     def _put_lines(self) -> None:
         """Raw values lie behind; where lines meet, both are seen, in the colour of the later one."""
@@ -236,7 +245,8 @@ class _Drawn:
         column = self._column(self.x.share(cursor))
         plot = np.s_[self.top : self.bottom + 1]
         self.canvas.fill(plot, np.s_[column : column + 1], self.symbols.vertical, "cursor", over=("grid", "guide"))
-        label = f" {clock(cursor, 0.01) if self.chart.is_timed else f'{cursor:.10g}'} "
+        step = f"{step_at(cursor, is_log_x=self.chart.is_log_x):.10g}"
+        label = f" {clock(cursor, 0.01) if self.chart.is_timed else step} "
         self.canvas.put(min(max(column - len(label) // 2, 0), self.canvas.width - len(label)), self.bottom + 2, label, "cursor")
 
 
@@ -265,7 +275,7 @@ def _is_named(chart: LineChart) -> bool:
 def _entries(chart: LineChart) -> list[legend.Entry]:
     """Return what the legend says of each look: of the repeats of an arm, the last that has a value."""
     lines = chart.behind or chart.lines  # values are never smoothed
-    found = legend.entries(lines, chart.cursor, chart.unit, is_timed=chart.is_timed)
+    found = legend.entries(lines, chart.cursor, chart.unit, is_timed=chart.is_timed, is_log_x=chart.is_log_x)
     return found if _is_named(chart) else [replace(entry, letter="") for entry in found]
 
 
@@ -273,6 +283,10 @@ def _notes(chart: LineChart) -> list[str]:
     hidden = sum(positive(line)[1] for line in chart.lines) if chart.is_log else 0
     has_shown = any((line.highs > 0).any() for line in chart.lines)
     scale = [] if not chart.is_log else ["log"] if has_shown else ["linear: nothing above 0"]
+    if chart.is_log_x:
+        scale = ["log x"] if not chart.is_log else ["log xy"] if has_shown else [*scale, "log x"]
+    if off_axis := sum(line.off_axis for line in chart.lines):
+        scale += [f"{off_axis} at x not above 0"]
     return [*scale, *([f"{hidden} not above 0"] if hidden and has_shown else []), *(["smoothed"] if chart.behind else [])]
 
 

@@ -18,7 +18,10 @@ _MANY = 8  # points that make a spacing usual
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The least and the greatest value from each x to the next; x never falls."""
+    """The least and the greatest value from each x to the next; x never falls.
+
+    On a logarithmic axis x are the powers of ten of the steps, so that all that moves along the axis can add and compare.
+    """
 
     label: str
     xs: Floats
@@ -31,6 +34,7 @@ class Line:
     bad_count: int = 0
     last: float = math.nan
     last_x: float = 0.0
+    off_axis: int = 0  # places that a logarithmic x axis cannot show
 
     @property
     def is_empty(self) -> bool:
@@ -50,6 +54,7 @@ def lines_of(
     names: Sequence[str] = (),
     *,
     is_timed: bool = False,
+    is_log_x: bool = False,
     starts: Sequence[int] = (),
     order: Sequence[str] = (),
 ) -> tuple[Line, ...]:
@@ -57,25 +62,27 @@ def lines_of(
 
     Names in `order` have the look of their place there, so that an arm looks the same in every chart.
 
-    `is_timed` puts them along seconds instead of steps, each since its moment in `starts` (or since 0).
+    `is_timed` puts them along seconds instead of steps, each since its moment in `starts` (or since 0); `is_log_x` along the
+    logarithms of the steps.
     """
     called = [show(name, 60) for name in (names or [one.arm for one in series])]
     looks = {name: look for look, name in enumerate(dict.fromkeys([*order, *called]))}
     starts = starts or [0] * len(series)
     return tuple(
-        _line(one, name, looks[name], is_timed, start_t) for one, name, start_t in zip(series, called, starts, strict=True)
+        _line(one, name, looks[name], is_timed, is_log_x, start_t)
+        for one, name, start_t in zip(series, called, starts, strict=True)
     )
 
 
-def _line(series: Series, label: str, look: int, is_timed: bool, start_t: int) -> Line:
-    places = series.times if is_timed else series.steps
+def _line(series: Series, label: str, look: int, is_timed: bool, is_log_x: bool, start_t: int) -> Line:
+    places: Sequence[float] = series.times if is_timed else series.steps
     bad_places = [bad.t if is_timed else bad.step for bad in series.bad]
     last = series.last_t if is_timed else series.last_step
 
-    def placed(whole: Sequence[int]) -> Floats:
+    def placed(found: Sequence[float]) -> Floats:
         if not is_timed:
-            return np.array(whole, np.float64)
-        return (np.array(whole, np.float64) - float(start_t)) / 1e9
+            return np.array(found, np.float64)
+        return (np.array(found, np.float64) - float(start_t)) / 1e9
 
     line = Line(
         label,
@@ -91,25 +98,57 @@ def _line(series: Series, label: str, look: int, is_timed: bool, start_t: int) -
         float(placed([last])[0]),
     )
     line = _in_order(line)
+    line = _along_powers(line) if is_log_x and not is_timed else line
     return replace(line, breaks=_breaks(line, is_timed))
 
 
 def _in_order(line: Line) -> Line:
     """Sort by x: a training may count its steps from 0 again."""
-    if len(line.xs) > 1 and (np.diff(line.xs) < 0).any():
+    if (line.xs[1:] < line.xs[:-1]).any():
         order = np.argsort(line.xs, kind="stable")
         line = replace(line, xs=line.xs[order], lows=line.lows[order], highs=line.highs[order])
-    if len(line.bad_xs) > 1 and (np.diff(line.bad_xs) < 0).any():
+    if (line.bad_xs[1:] < line.bad_xs[:-1]).any():
         order = np.argsort(line.bad_xs, kind="stable")
         line = replace(line, bad_xs=line.bad_xs[order], bad_values=line.bad_values[order])
     return line
 
 
+def _along_powers(line: Line) -> Line:
+    """Return a line along the logarithms of its x, without the places that have none."""
+    kept, kept_bad = line.xs > 0, line.bad_xs > 0
+    xs, bad_xs = np.log10(line.xs[kept]), np.log10(line.bad_xs[kept_bad])
+    last_x = math.log10(line.last_x) if line.last_x > 0 else max([*xs[-1:].tolist(), *bad_xs[-1:].tolist()], default=0.0)
+    return replace(
+        line, xs=xs, lows=line.lows[kept], highs=line.highs[kept], bad_xs=bad_xs, bad_values=line.bad_values[kept_bad],
+        last_x=last_x, off_axis=int(np.count_nonzero(~kept) + np.count_nonzero(~kept_bad)),
+    )  # fmt: skip
+
+
+def steps_of(places: Floats, *, is_log_x: bool) -> Floats:
+    """Return the steps that stand at some places of an axis; those that were whole numbers are again."""
+    if not is_log_x:
+        return places
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = 10.0**places
+        wholes = np.rint(steps)
+        return np.where(np.abs(steps - wholes) <= 1e-9 * wholes, wholes, steps)
+
+
+def step_at(place: float, *, is_log_x: bool) -> float:
+    """Return the step that stands at a place of an axis."""
+    return float(steps_of(np.array([place], np.float64), is_log_x=is_log_x)[0])
+
+
+def are_whole(lines: Sequence[Line]) -> bool:
+    """Say whether all lines have points at whole numbers alone: then ticks between them would mean nothing."""
+    return all(bool((part == np.rint(part)).all()) for line in lines for part in (line.xs, line.bad_xs))
+
+
 def _breaks(line: Line, is_timed: bool) -> NDArray[np.bool_]:
     """Say where the line is broken: at points that are no numbers, and where nothing was measured for long."""
-    spacing = np.diff(line.xs)
     broken = np.diff(np.searchsorted(line.bad_xs, line.xs)) > 0
-    if is_timed and len(spacing) >= _MANY:
+    if is_timed and len(broken) >= _MANY:
+        spacing = np.diff(line.xs)
         broken |= spacing > _GAP * float(np.median(spacing))
     return broken
 

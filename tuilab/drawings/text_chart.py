@@ -7,9 +7,12 @@ import math
 import textwrap
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from tuilab.drawings.picture import cells, fit
 from tuilab.drawings.units import labels
-from tuilab.record.series import Series, ends_of, wants_log
+from tuilab.record.events import AxesNamed
+from tuilab.record.series import Series, ends_of, is_log_x, is_log_y
 from tuilab.text import show
 from tuilab.words import number, scale_of, unit_of
 
@@ -18,82 +21,124 @@ _PLAIN_MARKERS = ("*", "o", "+", "x", "#", "@")
 _LOCK = threading.Lock()  # plotext draws on one global figure
 
 
-def line_chart(lines: Sequence[Series], width: int, height: int, *, whole: Sequence[Series] = (), is_utf8: bool = True) -> str:
+@dataclass(frozen=True)
+class _Scale:
+    """From a number to where it stands on an axis, and the ticks there."""
+
+    is_log: bool
+    unit: str = ""
+    is_whole: bool = False
+
+    def __call__(self, value: float) -> float:
+        return math.log10(value) if self.is_log else float(value)
+
+    def can_show(self, value: float) -> bool:
+        return value > 0 or not self.is_log
+
+    def ticks(self, low: float, high: float) -> tuple[list[float], list[str]]:
+        """Return where ticks stand, and what they say."""
+        ticks = _log_ticks(low, high) if self.is_log else _ticks_of(self.unit, low, high)
+        if self.is_whole:
+            ticks = [tick for tick in ticks if tick == int(tick)]
+            return [*map(self, ticks)], [f"{int(tick)}" for tick in ticks]
+        words = [number(tick, self.unit) for tick in ticks]
+        return [*map(self, ticks)], words if self.is_log else labels(ticks, ticks[-1] - ticks[-2:][0], self.unit)
+
+
+def line_chart(
+    lines: Sequence[Series], width: int, height: int, *, whole: Sequence[Series] = (), axes: AxesNamed | None = None,
+    is_utf8: bool = True,
+) -> str:  # fmt: skip
     """Return a chart of series that share a name, one marker an arm; empty when nothing can be drawn.
 
-    `whole` is all that there is of the name, where `lines` are some of it: it tells whether the axis is logarithmic, as in the
-    charts that draw all. Where a series has no number, a band below the chart has an n (NaN) or an i (Inf).
+    `whole` is all that there is of the name, where `lines` are some of it: it tells whether an axis is logarithmic, as in the
+    charts that draw all; `axes` is what the scenario said of them. Where a series has no number, a band below the chart has an
+    n (NaN) or an i (Inf).
     """
     drawable = [line for line in lines if line.lows][: len(_MARKERS)]
-    ends = ends_of(drawable)
-    if not ends or max(ends) - min(ends) > 1e300:  # the span itself overflows
+    if not drawable:
         return ""
-    unit = unit_of(drawable[0].name)
-    is_log = wants_log(ends_of(whole or lines), unit)
-    steps = [step for line in lines for step in (*line.steps[:1], line.last_step, *(bad.step for bad in line.bad))]
-    span = (min(steps), max(steps))
+    axes = axes or AxesNamed(metric=drawable[0].name)
+    steps = [step for line in lines for step in (*line.steps, line.last_step, *(bad.step for bad in line.bad))]
+    is_whole = all(step == int(step) for step in steps)
+    x = _Scale(is_log_x(axes, whole or lines), is_whole=is_whole)
+    y = _Scale(is_log_y(axes, whole or lines), unit_of(drawable[0].name))
+    span = [step for step in steps if x.can_show(step)]
+    ends = [end for end in ends_of(drawable) if y.can_show(end)]
+    if not ends or not span or max(ends) - min(ends) > 1e300:  # the span itself overflows
+        return ""
+    reach = (min(span), max(span))
     markers = _MARKERS if is_utf8 else _PLAIN_MARKERS
     with _LOCK:
-        text = _draw(drawable, (min(ends), max(ends)), unit, span, is_log, markers, (width, height))
+        text = _draw(drawable, (min(ends), max(ends)), reach, (x, y), markers, (width, height))
     rows = [row.rstrip() for row in text.splitlines()]
-    rows = [*_legend(drawable, markers, is_log, width), *rows, *_bands(lines, span, rows)]
+    rows = [*_legend(drawable, axes, markers, y.is_log, width), *rows, *_x_name(axes, x.is_log, max(map(len, rows)))]
+    rows += _bands(lines, reach, x, rows)
     return "\n".join(rows if is_utf8 else (row.translate(_ASCII) for row in rows))
 
 
 def _draw(
     lines: Sequence[Series],
     heights: tuple[float, float],
-    unit: str,
-    span: tuple[int, int],
-    is_log: bool,
+    span: tuple[float, float],
+    scales: tuple[_Scale, _Scale],
     markers: Sequence[str],
     size: tuple[int, int],
 ) -> str:
     import plotext
 
-    scale = math.log10 if is_log else float
+    x, y = scales
     plotext.clear_figure()
     plotext.theme("clear")
     plotext.plotsize(*size)
     for marker, line in zip(markers, lines, strict=False):
-        xs, ys = thin(line, max(size[0] - 10, 10))
-        plotext.plot(xs, [scale(y) for y in ys], marker=marker)
-    ticks = _log_ticks(*heights) if is_log else _ticks_of(unit, *heights)
-    words = [number(tick, unit) for tick in ticks] if is_log else labels(ticks, ticks[-1] - ticks[-2:][0], unit)
-    plotext.yticks([scale(tick) for tick in ticks], words)
-    steps = [tick for tick in _ticks(*span) if tick == int(tick)]
-    plotext.xticks(steps, [f"{int(tick)}" for tick in steps])
+        points = [
+            (px, py) for px, py in zip(*thin(line, max(size[0] - 10, 10)), strict=True) if x.can_show(px) and y.can_show(py)
+        ]
+        plotext.plot([x(px) for px, _ in points], [y(py) for _, py in points], marker=marker)
+    plotext.yticks(*y.ticks(*heights))
+    plotext.xticks(*x.ticks(*span))
     if span[0] < span[1]:
-        plotext.xlim(*span)
+        plotext.xlim(x(span[0]), x(span[1]))
     text: str = plotext.uncolorize(plotext.build())
     return text
 
 
-def _bands(lines: Sequence[Series], span: tuple[int, int], rows: list[str]) -> list[str]:
+def _bands(lines: Sequence[Series], span: tuple[float, float], x: _Scale, rows: list[str]) -> list[str]:
     """Return a row under the chart for each series that has values which are no numbers, in the columns of the chart."""
     frame = next((row for row in rows if "┌" in row), "")
     left, columns = frame.find("┌") + 1, frame.rfind("┐") - frame.find("┌") - 1
     if columns < 10 or span[0] == span[1]:
         return []
     found = []
+    low = x(span[0])
+    per_unit = (columns - 1) / (x(span[1]) - low)
     for line in lines:
-        if not line.bad:
+        shown = [bad for bad in line.bad if x.can_show(bad.step)]
+        if not shown:
             continue
-        cells = [" "] * columns
-        per_step = (columns - 1) / (span[1] - span[0])
-        for bad in line.bad:
-            first, after = (round((step - span[0]) * per_step) for step in (bad.step, bad.step + 1))
+        row = [" "] * columns
+        for bad in shown:
+            end = bad.step + 1 if x.is_whole else bad.step  # a step reaches to the next
+            first, after = (round((x(step) - low) * per_unit) for step in (bad.step, end))
             for column in range(first, min(max(after, first + 1), columns)):
-                cells[column] = "n" if math.isnan(bad.value) else "i"
-        kinds = " and ".join(word for word, sign in (("NaN", "n"), ("Inf", "i")) if sign in cells)
-        found.append(f"{' ' * left}{''.join(cells)}  {kinds} {show(line.arm, 20)}".rstrip())
+                row[column] = "n" if math.isnan(bad.value) else "i"
+        kinds = " and ".join(word for word, sign in (("NaN", "n"), ("Inf", "i")) if sign in row)
+        found.append(f"{' ' * left}{''.join(row)}  {kinds} {show(line.arm, 20)}".rstrip())
     return found
 
 
-def thin(line: Series, columns: int) -> tuple[list[int], list[float]]:
+def _x_name(axes: AxesNamed, is_log: bool, width: int) -> list[str]:
+    """Return what is along x, below the right end of the axis."""
+    name = f"{show(axes.x, 60) or 'step'} (log)" if is_log else show(axes.x, 60)
+    name = fit(name, width)
+    return [f"{' ' * (width - len(cells(name)))}{name}"] if name else []
+
+
+def thin(line: Series, columns: int) -> tuple[list[float], list[float]]:
     """Return at most two points a column, the least and the greatest, so that no spike is lost."""
     per_column = max(1, math.ceil(len(line.steps) / columns))
-    xs: list[int] = []
+    xs: list[float] = []
     ys: list[float] = []
     for start in range(0, len(line.steps), per_column):
         lows = line.lows[start : start + per_column]
@@ -106,9 +151,9 @@ def thin(line: Series, columns: int) -> tuple[list[int], list[float]]:
     return xs, ys
 
 
-def _legend(lines: Sequence[Series], markers: Sequence[str], is_log: bool, width: int) -> list[str]:
-    """Return the name of the series and the marker of each arm, in as many rows as they need."""
-    name = show(lines[0].name, 40) + (" (log)" if is_log else "")
+def _legend(lines: Sequence[Series], axes: AxesNamed, markers: Sequence[str], is_log: bool, width: int) -> list[str]:
+    """Return what is along y, or the name of the series and the marker of each arm, in as many rows as they need."""
+    name = show(axes.y or lines[0].name, 60) + (" (log)" if is_log else "")
     shown = {"braille": "⠒", "hd": "▚"}
     arms = [
         f"{shown.get(marker, marker)}\xa0{show(line.arm, 30)}" for line, marker in zip(lines, markers, strict=False) if line.arm
@@ -135,6 +180,9 @@ def _ticks(low: float, high: float) -> list[float]:
 def _log_ticks(low: float, high: float) -> list[float]:
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     stride = max(1, (last - first) // 5)
+    fine = [m * 10.0**power for power in range(first - 1, last + 1) for m in (1, 2, 5)] if last - first <= 2 else []
+    if shown := [tick for tick in fine if low <= tick <= high]:
+        return shown
     return [10.0**power for power in range(first, last + 1, stride) if low <= 10.0**power <= high] or [low, high]
 
 

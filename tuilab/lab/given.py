@@ -63,6 +63,22 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
     return found
 
 
+def place(name: str, value: Any) -> int | float:
+    """Return where something stands on an axis: a whole number as it is, else a finite one."""
+    if isinstance(value, int):
+        return whole(name, value, LEAST)
+    try:
+        found = bare_number(value)
+        found = found if isinstance(found, float) else index(found)
+    except Exception as problem:
+        raise TypeError(f"{name} takes a number, not {told(value)}") from problem
+    if isinstance(found, int):
+        return whole(name, found, LEAST)
+    if not math.isfinite(found):
+        raise ValueError(f"{name} takes a finite number, not {told(value)}")
+    return float(found)
+
+
 def words(name: str, value: Any, limit: int | None = None) -> str:
     """Return a text."""
     if not isinstance(value, str):

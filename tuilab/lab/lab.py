@@ -10,10 +10,12 @@ lab.claim("sum", got, equals=12)              what the run should show: the bull
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
 lab.memory("forward")                         bytes and operators; see memory.py
 lab.precision("ieee")                         float32 on a GPU that is float32
-lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
+lab.axes("loss", x="epoch", log="xy")         what is along the axes of a chart
+lab.text(...)  lab.table(...)  lab.bars(...)  lab.span(...)  lab.image(...)     what is to be seen besides
+lab.artifact(...)  lab.device("auto")
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ from tuilab.lab.race import Race
 from tuilab.lab.races.races import Races
 from tuilab.lab.scalars.scalar_log import Scalar, ScalarLog
 from tuilab.lab.shown.artifacts import keep
+from tuilab.lab.shown.figures import Axis, Lanes, axes_named, bars_shown, table_shown
 from tuilab.lab.shown.images import image_shown
 from tuilab.lab.shown.progress import Progress
 from tuilab.lab.shown.texts import text_shown
@@ -65,6 +68,7 @@ class Lab:
         self._device: torch.device | None = None  # that the scenario was told to use
         self._once = Once()
         self._progress = Progress()
+        self._lanes = Lanes()
         self._holdings = Holdings(self.record, is_timing=bool(self._arm))  # an arm of its own times itself
         self._scalars = ScalarLog(journal, run_dir, order.writer, self._arm, self._holdings)
         self._races = Races(self, self._holdings)
@@ -77,8 +81,11 @@ class Lab:
         """Say what happens next."""
         self._enter(events.StageEntered(name=name))
 
-    def log(self, step: int, *, arm: str = "", **values: Scalar) -> None:
-        """Record scalars of a step; a tensor on a GPU is recorded as it is in the current stream, and no step waits for it."""
+    def log(self, step: float, *, arm: str = "", **values: Scalar) -> None:
+        """Record scalars of a step; a tensor on a GPU is recorded as it is in the current stream, and no step waits for it.
+
+        What is no whole number is where they stand on the axis: `lab.log(88.7, total=total)` of a sweep.
+        """
         self._scalars.log(step, arm, values)
 
     def progress(self, done: int, total: int, unit: str = "steps") -> None:
@@ -89,6 +96,29 @@ class Lab:
     def text(self, text: str, title: str = "") -> None:
         """Show a short text: a table, an error message, a remark."""
         self.record(text_shown(text, title))
+
+    def axes(self, metric: str, *, x: str = "", y: str = "", log: Axis | None = None) -> None:
+        """Say what is along the axes of the chart of a metric, with the unit: `x="rows"`, `y="sum of exp(logit)"`.
+
+        `log` names the axes that are logarithmic from the start: "x", "y", "xy", or none with "". Without it y is as its
+        values suggest, and x is linear.
+        """
+        self.record(axes_named(metric, x, y, log))
+
+    def bars(self, title: str, values: Mapping[str, Scalar], *, unit: str = "") -> None:
+        """Show named values as bars that begin at 0; with the unit "B" they are told as KiB, MiB and GiB."""
+        self.record(bars_shown(title, values, unit))
+
+    def table(self, title: str, rows: Sequence[Sequence[Any]], *, head: Sequence[str] = ()) -> None:
+        """Show a small table of texts and numbers; True and False are told as yes and no."""
+        self.record(table_shown(title, rows, head))
+
+    def span(self, lane: str, began: float, ended: float, name: str = "", *, arm: str = "", unit: str = "s") -> None:
+        """Show on a lane from when to when something went on; `name` says what. The spans of an arm are one picture.
+
+        Seconds may be of any clock, and are told since the first of them; of another `unit`, as "steps", they are as given.
+        """
+        self.record(self._lanes.span_shown(lane, began, ended, name, words("arm", arm) or self._arm, unit))
 
     def image(self, title: str, cells: Any, *, arm: str = "", step: int = 0) -> None:
         """Show a small array as a picture; of a large one every n-th cell."""

@@ -16,7 +16,9 @@ from tuilab.words import gpu_label
 FORMAT = 1  # major version of the journal; a reader refuses a newer one
 
 CLAIM_LIMIT = 4_000  # characters of a claim: several records repeat it, and each must hold it whole
+SPAN_LIMIT = 2_000  # spans of one process in one picture
 Scalar = bool | int | float | str
+Cell = str | int | float  # of a table
 Operator = Literal["equals", "at_most", "at_least", "between"]
 Control = Literal["", "same", "delayed"]
 
@@ -170,10 +172,25 @@ class Logged(Event, gc=False):
     v: dict[str, float]
     a: str = ""  # arm
     at: Count = 0  # when it was logged, if it was written later because its values were still on a GPU
+    x: float | None = None  # where it stands on the axis, if that is no whole number; `s` counts such points then
 
     @property
     def logged_at(self) -> int:
         return self.at or self.t
+
+    @property
+    def place(self) -> float:
+        """Where it stands on the axis."""
+        return self.s if self.x is None else self.x
+
+
+class AxesNamed(Event):
+    """What is along the axes of the chart of a metric, and which of them are logarithmic from the start."""
+
+    metric: str
+    x: str = ""
+    y: str = ""
+    log: Literal["", "x", "y", "xy"] | None = None  # None: y as its values suggest
 
 
 class Progressed(Event):
@@ -292,6 +309,38 @@ class ImageShown(Event):
     high: float
     arm: str = ""
     step: Whole = 0
+
+
+class BarsShown(Event):
+    """Named values as bars that begin at 0."""
+
+    title: str
+    names: list[str]
+    values: list[float]
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.values):
+            raise ValueError(f"{len(self.names)} names for {len(self.values)} bars")
+
+
+class TableShown(Event):
+    """A small table; a number that is not finite is a word in it."""
+
+    title: str
+    rows: list[list[Cell]]
+    head: list[str] = []
+
+
+class SpanShown(Event):
+    """A stretch of a lane, as of what a process did from when to when; the spans of an arm are one picture."""
+
+    lane: str
+    began: float
+    ended: float
+    name: str = ""  # what went on
+    arm: str = ""
+    unit: str = "s"  # of `began` and `ended`: seconds on any clock, or steps and the like
 
 
 class ArtifactSaved(Event):
@@ -502,6 +551,7 @@ Record = (
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
     | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld | GpuShared
+    | AxesNamed | BarsShown | TableShown | SpanShown
 )  # fmt: skip
 
 

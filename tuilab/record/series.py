@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from tuilab.record.events import Logged
+from tuilab.record.events import AxesNamed, Logged
+from tuilab.words import unit_of
 
 LIMIT = 4096  # buckets; reached, neighbours are merged and each bucket covers twice the points
 BAD_LIMIT = 1000  # non-finite points kept with their place; all are counted
@@ -17,19 +18,22 @@ _NEVER_LOG = ("bytes", "%")  # twice as much shall look twice as high
 class Bad:
     """A point that is no number."""
 
-    step: int
+    step: float
     t: int
     value: float
 
 
 @dataclass
 class Series:
-    """Points of one name, arm and writer: the least and the greatest of each bucket, and every NaN and Inf apart."""
+    """Points of one name, arm and writer: the least and the greatest of each bucket, and every NaN and Inf apart.
+
+    A step is where a point stands on the axis: mostly a whole number, and in a sweep whatever the scenario logged it at.
+    """
 
     name: str
     arm: str = ""
     writer: str = ""
-    steps: list[int] = field(default_factory=list)  # of the first point of each bucket
+    steps: list[float] = field(default_factory=list)  # of the first point of each bucket
     times: list[int] = field(default_factory=list)
     lows: list[float] = field(default_factory=list)
     highs: list[float] = field(default_factory=list)
@@ -37,12 +41,12 @@ class Series:
     bad_count: int = 0
     count: int = 0
     last: float = math.nan
-    last_step: int = 0
+    last_step: float = 0
     last_t: int = 0
     _stride: int = 1
     _room: int = 0  # points that the last bucket still takes
 
-    def add(self, step: int, t: int, value: float) -> None:
+    def add(self, step: float, t: int, value: float) -> None:
         """Append a point."""
         self.count += 1
         self.last, self.last_step, self.last_t = value, step, t
@@ -61,12 +65,12 @@ class Series:
         """Append the values of points: what `add` does with each of them, several times as fast."""
         if not math.isfinite(sum(values)):  # or too large for a sum, which does no harm
             for point, value in zip(points, values, strict=True):
-                self.add(point.s, point.logged_at, value)
+                self.add(point.place, point.logged_at, value)
             return
         at = 0
         while at < len(values):
             if not self._room:
-                self._open_bucket(points[at].s, points[at].logged_at, values[at])
+                self._open_bucket(points[at].place, points[at].logged_at, values[at])
                 at += 1
             if taken := values[at : at + self._room]:
                 self.lows[-1] = min(self.lows[-1], min(taken))
@@ -75,7 +79,7 @@ class Series:
                 at += len(taken)
         if values:
             self.count += len(values)
-            self.last, self.last_step, self.last_t = values[-1], points[-1].s, points[-1].logged_at
+            self.last, self.last_step, self.last_t = values[-1], points[-1].place, points[-1].logged_at
 
     @property
     def low(self) -> float | None:
@@ -87,12 +91,12 @@ class Series:
         """The greatest finite value."""
         return max(self.highs, default=None)
 
-    def _add_bad(self, step: int, t: int, value: float) -> None:
+    def _add_bad(self, step: float, t: int, value: float) -> None:
         self.bad_count += 1
         if len(self.bad) < BAD_LIMIT:
             self.bad.append(Bad(step, t, value))
 
-    def _open_bucket(self, step: int, t: int, value: float) -> None:
+    def _open_bucket(self, step: float, t: int, value: float) -> None:
         if len(self.lows) >= LIMIT:
             self._merge_neighbours()
         self.steps.append(step)
@@ -158,3 +162,18 @@ def wants_log(values: Iterable[float], unit: str) -> bool:
     """Say whether values belong on a logarithmic axis: all above zero, and more than a factor of 50 from end to end."""
     known = list(values)
     return unit not in _NEVER_LOG and min(known, default=0.0) > 0 and max(known) / min(known) > _LOG_FROM
+
+
+def is_log_y(axes: AxesNamed, series: Iterable[Series]) -> bool:
+    """Say whether the values of a metric are on a logarithmic axis at first: as the scenario said, or as they suggest."""
+    return wants_log(ends_of(series), unit_of(axes.metric)) if axes.log is None else "y" in axes.log
+
+
+def is_log_x(axes: AxesNamed, series: Iterable[Series]) -> bool:
+    """Say whether the steps of a metric are on a logarithmic axis at first: the scenario said so, and one of them can be."""
+    return "x" in (axes.log or "") and can_be_log_x(series)
+
+
+def can_be_log_x(series: Iterable[Series]) -> bool:
+    """Say whether any point stands where a logarithm can show it."""
+    return any(step > 0 for one in series for step in chain(one.steps, (bad.step for bad in one.bad)))

@@ -12,7 +12,7 @@ from operator import itemgetter, not_
 from typing import Any, NamedTuple
 
 from tuilab.record import events
-from tuilab.record.events import Unknown
+from tuilab.record.events import SPAN_LIMIT, Unknown
 from tuilab.record.holding import holds
 from tuilab.record.journal import Corrupt, Gap, Item
 from tuilab.record.series import Series, add_logged
@@ -163,6 +163,7 @@ class RunSummary:
     progress: events.Progressed | None = None
     first_progress: events.Progressed | None = None  # of the same total: the rate is measured from here
     series: dict[tuple[str, str, str], Series] = field(default_factory=dict)  # name, arm, writer
+    axes: dict[str, events.AxesNamed] = field(default_factory=dict)  # by metric
     resources: dict[str, Series] = field(default_factory=dict)  # what the sampler saw, and what torch held on GPUs
     gpus_held: dict[str, dict[str, None]] = field(default_factory=dict)  # by torch's UUID: writers that told what they hold
     gpu_states: list[GpuState] = field(default_factory=list)
@@ -176,6 +177,8 @@ class RunSummary:
     memory: list[events.MemoryMeasured] = field(default_factory=list)
     texts: list[events.TextShown] = field(default_factory=list)
     images: dict[tuple[str, str], events.ImageShown] = field(default_factory=dict)  # title, arm: the last one
+    figures: dict[str, events.BarsShown | events.TableShown] = field(default_factory=dict)  # by title: the last one
+    spans: dict[tuple[str, str], list[events.SpanShown]] = field(default_factory=dict)  # arm, writer
     artifacts: list[events.ArtifactSaved] = field(default_factory=list)
     environment: dict[str, dict[str, Any]] = field(default_factory=dict)
     devices: dict[GivenDevice, None] = field(default_factory=dict)  # that the scenario was given, in this order
@@ -202,6 +205,10 @@ class RunSummary:
     @property
     def is_over(self) -> bool:
         return self.state in FINAL_STATES
+
+    def axes_of(self, metric: str) -> events.AxesNamed:
+        """Return what the axes of a metric's chart are."""
+        return self.axes.get(metric) or events.AxesNamed(metric=metric)
 
     @property
     def elapsed_s(self) -> float:
@@ -398,6 +405,23 @@ def _image_shown(summary: RunSummary, stream: str, event: events.ImageShown) -> 
     summary.images[event.title, event.arm] = event
 
 
+def _axes_named(summary: RunSummary, stream: str, event: events.AxesNamed) -> None:
+    if event.metric in summary.axes or len(summary.axes) < _KEPT:
+        summary.axes[event.metric] = event
+
+
+def _figure_shown(summary: RunSummary, stream: str, event: events.BarsShown | events.TableShown) -> None:
+    before = summary.figures.get(event.title)
+    if len(summary.figures) < _KEPT if before is None else event.t >= before.t:
+        summary.figures[event.title] = event
+
+
+def _span_shown(summary: RunSummary, stream: str, event: events.SpanShown) -> None:
+    picture = event.arm, stream
+    if (picture in summary.spans or len(summary.spans) < _KEPT) and len(summary.spans.get(picture, [])) < SPAN_LIMIT:
+        summary.spans.setdefault(picture, []).append(event)
+
+
 def _environment_recorded(summary: RunSummary, stream: str, event: events.EnvironmentRecorded) -> None:
     summary.environment.setdefault(event.part, event.facts)
     if event.part == "cuda":
@@ -532,6 +556,10 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.SettingAdvised: _setting_advised,
     events.TextShown: lambda summary, stream, event: _keep(summary.texts, event),
     events.ImageShown: _image_shown,
+    events.AxesNamed: _axes_named,
+    events.BarsShown: _figure_shown,
+    events.TableShown: _figure_shown,
+    events.SpanShown: _span_shown,
     events.ArtifactSaved: lambda summary, stream, event: _keep(summary.artifacts, event),
     events.MemoryMeasured: lambda summary, stream, event: _keep(summary.memory, event),
     events.ArmFinished: lambda summary, stream, event: _keep(summary.arms, event),

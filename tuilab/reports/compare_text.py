@@ -11,6 +11,7 @@ import msgspec
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.encoding import spell_out
+from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import NOT_JUDGED
@@ -55,6 +56,11 @@ def overlaid(summaries: Sequence[RunSummary], name: str) -> list[Series]:
         for line in first_repeat(summary, name):
             by_arm.setdefault(line.arm, []).append(replace(line, arm=f"{at} {line.arm}".strip()))
     return [line for arm in by_arm.values() for line in arm]
+
+
+def axes_of(summaries: Sequence[RunSummary], name: str) -> AxesNamed:
+    """Return the axes of a metric as the newest of the runs that say so has them: its name may be new, its meaning is not."""
+    return next((one.axes[name] for one in reversed(summaries) if name in one.axes), AxesNamed(metric=name))
 
 
 # ---- text
@@ -200,7 +206,8 @@ def _curves(looks: Sequence[Subject], found: Comparison, style: Style, width: in
 
 def _curve(looks: Sequence[Subject], name: str, style: Style, width: int) -> str:
     lines = overlaid([look.summary for look in looks], name)
-    chart = line_chart(lines[:_LINES], width, 14, whole=lines, is_utf8=style.is_utf8)
+    axes = axes_of([look.summary for look in looks], name)
+    chart = line_chart(lines[:_LINES], width, 14, whole=lines, axes=axes, is_utf8=style.is_utf8)
     left_out = style.dim(f"{_LINES} of {len(lines)} lines") if len(lines) > _LINES else ""
     return "\n".join(part for part in (chart, left_out) if part)
 

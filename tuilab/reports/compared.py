@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuilab.drawings.lines import lines_of
 from tuilab.reports.compare_text import (
+    axes_of,
     differing,
     in_order,
     measured_cells,
@@ -127,5 +127,5 @@ def _numbers(found: Comparison) -> list[tuple[str, ...]]:
 
 def _chart(group: Sequence[Subject], name: str, room: Room) -> Chart:
     series = overlaid([subject.summary for subject in group], name)
-    lines = lines_of(series[: room.lines], [one.arm for one in series[: room.lines]])
-    return draw(panel_of(name, series, lines), min(room.points, _FEW_POINTS))
+    names = [one.arm for one in series[: room.lines]]
+    return draw(panel_of(axes_of([subject.summary for subject in group], name), series, names), min(room.points, _FEW_POINTS))

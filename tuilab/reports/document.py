@@ -6,7 +6,7 @@ from typing import Any
 from tuilab.record.blocks import counted, in_order
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
-from tuilab.record.events import ClaimMeasured
+from tuilab.record.events import BarsShown, ClaimMeasured, TableShown
 from tuilab.record.own_gpus import own_gpus
 from tuilab.record.series import Series
 from tuilab.record.summary import Claim, Neighbours, RunSummary
@@ -37,12 +37,14 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "box_lacks": summary.box_lacks,
         "elapsed_s": summary.elapsed_s,
         "claims": [_claim(claim) for claim in summary.claims.values()],
+        "axes": [{"metric": a.metric, "x": a.x, "y": a.y, "log": a.log} for a in summary.axes.values()],
         "series": [_series(series) for series in summary.series.values()],
         "races": [_race(writer, arm, blocks) for (writer, arm), blocks in in_order(summary).items()],
         "memory": [{"name": m.name, "arm": m.arm, "values": m.values} for m in summary.memory],
         "resources": [_series(series) for series in summary.resources.values()],
         "gpus": _gpus(summary),
         "texts": [{"title": text.title, "text": text.text} for text in summary.texts],
+        **_figures(summary),
         "unavailable": summary.unavailable,
         "environment": summary.environment,
         "failure": _failure(summary),
@@ -77,6 +79,24 @@ def _gpus(summary: RunSummary) -> list[dict[str, Any]]:
 def _others(summary: RunSummary, uuid: str) -> list[dict[str, Any]]:
     found = summary.neighbours.get(uuid, Neighbours()).known.values()
     return [{"pid": one.tenant.pid, "user": one.tenant.user or None, "most_bytes": one.most_bytes} for one in found]
+
+
+def _figures(summary: RunSummary) -> dict[str, Any]:
+    """Return the bars, tables and spans that the scenario showed."""
+    figures = summary.figures.values()
+    bars = [
+        {"title": one.title, "unit": one.unit, "names": one.names, "values": one.values}
+        for one in figures
+        if isinstance(one, BarsShown)
+    ]
+    tables = [{"title": one.title, "head": one.head, "rows": one.rows} for one in figures if isinstance(one, TableShown)]
+    names = ("lane", "began", "ended", "name", "unit")
+    spans = [
+        {"arm": arm, "writer": writer, **{name: getattr(span, name) for name in names}}
+        for (arm, writer), found in summary.spans.items()
+        for span in found
+    ]
+    return {"bars": bars, "tables": tables, "spans": spans}
 
 
 def _claim(claim: Claim) -> dict[str, Any]:

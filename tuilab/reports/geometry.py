@@ -8,7 +8,7 @@ import numpy as np
 
 from tuilab.drawings.axis import Axis, x_axis, y_axis
 from tuilab.drawings.legend import letter
-from tuilab.drawings.lines import Floats, Line, bad_points, positive, thinned
+from tuilab.drawings.lines import Floats, Line, are_whole, bad_points, positive, step_at, steps_of, thinned
 from tuilab.reports.panels import Panel
 from tuilab.text import plural
 from tuilab.words import number, seconds
@@ -17,6 +17,7 @@ WIDTH, HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 626, 22, 208
 _ALL_POINTS = 2000  # of one chart, divided among its lines
 _MARK_EVERY = 3  # pixels; nearer ones would be drawn on each other
+_NAME_ROW = 14  # pixels for what is along x
 _MOST_BARS, _REASONS = 400, 6
 LOOKS = 6
 
@@ -86,6 +87,8 @@ class Chart:
     notes: tuple[str, ...] = ()
     letters: tuple[tuple[float, float, Entry], ...] = field(default=())
     x_unit: str = "step"
+    x_name: str = ""  # below the axis
+    is_log_x: bool = False  # then low_x and high_x are powers of ten
     low_x: float = 0.0
     high_x: float = 1.0
     width: int = WIDTH
@@ -107,16 +110,18 @@ def draw(panel: Panel, share: float = 1.0) -> Chart:
     hidden = sum(positive(line)[1] for line in lines) if panel.is_log else 0
     thin = [thinned(line, most) for line in cut]
     x, y = _axes(panel, lines, thin)
-    curves = [_curve(line, shown, x, y, lines) for line, shown in zip(lines, thin, strict=True)]
-    entries = _entries(lines, panel.unit)
+    curves = [_curve(line, shown, x, y, lines, is_log_x=panel.is_log_x) for line, shown in zip(lines, thin, strict=True)]
+    entries = _entries(lines, panel)
     notes = [f"{plural(panel.left_out, 'line')} more {'are' if panel.left_out > 1 else 'is'} not drawn"] * bool(panel.left_out)
     notes += [f"The bars above tell when clocks were held down: {lasting}."] if (lasting := _lasting(panel)) else []
+    notes += _off_axis(lines)
     notes += [f"{plural(hidden, 'value')} at or below zero {'have' if hidden > 1 else 'has'} no logarithm"] * bool(hidden)
     x_ticks = [Tick(_px(share), label) for share, label in x.ticks if -1e-9 <= share <= 1 + 1e-9]
     y_ticks = [Tick(_py(share), label) for share, label in y.ticks if -1e-9 <= share <= 1 + 1e-9]
     return Chart(
         panel.title, _about(panel, y.is_log), tuple(curves), tuple(entries), tuple(x_ticks), tuple(y_ticks), tuple(notes),
-        tuple(_letters(thin, x, y, entries)), "seconds" if panel.is_timed else "step", x.low, x.high,
+        tuple(_letters(thin, x, y, entries)), "seconds" if panel.is_timed else panel.x_name or "step", panel.x_name,
+        panel.is_log_x, x.low, x.high, height=HEIGHT + (_NAME_ROW if panel.x_name else 0),
         bars=tuple(_bars(panel, x)[:_MOST_BARS]),
     )  # fmt: skip
 
@@ -145,7 +150,15 @@ def _bars(panel: Panel, x: Axis) -> list[Bar]:
 
 
 def _about(panel: Panel, is_log: bool) -> str:
-    return f"{panel.unit or 'value'}{', logarithmic' if is_log else ''} over {'seconds' if panel.is_timed else 'steps'}"
+    along = "seconds" if panel.is_timed else panel.x_name or "steps"
+    values, places = (", logarithmic" if is_so else "" for is_so in (is_log, panel.is_log_x))
+    return f"{panel.unit or 'value'}{values}{',' if values and places else ''} over {along}{places}"
+
+
+def _off_axis(lines: Sequence[Line]) -> list[str]:
+    """Return how many points a logarithmic x axis has no place for."""
+    count = sum(line.off_axis for line in lines)
+    return [f"{plural(count, 'point')} at or below zero along x {'have' if count > 1 else 'has'} no logarithm"] * bool(count)
 
 
 def _axes(panel: Panel, lines: Sequence[Line], thin: Sequence[Line]) -> tuple[Axis, Axis]:
@@ -153,9 +166,8 @@ def _axes(panel: Panel, lines: Sequence[Line], thin: Sequence[Line]) -> tuple[Ax
     values = [float(v) for line in thin if len(line.xs) for v in (line.lows.min(), line.highs.max())] or [0.0, 1.0]
     low, high = min(places), max([*places, *(line.last_x for line in lines if math.isfinite(line.last_x))])
     is_log = panel.is_log and min(values) > 0
-    return x_axis(low, high, "time" if panel.is_timed else "", 6), y_axis(
-        min(values), max(values), panel.unit, 5, is_log=is_log
-    )
+    along = x_axis(low, high, "time" if panel.is_timed else "", 6, is_log=panel.is_log_x, is_whole=are_whole(lines))
+    return along, y_axis(min(values), max(values), panel.unit, 5, is_log=is_log)
 
 
 def _px(share: float) -> float:
@@ -166,13 +178,14 @@ def _py(share: float) -> float:
     return round(_BOTTOM - min(max(share, -0.5), 1.5) * (_BOTTOM - _TOP), 1)
 
 
-def _curve(line: Line, shown: Line, x: Axis, y: Axis, lines: Sequence[Line]) -> Curve:
+def _curve(line: Line, shown: Line, x: Axis, y: Axis, lines: Sequence[Line], *, is_log_x: bool) -> Curve:
     path, dots = _path(shown, x, y)
-    bad_xs, bad_values = line.bad_xs, line.bad_values
+    bad_xs, bad_values = steps_of(line.bad_xs, is_log_x=is_log_x), line.bad_values
     same = sum(other.look == line.look for other in lines)
     return Curve(
-        line.label, letter(line.look), line.look % LOOKS, path, dots, tuple(_marks(line, x)),
-        _words(shown.xs), _words(shown.lows), "" if np.array_equal(shown.lows, shown.highs) else _words(shown.highs),
+        line.label, letter(line.look), line.look % LOOKS, path, dots, tuple(_marks(line, x, is_log_x)),
+        _words(steps_of(shown.xs, is_log_x=is_log_x)), _words(shown.lows),
+        "" if np.array_equal(shown.lows, shown.highs) else _words(shown.highs),
         " ".join(f"{_word(at)}:{_word(value)}" for at, value in zip(bad_xs.tolist(), bad_values.tolist(), strict=True)),
         same > 1,
     )  # fmt: skip
@@ -194,29 +207,30 @@ def _path(line: Line, x: Axis, y: Axis) -> tuple[str, tuple[tuple[float, float],
     return "".join(parts), tuple(dots)
 
 
-def _marks(line: Line, x: Axis) -> list[Mark]:
+def _marks(line: Line, x: Axis, is_log_x: bool) -> list[Mark]:
     found: dict[tuple[int, str], Mark] = {}
     xs, values = bad_points(line)
-    for place, share, value in zip(xs.tolist(), x.shares(xs).tolist(), values.tolist(), strict=True):
+    steps = steps_of(xs, is_log_x=is_log_x).tolist()
+    for step, share, value in zip(steps, x.shares(xs).tolist(), values.tolist(), strict=True):
         kind = "nan" if value != value else "inf" if value > 0 else "-inf"
         px = _px(share)
-        words = f"{number(value)} at {place:g}{', ' + line.label if line.label else ''}"
+        words = f"{number(value)} at {step:g}{', ' + line.label if line.label else ''}"
         found.setdefault((int(px / _MARK_EVERY), kind), Mark(px, _BOTTOM - 5 if kind == "-inf" else _TOP - 8, kind, words))
     return list(found.values())
 
 
-def _entries(lines: Sequence[Line], unit: str) -> list[Entry]:
+def _entries(lines: Sequence[Line], panel: Panel) -> list[Entry]:
     looks: dict[int, list[Line]] = {}
     for line in lines:
         looks.setdefault(line.look, []).append(line)
-    return [_entry(look, group, unit) for look, group in sorted(looks.items())]
+    return [_entry(look, group, panel) for look, group in sorted(looks.items())]
 
 
-def _entry(look: int, group: Sequence[Line], unit: str) -> Entry:
-    last = [number(line.last, unit) for line in group[-1:]]
+def _entry(look: int, group: Sequence[Line], panel: Panel) -> Entry:
+    last = [number(line.last, panel.unit) for line in group[-1:]]
     bad = sum(line.bad_count for line in group)
     first = min((float(line.bad_xs[0]) for line in group if len(line.bad_xs)), default=0.0)
-    words = f"{bad} not finite, the first at {first:g}" if bad else ""
+    words = f"{bad} not finite, the first at {step_at(first, is_log_x=panel.is_log_x):g}" if bad else ""
     label = group[0].label or ("all" if len(group) > 1 else "")
     many = f" ({len(group)} lines)" if len(group) > 1 else ""
     return Entry(letter(look), look % LOOKS, label + many, f"last {last[0]}", words)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tuilab.catalogue.lesson import Block, blocks
 from tuilab.catalogue.params import spell
+from tuilab.drawings.figures import figures_of
 from tuilab.drawings.glyphs import VERDICT_MARKS, Style
 from tuilab.record.blocks import noise_floor
 from tuilab.record.events import ImageShown
@@ -14,6 +15,7 @@ from tuilab.record.summary import Claim
 from tuilab.record.told import evidence, frames
 from tuilab.record.verdicts import Verdict
 from tuilab.reports import plain
+from tuilab.reports.figures import Shapes, shapes_of, that_fit
 from tuilab.reports.gaps import gaps
 from tuilab.reports.geometry import Chart, draw
 from tuilab.reports.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads
@@ -38,9 +40,16 @@ class Room:
     pictures: int = 24
     claims: int = 400
     characters: int = 100_000  # of one text
+    figures: int = 40
+    spans: int = 1200  # of all lanes together
 
 
-ROOMS = (Room(), Room(1.2, 12, 20, 16, 300, 20_000), Room(0.5, 6, 10, 8, 200, 4_000), Room(0.1, 2, 3, 2, 60, 1_000))
+ROOMS = (
+    Room(),
+    Room(1.2, 12, 20, 16, 300, 20_000, 20, 600),
+    Room(0.5, 6, 10, 8, 200, 4_000, 8, 200),
+    Room(0.1, 2, 3, 2, 60, 1_000, 2, 50),
+)
 BRIEF_ROOMS = (Room(0.2, 1, 12, 4, 100, 20_000), Room(0.1, 1, 6, 0, 60, 6_000), Room(0.03, 1, 2, 0, 30, 600))
 
 
@@ -96,6 +105,7 @@ class Page:
     machine: tuple[Chart, ...]
     timings: Timings
     pictures: tuple[Picture, ...]
+    figures: tuple[Shapes, ...]
     texts: tuple[tuple[str, str], ...]
     numbers: tuple[tuple[str, str], ...]
     params: tuple[Param, ...]
@@ -133,6 +143,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         machine=tuple(draw(panel, share) for panel in machine),
         timings=draw_spreads(spreads(summary)[:24], noise_floor(summary)),
         pictures=tuple(_pictures(list(summary.images.values())[: room.pictures])),
+        figures=() if is_brief else tuple(map(shapes_of, that_fit(figures_of(summary), room.figures, room.spans))),
         texts=() if is_brief else tuple(_texts(subject, room)),
         numbers=tuple(plain.key_numbers(summary)),
         params=tuple(_params(subject, room)),
@@ -250,11 +261,14 @@ def _not_shown(subject: Subject, room: Room, claims: int, *, is_brief: bool) -> 
     hidden = names_of(subject.summary)[room.panels :]
     names = ", ".join(show(name, 40) for name in hidden[:5]) + (", …" if len(hidden) > 5 else "")
     pictures = len(subject.summary.images) - room.pictures
+    figures = figures_of(subject.summary)
+    left_out = len(figures) - len(that_fit(figures, room.figures, room.spans))
     found = [f"{plural(claims - room.claims, 'claim')} more: the .json and .xml have them."] * (claims > room.claims)
     if is_brief:
         return found
     if hidden:
         found.append(f"{plural(len(hidden), 'series', 'series')} without a chart here: {names}: the .json and .csv have them.")
+    found += [f"{plural(left_out, 'figure')} more: the .json has what is in them."] * (left_out > 0)
     return found + [f"{plural(pictures, 'picture')} more: the .json has them."] * (pictures > 0)
 
 

@@ -9,8 +9,9 @@ from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
 from tuilab.probes.gpu import throttle_names
 from tuilab.record.blocks import times_of
+from tuilab.record.events import AxesNamed
 from tuilab.record.own_gpus import Throttling, label_of, memory_lines, memory_title, of_gpus, own_gpus
-from tuilab.record.series import Series, ends_of, wants_log
+from tuilab.record.series import Series, is_log_x, is_log_y
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
 from tuilab.words import unit_of
@@ -35,6 +36,8 @@ class Panel:
     lines: tuple[Line, ...]
     unit: str = ""
     is_log: bool = False
+    is_log_x: bool = False  # the places of the lines are powers of ten
+    x_name: str = ""
     is_timed: bool = False
     left_out: int = 0  # lines that are not drawn
     reason: str = ""  # why there is nothing to draw
@@ -96,14 +99,15 @@ def names_of(summary: RunSummary) -> list[str]:
 def _logged(summary: RunSummary, name: str, most: int) -> Panel:
     found = [one for one in summary.series.values() if one.name == name]
     arms = arms_of(summary) if any(one.arm for one in found) else ()
-    lines = lines_of(found[:most], [show(one.arm, 60) for one in found[:most]], order=arms)
-    return panel_of(name, found, lines)
+    return panel_of(summary.axes_of(name), found, [show(one.arm, 60) for one in found[:most]], arms)
 
 
-def panel_of(name: str, found: Sequence[Series], lines: tuple[Line, ...]) -> Panel:
-    """Return the panel of what was logged under a name, of which some lines are drawn."""
-    unit = unit_of(name)
-    return Panel(show(name, 60), lines, unit, wants_log(ends_of(found), unit), left_out=len(found) - len(lines))
+def panel_of(axes: AxesNamed, found: Sequence[Series], names: Sequence[str], order: Sequence[str] = ()) -> Panel:
+    """Return the panel of what was logged under a name, of which as many lines are drawn as have names."""
+    is_along_log = is_log_x(axes, found)
+    lines = lines_of(found[: len(names)], names, order=order, is_log_x=is_along_log)
+    title, left_out = show(axes.y or axes.metric, 60), len(found) - len(lines)
+    return Panel(title, lines, unit_of(axes.metric), is_log_y(axes, found), is_along_log, show(axes.x, 60), left_out=left_out)
 
 
 def _timed(summary: RunSummary, title: str, unit: str, found: list[tuple[str, Series]], why: str) -> Panel:

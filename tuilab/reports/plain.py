@@ -6,11 +6,14 @@ from pathlib import Path
 from statistics import median
 
 from tuilab.catalogue.stated import OLD_FORM, new_form
+from tuilab.drawings.figures import Figure, draw_figure, figures_of
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.shade import shade
+from tuilab.drawings.symbols import ASCII, BRAILLE
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.blocks import times_of
 from tuilab.record.digest import digest_of
+from tuilab.record.events import AxesNamed, TableShown
 from tuilab.record.series import Series
 from tuilab.record.states import RunState
 from tuilab.record.summary import Claim, RunSummary
@@ -32,7 +35,9 @@ def render(
     `trust` is what the calibration says, `before` by claim how often it was judged on this box before.
     """
     parts = [_heading(summary, state, style), _claims(summary, style, width, before), _trouble(summary, state, style)]
-    parts += [_old_form(summary), *_texts(summary, style, width), _key_numbers(summary, style, width, trust)]
+    figures = [figure for figure in figures_of(summary) if has_chart or isinstance(figure, TableShown)]
+    parts += [_old_form(summary), *_texts(summary, style, width), *(_figure(figure, style, width) for figure in figures)]
+    parts.append(_key_numbers(summary, style, width, trust))
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
     parts.append(_where(state, run_dir, style))
@@ -187,14 +192,20 @@ def _chart(summary: RunSummary, style: Style, width: int) -> str:
     if not lines:
         return ""
     whole = [line for line in summary.series.values() if line.name == lines[0].name]
-    chart = line_chart(lines, min(width, 100), 14, whole=whole, is_utf8=style.is_utf8)
+    axes = summary.axes_of(lines[0].name)
+    chart = line_chart(lines, min(width, 100), 14, whole=whole, axes=axes, is_utf8=style.is_utf8)
     bad = [line for line in lines if line.bad_count]
     notes = [
         f"{show(line.name)}{' ' + show(line.arm) if line.arm else ''}: {plural(line.bad_count, 'value')} not finite, "
-        f"the first {line.bad[0].value} at step {line.bad[0].step}"
+        f"the first {line.bad[0].value} at {place_words(line.bad[0].step, axes)}"
         for line in bad
     ]
     return "\n".join([part for part in (chart, *notes) if part])
+
+
+def place_words(step: float, axes: AxesNamed) -> str:
+    """Return where something is along a chart: `step 7`, or `logit 88.7` where the scenario named what is along x."""
+    return f"{show(axes.x, 60) or 'step'} {step:.10g}"
 
 
 def main_series(summary: RunSummary) -> list[Series]:
@@ -224,6 +235,13 @@ def _fold_lines(text: str, width: int) -> list[str]:
     fold = textwrap.TextWrapper(max(width - 2, 30), replace_whitespace=False, drop_whitespace=False)
     lines = [part for line in show_lines(text).splitlines() for part in fold.wrap(line) or [""]]
     return [f"  {line}" for line in lines[:_TEXT_LINES]]
+
+
+def _figure(figure: Figure, style: Style, width: int) -> str:
+    """Return bars, a table or lanes below their title."""
+    drawn = draw_figure(figure, min(width, 100), BRAILLE if style.is_utf8 else ASCII).text
+    title, _, rest = drawn.partition("\n")
+    return f"{style.bold(title)}\n{rest}"
 
 
 def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:

@@ -19,10 +19,11 @@ class Sample(NamedTuple):
     name: str
     arm: str
     writer: str
-    place: int  # the step of a logged value, the round of a timed block, the number of a sample
+    place: float  # the step of a logged value or where else it stands, the round of a timed block, the number of a sample
     t: int
     value: float
     note: str = ""  # of a timed block: warm-up, disturbed, rerun, and which control; of a throttle mask what it means
+    number: int | None = None  # of a value that stands at no whole number: how many of those came before it
 
 
 def samples(run_dir: Path) -> Iterator[Sample]:
@@ -46,7 +47,8 @@ def samples(run_dir: Path) -> Iterator[Sample]:
 def _of_item(stream: str, item: Item) -> Iterator[Sample]:
     if isinstance(item, events.Logged):
         for name, value in item.v.items():
-            yield Sample("logged", name, item.a, stream, item.s, item.logged_at, value)
+            number = None if item.x is None else item.s
+            yield Sample("logged", name, item.a, stream, item.place, item.logged_at, value, number=number)
     elif isinstance(item, events.BlockTimed):
         marks = ("warm-up", item.is_warmup), ("disturbed", item.is_disturbed), ("rerun", item.is_rerun)
         notes = [*(word for word, holds in marks if holds), *([f"control {item.control}"] if item.control else [])]

@@ -29,6 +29,7 @@ class _Held(NamedTuple):
     at: int
     values: dict[str, float | Slot]
     flights: list[tuple[Landing, Flight]]
+    x: float | None
 
 
 class Lost(NamedTuple):
@@ -56,7 +57,7 @@ class Pending:
         """Say whether one of the names is held: what is logged under it later is to be written later."""
         return not self._names.isdisjoint(names)
 
-    def add(self, step: int, arm: str, values: dict[str, Any]) -> None:
+    def add(self, step: int, arm: str, values: dict[str, Any], x: float | None = None) -> None:
         """Hold a record back: floats, and tensors on GPUs, of which each gets one order and one event."""
         by_gpu: dict[int | None, dict[str, torch.Tensor]] = {}
         for name, value in values.items():
@@ -73,7 +74,7 @@ class Pending:
                 self._askers.add(threading.get_ident())
             slots = {name: slot for _, flight in flights for name, slot in flight.slots.items()}
             self._names.update(values)
-            self.held.append(_Held(step, arm, at, {**values, **slots}, flights))
+            self.held.append(_Held(step, arm, at, {**values, **slots}, flights, x))
             self._count(1)
         self.flush(_FEW)
 
@@ -158,7 +159,7 @@ class Pending:
         }
         try:
             if values:
-                self._write(Logged(s=held.step, v=values, a=held.arm, at=held.at))
+                self._write(Logged(s=held.step, v=values, a=held.arm, at=held.at, x=held.x))
         finally:
             self.held.popleft()  # not before: what another thread logs under its names meanwhile is to stand behind it
         if is_whole:

@@ -3,10 +3,11 @@
 import functools
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from tuilab.lab.given import LEAST, MOST, number, whole, words
+from tuilab.lab.given import LEAST, MOST, number, place, words
 from tuilab.lab.holdings import Holdings
 from tuilab.lab.scalars.pending import Pending
 from tuilab.lab.scalars.sigterm import before_sigterm
@@ -24,7 +25,7 @@ Scalar = float | int | torch.Tensor
 def _check_room(arm: str, *names: str) -> None:
     """Raise ValueError where a record of such names may be too long, whatever the values turn out to be."""
     longest = dict.fromkeys(names, -sys.float_info.min)
-    encode_exactly(Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm, at=MOST))
+    encode_exactly(Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm, at=MOST, x=-sys.float_info.min))
 
 
 class ScalarLog:
@@ -35,13 +36,15 @@ class ScalarLog:
         self._arm = arm
         self._holdings = holdings
         self._gpus = holdings.gpus  # empty on the CPU: a log looks at nothing else then
+        self._placed = 0  # records that stand where no step does
         self._pending = Pending(run_dir, writer, self._write)
         self._held = self._pending.held
 
-    def log(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+    def log(self, step: float, arm: str, values: dict[str, Scalar]) -> None:
         """Record the values of a step, or hold them back while one of them is on a GPU."""
+        x = None
         if type(step) is not int or not LEAST <= step <= MOST:
-            step = whole("step", step, LEAST)
+            step, x = self._place(step)
         if type(arm) is not str:
             arm = words("arm", arm)
         if self._gpus:
@@ -50,13 +53,13 @@ class ScalarLog:
         for name, value in values.items():
             if type(value) is not float:
                 if isinstance(value, torch.Tensor) and value.device.type == "cuda":
-                    return self._log_later(step, arm, values)
+                    return self._log_later(step, arm, values, x)
                 values[name] = value = number(name, value)
             if value - value != 0.0:
                 is_finite = False
         if self._held:
-            return self._log_behind(step, arm, values)
-        record = Logged(s=step, v=values, a=arm or self._arm)  # type: ignore[arg-type]
+            return self._log_behind(step, arm, values, x)
+        record = Logged(s=step, v=values, a=arm or self._arm, x=x)  # type: ignore[arg-type]
         self._journal.append(record, encode_finite if is_finite else encode_exactly)
         return None
 
@@ -69,21 +72,29 @@ class ScalarLog:
         """Write what is still on a GPU; what does not come is counted as lost."""
         self._journal.miss(*self._pending.bring_over(_PATIENCE_S))
 
-    def _log_later(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+    def _place(self, step: Any) -> tuple[int, float | None]:
+        """Return the number of the record, and where it stands if that is not its number."""
+        found = place("step", step)
+        if isinstance(found, int):
+            return found, None
+        self._placed += 1
+        return self._placed - 1, found
+
+    def _log_later(self, step: int, arm: str, values: dict[str, Scalar], x: float | None) -> None:
         """Hold a record back until its values have arrived from the GPU; what cannot be recorded is refused at once."""
         for name, value in values.items():
             if not (isinstance(value, torch.Tensor) and value.device.type == "cuda"):
                 values[name] = number(name, value)
         _check_room(arm or self._arm, *values)
         before_sigterm(self._save)
-        self._pending.add(step, arm or self._arm, values)
+        self._pending.add(step, arm or self._arm, values, x)
 
-    def _log_behind(self, step: int, arm: str, values: dict[str, Scalar]) -> None:
+    def _log_behind(self, step: int, arm: str, values: dict[str, Scalar], x: float | None) -> None:
         """Log while records are held back: behind these, if one of the names is among theirs."""
         if self._pending.has_any(values):
-            self._pending.add(step, arm or self._arm, values)
+            self._pending.add(step, arm or self._arm, values, x)
         else:
-            self._write(Logged(s=step, v=values, a=arm or self._arm))  # type: ignore[arg-type]
+            self._write(Logged(s=step, v=values, a=arm or self._arm, x=x))  # type: ignore[arg-type]
             self._pending.flush(len(values))
 
     def _write(self, record: Logged) -> None:

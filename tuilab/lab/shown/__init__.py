@@ -1,1 +1,1 @@
-"""What a scenario shows beside its numbers: how far it is, texts, files."""
+"""What a scenario shows beside numbers."""

@@ -5,13 +5,16 @@ from collections.abc import Sequence
 
 from tuilab.catalogue.lesson import code_parts
 from tuilab.catalogue.scenario import Scenario
+from tuilab.drawings.figures import draw_figure, figures_of
 from tuilab.drawings.gpu_strips import held_down, held_words, known_metrics, span_of, strips_of
 from tuilab.drawings.shade import shade
 from tuilab.drawings.strips import draw_strips
+from tuilab.drawings.table import told_cell
 from tuilab.drawings.text_chart import line_chart
+from tuilab.record.events import TableShown
 from tuilab.record.own_gpus import Throttling, own_gpus
 from tuilab.reports.box import opening_of
-from tuilab.reports.compare_text import overlaid
+from tuilab.reports.compare_text import axes_of, overlaid
 from tuilab.reports.compared import groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import ROOMS, Page, page_of
 from tuilab.reports.panels import names_of
@@ -20,6 +23,7 @@ from tuilab.reports.subject import Subject
 from tuilab.text import show, show_lines
 
 _WIDTH, _HEIGHT = 78, 12
+_FIGURES = 20
 _GPUS, _ROWS = 8, 8  # that are drawn, and so many rows more for the strips of each
 _ACTIVE = re.compile(r"([\\`*_\[\]<>|~$&#])")
 _BLOCK = re.compile(r"^(\s*\d*)([-+=>]|[.)](?=\s))")
@@ -33,6 +37,7 @@ _PARTS = (
     "lesson",
     "pictures",
     "machine",
+    "figures",
     "charts",
     "numbers",
 )  # what a short report does without first
@@ -125,7 +130,7 @@ def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
         claims.append((claim.text, *(f"{side.mark} {side.verdict} {side.found}" for side in claim.sides), claim.words))
     summaries = [subject.summary for subject in group]
     curves = [lines for chart in found.charts[:4] if (lines := overlaid(summaries, chart.title))]
-    charts = [line_chart(lines[:6], _WIDTH, _HEIGHT, whole=lines) for lines in curves]
+    charts = [line_chart(lines[:6], _WIDTH, _HEIGHT, whole=lines, axes=axes_of(summaries, lines[0].name)) for lines in curves]
     return {
         "head": f"{level} {escape(found.title)}, side by side",
         "runs": _table(("Run", "", "Scenario", "Box", "When", "End"), found.runs),
@@ -149,6 +154,7 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
         "failure": _failure(page),
         "gaps": _list(f"{level}# What is missing", page.gaps),
         "charts": _charts(subject, 1 if is_many else 12),
+        "figures": "" if is_many else _figures(subject),
         "machine": "" if is_many else _gpus(subject, f"{level}# GPU"),
         "numbers": "" if is_many else _facts(f"{level}# Numbers", page.numbers),
         "pictures": "" if is_many else _pictures(subject),
@@ -182,10 +188,23 @@ def _charts(subject: Subject, most: int) -> str:
     found = []
     for name in names_of(subject.summary)[:most]:
         whole = [line for line in subject.summary.series.values() if line.name == name]
-        chart = line_chart(first_repeat(subject.summary, name), _WIDTH, _HEIGHT, whole=whole)
+        axes = subject.summary.axes_of(name)
+        chart = line_chart(first_repeat(subject.summary, name), _WIDTH, _HEIGHT, whole=whole, axes=axes)
         bad = sum(line.bad_count for line in whole)
         shown = fence(chart or f"{show(name, 60)}: nothing that can be drawn")
         found.append(shown + (f"\n\n{bad} values are not finite." if bad else ""))
+    return "\n\n".join(found)
+
+
+def _figures(subject: Subject) -> str:
+    """Return bars, tables and lanes."""
+    found = []
+    for figure in figures_of(subject.summary)[:_FIGURES]:
+        if isinstance(figure, TableShown):
+            heads = [escape(name) for name in figure.head] or [""] * max(map(len, figure.rows), default=0)
+            found.append(f"**{escape(figure.title)}**\n\n{_table(heads, [[*map(told_cell, row)] for row in figure.rows])}")
+        else:
+            found.append(fence(draw_figure(figure, _WIDTH).text))
     return "\n\n".join(found)
 
 

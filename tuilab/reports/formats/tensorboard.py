@@ -60,7 +60,8 @@ def _points(subject: Subject, folder: Path) -> Iterator[tuple[str, str, object, 
         below = folder.joinpath(*(_file_name(part) for part in parts if part))
         seconds = began_s + (one.t - subject.summary.first_t) / 1e9
         name = f"{one.kind}/{show(one.name, 100)}{' ' + one.note if one.note and one.kind == 'timed' else ''}"
-        yield str(below), name, spell_out(one.value), one.place, seconds
+        step = int(one.place) if one.number is None else one.number  # it knows whole steps alone
+        yield str(below), name, spell_out(one.value), step, seconds
 
 
 def _file_name(part: str) -> str:

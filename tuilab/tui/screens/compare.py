@@ -16,9 +16,11 @@ from tuilab.errors import TuilabError
 from tuilab.files import read_regular
 from tuilab.record.live_run import Watch
 from tuilab.record.series import Series
+from tuilab.reports.compare_text import axes_of
 from tuilab.runs import comparison, ledger, store
 from tuilab.runs.comparison import Comparison
 from tuilab.runs.ledger import Entry
+from tuilab.text import show
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
@@ -185,7 +187,16 @@ class ComparePage(Page):
                 labels.append(f"{compared.number(at)} {line.arm}".strip())
                 starts.append(watch.summary.first_t)
         is_over = not any(entry.is_running for entry in self._entries)
-        curves = Curves(tuple(lines), tuple(labels), title=name, unit=unit_of(name), starts=tuple(starts), is_over=is_over)
+        axes = axes_of([watch.summary for watch in self._watches], name)
+        curves = Curves(
+            tuple(lines),
+            tuple(labels),
+            title=show(axes.y or name, 60),
+            unit=unit_of(name),
+            axes=axes,
+            starts=tuple(starts),
+            is_over=is_over,
+        )
         chart.show_curves(curves, view)
         chart.border_subtitle = Content(f"{self._found.series.index(name) + 1} of {count}") if self._found and count > 1 else ""
 

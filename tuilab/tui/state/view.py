@@ -20,6 +20,7 @@ class View:
     """What the user has chosen for all charts, and of each the window, by the chart's name; without one it shows all of x."""
 
     is_log: bool | None = None  # None: as the data suggests
+    is_log_x: bool | None = None  # None: as the scenario says
     is_smooth: bool = False
     is_timed: bool = False
     has_other_gpus: bool = False  # besides those of the run

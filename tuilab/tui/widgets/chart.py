@@ -9,14 +9,15 @@ from textual import events
 from textual.message import Message
 
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
-from tuilab.drawings.lines import Line, lines_of, next_bad, next_point, smooth
+from tuilab.drawings.lines import Line, lines_of, next_bad, next_point, smooth, step_at
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
-from tuilab.record.series import Series, ends_of, wants_log
+from tuilab.record.events import AxesNamed
+from tuilab.record.series import Series, can_be_log_x, ends_of, is_log_x, is_log_y, wants_log
 from tuilab.tui.state.view import Spot, View, Window
 from tuilab.tui.widgets.drawing import Drawing
 
-_Points = Sequence[tuple[list[int], list[int], list[tuple[int, int]]]]
+_Points = Sequence[tuple[Sequence[float], Sequence[float], Sequence[tuple[float, float]]]]
 _LEAST_SHARE = 1e-4  # of all x that a zoom shows
 
 
@@ -32,6 +33,7 @@ class Curves:
     order: tuple[str, ...] = ()
     title: str = ""
     unit: str = ""
+    axes: AxesNamed | None = None  # what the scenario said of them
     starts: tuple[int, ...] = ()  # where time begins for each series, else at 0
     has_steps: bool = True  # else it is shown along time, whatever the user wants
     x_end: float | None = None  # the last step that is expected
@@ -39,18 +41,22 @@ class Curves:
     guides: tuple[Guide, ...] = ()
     empty: str = "no points yet"  # the reason why there are none
 
-    def t_at(self, x: float, *, is_timed: bool) -> int | None:
+    def t_at(self, x: float, *, is_timed: bool, is_log_x: bool) -> int | None:
         """Return the moment of a place on the axis, in nanoseconds as in the records."""
         if is_timed:
             return round(x * 1e9) + self._start_t
         columns = [(one.steps, one.times, [(bad.step, bad.t) for bad in one.bad]) for one in self.series]
-        return _partner(x, columns, is_sorted=False)  # a training may count its steps from 0 again
+        t = _partner(step_at(x, is_log_x=is_log_x), columns, is_sorted=False)  # a training may count its steps from 0 again
+        return None if t is None else int(t)
 
-    def x_at(self, t: int, *, is_timed: bool) -> float | None:
-        """Return where a moment is on the axis."""
+    def x_at(self, t: int, *, is_timed: bool, is_log_x: bool) -> float | None:
+        """Return where a moment is on the axis; None where it has no place there."""
         if is_timed:
             return (t - self._start_t) / 1e9
-        return _partner(t, [(one.times, one.steps, [(bad.t, bad.step) for bad in one.bad]) for one in self.series])
+        step = _partner(t, [(one.times, one.steps, [(bad.t, bad.step) for bad in one.bad]) for one in self.series])
+        if step is None or not is_log_x:
+            return step
+        return math.log10(step) if step > 0 else None
 
     @property
     def _start_t(self) -> int:
@@ -101,13 +107,24 @@ class Chart(Drawing):
         """Whether the axis is logarithmic: as the user said, or as the data suggests."""
         if self._view.is_log is not None:
             return self._view.is_log
-        return wants_log(ends_of(self._curves.series), self._curves.unit)
+        curves = self._curves
+        return is_log_y(curves.axes, curves.series) if curves.axes else wants_log(ends_of(curves.series), curves.unit)
+
+    @property
+    def is_log_x(self) -> bool:
+        """Whether steps are along a logarithmic axis: as the user said, or as the scenario did."""
+        curves, wanted = self._curves, self._view.is_log_x
+        if self.is_timed:
+            return False
+        if wanted is not None:
+            return wanted and can_be_log_x(curves.series)
+        return curves.axes is not None and is_log_x(curves.axes, curves.series)
 
     @property
     def cursor(self) -> float | None:
         """Where the cursor is on the axis; None where there is none."""
         t = self._view.cursor_t
-        return None if t is None else self._curves.x_at(t, is_timed=self.is_timed)
+        return None if t is None else self._curves.x_at(t, is_timed=self.is_timed, is_log_x=self.is_log_x)
 
     def zoomed(self, factor: float) -> Window | None:
         """Return the window that shows `factor` times as much of x, around the cursor or else the middle."""
@@ -139,7 +156,7 @@ class Chart(Drawing):
 
     def _spot(self, x: float | None) -> Spot | None:
         """Return the moment of a place, and the window that has it in view."""
-        t = None if x is None else self._curves.t_at(x, is_timed=self.is_timed)
+        t = None if x is None else self._curves.t_at(x, is_timed=self.is_timed, is_log_x=self.is_log_x)
         if x is None or t is None:
             return None
         low, high = self._x_range()
@@ -176,9 +193,10 @@ class Chart(Drawing):
     def _current_lines(self) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
         """Return the lines, and what lies behind them where they are smoothed."""
         curves, is_smooth = self._curves, self._view.is_smooth
-        key = (self._data_key(), curves.names, curves.order, curves.starts, self.is_timed, is_smooth)
+        key = (self._data_key(), curves.names, curves.order, curves.starts, self.is_timed, self.is_log_x, is_smooth)
         if key != self._lines_key:
-            lines = lines_of(curves.series, curves.names, is_timed=self.is_timed, starts=curves.starts, order=curves.order)
+            along = {"is_timed": self.is_timed, "is_log_x": self.is_log_x}
+            lines = lines_of(curves.series, curves.names, **along, starts=curves.starts, order=curves.order)
             self._lines = (tuple(map(smooth, lines)), lines) if is_smooth else (lines, ())
             self._lines_key = key
         return self._lines
@@ -193,21 +211,31 @@ class Chart(Drawing):
             unit=curves.unit,
             is_timed=self.is_timed,
             is_log=self.is_log,
+            is_log_x=self.is_log_x,
+            x_name="" if self.is_timed or not curves.axes else curves.axes.x,
             is_over=curves.is_over,
-            x_end=None if self.is_timed else curves.x_end,
+            x_end=self._x_end,
             window=self._window,
             cursor=self.cursor,
             guides=curves.guides,
             empty=curves.empty,
         )
 
+    @property
+    def _x_end(self) -> float | None:
+        """Where the last step that is expected will stand."""
+        end = self._curves.x_end
+        if end is None or self.is_timed or not self.is_log_x:
+            return None if self.is_timed else end
+        return math.log10(end) if end > 0 else None
+
     def _painted(self, width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
         return draw(self._line_chart(), width, height, symbols)
 
 
-def _partner(place: float, columns: _Points, *, is_sorted: bool = True) -> int | None:
+def _partner(place: float, columns: _Points, *, is_sorted: bool = True) -> float | None:
     """Return what stands beside the number nearest to `place`: the time of a step, or the step of a time."""
-    found: list[tuple[float, int]] = []
+    found: list[tuple[float, float]] = []
     for keys, values, bad in columns:
         at = bisect_right(keys, place)
         found += [(abs(keys[i] - place), values[i]) for i in (at - 1, at) if 0 <= i < len(keys)]

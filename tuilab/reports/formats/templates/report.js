@@ -11,6 +11,7 @@ for (const svg of document.querySelectorAll("figure.chart > svg")) {
     highs: (g.dataset.high || g.dataset.low).split(" "),
     bads: g.dataset.bad.split(" ").filter(Boolean).map((pair) => pair.split(":")),
   }));
+  const along = svg.dataset.log ? Math.log10 : (x) => x, back = svg.dataset.log ? (at) => 10 ** at : (at) => at;
   const reading = document.createElement("div");
   reading.className = "reading";
   reading.hidden = true;
@@ -25,7 +26,7 @@ for (const svg of document.querySelectorAll("figure.chart > svg")) {
     const box = svg.getBoundingClientRect();
     const at = ((event.clientX - box.left) / box.width) * svg.viewBox.baseVal.width;
     const share = Math.min(Math.max((at - left) / (right - left), 0), 1);
-    const wanted = low + share * (high - low);
+    const wanted = back(low + share * (high - low));
     const lines = [];
     let place = null;
     for (const curve of curves) {
@@ -40,10 +41,10 @@ for (const svg of document.querySelectorAll("figure.chart > svg")) {
       lines.push([x, curve.label + "  " + value]);
     }
     if (place === null) return;
-    const near = lines.filter(([x]) => Math.abs(x - place) <= (high - low) / 50).slice(0, 12).map(([, words]) => words);
+    const near = lines.filter(([x]) => Math.abs(along(x) - along(place)) <= (high - low) / 50).slice(0, 12).map(([, words]) => words);
     reading.textContent = svg.dataset.unit + " " + place + "\n" + near.join("\n");
     reading.hidden = false;
-    const shown = left + ((place - low) / (high - low || 1)) * (right - left);
+    const shown = left + ((along(place) - low) / (high - low || 1)) * (right - left);
     cursor.setAttribute("x1", shown); cursor.setAttribute("x2", shown); cursor.setAttribute("visibility", "visible");
     const x = event.clientX - figure.getBoundingClientRect().left;
     reading.style.top = box.top - figure.getBoundingClientRect().top + 8 + "px";

@@ -20,14 +20,22 @@ def columns_of(width: int) -> int:
 
 
 def spans_of(summary: RunSummary, columns: int, *, has_notes: bool) -> dict[str, int]:
-    """Return the names of the panes in their order, each with the columns that it spans."""
+    """Return the names of the panes in their order, each with the columns that it spans.
+
+    What the author chose to show stands before what every run has to show, and the claims, which are the answer, on top.
+    """
     charts = [f"series {name}" for name in names_of(summary)[:_MOST_SERIES]]
     charts += ["timings"] if has_times(summary) else []
     charts += ["gpu"] if has_strips(summary) else []
     rest = ["pictures"] if summary.images else []
     rest += ["notes"] if summary.texts or has_notes or neighbour_notes(summary) else []
+    figures = ["figures"] if summary.figures or summary.spans else []
     if columns == 1:
-        return _filled([*charts[:1], "claims", "memory", *charts[1:], *rest], columns)
+        return _filled([*charts[:1], "claims", *figures, "memory", *charts[1:], *rest], columns)
+    if figures:
+        beside = charts[1:2] or ["memory"]
+        rest = [*charts[2:], *(["memory"] if charts[1:2] else []), *rest]
+        return _filled([*charts[:1], *figures, *beside, "claims", *rest], columns)
     return _filled([*charts[:1], "memory", *charts[1:2], "claims", *charts[2:], *rest], columns)
 
 

@@ -26,6 +26,12 @@ class Looking:
         if chart := self._panes.focused_chart:
             self._look(replace(self.view, is_log=not chart.is_log))
 
+    def toggle_log_x(self) -> None:
+        """Change between steps and their logarithms along the axis; what changes its axis shows all of it."""
+        if chart := self._panes.focused_chart:
+            view = self.view.with_windows({chart.key: None for chart in self._panes.charts if chart.has_steps})
+            self._look(replace(view, is_log_x=not chart.is_log_x))
+
     def toggle_smooth(self) -> None:
         """Change between values, and their moving average with the values behind it."""
         self._look(replace(self.view, is_smooth=not self.view.is_smooth))

@@ -13,6 +13,7 @@ from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run.arrangement import are_claims_tall, columns_of, rows_of, spans_of
 from tuilab.tui.widgets.run.claims import ClaimsPane
+from tuilab.tui.widgets.run.figures import FiguresPane
 from tuilab.tui.widgets.run.gpu import GpuPane
 from tuilab.tui.widgets.run.notes import NotesPane
 from tuilab.tui.widgets.run.output import OutputPane
@@ -114,6 +115,7 @@ class Panes(Container):
             "memory": MemoryPane,
             "gpu": GpuPane,
             "timings": TimingsPane,
+            "figures": FiguresPane,
             "pictures": PicturesPane,
             "notes": NotesPane,
             "output": OutputPane,

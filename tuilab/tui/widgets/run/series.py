@@ -46,12 +46,14 @@ class SeriesPane(ChartPane):
     def show(self, run: Shown, view: View) -> None:
         summary = run.summary
         found = [one for one in summary.series.values() if one.name == self.series_name]
+        axes = summary.axes_of(self.series_name)
         curves = Curves(
             tuple(found),
             tuple(show(one.arm, 30) for one in found),
             order=tuple(show(arm, 30) for arm in run.arms) if any(one.arm for one in found) else (),
-            title=show(self.series_name, 40),
+            title=show(axes.y or self.series_name, 60),
             unit=unit_of(self.series_name) if found else "",
+            axes=axes,
             starts=(summary.first_t,) * len(found),
             x_end=_last_step(summary, found),
             is_over=run.is_over,
