@@ -165,6 +165,10 @@ def an_arm(lab: Lab) -> int:
     return 1
 
 
+def squared() -> torch.Tensor:
+    return torch.ones(2, requires_grad=True).square()
+
+
 CALLS = {
     "stage.name": Call(lambda lab, v: lab.stage(v), as_plain, events.StageEntered, lambda r: r.name),
     "log.step": Call(lambda lab, v: lab.log(v, loss=1.0), as_plain, events.Logged, lambda r: r.s),
@@ -195,6 +199,8 @@ CALLS = {
     "needs.condition": Call(lambda lab, v: lab.needs(v, "a GPU")),
     "needs.what": Call(lambda lab, v: lab.needs(False, v)),
     "memory.name": Call(lambda lab, v: enter(lab.memory(v)), as_plain, events.MemoryMeasured, lambda r: r.name),
+    "count.args": Call(lambda lab, v: lab.count(lambda x: None, v)),
+    "count.backward": Call(lambda lab, v: lab.count(squared, backward=v)),
     "precision.name": Call(lambda lab, v: enter(lab.precision(v))),
     "memory.arm": Call(lambda lab, v: enter(lab.memory("x", arm=v)), as_plain, events.MemoryMeasured, lambda r: r.arm),
     "memory.model": Call(lambda lab, v: enter(lab.memory("x", model=v))),
@@ -241,9 +247,10 @@ CALLS = {
     "not_testable.needs": Call(lambda lab, v: lab.not_testable("c", v), as_plain, events.ClaimNotTestable, lambda r: r.needs),
 }  # fmt: skip
 
-# Whatever these take makes them work for a while.
+# Whatever these take makes them work for a while, or is called.
 SLOW: dict[str, tuple[Callable[[Any, Any], object], list[Any]]] = {
     "once.part": (lambda lab, v: lab.once(v), [None, "x", 1, Odd()]),
+    "count.f": (lambda lab, v: lab.count(v), [None, "x", 1, Odd()]),
     "race.same": (lambda lab, v: lab.race(a=len, b=len, same=v), ["x", math.nan, -1, b"", [1], 2**70 * 1j]),
     "race.seconds": (lambda lab, v: lab.race(a=len, b=len, seconds=v), [None, "1", 0, -1, math.nan, math.inf, 1e300, Odd()]),
     "race.threads": (lambda lab, v: lab.race(a=len, b=len, threads=v), [None, "1", 0, -1, 1.5, 2**63, 10**6, Odd()]),

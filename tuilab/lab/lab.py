@@ -8,7 +8,7 @@ lab.race(loop=f, sum=g)                       interleaved timing of arms; see ra
 lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
 lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
-lab.memory("forward")                         bytes and operators; see memory.py
+lab.memory("forward")                         bytes and operators; see meters/memory.py
 lab.precision("ieee")                         float32 on a GPU that is float32
 lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
 """
@@ -27,9 +27,10 @@ from tuilab.lab.arms import Arm, ArmFailed, arm_order
 from tuilab.lab.choice.handed_out import hand_out
 from tuilab.lab.claimed import Bounds
 from tuilab.lab.claims.claims import Claims
-from tuilab.lab.given import MOST_CORES, checked, told, truth, whole, words
+from tuilab.lab.given import MOST_CORES, called, checked, flag, told, truth, whole, words
 from tuilab.lab.holdings import Holdings
-from tuilab.lab.memory import Memory
+from tuilab.lab.meters.counted import Counted, count
+from tuilab.lab.meters.memory import Memory
 from tuilab.lab.once import Once
 from tuilab.lab.prefix import has_ranks
 from tuilab.lab.race import Race
@@ -127,8 +128,16 @@ class Lab:
             raise BoxLacks(what)
 
     def memory(self, name: str, *, arm: str = "", model: torch.nn.Module | None = None, timeline: bool = False) -> Memory:
-        """Measure a `with` block: live and peak bytes, bytes saved for backward, operators; see memory.Memory."""
+        """Measure a `with` block: live and peak bytes, bytes saved for backward, operators; see meters/memory.py."""
         return Memory(self, name, words("arm", arm) or self._arm, model, timeline, self._device)
+
+    def count(self, f: Callable[..., Any], *args: Any, backward: bool = False) -> Counted:
+        """Call `f(*args)` once and return what that cost, the same on every machine; see meters/counted.py.
+
+        With `backward` the backward of the sum of what it returned is counted, too, and apart: `.backward.operators`. What
+        the leaves have in `.grad` stays as it is.
+        """
+        return count(called("f", f), args, backward=flag("backward", backward))
 
     def precision(self, name: str) -> AbstractContextManager[None]:
         """Compute float32 on a GPU as it is ("ieee"), or in TF32 ("tf32"), in a `with` block; on a CPU nothing changes.
