@@ -201,6 +201,8 @@ CALLS = {
     "memory.name": Call(lambda lab, v: enter(lab.memory(v)), as_plain, events.MemoryMeasured, lambda r: r.name),
     "count.args": Call(lambda lab, v: lab.count(lambda x: None, v)),
     "count.backward": Call(lambda lab, v: lab.count(squared, backward=v)),
+    "raises.args": Call(lambda lab, v: lab.raises(lambda x: None, v)),
+    "warns.args": Call(lambda lab, v: lab.warns(lambda x: None, v)),
     "precision.name": Call(lambda lab, v: enter(lab.precision(v))),
     "memory.arm": Call(lambda lab, v: enter(lab.memory("x", arm=v)), as_plain, events.MemoryMeasured, lambda r: r.arm),
     "memory.model": Call(lambda lab, v: enter(lab.memory("x", model=v))),
@@ -251,6 +253,8 @@ CALLS = {
 SLOW: dict[str, tuple[Callable[[Any, Any], object], list[Any]]] = {
     "once.part": (lambda lab, v: lab.once(v), [None, "x", 1, Odd()]),
     "count.f": (lambda lab, v: lab.count(v), [None, "x", 1, Odd()]),
+    "raises.f": (lambda lab, v: lab.raises(v), [None, "x", 1, Odd()]),
+    "warns.f": (lambda lab, v: lab.warns(v), [None, "x", 1, Odd()]),
     "race.same": (lambda lab, v: lab.race(a=len, b=len, same=v), ["x", math.nan, -1, b"", [1], 2**70 * 1j]),
     "race.seconds": (lambda lab, v: lab.race(a=len, b=len, seconds=v), [None, "1", 0, -1, math.nan, math.inf, 1e300, Odd()]),
     "race.threads": (lambda lab, v: lab.race(a=len, b=len, threads=v), [None, "1", 0, -1, 1.5, 2**63, 10**6, Odd()]),

@@ -9,6 +9,7 @@ lab.arm("two threads", body, env={...})       a function of the scenario in a pr
 lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
 lab.memory("forward")                         bytes and operators; see meters/memory.py
+lab.raises(f, x)  lab.warns(f, x)             what a call complains of, as texts
 lab.precision("ieee")                         float32 on a GPU that is float32
 lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
 """
@@ -23,6 +24,7 @@ import torch
 from tuilab.engine.messages import WorkerLine, WorkerOrder
 from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
+from tuilab.lab.aids.complaints import raised_by, warned_by
 from tuilab.lab.arms import Arm, ArmFailed, arm_order
 from tuilab.lab.choice.handed_out import hand_out
 from tuilab.lab.claimed import Bounds
@@ -138,6 +140,14 @@ class Lab:
         the leaves have in `.grad` stays as it is.
         """
         return count(called("f", f), args, backward=flag("backward", backward))
+
+    def raises(self, f: Callable[..., Any], *args: Any) -> str:
+        """Call `f(*args)` and return what it raises, as in "TypeError: first line", or an empty text."""
+        return raised_by(called("f", f), args)
+
+    def warns(self, f: Callable[..., Any], *args: Any) -> list[str]:
+        """Call `f(*args)` and return what it warns of, each as in "UserWarning: first line"."""
+        return warned_by(called("f", f), args)
 
     def precision(self, name: str) -> AbstractContextManager[None]:
         """Compute float32 on a GPU as it is ("ieee"), or in TF32 ("tf32"), in a `with` block; on a CPU nothing changes.
