@@ -90,8 +90,10 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
     lab = None
     try:
         module = load_scenario(run_dir / "scenario.py", order.source_dir)  # first: it may set what torch reads on loading
+        from tuilab.lab.aids.beginning import begin
         from tuilab.lab.lab import Lab
 
+        begin(is_placed=order.arm is not None and bool(order.arm.prefix) and not has_ranks(order.arm.prefix))
         lab = Lab(journal, run_dir, line, order)
         value = _call(module, lab, order)
         lab.close()

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import flop_registry
 
 from tuilab.lab.given import told
 from tuilab.lab.meters.meter import Meter
@@ -73,10 +72,13 @@ class _Flops:
     """Adds up what torch's counter knows of each operator, without the hooks of modules that it would set beside."""
 
     def __init__(self) -> None:
+        from torch.utils.flop_counter import flop_registry  # few lessons count, and every process would load it
+
+        self._formulas = flop_registry
         self.total = 0
 
     def add(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        if formula := flop_registry.get(func.overloadpacket):
+        if formula := self._formulas.get(func.overloadpacket):
             self.total += int(formula(*args, **kwargs, out_val=result))
 
 
