@@ -11,7 +11,7 @@ lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a
 lab.memory("forward")                         bytes and operators; see meters/memory.py
 lab.raises(f, x)  lab.warns(f, x)             what a call complains of, as texts
 lab.precision("ieee")                         float32 on a GPU that is float32
-lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device("auto")
+lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device()
 """
 
 from collections.abc import Callable, Sequence
@@ -56,7 +56,7 @@ class Lab:
     An argument that would not be read back as it was given is refused at once, with TypeError or ValueError.
     """
 
-    def __init__(self, journal: Writer, run_dir: Path, line: WorkerLine, order: WorkerOrder) -> None:
+    def __init__(self, journal: Writer, run_dir: Path, line: WorkerLine, order: WorkerOrder, wanted: str = "auto") -> None:
         self.repeat = order.repeat
         self.repeats = order.repeats
         self.is_quick = order.quick
@@ -65,6 +65,7 @@ class Lab:
         self._line = line
         self._arm = order.arm.arm if order.arm else ""
         self._is_rank = order.arm is not None and has_ranks(order.arm.prefix)
+        self._wanted = wanted  # device of the form
         self._device: torch.device | None = None  # that the scenario was told to use
         self._once = Once()
         self._progress = Progress()
@@ -113,12 +114,14 @@ class Lab:
         """
         self._once.run(part, self.repeat)
 
-    def device(self, wanted: str = "auto") -> torch.device:
+    def device(self, wanted: str | None = None) -> torch.device:
         """Return the device to use: `auto` is the emptiest GPU that works, `cuda` insists on one, `cuda:1` on that one.
 
+        Without an argument it is the one that the user asked for: a scenario that calls it so has the option `--device`.
         A run that wants a GPU where there is none ends as not testable here. All processes of a run get the same one, but of
         ranks each has that of its number.
         """
+        wanted = self._wanted if wanted is None else wanted
         self._device = hand_out(wanted, self._run_dir, self._journal, is_rank=self._is_rank)
         self._holdings.watch(self._device)
         return self._device
