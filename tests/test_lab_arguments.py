@@ -177,6 +177,12 @@ CALLS = {
     "progress.done": Call(lambda lab, v: lab.progress(v, 0), as_plain, events.Progressed, lambda r: r.done),
     "progress.total": Call(lambda lab, v: lab.progress(2**63 - 1, v), as_plain, events.Progressed, lambda r: r.total),
     "progress.unit": Call(lambda lab, v: lab.progress(1, 1, v), as_plain, events.Progressed, lambda r: r.unit),
+    "steps.count": Call(lambda lab, v: lab.steps(v, "training"), lambda v: "training", events.StageEntered, lambda r: r.name),
+    "steps.name": Call(lambda lab, v: lab.steps(3, v), as_plain, events.StageEntered, lambda r: r.name),
+    "sweep.values": Call(lambda lab, v: lab.sweep(v, "sizes"), lambda v: "sizes", events.StageEntered, lambda r: r.name),
+    "sweep.name": Call(lambda lab, v: lab.sweep([1], v), as_plain, events.StageEntered, lambda r: r.name),
+    "limit.low": Call(lambda lab, v: lab.limit(lambda x: x < 10, v, 100)),
+    "limit.high": Call(lambda lab, v: lab.limit(lambda x: x < 10, -100, v)),
     "text.text": Call(lambda lab, v: lab.text(v), lambda v: as_text(as_plain(v)), events.TextShown, lambda r: r.text),
     "text.title": Call(lambda lab, v: lab.text("x", title=v), as_plain, events.TextShown, lambda r: r.title),
     "image.title": Call(lambda lab, v: lab.image(v, [[1]]), as_plain, events.ImageShown, lambda r: r.title),
@@ -253,6 +259,10 @@ CALLS = {
 SLOW: dict[str, tuple[Callable[[Any, Any], object], list[Any]]] = {
     "once.part": (lambda lab, v: lab.once(v), [None, "x", 1, Odd()]),
     "count.f": (lambda lab, v: lab.count(v), [None, "x", 1, Odd()]),
+    "limit.works": (
+        lambda lab, v: lab.limit(v, 0, 1),
+        [None, "x", 1, Odd(), lambda x: torch.ones(2)],
+    ),
     "raises.f": (lambda lab, v: lab.raises(v), [None, "x", 1, Odd()]),
     "warns.f": (lambda lab, v: lab.warns(v), [None, "x", 1, Odd()]),
     "race.same": (lambda lab, v: lab.race(a=len, b=len, same=v), ["x", math.nan, -1, b"", [1], 2**70 * 1j]),

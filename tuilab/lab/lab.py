@@ -9,15 +9,18 @@ lab.arm("two threads", body, env={...})       a function of the scenario in a pr
 lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
 lab.memory("forward")                         bytes and operators; see meters/memory.py
+for step in lab.steps(1000, "training"):      a stage that tells how far it is
+for n in lab.sweep([1, 10, 100], "sizes"):    the same, over values
+lab.limit(works, low, high)                   the largest value that works
 lab.raises(f, x)  lab.warns(f, x)             what a call complains of, as texts
 lab.precision("ieee")                         float32 on a GPU that is float32
 lab.text(...)  lab.image(...)  lab.artifact(...)  lab.device()
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -25,6 +28,8 @@ from tuilab.engine.messages import WorkerLine, WorkerOrder
 from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
 from tuilab.lab.aids.complaints import raised_by, warned_by
+from tuilab.lab.aids.limit import find_limit
+from tuilab.lab.aids.sweeps import swept
 from tuilab.lab.arms import Arm, ArmFailed, arm_order
 from tuilab.lab.choice.handed_out import hand_out
 from tuilab.lab.claimed import Bounds
@@ -48,6 +53,8 @@ from tuilab.record import events
 from tuilab.record.journal import Writer
 
 _NEED_LIMIT = 2_000
+
+T = TypeVar("T")
 
 
 class Lab:
@@ -89,6 +96,18 @@ class Lab:
         """Say how far it is; called every step, it is written ten times a second."""
         if record := self._progress.due(done, total, unit):
             self._enter(record)
+
+    def steps(self, count: int, name: str) -> Iterator[int]:
+        """Enter a stage and return its steps, 0 to `count` - 1, one after another; how far they are is told by itself."""
+        count = whole("count", count)
+        self.stage(name)
+        return swept(range(count), "steps", self.progress)
+
+    def sweep(self, values: Iterable[T], name: str) -> Iterator[T]:
+        """Enter a stage, as in "sizes", and return the values one after another; how far it is is told by itself."""
+        found = swept(values, words("name", name), self.progress)
+        self.stage(name)
+        return found
 
     def text(self, text: str, title: str = "") -> None:
         """Show a short text: a table, an error message, a remark."""
@@ -151,6 +170,14 @@ class Lab:
     def warns(self, f: Callable[..., Any], *args: Any) -> list[str]:
         """Call `f(*args)` and return what it warns of, each as in "UserWarning: first line"."""
         return warned_by(called("f", f), args)
+
+    def limit(self, works: Callable[[Any], Any], low: float, high: float) -> float:
+        """Return the largest value for which `works(value)` holds, found by halving between `low` and `high`.
+
+        It holds for `low` and not for `high`, and changes once in between. Of whole numbers the value is a whole number; else
+        it is right to 1e-12 of the range.
+        """
+        return find_limit(called("works", works), low, high)
 
     def precision(self, name: str) -> AbstractContextManager[None]:
         """Compute float32 on a GPU as it is ("ieee"), or in TF32 ("tf32"), in a `with` block; on a CPU nothing changes.
