@@ -171,6 +171,10 @@ def an_arm(lab: Lab) -> int:
     return 1
 
 
+def squared() -> torch.Tensor:
+    return torch.ones(2, requires_grad=True).square()
+
+
 CALLS = {
     "stage.name": Call(lambda lab, v: lab.stage(v), as_plain, events.StageEntered, lambda r: r.name),
     "log.step": Call(lambda lab, v: lab.log(v, loss=1.0), as_plain, events.Logged, lambda r: r.place),
@@ -179,6 +183,12 @@ CALLS = {
     "progress.done": Call(lambda lab, v: lab.progress(v, 0), as_plain, events.Progressed, lambda r: r.done),
     "progress.total": Call(lambda lab, v: lab.progress(2**63 - 1, v), as_plain, events.Progressed, lambda r: r.total),
     "progress.unit": Call(lambda lab, v: lab.progress(1, 1, v), as_plain, events.Progressed, lambda r: r.unit),
+    "steps.count": Call(lambda lab, v: lab.steps(v, "training"), lambda v: "training", events.StageEntered, lambda r: r.name),
+    "steps.name": Call(lambda lab, v: lab.steps(3, v), as_plain, events.StageEntered, lambda r: r.name),
+    "sweep.values": Call(lambda lab, v: lab.sweep(v, "sizes"), lambda v: "sizes", events.StageEntered, lambda r: r.name),
+    "sweep.name": Call(lambda lab, v: lab.sweep([1], v), as_plain, events.StageEntered, lambda r: r.name),
+    "limit.low": Call(lambda lab, v: lab.limit(lambda x: x < 10, v, 100)),
+    "limit.high": Call(lambda lab, v: lab.limit(lambda x: x < 10, -100, v)),
     "text.text": Call(lambda lab, v: lab.text(v), lambda v: as_text(as_plain(v)), events.TextShown, lambda r: r.text),
     "text.title": Call(lambda lab, v: lab.text("x", title=v), as_plain, events.TextShown, lambda r: r.title),
     "image.title": Call(lambda lab, v: lab.image(v, [[1]]), as_plain, events.ImageShown, lambda r: r.title),
@@ -219,6 +229,10 @@ CALLS = {
     "needs.condition": Call(lambda lab, v: lab.needs(v, "a GPU")),
     "needs.what": Call(lambda lab, v: lab.needs(False, v)),
     "memory.name": Call(lambda lab, v: enter(lab.memory(v)), as_plain, events.MemoryMeasured, lambda r: r.name),
+    "count.args": Call(lambda lab, v: lab.count(lambda x: None, v)),
+    "count.backward": Call(lambda lab, v: lab.count(squared, backward=v)),
+    "raises.args": Call(lambda lab, v: lab.raises(lambda x: None, v)),
+    "warns.args": Call(lambda lab, v: lab.warns(lambda x: None, v)),
     "precision.name": Call(lambda lab, v: enter(lab.precision(v))),
     "memory.arm": Call(lambda lab, v: enter(lab.memory("x", arm=v)), as_plain, events.MemoryMeasured, lambda r: r.arm),
     "memory.model": Call(lambda lab, v: enter(lab.memory("x", model=v))),
@@ -265,9 +279,16 @@ CALLS = {
     "not_testable.needs": Call(lambda lab, v: lab.not_testable("c", v), as_plain, events.ClaimNotTestable, lambda r: r.needs),
 }  # fmt: skip
 
-# Whatever these take makes them work for a while.
+# Whatever these take makes them work for a while, or is called.
 SLOW: dict[str, tuple[Callable[[Any, Any], object], list[Any]]] = {
     "once.part": (lambda lab, v: lab.once(v), [None, "x", 1, Odd()]),
+    "count.f": (lambda lab, v: lab.count(v), [None, "x", 1, Odd()]),
+    "limit.works": (
+        lambda lab, v: lab.limit(v, 0, 1),
+        [None, "x", 1, Odd(), lambda x: torch.ones(2)],
+    ),
+    "raises.f": (lambda lab, v: lab.raises(v), [None, "x", 1, Odd()]),
+    "warns.f": (lambda lab, v: lab.warns(v), [None, "x", 1, Odd()]),
     "race.same": (lambda lab, v: lab.race(a=len, b=len, same=v), ["x", math.nan, -1, b"", [1], 2**70 * 1j]),
     "race.seconds": (lambda lab, v: lab.race(a=len, b=len, seconds=v), [None, "1", 0, -1, math.nan, math.inf, 1e300, Odd()]),
     "race.threads": (lambda lab, v: lab.race(a=len, b=len, threads=v), [None, "1", 0, -1, 1.5, 2**63, 10**6, Odd()]),

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from tuilab.lab.memory import Memory
+from tuilab.lab.meters.memory import Memory
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda

@@ -65,7 +65,7 @@ def _check_settings(file: File) -> Iterator[Finding]:
 def _check_params(file: File) -> Iterator[Finding]:
     arguments = file.run.args
     lines = {argument.arg: argument.lineno for argument in arguments.posonlyargs + arguments.args + arguments.kwonlyargs}
-    for param in file.scenario.params:
+    for param in (param for param in file.scenario.params if param.name in lines):
         if not param.label:
             yield Finding(lines[param.name], f"{param.name} has no label; say what it is in a comment after it")
         if _STRAY.search(param.label):

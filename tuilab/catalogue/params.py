@@ -14,6 +14,8 @@ from tuilab.catalogue.scenario import Param, Value
 from tuilab.errors import UsageError
 from tuilab.text import GONE, did_you_mean, join, show
 
+DEVICE = Param("device", "choice", "auto", ("auto", "cpu", "cuda"), "where the tensors live")  # of all that call lab.device()
+
 _TEXT_LIMIT = 1000  # characters
 _INT_LIMIT = 2**63  # what a tensor and a record can hold
 _BOOLS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}

@@ -158,7 +158,7 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
         title=title.strip().removesuffix("."),
         lesson=lesson.strip(),
         sections=sections_of(lesson),
-        params=_read_params(run, text),
+        params=(*(own := _read_params(run, text)), *_common_params(tree, lab_name(run), own)),
         arms=tuple(dict.fromkeys(arms)),
         claims=claims,
         is_timed=any(map(is_about_ratio, calls)),
@@ -205,6 +205,12 @@ def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
     comments = _read_comments(text, run)  # of several parameters on a line, the last one takes the comment
     found = [_read_param(name, value, comments.pop((value or name).end_lineno, "")) for name, value in reversed(pairs)]
     return tuple(reversed(found))
+
+
+def _common_params(tree: ast.Module, lab: str, own: tuple[Param, ...]) -> tuple[Param, ...]:
+    """Return the device, where the lab is asked for one and `run` has no parameter that says which."""
+    asked = any(not call.args and not call.keywords for call in lab_calls(tree, lab, "device"))
+    return (params.DEVICE,) if asked and all(param.name != params.DEVICE.name for param in own) else ()
 
 
 def _read_param(argument: ast.arg, default: ast.expr | None, comment: str) -> Param:

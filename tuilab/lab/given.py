@@ -8,6 +8,7 @@ import math
 import re
 import reprlib
 import sys
+from collections.abc import Callable
 from operator import index
 from typing import Any, TypeVar
 
@@ -98,6 +99,20 @@ def truth(name: str, value: Any) -> bool:
         return bool(value)
     except Exception as problem:  # an array of several
         raise TypeError(f"{name} takes what is true or false, not {told(value)}") from problem
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False; what merely counts as one of them is a mistake."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} takes True or False, not {told(value)}")
+    return value
+
+
+def called(name: str, value: Any) -> Callable[..., Any]:
+    """Return what can be called."""
+    if not callable(value):
+        raise TypeError(f"{name} takes a function, not {told(value)}")
+    return value  # type: ignore[no-any-return]
 
 
 def checked(event: E) -> E:

@@ -8,30 +8,38 @@ lab.race(loop=f, sum=g)                       interleaved timing of arms; see ra
 lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
 lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
-lab.memory("forward")                         bytes and operators; see memory.py
+lab.memory("forward")                         bytes and operators; see meters/memory.py
+for step in lab.steps(1000, "training"):      a stage that tells how far it is
+for n in lab.sweep([1, 10, 100], "sizes"):    the same, over values
+lab.limit(works, low, high)                   the largest value that works
+lab.raises(f, x)  lab.warns(f, x)             what a call complains of, as texts
 lab.precision("ieee")                         float32 on a GPU that is float32
 lab.axes("loss", x="epoch", log="xy")         what is along the axes of a chart
 lab.text(...)  lab.table(...)  lab.bars(...)  lab.span(...)  lab.image(...)     what is to be seen besides
-lab.artifact(...)  lab.device("auto")
+lab.artifact(...)  lab.device()
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from tuilab.engine.messages import WorkerLine, WorkerOrder
 from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
+from tuilab.lab.aids.complaints import raised_by, warned_by
+from tuilab.lab.aids.limit import find_limit
+from tuilab.lab.aids.sweeps import swept
 from tuilab.lab.arms import Arm, ArmFailed, arm_order
 from tuilab.lab.choice.handed_out import hand_out
 from tuilab.lab.claimed import Bounds
 from tuilab.lab.claims.claims import Claims
-from tuilab.lab.given import MOST_CORES, checked, told, truth, whole, words
+from tuilab.lab.given import MOST_CORES, called, checked, flag, told, truth, whole, words
 from tuilab.lab.holdings import Holdings
-from tuilab.lab.memory import Memory
+from tuilab.lab.meters.counted import Counted, count
+from tuilab.lab.meters.memory import Memory
 from tuilab.lab.once import Once
 from tuilab.lab.prefix import has_ranks
 from tuilab.lab.race import Race
@@ -49,6 +57,8 @@ from tuilab.record.journal import Writer
 
 _NEED_LIMIT = 2_000
 
+T = TypeVar("T")
+
 
 class Lab:
     """What `run(lab, ...)` gets: every call appends to the journal of the run.
@@ -56,7 +66,7 @@ class Lab:
     An argument that would not be read back as it was given is refused at once, with TypeError or ValueError.
     """
 
-    def __init__(self, journal: Writer, run_dir: Path, line: WorkerLine, order: WorkerOrder) -> None:
+    def __init__(self, journal: Writer, run_dir: Path, line: WorkerLine, order: WorkerOrder, wanted: str = "auto") -> None:
         self.repeat = order.repeat
         self.repeats = order.repeats
         self.is_quick = order.quick
@@ -65,6 +75,7 @@ class Lab:
         self._line = line
         self._arm = order.arm.arm if order.arm else ""
         self._is_rank = order.arm is not None and has_ranks(order.arm.prefix)
+        self._wanted = wanted  # device of the form
         self._device: torch.device | None = None  # that the scenario was told to use
         self._once = Once()
         self._progress = Progress()
@@ -92,6 +103,18 @@ class Lab:
         """Say how far it is; called every step, it is written ten times a second."""
         if record := self._progress.due(done, total, unit):
             self._enter(record)
+
+    def steps(self, count: int, name: str) -> Iterator[int]:
+        """Enter a stage and return its steps, 0 to `count` - 1, one after another; how far they are is told by itself."""
+        count = whole("count", count)
+        self.stage(name)
+        return swept(range(count), "steps", self.progress)
+
+    def sweep(self, values: Iterable[T], name: str) -> Iterator[T]:
+        """Enter a stage, as in "sizes", and return the values one after another; how far it is is told by itself."""
+        found = swept(values, words("name", name), self.progress)
+        self.stage(name)
+        return found
 
     def text(self, text: str, title: str = "") -> None:
         """Show a short text: a table, an error message, a remark."""
@@ -140,12 +163,14 @@ class Lab:
         """
         self._once.run(part, self.repeat)
 
-    def device(self, wanted: str = "auto") -> torch.device:
+    def device(self, wanted: str | None = None) -> torch.device:
         """Return the device to use: `auto` is the emptiest GPU that works, `cuda` insists on one, `cuda:1` on that one.
 
+        Without an argument it is the one that the user asked for: a scenario that calls it so has the option `--device`.
         A run that wants a GPU where there is none ends as not testable here. All processes of a run get the same one, but of
         ranks each has that of its number.
         """
+        wanted = self._wanted if wanted is None else wanted
         self._device = hand_out(wanted, self._run_dir, self._journal, is_rank=self._is_rank)
         self._holdings.watch(self._device)
         return self._device
@@ -157,8 +182,32 @@ class Lab:
             raise BoxLacks(what)
 
     def memory(self, name: str, *, arm: str = "", model: torch.nn.Module | None = None, timeline: bool = False) -> Memory:
-        """Measure a `with` block: live and peak bytes, bytes saved for backward, operators; see memory.Memory."""
+        """Measure a `with` block: live and peak bytes, bytes saved for backward, operators; see meters/memory.py."""
         return Memory(self, name, words("arm", arm) or self._arm, model, timeline, self._device)
+
+    def count(self, f: Callable[..., Any], *args: Any, backward: bool = False) -> Counted:
+        """Call `f(*args)` once and return what that cost, the same on every machine; see meters/counted.py.
+
+        With `backward` the backward of the sum of what it returned is counted, too, and apart: `.backward.operators`. What
+        the leaves have in `.grad` stays as it is.
+        """
+        return count(called("f", f), args, backward=flag("backward", backward))
+
+    def raises(self, f: Callable[..., Any], *args: Any) -> str:
+        """Call `f(*args)` and return what it raises, as in "TypeError: first line", or an empty text."""
+        return raised_by(called("f", f), args)
+
+    def warns(self, f: Callable[..., Any], *args: Any) -> list[str]:
+        """Call `f(*args)` and return what it warns of, each as in "UserWarning: first line"."""
+        return warned_by(called("f", f), args)
+
+    def limit(self, works: Callable[[Any], Any], low: float, high: float) -> float:
+        """Return the largest value for which `works(value)` holds, found by halving between `low` and `high`.
+
+        It holds for `low` and not for `high`, and changes once in between. Of whole numbers the value is a whole number; else
+        it is right to 1e-12 of the range.
+        """
+        return find_limit(called("works", works), low, high)
 
     def precision(self, name: str) -> AbstractContextManager[None]:
         """Compute float32 on a GPU as it is ("ieee"), or in TF32 ("tf32"), in a `with` block; on a CPU nothing changes.

@@ -22,7 +22,7 @@ from tuilab.judging import calibration_file
 from tuilab.lab import switches
 from tuilab.lab.device import Cuda, Device, all_in_use, door
 from tuilab.lab.first_calls import Same, first_calls
-from tuilab.lab.given import MOST, checked, number_in, told, words
+from tuilab.lab.given import MOST, checked, flag, number_in, told, words
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.rounds import Rounds, Slot
 from tuilab.lab.timing import Call, Pace, calibrate, gpu_ns, known_delay, wait_for_pools
@@ -53,8 +53,7 @@ class Race:
 
 def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int, factories: Any) -> None:
     """Raise TypeError or ValueError for what no race can be made of, before any arm is called."""
-    if not isinstance(factories, bool):
-        raise TypeError(f"factories takes True or False, not {told(factories)}")
+    flag("factories", factories)
     for name, arm in arms.items():
         if not callable(arm):
             raise TypeError(f"{name} takes a function or an arm, not {told(arm)}")

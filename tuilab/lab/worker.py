@@ -7,6 +7,7 @@ farewell and leaves. When its supervisor dies, the kernel ends it.
 import contextlib
 import faulthandler
 import importlib.util
+import inspect
 import io
 import os
 import signal
@@ -90,9 +91,11 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
     lab = None
     try:
         module = load_scenario(run_dir / "scenario.py", order.source_dir)  # first: it may set what torch reads on loading
+        from tuilab.lab.aids.beginning import begin
         from tuilab.lab.lab import Lab
 
-        lab = Lab(journal, run_dir, line, order)
+        begin(is_placed=order.arm is not None and bool(order.arm.prefix) and not has_ranks(order.arm.prefix))
+        lab = Lab(journal, run_dir, line, order, _take_device(module, order))
         value = _call(module, lab, order)
         lab.close()
         line.check()
@@ -117,6 +120,13 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
         if lab:
             lab.bring_over()  # after what failed is on record
     return Farewell(value=value), 0
+
+
+def _take_device(module: ModuleType, order: WorkerOrder) -> str:
+    """Return the device of the form for a scenario whose `run` does not take it: it asks `lab.device()` instead."""
+    if "device" in inspect.signature(module.run).parameters:
+        return "auto"
+    return str(order.params.pop("device", "auto"))
 
 
 def _call(module: ModuleType, lab: Any, order: WorkerOrder) -> Any:

@@ -22,6 +22,12 @@ class device:
         self.type = name
 
 
+def set_num_threads(number: int) -> None: ...
+
+
+def manual_seed(seed: int) -> None: ...
+
+
 def __getattr__(name: str) -> type:
     if name.startswith("__"):
         raise AttributeError(name)

@@ -1,0 +1,89 @@
+"""A `with` block whose memory and operators are counted and recorded, and the GPU's own numbers where there is one."""
+
+from typing import Any
+
+import torch
+
+from tuilab.lab import device as devices
+from tuilab.lab.given import checked, flag, told
+from tuilab.lab.meters.meter import Meter
+from tuilab.lab.recorder import Recorder
+from tuilab.record import events
+
+_OF_CUDA = ("cuda_before_bytes", "cuda_peak_bytes", "cuda_reserved_bytes", "cuda_requested_bytes")
+
+
+class Memory(Meter):
+    """What `Lab.memory` returns: counts as a Meter has them, and of the GPU
+
+    cuda_before_bytes    what CUDA's allocator had given out when the block began
+    cuda_peak_bytes      what it had given out at most, that included
+    cuda_reserved_bytes  what it held at most, for itself as well
+    cuda_requested_bytes what it was asked for at most: the peak without what blocks are larger than that
+
+    These are those of one GPU: `device`, or else the current one. They are None where nothing lay on it, and the very
+    last where the allocator does not count it (only torch's own does).
+    """
+
+    def __init__(
+        self,
+        lab: Recorder,
+        name: str,
+        arm: str,
+        model: torch.nn.Module | None,
+        timeline: bool,
+        device: torch.device | None = None,
+    ) -> None:
+        self._lab = lab
+        self._arm = arm
+        self._timeline = flag("timeline", timeline)
+        super().__init__(changed=self._log_change)
+        self._changes = 0
+        self.cuda_before_bytes: int | None = None
+        self.cuda_peak_bytes: int | None = None
+        self.cuda_reserved_bytes: int | None = None
+        self.cuda_requested_bytes: int | None = None
+        self._device = device
+        if not isinstance(model, torch.nn.Module | None):
+            raise TypeError(f"model takes a torch.nn.Module, not {told(model)}")
+        self._event = checked(events.MemoryMeasured(name=name, values=self.values(), arm=arm))
+        if model is not None:
+            self.greet([*model.parameters(), *model.buffers()])
+
+    def __enter__(self) -> "Memory":
+        device = devices.in_use(self._device)
+        device.wait()
+        device.reset_peak()
+        held = device.held()
+        self._before = held.allocated if held else 0
+        super().__enter__()
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        super().__exit__(*problem)
+        self._timeline = False
+        if problem[0] is None:  # else to ask a GPU that has failed would tell of that, and hide what failed first
+            self._ask(devices.in_use(self._device))
+            self._event.values = self.values()
+            self._lab.record(self._event)
+
+    def values(self) -> dict[str, float]:
+        """Return the counts so far."""
+        found = {name: getattr(self, name) for name in ("peak_bytes", "live_bytes", "saved_bytes", "operators", *_OF_CUDA)}
+        return {name: float(value) for name, value in found.items() if value is not None}
+
+    def reset_peak(self) -> None:
+        """Begin the peak anew from what lives now."""
+        self.peak_bytes = self.live_bytes
+
+    def _ask(self, device: devices.Device) -> None:
+        device.wait()
+        held = device.held()
+        if held and held.allocated_peak:
+            self.cuda_before_bytes, self.cuda_peak_bytes = self._before, held.allocated_peak
+            self.cuda_reserved_bytes, self.cuda_requested_bytes = held.reserved_peak, held.requested_peak or None
+
+    def _log_change(self) -> None:
+        if self._timeline:
+            self._changes += 1
+            self._lab.log(self._changes, arm=self._arm, live_bytes=self.live_bytes)
