@@ -157,11 +157,15 @@ def result(tuilab: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[
     """Run one scenario with `--quick --json` and return its run from the document; `verdicts` has those of claims by key."""
 
     def run(name: str, *words: str) -> dict[str, Any]:
-        done = tuilab("run", name, "--headless", "--quick", "--json", "--quiet", *words)
-        assert done.stdout, done.stderr
-        (only,) = json.loads(done.stdout)["runs"]
-        only["exit_code"] = done.returncode
-        only["verdicts"] = {claim["key"] or claim["text"]: claim["verdict"] for claim in only["claims"]}
-        return dict(only)
+        return run_of(tuilab("run", name, "--headless", "--quick", "--json", "--quiet", *words))
 
     return run
+
+
+def run_of(done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    """Return the only run of a document that was printed, with its exit code and its verdicts by key."""
+    assert done.stdout, done.stderr
+    (only,) = json.loads(done.stdout)["runs"]
+    only["exit_code"] = done.returncode
+    only["verdicts"] = {claim["key"] or claim["text"]: claim["verdict"] for claim in only["claims"]}
+    return dict(only)

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -23,10 +23,14 @@ TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ")  # heeded when a process 
 
 
 class WarmTuilab:
-    """Starts the process that waits with the first call; it ends with the one that started it."""
+    """Starts the process that waits with the first call; it ends with the one that started it.
 
-    def __init__(self, program: str) -> None:
+    What it has loaded and does is what a module says with its `load` and `main`: this one is a front.
+    """
+
+    def __init__(self, program: str, module: str = "") -> None:
         self.program = program
+        self.module = module
         self.started_with: dict[str, str] = {}
         self.line: socket.socket | None = None
 
@@ -64,7 +68,7 @@ class WarmTuilab:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ORDER_BYTES)
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
+                [sys.executable, __file__, str(theirs.fileno()), self.module],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,  # pipes for Python to see, as those of a call will be
@@ -91,7 +95,7 @@ def read_all(fd: int) -> str:
 # ---- the process that waits
 
 
-def serve(line: socket.socket) -> None:
+def serve(line: socket.socket, load: Callable[[], object], main: Callable[[], object]) -> None:
     load()
     while True:
         order, fds, _, _ = socket.recv_fds(line, ORDER_BYTES, 3)
@@ -99,7 +103,7 @@ def serve(line: socket.socket) -> None:
             return
         if not (pid := os.fork()):
             line.close()
-            become(fds, *json.loads(order))
+            become(main, fds, *json.loads(order))
         for fd in fds:
             os.close(fd)
         line.send(str(pid).encode())
@@ -116,8 +120,18 @@ def load() -> None:
     import_module("plotext")
 
 
+def main() -> None:
+    import_module("tuilab.cli").main()
+
+
 def become(
-    fds: list[int], program: str, words: list[str], environment: dict[str, str], folder: str, cores: list[int]
+    main: Callable[[], object],
+    fds: list[int],
+    program: str,
+    words: list[str],
+    environment: dict[str, str],
+    folder: str,
+    cores: list[int],
 ) -> NoReturn:
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
@@ -128,7 +142,7 @@ def become(
     os.environ.update(environment)
     sys.argv = [program, *words]
     try:
-        import_module("tuilab.cli").main()
+        main()
     except BaseException:  # as it ends in an interpreter of its own
         sys.excepthook(*sys.exc_info())
     sys.stdout.flush()
@@ -136,6 +150,7 @@ def become(
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(sys.executable).parent)  # as it is for the program
+    sys.path[0] = str(Path(__file__).parents[1] if sys.argv[2] else Path(sys.executable).parent)  # as it is for the program
+    told = import_module(sys.argv[2]) if sys.argv[2] else sys.modules[__name__]
     with socket.socket(fileno=int(sys.argv[1])) as waiting:
-        serve(waiting)
+        serve(waiting, told.load, told.main)

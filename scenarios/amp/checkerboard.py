@@ -106,12 +106,11 @@ def run(
                     y, loss = step()
                     losses[arm].append(loss)
                     lab.log(i, arm=arm, loss=loss)
-                    if arm == "amp":
-                        lab.log(i, apart=loss - losses["fp32"][-1])
                     if i % (steps // 10) == 0:
                         right[arm] = (y.round() == board).float().mean().item()
                         lab.log(i, arm=arm, right=right[arm])
                         lab.image("painted | board", torch.cat([y.clamp(0, 1), board], 3)[0, 0], arm=arm, step=i)
+                lab.log(i, apart=losses["amp"][-1] - losses["fp32"][-1])
                 lab.progress(i, steps)
             lab.claim("both-learn", [*right.values()], at_least=0.9)
             fp32, amp = (torch.stack(losses[arm][-20:]).mean() for arm in take)

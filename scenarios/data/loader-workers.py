@@ -70,11 +70,11 @@ def train(loader, train_ms):
 
 def show(lab, epoch, arm):
     """Who loads, and when the loop trains: where its lane is empty, it waits."""
-    lanes = {os.getpid(): "loop"}
-    for batch in epoch[:64]:  # of a long epoch, as many as one can tell apart
-        worker = lanes.setdefault(batch.loaded_by, f"worker {len(lanes)}")
-        if len(lanes) <= 16:
-            lab.span(worker, batch.began, batch.ended, "loads", arm=arm)
+    lanes, epoch = {os.getpid(): "loop"}, epoch[:30]  # of a long one, as many batches as one can tell apart
+    for batch in epoch:
+        lane = lanes.setdefault(batch.loaded_by, f"worker {len(lanes)}")
+        lab.span(lane, batch.began, batch.ended, "loads", arm=arm)
+    for batch in epoch:
         lab.span("loop", batch.got, batch.trained, "trains", arm=arm)
 
 

@@ -1,8 +1,18 @@
 """Scenarios compute with tensors: what their tests start loads the real torch."""
 
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.conftest import TUILAB, run_of
+from tests.scenarios.lessons import is_without_arms
+from tests.warm import WarmTuilab
+from tuilab.catalogue import catalog
+
+Result = Callable[..., dict[str, Any]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -15,3 +25,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def sharing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that wait for each other sleep: tests side by side share the cores, and spinning takes them from who works."""
     monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+
+
+@pytest.fixture(scope="session")
+def waiting(environment: None) -> Iterator[WarmTuilab]:
+    """Starts with the first call, and so with the real torch."""
+    loaded = WarmTuilab(TUILAB, "tests.scenarios.lessons")
+    yield loaded
+    loaded.end()
+
+
+@pytest.fixture
+def result(result: Result, root: Path, waiting: WarmTuilab) -> Result:
+    """Run a lesson with `--quick` in a fork of a process that has loaded torch; one that starts arms as a user does."""
+    paths = {found.id: found.path for found in catalog.load()}
+
+    def run(name: str, *words: str) -> dict[str, Any]:
+        if not is_without_arms(paths[name]):
+            return result(name, *words)
+        done = waiting.run(("run", name, "--quick", *words), {**os.environ, "TUILAB_ROOT": str(root)}, Path.cwd(), 100)
+        return run_of(done)
+
+    return run

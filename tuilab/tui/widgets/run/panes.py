@@ -11,7 +11,7 @@ from tuilab.tui.state.next_steps import NextSteps
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane
-from tuilab.tui.widgets.run.arrangement import are_claims_tall, columns_of, rows_of, spans_of
+from tuilab.tui.widgets.run.arrangement import columns_of, rows_of, spans_of, tall_of
 from tuilab.tui.widgets.run.claims import ClaimsPane
 from tuilab.tui.widgets.run.figures import FiguresPane
 from tuilab.tui.widgets.run.gpu import GpuPane
@@ -84,18 +84,20 @@ class Panes(Container):
         return focused.chart if isinstance(focused, ChartPane) else next(iter(self.charts), None)
 
     def _spans(self, summary: RunSummary, has_notes: bool) -> dict[str, int]:
-        return spans_of(summary, columns_of(self.screen.size.width), has_notes=has_notes)
+        size = self.screen.size
+        return spans_of(summary, columns_of(size.width), size.height, has_notes=has_notes)
 
     def _arrange(self, wanted: dict[str, int]) -> None:
         """Put the panes in their places; those that there were keep what they show."""
         size = self.screen.size
         columns = columns_of(size.width)
+        tall = tall_of(wanted, columns, size.height)
         for name in self._panes.keys() - wanted.keys():
             self._panes.pop(name).remove()
         for name, span in wanted.items():
             pane = self._panes.get(name) or self._make(name)
             pane.styles.column_span = span
-            pane.styles.row_span = 2 if name == "claims" and are_claims_tall(len(wanted) - 1, columns) else 1
+            pane.styles.row_span = 2 if name in tall else 1
             if pane.parent is None:
                 self.mount(pane)
             self._panes[name] = pane

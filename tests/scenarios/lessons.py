@@ -1,0 +1,97 @@
+"""Runs of lessons for tests, from a process that waits with torch loaded and forks for each: loading takes most of a quick run.
+
+The fork opens the run, forks once more for its worker, which does all that a worker does from its order on, and judges it: what
+a supervisor is not needed for. A lesson that starts arms in processes of their own needs one, and is run as a user does.
+"""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tuilab.engine import messages
+    from tuilab.engine.create_run import OpenRun
+    from tuilab.engine.messages import RunOrder
+
+ARMS = r"lab\.(arm|ranks|neighbours)\("  # what a supervisor starts
+
+
+def is_without_arms(path: str) -> bool:
+    return re.search(ARMS, Path(path).read_text()) is None
+
+
+def load() -> None:
+    import torch  # noqa: F401
+
+    import tuilab.cli.headless
+    import tuilab.cli.verbs.run
+    import tuilab.judging.judge_run
+    import tuilab.lab.lab
+    import tuilab.lab.worker
+    import tuilab.reports.document  # noqa: F401
+
+
+def main() -> None:
+    """Do what `tuilab run NAME... --headless --json --quiet` does, and end as it does."""
+    from tuilab.cli.headless import exit_code
+    from tuilab.engine.create_run import open_run
+    from tuilab.judging.judge_run import judge
+    from tuilab.record.events import StateChanged
+    from tuilab.record.journal import Writer
+    from tuilab.record.live_run import read_run
+    from tuilab.record.states import RunState
+    from tuilab.reports.document import document
+
+    order = order_of(sys.argv[2:])
+    opened = open_run(order)
+    farewell = work(order, opened)
+    state = RunState.FAILED if farewell.error else RunState.SUCCEEDED
+    opened.journal.append(StateChanged(state=state, reason=farewell.error or farewell.lacks))
+    verdicts = Writer(opened.run_dir / "journal" / "judge.jsonl")
+    for verdict in judge(read_run(opened.run_dir)):
+        verdicts.append(verdict)
+    summary = read_run(opened.run_dir)
+    code = exit_code(summary, state)
+    print(json.dumps(document([(summary, state, opened.run_dir)], code)), flush=True)
+    os._exit(code)
+
+
+def order_of(words: list[str]) -> "RunOrder":
+    """Return the order that the words of a command line come to."""
+    from tuilab.cli.verbs.run import command
+    from tuilab.engine import launch
+
+    context = command.make_context("run", words)
+    (scenario,) = context.meta["tuilab.chosen"]
+    options = {option.name: option for option in context.meta["tuilab.options"]}
+    given = {name: option.value(context.params[name]) for name, option in options.items() if context.params[name] is not None}
+    root = Path(os.environ["TUILAB_ROOT"])
+    return launch.order(scenario, given, root=root, repeats=1, is_quick=context.params["quick"], argv=words)
+
+
+def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
+    """Let a worker do what is ordered, and return how it ended."""
+    from tuilab.engine import messages
+    from tuilab.lab import worker
+    from tuilab.record.events import WorkerStarted
+
+    run_dir = opened.run_dir
+    ours, theirs = messages.pair()
+    if not (pid := os.fork()):
+        ours.close()
+        for number, name in ((1, "stdout.log"), (2, "stderr.log")):
+            os.dup2(os.open(run_dir / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+        source_dir = str(Path(order.path).parent)
+        told = messages.WorkerOrder(
+            run_dir=str(run_dir), writer="worker-0", source_dir=source_dir, params=order.params, quick=order.quick
+        )
+        worker.serve(told, messages.WorkerLine(theirs))
+    theirs.close()
+    opened.journal.append(WorkerStarted(writer="worker-0", pid=pid, start=1, repeat=0))
+    farewell = messages.receive(ours)
+    os.waitpid(pid, 0)
+    assert isinstance(farewell, messages.Farewell), (run_dir / "stderr.log").read_text()
+    return farewell
