@@ -76,7 +76,7 @@ def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
     """Let a worker do what is ordered, and return how it ended."""
     from tuilab.engine import messages
     from tuilab.lab import worker
-    from tuilab.record.events import WorkerStarted
+    from tuilab.record.events import WorkerExited, WorkerStarted
 
     run_dir = opened.run_dir
     ours, theirs = messages.pair()
@@ -92,6 +92,7 @@ def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
     theirs.close()
     opened.journal.append(WorkerStarted(writer="worker-0", pid=pid, start=1, repeat=0))
     farewell = messages.receive(ours)
-    os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    opened.journal.append(WorkerExited(writer="worker-0", code=code))
     assert isinstance(farewell, messages.Farewell), (run_dir / "stderr.log").read_text()
     return farewell
