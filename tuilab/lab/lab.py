@@ -6,6 +6,7 @@ lab.progress(done, total)                     how far it is
 @lab.once                                     above a function: runs it here, in the first repeat only
 lab.race(loop=f, sum=g)                       interleaved timing of arms; see race.py
 lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
+lab.ranks(2, body)                            a function in that many processes of one process group
 lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
 lab.memory("forward")                         bytes and operators; see meters/memory.py
@@ -24,7 +25,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from tuilab.engine.messages import WorkerLine, WorkerOrder
+from tuilab.engine.messages import ArmOrder, WorkerLine, WorkerOrder
 from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
 from tuilab.lab.aids.complaints import raised_by, warned_by
@@ -225,10 +226,17 @@ class Lab:
         the body, and rank 0 returns the value). The body is a function of the scenario file; what it takes and returns must
         be plain data. A failure raises ArmFailed; so does a library in LD_PRELOAD that was not loaded.
         """
-        if self._is_rank:
-            raise ArmFailed(f"{name}: an arm under torchrun cannot start arms of its own; start them from run(lab)")
-        order = arm_order(name, body, args, env=env, prefix=prefix, timeout=timeout)
-        return Arm(order, self._line, self._journal)
+        return self._arm_of(arm_order(name, body, args, env=env, prefix=prefix, timeout=timeout))
+
+    def ranks(self, count: int, body: Callable[..., Any], *args: Any, timeout: float = 60.0) -> list[Any]:
+        """Run `body(lab, *args)` in `count` processes, in one process group (gloo), and return what each of them returned.
+
+        The group is there when the body is called, and ended after it. A rank that fails, or a `timeout`, raises ArmFailed.
+        """
+        from tuilab.lab.aids.group import ranks_order  # torch.distributed takes a while to load, and few need it
+
+        found: list[Any] = self._arm_of(ranks_order(count, body, args, timeout=timeout))()
+        return found
 
     def effective_cores(self, processes: int = 2) -> float:
         """Measure how many cores' worth of work that many busy processes get: fewer than they are when others work here."""
@@ -286,6 +294,11 @@ class Lab:
         self._claims.not_testable(key, needs)
 
     # ---- for its own parts
+
+    def _arm_of(self, order: ArmOrder) -> Arm:
+        if self._is_rank:
+            raise ArmFailed(f"{order.arm}: an arm under torchrun cannot start arms of its own; start them from run(lab)")
+        return Arm(order, self._line, self._journal)
 
     def record(self, event: events.Event) -> None:
         """Append an event that will be read back as it is, or raise TypeError or ValueError."""
