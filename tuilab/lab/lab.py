@@ -7,6 +7,7 @@ lab.progress(done, total)                     how far it is
 lab.race(loop=f, sum=g)                       interleaved timing of arms; see race.py
 lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
 lab.ranks(2, body)                            a function in that many processes of one process group
+with lab.neighbours(2):                       busy processes beside this one
 lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
 lab.memory("forward")                         bytes and operators; see meters/memory.py
@@ -30,6 +31,7 @@ from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
 from tuilab.lab.aids.complaints import raised_by, warned_by
 from tuilab.lab.aids.limit import find_limit
+from tuilab.lab.aids.neighbours import busy_neighbours
 from tuilab.lab.aids.sweeps import swept
 from tuilab.lab.arms import Arm, ArmFailed, arm_order
 from tuilab.lab.choice.handed_out import hand_out
@@ -244,6 +246,10 @@ class Lab:
         effective = measure_cores(processes)
         self.record(events.CoresMeasured(processes=processes, effective=effective))
         return effective
+
+    def neighbours(self, count: int) -> AbstractContextManager[None]:
+        """Have that many busy processes beside this one in a `with` block; they end with it, and however the run ends."""
+        return busy_neighbours(whole("count", count, 1, MOST_CORES))
 
     # ---- what is claimed
 
