@@ -110,7 +110,7 @@ def test_a_fault_of_ours_keeps_our_frames(tmp_path: Path) -> None:
 
 
 def test_the_old_form_of_claims_is_one_line_of_the_result(tuilab: Tuilab, tmp_path: Path) -> None:
-    body = 'lab.claim("one is one", 1, equals=1)\nlab.not_testable("two is two", "a GPU")'
+    body = 'lab.claim("one is one", 1, equals=1)\nlab.claim("two is two", lacks="a GPU")'
 
     done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
 

@@ -200,6 +200,7 @@ class Lab:
         threads: int = 1,
         device: torch.device | None = None,
         factories: bool = False,
+        lacks: str = "",
         **arms: Callable[[], Any],
     ) -> Race:
         """Time arms against each other: functions in alternating blocks, or `lab.arm(...)`s one after another; see race.py.
@@ -207,11 +208,16 @@ class Lab:
         `same` is by how much their outputs may differ, or a function that compares two. With `factories` each arm is a function
         that makes the one to be timed: it is called for the arm and again for a control, so that each has tensors of its own.
         The `device` is waited for after every block; without it that is the one that `lab.device()` returned, or else the CPU.
-        An arm of its own process returns the seconds that a step took.
+        An arm of its own process returns the seconds that a step took. Where the box `lacks` what a race needs, it is skipped,
+        and the claims about its arms are not testable here.
         """
         self._once.refuse("race")
         device = self._device or torch.device("cpu") if device is None else device
-        return self._races.run(arms, same, seconds, threads, device, factories, is_quick=self.is_quick)
+        lacks = words("lacks", lacks, _NEED_LIMIT)
+        race = self._races.run(arms, same, seconds, threads, device, factories, is_quick=self.is_quick, lacks=lacks)
+        if lacks:
+            self._claims.give_up(set(arms), lacks)
+        return race
 
     def arm(
         self,
@@ -294,10 +300,6 @@ class Lab:
         """
         bounds = {"at_most": at_most, "at_least": at_least}
         self._claims.claim_ratio(key, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, advises=advises)
-
-    def not_testable(self, key: str, needs: str) -> None:
-        """Say that a claim cannot be tested on this box, and what it would need."""
-        self._claims.not_testable(key, needs)
 
     # ---- for its own parts
 
