@@ -420,3 +420,19 @@ def test_an_interrupted_topic_ends_the_line(root: Path, tmp_path: Path) -> None:
 def test_python_is_the_one_that_runs_the_tests() -> None:
     """The command line of the tests is the installed one of this very environment."""
     assert Path(sys.executable).with_name("tuilab").exists()
+
+
+def test_a_race_that_is_skipped_makes_its_claims_not_testable_and_ends_the_run(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    body = 'lab.claim("x is slower", ratio="x/y", at_least=2)\nlab.race(x=len, y=len, lacks="a second core")'
+
+    done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
+    verified = tuilab("verify")
+
+    summary = look(newest(root) or root).summary
+    verdict = summary.claims["x is slower"].verdict
+    assert done.returncode == 0
+    assert verdict is not None and (verdict.verdict, verdict.why) == ("NOT TESTABLE HERE", "a second core")
+    assert len([worker for worker in summary.workers.values() if worker.started]) == 1
+    assert verified.stdout.splitlines()[-1] == "whole"
