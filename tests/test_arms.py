@@ -48,7 +48,7 @@ from tuilab.lab import ArmFailed
 try:
     lab.claim("the library is loaded", lab.arm("preloaded", body, env={{"LD_PRELOAD": {path!r}}})())
 except ArmFailed as problem:
-    lab.not_testable("the library is loaded", needs=str(problem))
+    lab.claim("the library is loaded", lacks=str(problem))
 """
 
 
@@ -220,6 +220,45 @@ def test_ranks_that_hang_end_with_the_time_of_their_arm(root: Path, tmp_path: Pa
     front.communicate(timeout=60)
 
     assert look(run_dir).summary.reason == "ArmFailed: timed out after 600 s"
+    assert not processes_of(run_dir)
+
+
+GROUP = """
+import torch
+import torch.distributed as dist
+
+def reduce(lab, more):
+    total = torch.ones(1) * (dist.get_rank() + more)
+    dist.all_reduce(total)
+    return [dist.get_rank(), total.item(), torch.get_num_threads()]
+
+def fail(lab):
+    if dist.get_rank():
+        raise ValueError("this rank is bad")
+
+def hang(lab):
+    lab.stage("asleep")
+    time.sleep(600 * dist.get_rank())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.real_torch
+def test_ranks_compute_in_one_group_and_each_of_them_answers(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    body = """
+lab.claim("both", lab.ranks(2, reduce, 1), equals=[[0, 3, 1], [1, 3, 1]])
+lab.claim("alone", lab.ranks(1, reduce, 5), equals=[[0, 5, 1]])
+lab.claim("bad", lab.raises(lab.ranks, 2, fail), equals="ArmFailed: rank 1: ValueError: this rank is bad")
+lab.claim("late", lab.raises(lambda: lab.ranks(2, hang, timeout=15)), equals="ArmFailed: timed out after 15 s")
+"""
+
+    done = tuilab("run", str(write_scenario(tmp_path, body, GROUP)), "--headless", "--quiet")
+
+    run_dir = newest(root) or root
+    summary = look(run_dir).summary
+    assert done.returncode == 0, done.stdout
+    assert [claim.verdict.verdict for claim in summary.claims.values() if claim.verdict] == ["SUPPORTED"] * 4
+    assert "OMP_NUM_THREADS" not in (run_dir / "stderr.log").read_text()
     assert not processes_of(run_dir)
 
 

@@ -104,12 +104,14 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
          (10, f"[row-{{n}}] is no key ({RULE}); write one in its place, and claim it by that key")),
         ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [row-2] row 1 is 1.0.\n",
          (10, "another bullet has this sentence, too; each claim has a sentence of its own")),
-        ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    lab.not_testable("sum-50", "time")\n',
+        ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    lab.claim("sum-50", lacks="time")\n',
          (39, "the key [sum-50] was claimed before; a claim is made once in a run")),
         ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    if lab:\n        lab.claim_ratio(key="sum-50", ratio="a/b")\n',
          (40, "the key [sum-50] was claimed before; a claim is made once in a run")),
         ('1, equals=1)', '1, equals=1, margin=0.1)',
          (36, "lab.claim takes no margin; a claim about two arms is lab.claim_ratio(key, ratio, ...)")),
+        ('lab.claim(f"row-{row_count}", 1, equals=1)', 'lab.not_testable(f"row-{row_count}", "a GPU")',
+         (36, "lab.not_testable is no call of the lab; write lab.claim(key, lacks=...)")),
         ('1, equals=1)', '1, equal=1, margins=2)', (36, "lab.claim takes no equal and no margins")),
         ('at_least=50)', 'at_least=50, tolerance=2)', (35, "lab.claim_ratio takes no tolerance")),
         ("    lab.claim_ratio(", "    with lab.memory('race'):\n        lab.race(other=len, sum=len)\n    lab.claim_ratio(",
@@ -197,9 +199,9 @@ def test_claims_in_a_loop_may_have_their_keys_from_its_head(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "body",
     [
-        'if row_count:\n        lab.claim("sum", 1, equals=1)\n    else:\n        lab.not_testable("sum", "rows")',
-        'if not row_count:\n        lab.not_testable("sum", "rows")\n        return\n    lab.claim("sum", 1, equals=1)',
-        'try:\n        lab.claim("sum", 1 / row_count)\n    except ZeroDivisionError:\n        lab.not_testable("sum", "rows")',
+        'if row_count:\n        lab.claim("sum", 1, equals=1)\n    else:\n        lab.claim("sum", lacks="rows")',
+        'if not row_count:\n        lab.claim("sum", lacks="rows")\n        return\n    lab.claim("sum", 1, equals=1)',
+        'try:\n        lab.claim("sum", 1 / row_count)\n    except ZeroDivisionError:\n        lab.claim("sum", lacks="rows")',
     ],
 )
 def test_a_key_may_be_claimed_on_several_ways_through_the_code(tmp_path: Path, body: str) -> None:

@@ -240,7 +240,7 @@ def test_the_guide_names_every_call_of_the_lab() -> None:
 
     calls = [name for name in vars(Lab) if not name.startswith("_") and name not in PLUMBING]
 
-    assert [name for name in calls if not re.search(rf"`@?(?:with )?lab\.{name}[(`]", SCENARIOS)] == []
+    assert [name for name in calls if not re.search(rf"`@?(?:with |for \w+ in )?lab\.{name}[(`]", SCENARIOS)] == []
 
 
 def test_the_command_of_the_readme_is_what_ci_runs() -> None:

@@ -27,7 +27,7 @@ SLEEP = 'lab.log(1, x=1.0)\nlab.stage("asleep")\ntime.sleep(600)'
 def test_a_run_that_succeeds_says_so_everywhere(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = write_scenario(
         tmp_path,
-        'print("hello")\nlab.log(0, loss=1.5)\nlab.claim("one is one", 1, equals=1)\nlab.not_testable("two is two", "a GPU")\n'
+        'print("hello")\nlab.log(0, loss=1.5)\nlab.claim("one is one", 1, equals=1)\nlab.claim("two is two", lacks="a GPU")\n'
         'lab.artifact("a.txt", "kept")',
     )
 
@@ -404,3 +404,19 @@ def test_an_interrupted_topic_ends_the_line(root: Path, tmp_path: Path) -> None:
 def test_python_is_the_one_that_runs_the_tests() -> None:
     """The command line of the tests is the installed one of this very environment."""
     assert Path(sys.executable).with_name("tuilab").exists()
+
+
+def test_a_race_that_is_skipped_makes_its_claims_not_testable_and_ends_the_run(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    body = 'lab.claim("x is slower", ratio="x/y", at_least=2)\nlab.race(x=len, y=len, lacks="a second core")'
+
+    done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
+    verified = tuilab("verify")
+
+    summary = look(newest(root) or root).summary
+    verdict = summary.claims["x is slower"].verdict
+    assert done.returncode == 0
+    assert verdict is not None and (verdict.verdict, verdict.why) == ("NOT TESTABLE HERE", "a second core")
+    assert len([worker for worker in summary.workers.values() if worker.started]) == 1
+    assert verified.stdout.splitlines()[-1] == "whole"

@@ -247,7 +247,6 @@ def test_a_claim_about_a_ratio_is_on_record_before_the_race(lab: Lab, recorded: 
     [
         lambda lab: lab.claim("gpu", lacks="a CUDA device"),
         lambda lab: lab.claim_ratio("gpu", "slow/fast", at_least=2, cores=2, lacks="a CUDA device"),
-        lambda lab: lab.not_testable("gpu", "a CUDA device"),
     ],
 )
 def test_a_claim_that_lacks_something_is_not_testable_whatever_it_got(
@@ -324,6 +323,30 @@ def test_a_claim_about_an_arm_that_never_raced_is_told_with_those_that_did(lab: 
         lab.close()
 
 
+def test_a_race_that_lacks_something_is_skipped_and_its_claims_are_not_testable(lab: Lab, recorded: Recorded) -> None:
+    lab.claim_ratio("slow", "slow/fast", at_least=2)
+
+    race = lab.race(slow=pytest.fail, fast=pytest.fail, lacks="a second core")
+
+    lab.close()
+    (record,) = recorded(events.ClaimNotTestable)
+    assert (record.key, record.text, record.needs) == ("slow", "slow is slower", "a second core")
+    assert not recorded(events.RaceStarted) and race.step_s == {}
+    with pytest.raises(ValueError, match="over takes an arm that has raced, and this box lacks a second core"):
+        race.ratio("slow", "fast")
+    with pytest.raises(ValueError, match="the arms fast, slow have raced before"):
+        lab.race(slow=pytest.fail, fast=pytest.fail)
+
+
+def test_a_race_that_lacks_something_leaves_claims_about_other_arms(lab: Lab, recorded: Recorded) -> None:
+    lab.claim_ratio("slow", "slow/fast", at_least=2)
+    lab.race(one=pytest.fail, two=pytest.fail, lacks="a second core")
+
+    with pytest.raises(ValueError, match="“slow” is about fast and slow, which never raced"):
+        lab.close()
+    assert not recorded(events.ClaimNotTestable)
+
+
 def test_a_claim_after_its_race_is_refused(lab: Lab, recorded: Recorded) -> None:
     lab.race(slow=lambda: sum(range(2000)), fast=lambda: sum(range(200)), seconds=0.1)
 
@@ -353,7 +376,7 @@ def test_a_claim_in_the_old_form_is_recorded_and_told_what_to_write(lab: Lab, re
         lambda lab: lab.claim("slow is slower", ratio="slow/fast", at_least=2),
         lambda lab: lab.claim("slow", ratio="slow/fast", at_least=2),
         lambda lab: lab.claim_ratio("slow is slower", "slow/fast", at_least=2),
-        lambda lab: lab.not_testable("the GPU agrees, to 1e-6", "a GPU"),
+        lambda lab: lab.claim("the GPU agrees, to 1e-6", lacks="a GPU"),
     ],
 )
 def test_the_notice_of_an_old_form_stands_once_at_the_line_of_its_author(lab: Lab, claim: Callable[[Lab], None]) -> None:
@@ -368,7 +391,7 @@ def test_the_notice_of_an_old_form_stands_once_at_the_line_of_its_author(lab: La
     [
         lambda lab: lab.claim("slow", 1, equals=2),
         lambda lab: lab.claim_ratio("slow", "slow/fast", at_least=2),
-        lambda lab: lab.not_testable("slow", "a GPU"),
+        lambda lab: lab.claim("slow", lacks="a GPU"),
     ],
 )
 def test_a_key_is_claimed_once_in_a_run(lab: Lab, recorded: Recorded, again: Callable[[Lab], None]) -> None:

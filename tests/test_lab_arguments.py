@@ -275,8 +275,6 @@ CALLS = {
     ),
     "claim_ratio.lacks": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, lacks=v)),
     "claim_ratio.advises": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, advises=v)),
-    "not_testable.key": Call(lambda lab, v: lab.not_testable(v, "x"), as_plain, events.ClaimNotTestable, lambda r: r.text),
-    "not_testable.needs": Call(lambda lab, v: lab.not_testable("c", v), as_plain, events.ClaimNotTestable, lambda r: r.needs),
 }  # fmt: skip
 
 # Whatever these take makes them work for a while, or is called.
@@ -287,6 +285,11 @@ SLOW: dict[str, tuple[Callable[[Any, Any], object], list[Any]]] = {
         lambda lab, v: lab.limit(v, 0, 1),
         [None, "x", 1, Odd(), lambda x: torch.ones(2)],
     ),
+    "ranks.count": (lambda lab, v: lab.ranks(v, an_arm), [None, "2", 0, -1, 1.5, 65, 2**63, Odd()]),
+    "ranks.body": (lambda lab, v: lab.ranks(2, v), [None, "x", 1, lambda: 1, Odd()]),
+    "ranks.args": (lambda lab, v: lab.ranks(2, an_arm, v), [object(), torch.ones(2), "x" * 300_000, Odd()]),
+    "ranks.timeout": (lambda lab, v: lab.ranks(2, an_arm, timeout=v), [None, "2", 0, -1, math.nan, Odd()]),
+    "neighbours.count": (lambda lab, v: lab.neighbours(v), [None, "2", 0, -1, 1.5, 2**63, 10**6, Odd()]),
     "raises.f": (lambda lab, v: lab.raises(v), [None, "x", 1, Odd()]),
     "warns.f": (lambda lab, v: lab.warns(v), [None, "x", 1, Odd()]),
     "race.same": (lambda lab, v: lab.race(a=len, b=len, same=v), ["x", math.nan, -1, b"", [1], 2**70 * 1j]),
@@ -294,6 +297,7 @@ SLOW: dict[str, tuple[Callable[[Any, Any], object], list[Any]]] = {
     "race.threads": (lambda lab, v: lab.race(a=len, b=len, threads=v), [None, "1", 0, -1, 1.5, 2**63, 10**6, Odd()]),
     "race.device": (lambda lab, v: lab.race(a=len, b=len, device=v), ["cpu", 0, Odd()]),
     "race.factories": (lambda lab, v: lab.race(a=len, b=len, factories=v), [None, 0, 1, "yes", [True], Odd()]),
+    "race.lacks": (lambda lab, v: lab.race(a=len, b=len, lacks=v), [None, 1, "x" * 5_000, "caf\udce9", b"x", Odd()]),
     "race.arms": (lambda lab, v: lab.race(arms=v, other=len), [None, 1, "x", Odd()]),
     "effective_cores.processes": (lambda lab, v: lab.effective_cores(v), [None, "2", 0, -1, 1.5, 2**63, 10**6, math.nan]),
     "claim_ratio.cores": (

@@ -33,7 +33,7 @@ lab.record(events.MemoryMeasured(name=EVIL, values={"peak_bytes": 1.0, EVIL: 2.0
 lab.record(events.ArtifactSaved(name=EVIL, bytes_total=1, sha256=EVIL))
 lab.record(events.GpuFound(uuid=EVIL, index=0, name=EVIL, slice=EVIL))
 lab.record(events.Unavailable(what=EVIL, reason=EVIL))
-lab.not_testable(EVIL, EVIL)
+lab.claim(EVIL, lacks=EVIL)
 lab.claim(EVIL + "1", EVIL, equals=EVIL)
 lab.claim(EVIL + "2", EVIL, equals="x")
 lab.record(events.ClaimDeclared(text=EVIL + "3", over=EVIL, under="b", op="at_least", bound=1.0))

@@ -13,7 +13,6 @@ from tuilab.text import show
 TAKES = {  # the arguments of a call that claims
     "claim": {"key", "got", "equals", "at_most", "at_least", "between", "tolerance", "unit", "lacks", "advises"},
     "claim_ratio": {"key", "ratio", "at_most", "at_least", "margin", "cores", "lacks", "advises"},
-    "not_testable": {"key", "needs"},
 }
 
 _MEANT = re.compile(r"\[([^\]\n]*)\]\s*(\S?)")
@@ -108,6 +107,9 @@ def _check_key(call: ast.Call, word: str, every: Sequence[Stated]) -> Iterator[F
 
 def _check_arguments(call: ast.Call) -> Iterator[Finding]:
     method = called_method(call)
+    if method not in TAKES:
+        yield Finding(call.lineno, f"lab.{method} is no call of the lab; write lab.claim(key, lacks=...)")
+        return
     others = [keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in TAKES[method]]
     if method == "claim" and "ratio" in others:
         yield Finding(call.lineno, _BY_RATIO)

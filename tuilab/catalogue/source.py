@@ -17,8 +17,8 @@ from tuilab.files import read_regular
 from tuilab.text import show
 
 _ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"
-CLAIMING = ("claim", "claim_ratio", "not_testable")  # calls of the lab that name a claim first
-_RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device", "factories"}
+CLAIMING = ("claim", "claim_ratio", "not_testable")  # calls that name a claim first; the last stands in old records alone
+_RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device", "factories", "lacks"}
 _FILE_LIMIT = 1024 * 1024
 
 

@@ -61,6 +61,7 @@ class ArmOrder(msgspec.Struct, kw_only=True, tag=True):
     env: dict[str, str] = {}
     prefix: list[str] = []
     timeout_s: float = 60.0
+    has_group: bool = False  # its ranks are in one process group, and rank 0 returns what each of them returned
 
 
 class WarmUp(msgspec.Struct, tag=True):

@@ -6,6 +6,8 @@ lab.progress(done, total)                     how far it is
 @lab.once                                     above a function: runs it here, in the first repeat only
 lab.race(loop=f, sum=g)                       interleaved timing of arms; see race.py
 lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
+lab.ranks(2, body)                            a function in that many processes of one process group
+with lab.neighbours(2):                       busy processes beside this one
 lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
 lab.memory("forward")                         bytes and operators; see meters/memory.py
@@ -26,11 +28,12 @@ from typing import Any, TypeVar
 
 import torch
 
-from tuilab.engine.messages import WorkerLine, WorkerOrder
+from tuilab.engine.messages import ArmOrder, WorkerLine, WorkerOrder
 from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
 from tuilab.lab.aids.complaints import raised_by, warned_by
 from tuilab.lab.aids.limit import find_limit
+from tuilab.lab.aids.neighbours import busy_neighbours
 from tuilab.lab.aids.sweeps import swept
 from tuilab.lab.arms import Arm, ArmFailed, arm_order
 from tuilab.lab.choice.handed_out import hand_out
@@ -227,6 +230,7 @@ class Lab:
         threads: int = 1,
         device: torch.device | None = None,
         factories: bool = False,
+        lacks: str = "",
         **arms: Callable[[], Any],
     ) -> Race:
         """Time arms against each other: functions in alternating blocks, or `lab.arm(...)`s one after another; see race.py.
@@ -234,11 +238,16 @@ class Lab:
         `same` is by how much their outputs may differ, or a function that compares two. With `factories` each arm is a function
         that makes the one to be timed: it is called for the arm and again for a control, so that each has tensors of its own.
         The `device` is waited for after every block; without it that is the one that `lab.device()` returned, or else the CPU.
-        An arm of its own process returns the seconds that a step took.
+        An arm of its own process returns the seconds that a step took. Where the box `lacks` what a race needs, it is skipped,
+        and the claims about its arms are not testable here.
         """
         self._once.refuse("race")
         device = self._device or torch.device("cpu") if device is None else device
-        return self._races.run(arms, same, seconds, threads, device, factories, is_quick=self.is_quick)
+        lacks = words("lacks", lacks, _NEED_LIMIT)
+        race = self._races.run(arms, same, seconds, threads, device, factories, is_quick=self.is_quick, lacks=lacks)
+        if lacks:
+            self._claims.give_up(set(arms), lacks)
+        return race
 
     def arm(
         self,
@@ -255,10 +264,17 @@ class Lab:
         the body, and rank 0 returns the value). The body is a function of the scenario file; what it takes and returns must
         be plain data. A failure raises ArmFailed; so does a library in LD_PRELOAD that was not loaded.
         """
-        if self._is_rank:
-            raise ArmFailed(f"{name}: an arm under torchrun cannot start arms of its own; start them from run(lab)")
-        order = arm_order(name, body, args, env=env, prefix=prefix, timeout=timeout)
-        return Arm(order, self._line, self._journal)
+        return self._arm_of(arm_order(name, body, args, env=env, prefix=prefix, timeout=timeout))
+
+    def ranks(self, count: int, body: Callable[..., Any], *args: Any, timeout: float = 60.0) -> list[Any]:
+        """Run `body(lab, *args)` in `count` processes, in one process group (gloo), and return what each of them returned.
+
+        The group is there when the body is called, and ended after it. A rank that fails, or a `timeout`, raises ArmFailed.
+        """
+        from tuilab.lab.aids.group import ranks_order  # torch.distributed takes a while to load, and few need it
+
+        found: list[Any] = self._arm_of(ranks_order(count, body, args, timeout=timeout))()
+        return found
 
     def effective_cores(self, processes: int = 2) -> float:
         """Measure how many cores' worth of work that many busy processes get: fewer than they are when others work here."""
@@ -266,6 +282,10 @@ class Lab:
         effective = measure_cores(processes)
         self.record(events.CoresMeasured(processes=processes, effective=effective))
         return effective
+
+    def neighbours(self, count: int) -> AbstractContextManager[None]:
+        """Have that many busy processes beside this one in a `with` block; they end with it, and however the run ends."""
+        return busy_neighbours(whole("count", count, 1, MOST_CORES))
 
     # ---- what is claimed
 
@@ -311,11 +331,12 @@ class Lab:
         bounds = {"at_most": at_most, "at_least": at_least}
         self._claims.claim_ratio(key, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, advises=advises)
 
-    def not_testable(self, key: str, needs: str) -> None:
-        """Say that a claim cannot be tested on this box, and what it would need."""
-        self._claims.not_testable(key, needs)
-
     # ---- for its own parts
+
+    def _arm_of(self, order: ArmOrder) -> Arm:
+        if self._is_rank:
+            raise ArmFailed(f"{order.arm}: an arm under torchrun cannot start arms of its own; start them from run(lab)")
+        return Arm(order, self._line, self._journal)
 
     def record(self, event: events.Event) -> None:
         """Append an event that will be read back as it is, or raise TypeError or ValueError."""

@@ -37,8 +37,9 @@ _LOOKS = 2  # more, as whoever waits may lose the core meanwhile
 class Race:
     """What a race gave, for a scenario that wants to show it; the verdict is reached from the records."""
 
-    def __init__(self, step_s: dict[str, list[float]]) -> None:
+    def __init__(self, step_s: dict[str, list[float]], lacks: str = "") -> None:
         self.step_s = step_s
+        self._lacks = lacks  # for which there are no times
 
     def ratio(self, over: str, under: str) -> float:
         """Return the median over the rounds of how many times longer `over` takes than `under`."""
@@ -46,6 +47,8 @@ class Race:
         return median(a / b for a, b in times)
 
     def _times_of(self, argument: str, arm: str) -> list[float]:
+        if self._lacks:
+            raise ValueError(f"{argument} takes an arm that has raced, and this box lacks {self._lacks}")
         if words(argument, arm) not in self.step_s:
             raise ValueError(f"{argument} takes one of {', '.join(map(repr, self.step_s))}, not {told(arm)}")
         return self.step_s[arm]

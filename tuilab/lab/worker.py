@@ -135,6 +135,10 @@ def _call(module: ModuleType, lab: Any, order: WorkerOrder) -> Any:
         return None
     preload.check(order.arm.env.get("LD_PRELOAD", ""))
     body: Callable[..., Any] = getattr(module, order.arm.function)
+    if order.arm.has_group:
+        from tuilab.lab.aids.group import call_in_group
+
+        return call_in_group(body, lab, order.arm.args, order.arm.timeout_s)
     return body(lab, *order.arm.args)
 
 

@@ -101,7 +101,7 @@ def _old_form(summary: RunSummary) -> str:
     if not old:
         return ""
     first = old[0]
-    method = "claim_ratio" if first.declared else "claim" if first.measured else "not_testable"
+    method = "claim_ratio" if first.declared else "claim"
     names = ", ".join(f"“{show(claim.text, 60)}”" for claim in old[:3])
     names += f" and {len(old) - 3} more" if len(old) > 3 else ""
     return f"{OLD_FORM}: {names}; write {new_form(first.key, first.text, method)}; tuilab check names the lines"

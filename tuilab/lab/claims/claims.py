@@ -30,7 +30,7 @@ class Claims:
         self._measure_cores = measure_cores
         self._stated: Sequence[Stated] | None = None  # read with the first claim
         self._keys: set[str] = set()
-        self._awaited: dict[str, set[str]] = {}  # by claim: the arms that have to race
+        self._awaited: dict[str, events.ClaimDeclared] = {}  # by claim: whose arms have still to race
 
     def claim(
         self, key: str, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str, advises: str,
@@ -49,14 +49,17 @@ class Claims:
         """Claim something about two arms that have not raced."""
         self._claim_ratio(self._about(key, "claim_ratio"), ratio, **given)
 
-    def not_testable(self, key: str, needs: str) -> None:
-        """Record that a claim cannot be tested here."""
-        self._add(not_testable(self._about(key, "not_testable"), needs))
+    def give_up(self, arms: Set[str], lacks: str) -> None:
+        """Record of the claims about arms that will not race that they cannot be tested here."""
+        for declared in [declared for declared in self._awaited.values() if arms & {declared.over, declared.under}]:
+            about = About(declared.key, declared.text, declared.is_old, declared.is_once)
+            self._append(not_testable(about, lacks))
+            del self._awaited[declared.claim_id]
 
     def check_raced(self) -> None:
         """Raise ValueError for a claim about an arm that never raced."""
-        for claim, arms in self._awaited.items():
-            if missing := arms - self._raced:
+        for claim, declared in self._awaited.items():
+            if missing := {declared.over, declared.under} - self._raced:
                 others = ", ".join(sorted(self._raced)) or "none"
                 raise ValueError(
                     f"“{claim}” is about {' and '.join(sorted(missing))}, which never raced; the arms that did: {others}"
@@ -102,4 +105,4 @@ class Claims:
         if record.key:
             self._keys.add(record.key)
         if isinstance(record, events.ClaimDeclared):
-            self._awaited[record.claim_id] = {record.over, record.under}
+            self._awaited[record.claim_id] = record

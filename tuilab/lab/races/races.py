@@ -26,15 +26,20 @@ class Races:
 
     def run(
         self, arms: Mapping[str, Callable[[], Any]], same: Same, seconds: float, threads: int, device: torch.device,
-        factories: bool, *, is_quick: bool,
+        factories: bool, *, is_quick: bool, lacks: str = "",
     ) -> Race:  # fmt: skip
-        """Race arms that have not raced before: functions in this process, or arms in processes of their own."""
+        """Race arms that have not raced before: functions in this process, or arms in processes of their own.
+
+        A race for which the box lacks something is none: its arms are not called.
+        """
         seconds, threads = number_in("seconds", seconds, 1e-3, _LONGEST_S), whole("threads", threads, 1, MOST_CORES)
         check_race(arms, same, device, threads, factories)
         if again := self.raced & set(arms):
             raise ValueError(f"the arms {', '.join(sorted(again))} have raced before; give them other names")
         processes = _processes_of(arms, factories)
         self.raced |= set(arms)
+        if lacks:
+            return Race({}, lacks)
         if processes:
             return run_process_race(self._lab, processes)
         self._holdings.watch(device)

@@ -1,0 +1,44 @@
+"""Processes that compute together: n ranks under torchrun on loopback, in a group that is made and ended for them."""
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+
+from tuilab.engine.messages import ArmOrder
+from tuilab.errors import BoxLacks
+from tuilab.lab.arms import arm_order, function_name
+from tuilab.lab.given import whole
+
+_MOST = 64  # ranks: each loads a torch of its own
+# By its address the box is found even where nobody knows its name; the port is a free one.
+_TORCHRUN = ["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node"]
+_LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
+
+
+def ranks_order(count: int, body: Callable[..., Any], args: Sequence[Any], *, timeout: float) -> ArmOrder:
+    """Return what the supervisor is asked to run."""
+    count = whole("count", count, 1, _MOST)
+    if not dist.is_available():
+        raise BoxLacks("a torch with torch.distributed")
+    threads = {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": "1"}  # else torchrun warns that it says so
+    name = f"{count} ranks of {function_name(body)}"
+    order = arm_order(name, body, args, env={**_LOOPBACK, **threads}, prefix=[*_TORCHRUN, str(count)], timeout=timeout)
+    order.has_group = True
+    return order
+
+
+def call_in_group(body: Callable[..., Any], lab: Any, args: Sequence[Any], timeout_s: float) -> list[Any] | None:
+    """Call the body in the group of all ranks; rank 0 returns what each of them returned.
+
+    After a failure the group is left as it is, for the process ends: to leave it would fail the others, and theirs could be
+    the failure that is told.
+    """
+    dist.init_process_group("gloo", timeout=timedelta(seconds=timeout_s))
+    value = body(lab, *args)
+    found: list[Any] | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
+    dist.gather_object(value, found)
+    dist.destroy_process_group()
+    return found
