@@ -123,7 +123,7 @@ def test_the_host_has_neither_streams_nor_an_allocator_that_counts() -> None:
         for ask in (host.make_ready, host.begin, host.end, host.wait, host.reset_peak):
             ask()
 
-    assert (host.has_begun(), host.stream_ns(), host.held(), host.uuid) == (True, None, None, "")
+    assert (host.stream_ns(), host.held(), host.uuid) == (None, None, "")
     assert host.is_idle() and not host.is_capturing()
 
 

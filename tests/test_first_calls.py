@@ -13,6 +13,7 @@ from tests.raced import Recorder
 from tuilab.lab.device import Cpu
 from tuilab.lab.first_calls import Same, first_calls
 from tuilab.lab.race import run_race
+from tuilab.lab.switches import watch
 from tuilab.record import events
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ pytest_plugins = ["tests.fakes.cuda"]
 
 
 def called(arms: dict[str, Callable[[], Any]], same: Same = None, names: str = "") -> tuple[bool | None, str]:
-    return first_calls(Recorder(), arms, names.split() or list(arms), same, Cpu())
+    return first_calls(Recorder(), arms, names.split() or list(arms), same, Cpu(), watch())
 
 
 def test_the_first_in_their_order_that_differs_is_told_whoever_was_called_first() -> None:
@@ -86,6 +87,52 @@ def test_an_arm_that_leaves_another_gpu_the_current_one_is_refused(cuda: "FakeCu
         run_race(Recorder(), arms, None, 0.1, 1, torch.device("cuda:0"), False)
 
 
+def test_a_race_on_the_cpu_may_use_a_gpu_for_the_first_time(unused_cuda: "FakeCuda") -> None:
+    def arm() -> None:
+        unused_cuda.work(1_000)
+        torch.cuda.synchronize()
+
+    run_race(Recorder(), {"a": arm, "b": arm}, None, 0.01, 1, torch.device("cpu"), False)
+
+    assert unused_cuda.initialised_by == "a kernel"
+
+
+@pytest.mark.parametrize("late", [0, 1, 30])
+def test_what_is_left_later_is_refused_too(late: int) -> None:
+    """By what makes an arm, by the second call, or in the middle of the race."""
+    calls = [0]
+
+    def make() -> Callable[[], None]:
+        leave(0)
+        return lambda: leave(1)
+
+    def leave(count: int) -> None:
+        calls[0] += count
+        if calls[0] >= late:
+            torch.set_default_dtype(torch.float64)
+
+    with (
+        as_before(),
+        pytest.raises(ValueError, match=r"left the default dtype on torch.float64, where it was on"),
+    ):
+        run_race(Recorder(), {"a": lambda: list, "b": make}, None, 0.01, 1, torch.device("cpu"), True)
+
+
+def test_an_arm_may_set_the_precision_of_products_back_as_torch_lets_it() -> None:
+    """What was never set cannot be set back to that: it is as it is by itself."""
+    matmul: Any = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+
+    def arm() -> None:
+        torch.set_float32_matmul_precision("high")
+        torch.set_float32_matmul_precision("highest")
+
+    try:
+        assert called({"a": arm, "b": arm}) == (None, "")
+    finally:
+        matmul.fp32_precision = torch.backends.mkldnn.matmul.fp32_precision = before  # type: ignore[attr-defined]
+
+
 def test_an_arm_that_sets_what_it_needs_back_again_is_raced_and_the_switches_are_on_record() -> None:
     def double() -> torch.Tensor:
         with as_before():
@@ -100,6 +147,7 @@ def test_an_arm_that_sets_what_it_needs_back_again_is_raced_and_the_switches_are
     assert recorded.facts["the default dtype"] == "torch.float32"
     assert recorded.facts["the current GPU"] == "none"
     assert recorded.facts["the precision of float32 convolutions"] == "tf32"
+    assert recorded.facts["torch.set_flush_denormal"] == "False"
 
 
 def test_the_collector_of_garbage_has_only_what_the_arms_make_to_go_through() -> None:

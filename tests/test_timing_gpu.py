@@ -13,9 +13,10 @@ from tests.raced import Recorder, gathered
 from tuilab.judging.controls import distrust, told
 from tuilab.judging.evidence import Evidence
 from tuilab.judging.measure import launch_bound_share
+from tuilab.lab.ahead import gpu_ns
 from tuilab.lab.device import Cpu, Cuda
 from tuilab.lab.race import Race, run_race
-from tuilab.lab.timing import Timed, calibrate, gpu_ns, known_delay, time_block
+from tuilab.lab.timing import Timed, calibrate, known_delay, time_block
 from tuilab.record import events
 from tuilab.record.summary import Block
 
@@ -121,6 +122,21 @@ def test_on_the_cpu_there_is_no_stream_to_tell_of() -> None:
     timed = time_block(lambda: None, 3, Cpu())
 
     assert (timed.stream_ns, timed.submitted_ns) == (None, None)
+
+
+@pytest.mark.parametrize("device", [Cuda, None])
+def test_a_second_call_that_takes_long_tells_nothing_of_the_others(cuda: "FakeCuda", device: type[Cuda] | None) -> None:
+    """It may still compile, or record a graph."""
+    calls = [0]
+
+    def call() -> None:
+        calls[0] += 1
+        cuda.now += (400_000 if calls[0] == 1 else 217) * US
+
+    pace = calibrate(call, device(0) if device else Cpu())
+
+    assert pace.loops == pytest.approx(50_000 / 217 if device else 10_000 / 217, rel=0.05)
+    assert pace.step_s == pytest.approx(217e-6, rel=0.05)
 
 
 # ---- the known delay
@@ -301,7 +317,7 @@ def share_of(call: Callable[[], Any]) -> float | None:
     gpu = Cuda(0)
     pace = calibrate(call, gpu)
     gpu.make_ready()
-    worked_ns = gpu_ns(call, pace, gpu)
+    worked_ns = gpu_ns(call, pace.step_s, gpu)
     timed = time_block(call, pace.loops, gpu)
     block = Block(0, 0.0, wall_ns=timed.wall_ns, submitted_ns=timed.submitted_ns, loops=pace.loops)
     return launch_bound_share([block], [] if worked_ns is None else [worked_ns])
@@ -313,8 +329,8 @@ def share_of(call: Callable[[], Any]) -> float | None:
         (1, 2.0, 4, 0.5),
         (100, 2.0, 4, 0.5),
         (600, 20.0, 100, 0.2),  # one call fills a block
-        (1, 3.5, 4, 0.875),
-        (1, 3.9, 4, None),  # too near to tell
+        (1, 2.9, 4, 0.725),
+        (1, 3.5, 4, None),  # its clocks may fall
         (1, 20.0, 4, None),  # a full queue holds the calls back
         (1, 500.0, 4, None),
         (300, 5.0, 4, None),
@@ -373,18 +389,45 @@ def test_of_an_arm_on_a_stream_that_nobody_waits_for_nothing_is_said(cuda: "Fake
     assert share_of(waiting) is None
 
 
-@pytest.mark.parametrize(("gpu_us", "share"), [(2.0, 0.25), (500.0, None)])
-def test_an_arm_whose_streams_wait_for_each_other_is_told_like_any_other(
-    cuda: "FakeCuda", gpu_us: float, share: float | None
-) -> None:
+def test_of_an_arm_that_enters_another_stream_nothing_is_said_though_its_streams_wait_for_each_other(cuda: "FakeCuda") -> None:
+    """What the current one does is not all of its work: what the other one prefetches goes on beside it."""
     side, gpu = cuda.side_stream(), cuda.gpus[0]
 
     def call() -> None:
-        side.wait_stream(gpu.current)
-        cuda.work(gpu_us * US, side, host=8 * US)
+        with torch.cuda.stream(side):  # type: ignore[arg-type]
+            cuda.work(3 * US)
+        cuda.work(1 * US)
         gpu.current.wait_stream(side)
 
-    assert share_of(call) == (share and pytest.approx(share, rel=0.02))
+    assert share_of(call) is None
+    assert gpu.current is not side
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_calls_that_differ_are_told_together(cuda: "FakeCuda", place: int) -> None:
+    """As where gradients of four calls are accumulated before one step."""
+    calls = [place]
+
+    def call() -> None:
+        calls[0] += 1
+        cuda.work((2_300 if calls[0] % 4 == 0 else 400) * US, host=2_500 * US)
+
+    assert share_of(call) == pytest.approx(0.35, abs=0.05)
+
+
+def test_clocks_that_fall_in_the_race_make_no_arm_launch_bound(cuda: "FakeCuda") -> None:
+    """One that waits for the GPU in each call has returned by the end of its time, whatever it waited for."""
+    claim = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)
+    lab = Recorder()
+
+    def call() -> None:
+        is_hot = bool(lab.of(events.RaceStarted))
+        cuda.work(140 * US if is_hot else 100 * US)
+        torch.cuda.current_stream().synchronize()
+
+    race({"a": call, "b": call}, seconds=0.1, lab=lab)
+
+    assert gathered(claim, lab).launch_bound == {}
 
 
 def test_most_blocks_of_an_arm_tell_whether_its_calls_took_all_the_time() -> None:

@@ -112,6 +112,9 @@ class FakeCuda:
         self.touch("set_device")
         self.selected = self.index_of(device)
 
+    def set_stream(self, stream: Stream) -> None:
+        self.gpus[stream.device_index].current = stream
+
     def current_stream(self, device: Any = None) -> Stream:
         self.touch("current_stream")
         return self.gpus[self.index_of(device)].current

@@ -15,7 +15,7 @@ _OF_TORCH = (
     "is_available", "device_count", "is_initialized", "current_device", "set_device", "current_stream", "synchronize",
     "get_device_properties", "is_current_stream_capturing", "memory_allocated", "memory_reserved", "max_memory_allocated",
     "max_memory_reserved", "memory_stats", "memory_stats_as_nested_dict", "reset_peak_memory_stats", "_sleep", "init",
-    "caching_allocator_alloc", "caching_allocator_delete", "get_arch_list", "empty_cache",
+    "set_stream", "caching_allocator_alloc", "caching_allocator_delete", "get_arch_list", "empty_cache",
 )  # fmt: skip
 
 
@@ -38,10 +38,11 @@ def install(patch: pytest.MonkeyPatch, cuda: "FakeCuda") -> "FakeCuda":
             self.gpu, self.stream = cuda.gpus[stream.device_index], stream
 
         def __enter__(self) -> None:
-            self.before, self.gpu.current = self.gpu.current, self.stream
+            self.before = self.gpu.current
+            torch.cuda.set_stream(self.stream)  # type: ignore[arg-type]
 
         def __exit__(self, *problem: object) -> None:
-            self.gpu.current = self.before
+            torch.cuda.set_stream(self.before)  # type: ignore[arg-type]
 
     for name in _OF_TORCH:
         patch.setattr(torch.cuda, name, getattr(cuda, name))

@@ -15,7 +15,8 @@ import torch
 
 from tests.conftest import CHECKOUT, shown_gpus
 from tests.gpu.kernels import busy, cycles_per_us, each, warm_up
-from tuilab.lab.timing import Timed, calibrate, gpu_ns, time_block
+from tuilab.lab.ahead import gpu_ns
+from tuilab.lab.timing import Timed, calibrate, time_block
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page
@@ -70,7 +71,7 @@ def share_of(call: Callable[[], object], gpu: "Cuda", page: "Page", name: str) -
     """Return the share of the time of a call that the GPU works at most."""
     pace = calibrate(call, gpu)
     gpu.make_ready()
-    share = (gpu_ns(call, pace, gpu) or 0) / (pace.step_s * 1e9)
+    share = (gpu_ns(call, pace.step_s, gpu) or 0) / (pace.step_s * 1e9)
     page.note("times: share of a call that the GPU works at most", name, f"{share:.3f}")
     return share
 

@@ -81,7 +81,7 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
         failed_repeats=_failed_repeats(summary, whole),
         unsettled_repeats=_unsettled_repeats(claim, summary, writers),
         lacks=_lacks(claim, summary),
-        launch_bound=_launch_bound(claim, races, pairs),
+        launch_bound=_launch_bound(claim, summary, writers, pairs),
     )
 
 
@@ -96,7 +96,10 @@ def log_ratios(over: Sequence[Block], under: Sequence[Block], measure: Measure =
     return [math.log(step_s(block, measure) / below[block.round]) for block in over if block.round in below]
 
 
-def _launch_bound(claim: events.ClaimDeclared, races: Sequence[events.RaceStarted], pairs: Sequence[_Pair]) -> dict[str, float]:
+def _launch_bound(
+    claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str], pairs: Sequence[_Pair]
+) -> dict[str, float]:
+    races = [race for writer, race in summary.differences if writer in writers and _has_both(claim, race.arms)]
     found = {}
     for arm, blocks in zip((claim.over, claim.under), _arms(pairs), strict=True):
         share = launch_bound_share(blocks, [race.gpu_ns[arm] for race in races if arm in race.gpu_ns])

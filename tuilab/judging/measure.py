@@ -16,7 +16,7 @@ Measure = Literal["wall", "cpu"]
 _CALM = 0.05  # of the blocks that may be disturbed before the wall clock is left
 _MOST_ELSEWHERE = 0.01  # of the CPU time, of other threads of the process
 _SUBMITTING = 0.95  # of a block, in which the GPU was told what to do
-_KEPT_UP = 0.9  # of the time of a call, that a GPU works which waits for the calls
+_KEPT_UP = 0.75  # of the time of a call, that a GPU works which waits for the calls; clocks may fall by more than a tenth
 _NO_WORK = 0.01  # of it, below which the calls have hardly anything for the GPU to do
 _MOST_WAITING = 0.1  # of the blocks, in which the thread gave its core away by itself
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from tuilab.lab import switches
 from tuilab.lab.device import Device, all_in_use
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.timing import Call
@@ -16,7 +15,12 @@ Same = float | Callable[[Any, Any], bool] | None
 
 
 def first_calls(
-    lab: RaceRecorder, arms: Mapping[str, Call], names: list[str], same: Same, device: Device
+    lab: RaceRecorder,
+    arms: Mapping[str, Call],
+    names: list[str],
+    same: Same,
+    device: Device,
+    refuse_left: Callable[[str], object],
 ) -> tuple[bool | None, str]:
     """Call every arm for the first time; say whether all compute what the first one does, or else which is the first not to.
 
@@ -24,7 +28,6 @@ def first_calls(
     """
     outputs: dict[str, Any] = {}
     others: set[str] = set()
-    before = switches.read()
     for gpu in all_in_use():
         gpu.wait()  # what the scenario did before is no part of the race
     for name, arm in arms.items():
@@ -33,7 +36,7 @@ def first_calls(
         outputs[name] = arm()
         device.wait()
         lab.record(events.FirstCalled(arm=name, wall_ns=time.perf_counter_ns() - began))
-        switches.refuse_left(name, before)
+        refuse_left(name)
         others |= _take_different(outputs, names[0], same)
     if same is None:
         return None, ""

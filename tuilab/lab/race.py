@@ -20,12 +20,13 @@ import torch
 
 from tuilab.judging import calibration_file
 from tuilab.lab import switches
+from tuilab.lab.ahead import gpu_ns
 from tuilab.lab.device import Cuda, Device, all_in_use, door
 from tuilab.lab.first_calls import Same, first_calls
 from tuilab.lab.given import MOST, checked, flag, number_in, told, words
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.lab.rounds import Rounds, Slot
-from tuilab.lab.timing import Call, Pace, calibrate, gpu_ns, known_delay, wait_for_pools
+from tuilab.lab.timing import Call, Pace, calibrate, known_delay, wait_for_pools
 from tuilab.record import events
 from tuilab.record.order import BEFORE, order
 
@@ -100,31 +101,41 @@ def _run(
     lab: RaceRecorder, arms: Mapping[str, Callable[[], Any]], same: Same, seconds: float, threads: int, device: Device,
     factories: bool, seed: int,
 ) -> Race:  # fmt: skip
-    calls = _make_all(arms, seed) if factories else dict(arms)
-    is_same, difference = first_calls(lab, calls, list(arms), same, device)
+    refuse_left = switches.watch()
+    calls = _make_all(arms, seed, refuse_left) if factories else dict(arms)
+    is_same, difference = first_calls(lab, calls, list(arms), same, device, refuse_left)
     lab.record(events.EnvironmentRecorded(part="switches", facts=switches.read()))
     lab.tell_holdings()
-    prepared, base = _prepare(calls, list(arms), threads, device)
+    prepared, base = _prepare(calls, list(arms), threads, device, refuse_left)
     slots = [prepared[name] for name in arms]
+    worked = {slot.arm: gpu_ns(slot.call, slot.step_s, device) for slot in slots}
     loops = {slot.arm: slot.loops for slot in slots}
     started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
     started.delay, started.seed, started.has_instances = known_delay(base.loops), seed, factories
     started.uuid, started.device_index = device.uuid, device.index
-    started.gpu_ns = {slot.arm: slot.gpu_ns for slot in slots if slot.gpu_ns is not None}
     started.luck = calibration_file.load(device.uuid).luck if device.uuid and lab.repeats == 1 else None
     lab.record(started)
-    slots += _controls(base, arms[base.arm] if factories else None)
-    found = Rounds(lab, slots, seed, seconds, threads, device).run()
+    controls = _controls(base, arms[base.arm] if factories else None)
+    refuse_left(base.arm)
+    found = Rounds(lab, slots + controls, seed, seconds, threads, device).run()
+    refuse_left("")
     finished = events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference)
     finished.record_ns, finished.is_settled = found.record_ns, found.is_settled
+    for slot in slots:  # again, as its clocks may be lower by now, or somebody else may use it
+        before, after = worked[slot.arm], gpu_ns(slot.call, slot.step_s, device)
+        if before is not None and after is not None:
+            finished.gpu_ns[slot.arm] = max(before, after)
     lab.record(finished)
     return Race(found.step_s)
 
 
-def _make_all(factories: Mapping[str, Callable[[], Any]], seed: int) -> dict[str, Call]:
+def _make_all(factories: Mapping[str, Callable[[], Any]], seed: int, refuse_left: Callable[[str], object]) -> dict[str, Call]:
     """Make the arms in an order of their own: who allocates first would else be the same one in every process."""
-    names = list(factories)
-    return {names[i]: _make(names[i], factories[names[i]]) for i in order(seed, BEFORE, len(names))}
+    names, made = list(factories), {}
+    for i in order(seed, BEFORE, len(names)):
+        made[names[i]] = _make(names[i], factories[names[i]])
+        refuse_left(names[i])
+    return made
 
 
 def _make(name: str, factory: Callable[[], Any]) -> Call:
@@ -134,20 +145,19 @@ def _make(name: str, factory: Callable[[], Any]) -> Call:
     return made  # type: ignore[no-any-return]
 
 
-def _prepare(arms: Mapping[str, Call], names: list[str], threads: int, device: Device) -> tuple[dict[str, Slot], Slot]:
+def _prepare(
+    arms: Mapping[str, Call], names: list[str], threads: int, device: Device, refuse_left: Callable[[str], object]
+) -> tuple[dict[str, Slot], Slot]:
     """Find how many calls of each arm fill a block; return the arms, and the one of them that the controls use."""
     paces = {}
     for name, arm in arms.items():
         wait_for_pools()
         paces[name] = calibrate(arm, device, threads)
+        refuse_left(name)
         _refuse_work_elsewhere(name, arm, paces[name], device)
     device.make_ready()  # at the speed that the arms have brought it to
-    slots = {name: _slot(name, arms[name], pace, device) for name, pace in paces.items()}
+    slots = {name: Slot(name, arms[name], pace.loops, pace.calm_share, step_s=pace.step_s) for name, pace in paces.items()}
     return slots, slots[base_of({name: paces[name] for name in names})]
-
-
-def _slot(name: str, arm: Call, pace: Pace, device: Device) -> Slot:
-    return Slot(name, arm, pace.loops, pace.calm_share, gpu_ns=gpu_ns(arm, pace, device))
 
 
 def base_of(paces: Mapping[str, Pace]) -> str:
@@ -163,7 +173,7 @@ def base_of(paces: Mapping[str, Pace]) -> str:
 def _refuse_work_elsewhere(name: str, arm: Call, pace: Pace, device: Device) -> None:
     """Raise ValueError where an arm has left work on a GPU that is not waited for: its calls would be timed, not its work."""
     for gpu in all_in_use():
-        if not gpu.is_idle() or _goes_on(gpu, arm, pace):
+        if gpu.index != device.index and (not gpu.is_idle() or _goes_on(gpu, arm, pace)):
             waited_for = "the CPU" if device.index is None else f"cuda:{device.index}"
             raise ValueError(
                 f"the arms leave work on a GPU: {name} on cuda:{gpu.index}, and the race waits for {waited_for}; "

@@ -30,7 +30,7 @@ class Slot:
     loops: int
     calm_share: float  # CPU time of wall time when nothing interferes
     control: events.Control = ""
-    gpu_ns: int | None = None  # that the GPU works at a call, at most
+    step_s: float = 0.0  # about
 
 
 class Timings(NamedTuple):

@@ -1,6 +1,6 @@
 """Times one block: calls of a function, from when the device has nothing to do until it has done all of them.
 
-A GPU is told and not waited for in between. How long it works at a call by itself is found apart from the blocks.
+A GPU is told and not waited for in between.
 """
 
 import math
@@ -21,8 +21,6 @@ _MANY = 20  # calls, of which one is about the known delay
 _NAP_S = 0.005
 _PATIENCE_S = 0.5  # OpenBLAS spins for some 0.1 s, libgomp for less; a thread of the scenario may work for ever
 _SPINNING_CORES = 0.1
-_AHEAD_NS = 2_000_000  # of calls that are told ahead: so few that no queue is full
-_LONGEST_BUSY_NS = 1_000_000_000  # a driver may end a kernel that takes longer where the GPU has a display, too
 
 
 class Timed(NamedTuple):
@@ -51,17 +49,30 @@ class Pace(NamedTuple):
 def calibrate(call: Call, device: Device, threads: int = 1) -> Pace:
     """Find the pace of a function from a few blocks; on a busy box the calmest of them tells what it does undisturbed."""
     goal_ns = _BLOCK_S[device.type] * 1e9
-    loops = 1
-    tried = []
-    while (timed := time_block(call, loops, device)).wall_ns < goal_ns / 2:
-        tried.append(timed)
-        loops *= 4 if timed.wall_ns < goal_ns / 8 else 2
-    loops, before = math.ceil(loops * goal_ns / timed.wall_ns), loops
-    blocks = [timed] if loops == before else []
+    loops, long, tried = _fill(call, device, goal_ns / 2)
+    loops, before = math.ceil(loops * goal_ns / long[-1].wall_ns), loops
+    blocks = long if loops == before else []
     while len(blocks) < _CALM_BLOCKS and sum(block.wall_ns for block in blocks) < _CALM_SHARE * goal_ns:
         blocks.append(time_block(call, loops, device))
-    long = [block for block in tried if block.wall_ns > goal_ns / 10]  # of shorter ones the clocks themselves are a part
-    return Pace(loops, min(block.wall_ns for block in blocks) / loops / 1e9, _calm_share(blocks + long, threads))
+    rest = [block for block in tried if block.wall_ns > goal_ns / 10]  # of shorter ones the clocks themselves are a part
+    return Pace(loops, min(block.wall_ns for block in blocks) / loops / 1e9, _calm_share(blocks + rest, threads))
+
+
+def _fill(call: Call, device: Device, least_ns: float) -> tuple[int, list[Timed], list[Timed]]:
+    """Return how many calls take so long, two blocks that did, and those before.
+
+    One alone tells nothing: a second call of a function may still compile it, or record a graph.
+    """
+    loops = 1
+    tried: list[Timed] = []
+    while True:
+        long: list[Timed] = []
+        while len(long) < 2 and (timed := time_block(call, loops, device)).wall_ns >= least_ns:
+            long.append(timed)
+        if len(long) == 2:
+            return loops, long, tried
+        tried.append(timed)
+        loops *= 4 if timed.wall_ns < least_ns / 4 else 2
 
 
 def _calm_share(blocks: list[Timed], threads: int) -> float:
@@ -116,34 +127,6 @@ def time_block(call: Call, loops: int, device: Device, delay: Clock | None = Non
     waited = None if waits is None else (count_waits() or 0) - waits
     stream_ns = device.stream_ns()
     return Timed(wall_ns, cpu_ns, thread_ns, waited, stream_ns, None if stream_ns is None else submitted_ns)
-
-
-def gpu_ns(call: Call, pace: Pace, device: Device) -> int | None:
-    """Return how long the GPU works at a call at most: it is told ahead, while kept busy, and then waits for none.
-
-    A call that waits for the GPU can be told ahead but once. None on the CPU, and of calls that take too long to try it.
-    """
-    step_ns = pace.step_s * 1e9
-    if device.type == "cpu" or 2 * step_ns > _LONGEST_BUSY_NS:
-        return None
-    calls = min(pace.loops, math.ceil(_AHEAD_NS / step_ns))
-    worked_ns, is_ahead = _tell_ahead(call, calls, step_ns, device)
-    if calls == 1 or is_ahead:
-        return worked_ns // calls
-    return _tell_ahead(call, 1, step_ns, device)[0]
-
-
-def _tell_ahead(call: Call, calls: int, step_ns: float, device: Device) -> tuple[int, bool]:
-    """Return how long the GPU worked, and whether it had been told all before."""
-    device.wait()
-    device.delay(2 * calls * step_ns, time.perf_counter_ns)
-    device.begin()
-    for _ in range(calls):
-        call()
-    is_ahead = not device.has_begun()
-    device.end()
-    device.wait()
-    return device.stream_ns() or 0, is_ahead
 
 
 def count_waits() -> int | None:

@@ -383,7 +383,6 @@ class RaceStarted(Event):
     has_instances: bool = False  # the controls are instances of their own, not the arm itself once more
     uuid: str = ""  # torch's name of the GPU that it runs on, which ends NVML's
     device_index: Count | None = None  # of that GPU, as CUDA counts
-    gpu_ns: dict[str, Count] = {}  # that the GPU works at a call of each arm at most, told ahead of time
     luck: float | None = None  # of one process on that GPU, as `calibrate` measured it there; where one process is to judge
 
 
@@ -426,6 +425,7 @@ class RaceFinished(Event):
     difference: str = ""
     record_ns: int = 0  # what writing a record cost, to judge the observer
     is_settled: bool | None = None  # had the times stopped drifting before the first round that counts; None: not known
+    gpu_ns: dict[str, Count] = {}  # that the GPU works at a call of each arm at most: told ahead, before the race and after it
 
 
 class CoresMeasured(Event):

@@ -40,9 +40,6 @@ class Device(Protocol):
     def begin(self) -> None:
         """Mark on the current stream where a block begins; one of the same two marks in each block."""
 
-    def has_begun(self) -> bool:
-        """Say whether the device has got as far as that."""
-
     def end(self) -> None:
         """Mark where it ends."""
 

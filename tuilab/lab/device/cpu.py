@@ -26,9 +26,6 @@ class Cpu:
     def begin(self) -> None:
         pass
 
-    def has_begun(self) -> bool:
-        return True
-
     def end(self) -> None:
         pass
 

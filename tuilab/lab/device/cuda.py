@@ -1,7 +1,8 @@
 """A GPU as a device: it is told now, and does it later."""
 
 import functools
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -71,6 +72,7 @@ class Cuda:
         self._mark(0)
 
     def has_begun(self) -> bool:
+        """Say whether it has got as far as the mark of begin."""
         return bool(self._marks[0].query())
 
     def end(self) -> None:
@@ -137,6 +139,22 @@ class Cuda:
         event = event or torch.cuda.Event()
         event.record(torch.cuda.current_stream(self.index))
         return event
+
+    @contextmanager
+    def streams_entered(self) -> Iterator[list[object]]:
+        """Note which streams are entered meanwhile, as `with torch.cuda.stream(...)` does it."""
+        entered: list[object] = []
+        enter = torch.cuda.set_stream
+
+        def note(stream: Any) -> None:
+            entered.append(stream)
+            enter(stream)
+
+        torch.cuda.set_stream = note
+        try:
+            yield entered
+        finally:
+            torch.cuda.set_stream = enter
 
     @functools.cached_property
     def _marks(self) -> "list[torch.cuda.Event]":
