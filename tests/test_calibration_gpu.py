@@ -231,3 +231,12 @@ def with_claim(summary: RunSummary) -> RunSummary:
     claimed = fold([("worker-0", events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=1.0))])
     summary.claims = claimed.claims
     return summary
+
+
+def test_a_calibration_is_of_a_device_that_is_named(tuilab: "Callable[..., CompletedProcess[str]]") -> None:
+    done = tuilab("calibrate", "--device", "auto")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "tuilab: --device: a calibration is of one device; it takes cpu, cuda (the one with the most free memory) or cuda:N"
+    ]

@@ -16,7 +16,7 @@ from tuilab.catalogue.source import read
 from tuilab.cli import options
 from tuilab.cli.follow import Outcome, follow_one
 from tuilab.engine import launch
-from tuilab.errors import BoxLacks, ScenarioError
+from tuilab.errors import BoxLacks, ScenarioError, UsageError
 from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Calibration
 from tuilab.record.live_run import read_run
@@ -39,6 +39,10 @@ _UNBOUNDED = 10_000  # columns, where there is no terminal
 )
 def command(minutes: float | None, device: str, show: bool, root: str | None) -> None:
     where = options.root(root)
+    if device == "auto":
+        raise UsageError(
+            "--device: a calibration is of one device; it takes cpu, cuda (the one with the most free memory) or cuda:N"
+        )
     if not show:
         summary = _run(minutes or (2 if device == "cpu" else 5), device, where)
         found = calibration.assess(summary)
