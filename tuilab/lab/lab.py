@@ -255,7 +255,7 @@ class Lab:
 
     def neighbours(self, count: int) -> AbstractContextManager[None]:
         """Have that many busy processes beside this one in a `with` block; they end with it, and however the run ends."""
-        return busy_neighbours(whole("count", count, 1, MOST_CORES))
+        return busy_neighbours(whole("count", count, 0, MOST_CORES))
 
     # ---- what is claimed
 
