@@ -15,6 +15,7 @@ for step in lab.steps(1000, "training"):      a stage that tells how far it is
 for n in lab.sweep([1, 10, 100], "sizes"):    the same, over values
 lab.limit(works, low, high)                   the largest value that works
 lab.raises(f, x)  lab.warns(f, x)             what a call complains of, as texts
+lab.count(f, x, backward=True)                operators, flops, bytes and nodes of a call; see meters/counted.py
 lab.precision("ieee")                         float32 on a GPU that is float32
 lab.axes("loss", x="epoch", log="xy")         what is along the axes of a chart
 lab.text(...)  lab.table(...)  lab.bars(...)  lab.span(...)  lab.image(...)     what is to be seen besides
@@ -115,7 +116,7 @@ class Lab:
 
     def sweep(self, values: Iterable[T], name: str) -> Iterator[T]:
         """Enter a stage, as in "sizes", and return the values one after another; how far it is is told by itself."""
-        found = swept(values, words("name", name), self.progress)
+        found = swept(values, "values", self.progress)
         self.stage(name)
         return found
 
@@ -285,7 +286,7 @@ class Lab:
 
     def neighbours(self, count: int) -> AbstractContextManager[None]:
         """Have that many busy processes beside this one in a `with` block; they end with it, and however the run ends."""
-        return busy_neighbours(whole("count", count, 1, MOST_CORES))
+        return busy_neighbours(whole("count", count, 0, MOST_CORES))
 
     # ---- what is claimed
 

@@ -1,1 +1,1 @@
-"""What lessons would else write by hand: complaints of a call, sweeps and limits, busy neighbours."""
+"""What lessons would else write by hand: complaints, sweeps and limits, ranks, busy neighbours, how a process begins."""
