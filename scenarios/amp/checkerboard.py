@@ -74,10 +74,8 @@ def run(
     steps: int = 150,  # steps of Adam, 40..5000 (quick 100)
     dtype: Literal["auto", "bfloat16", "float16"] = "auto",  # the 16 bits; auto is float16 on a GPU, as in the source
     float32: Literal["ieee", "tf32"] = "ieee",  # how a GPU multiplies float32: as it is, or cut to TF32
-    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
-    device = lab.device(device)
-    torch.set_num_threads(1)  # with more, a busy box waits for itself
+    device = lab.device()
     usual = (512, 256, "float16") if device.type == "cuda" else (32, 32, "bfloat16")
     size, channels, dtype = size or usual[0], channels or usual[1], getattr(torch, dtype.replace("auto", usual[2]))
     x, board = (part.to(device) for part in draw(size, fields))

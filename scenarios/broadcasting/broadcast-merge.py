@@ -30,12 +30,8 @@ operators more to call expect the split layer to be no faster. refutes: quarter-
 less memory. At its size (5 x 3 x 5 with 5 x 1 x 6, 10 units) 36 % of the operations are saved. Ours: the speed and the sweep.
 """
 
-from contextlib import suppress
-from typing import Literal
-
 import torch
 import torch.nn.functional as F
-from torch.utils.flop_counter import FlopCounterMode
 
 from tuilab import Lab
 
@@ -61,18 +57,6 @@ def make(batch, steps, own, shared, units, device, dtype=torch.float32):
     return a, b, torch.nn.Parameter(weight / (own + shared) ** 0.5), torch.nn.Parameter(bias)
 
 
-def count_flops(arm, tensors):
-    with FlopCounterMode(display=False) as counter:
-        arm(*tensors)
-    return counter.get_total_flops()
-
-
-def count_saved(lab, name, arm, tensors):
-    with lab.memory(name, arm=arm.__name__) as memory:
-        arm(*tensors)
-    return memory.saved_bytes
-
-
 def run(
     lab: Lab,
     batch: int = 0,  # sequences; 0 is 32 on a CPU (8 with --quick) and 1024 on a GPU, 0..1024
@@ -80,24 +64,21 @@ def run(
     own: int = 64,  # features of every step, 1..4096
     shared: int = 512,  # features of the whole sequence, 1..4096
     units: int = 256,  # outputs of the layer, 1..4096
-    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
-    device = lab.device(device)
+    device = lab.device()
     batch = batch or (1024 if device.type == "cuda" else 8 if lab.is_quick else 32)
-    torch.manual_seed(0)
     tensors = make(batch, steps, own, shared, units, device)
 
     @lab.once
     def exact():
         lab.axes("gflop", x="features of b", y="operations, GFLOP")
-        lab.stage("counting operations for b from narrow to wide")
-        for width in range(max(1, shared // 16), 2 * shared + 1, max(1, shared // 16)):
+        widths = range(max(1, shared // 16), 2 * shared + 1, max(1, shared // 16))
+        for width in lab.sweep(widths, "counting operations for b from narrow to wide"):
             on_paper = make(batch, steps, own, width, units, "meta")  # shapes without numbers: nothing is computed
-            lab.log(width, arm="tile", gflop=count_flops(tile, on_paper) / 1e9)
-            lab.log(width, arm="split", gflop=count_flops(split, on_paper) / 1e9)
+            for arm in (tile, split):
+                lab.log(width, arm=arm.__name__, gflop=lab.count(arm, *on_paper).flops / 1e9)
 
         lab.stage("comparing results, operations and bytes")
-        torch.manual_seed(0)
         precise = make(batch, 4, own, shared, units, device, torch.float64)
         gap = (tile(*precise) - split(*precise)).abs().max()
         lab.claim("same-numbers", gap, at_most=1e-12)
@@ -106,15 +87,13 @@ def run(
         gap = (tile(a.expand(5, 3, -1), b.expand(5, 3, -1), *layer) - split(a, b, *layer)).abs().max()
         lab.claim("any-shapes", gap, at_most=1e-12)
         toy = make(5, 3, 5, 6, 10, device)
-        lab.claim("source-operations", [count_flops(tile, toy), count_flops(split, toy)], equals=[3300, 2100])
-        lab.claim("source-bytes", [count_saved(lab, "toy", arm, toy) for arm in (tile, split)], equals=[1260, 1020])
-        fails = True
-        with suppress(TypeError):  # None is called
-            fails = as_in_the_source(*toy) is None
-        lab.claim("no-activation", fails)
-        lab.claim("quarter-operations", count_flops(split, tensors) / count_flops(tile, tensors), at_most=0.25)
-        saved = {arm: count_saved(lab, "forward", arm, tensors) for arm in (tile, split)}
-        lab.claim("half-bytes", saved[split] / saved[tile], at_most=0.5)
+        tiled, parted = (lab.count(arm, *toy) for arm in (tile, split))
+        lab.claim("source-operations", [tiled.flops, parted.flops], equals=[3300, 2100])
+        lab.claim("source-bytes", [tiled.saved_bytes, parted.saved_bytes], equals=[1260, 1020])
+        lab.claim("no-activation", lab.raises(as_in_the_source, *toy), equals="TypeError: 'NoneType' object is not callable")
+        tiled, parted = (lab.count(arm, *tensors) for arm in (tile, split))
+        lab.claim("quarter-operations", parted.flops / tiled.flops, at_most=0.25)
+        lab.claim("half-bytes", parted.saved_bytes / tiled.saved_bytes, at_most=0.5)
 
     lab.stage("timing both")
     lab.claim_ratio("twice-as-fast", "tile/split", at_least=2)

@@ -26,10 +26,8 @@ unbind some 30 % faster (read here as 1.3 times: 23 % of the time saved), sum so
 """
 
 import time
-from typing import Literal
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from tuilab import Lab
 
@@ -52,19 +50,6 @@ def by_sum(x):
     return x.sum(0)
 
 
-class LikeX(TorchDispatchMode):
-    """Count the tensors that are made with as many bytes as x."""
-
-    def __init__(self, x):
-        super().__init__()
-        self.size, self.count = x.nbytes, 0
-
-    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        made = operator(*args, **kwargs or {})
-        self.count += made.untyped_storage().nbytes() == self.size
-        return made
-
-
 def time_both(arm, x):
     """Milliseconds of one forward and one backward; .item() waits for a GPU."""
     began = time.perf_counter()
@@ -79,38 +64,27 @@ def run(
     lab: Lab,
     rows: int = 500,  # rows to add up, two operator calls each, 1..2000
     cols: int = 10,  # numbers that each call adds, 1..1000
-    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
-    device = lab.device(device)
-    torch.manual_seed(0)
+    device = lab.device()
     x = torch.rand(rows, cols).to(device).requires_grad_()
     arms = {"index": by_index, "unbind": by_unbind, "sum": by_sum}
 
     @lab.once
     def exact():
         lab.stage("counting operators")
-        operators, large, errors = {}, {}, {}
-        for name, arm in arms.items():
-            with lab.memory("forward", arm=name) as memory:
-                total = arm(x)
-            operators[name] = memory.operators
-            with LikeX(x) as made:
-                torch.autograd.grad(total.sum(), x)
-            large[name] = made.count
-            errors[name] = (total.double() - x.double().sum(0)).abs().max().item()
-        lab.claim("operators", list(operators.values()), equals=[2 * rows + 1, rows + 2, 1])
-        lab.claim("backward", list(large.values()), equals=[999, 1, 0])
-        lab.claim("accuracy", errors["sum"], at_most=errors["index"])
+        counted = [lab.count(arm, x, backward=True) for arm in arms.values()]
+        by_loop, _, at_once = [(one.value.double() - x.double().sum(0)).abs().max() for one in counted]
+        lab.claim("operators", [one.operators for one in counted], equals=[2 * rows + 1, rows + 2, 1])
+        lab.claim("backward", [one.backward.born_bytes / x.nbytes for one in counted], equals=[999, 1, 0])
+        lab.claim("accuracy", at_once, at_most=by_loop)
 
         lab.axes("backward_ms", x="rows", y="backward", log="xy")
         lab.axes("forward_ms", x="rows", y="forward", log="xy")
-        lab.stage("forward and backward for more and more rows")
-        for k in range(1, 9):
-            more = torch.rand(max(1, rows * k // 8), cols).to(device).requires_grad_()
+        for size in lab.sweep([max(1, rows * k // 8) for k in range(1, 9)], "forward and backward for more and more rows"):
+            more = torch.rand(size, cols).to(device).requires_grad_()
             for name, arm in arms.items():
                 forward, backward = map(min, zip(*(time_both(arm, more) for _ in range(3)), strict=True))
-                lab.log(len(more), arm=name, backward_ms=backward, forward_ms=forward)
-            lab.progress(k, 8, "sizes")
+                lab.log(size, arm=name, backward_ms=backward, forward_ms=forward)
 
     lab.stage("timing the forward")
     lab.claim_ratio("unbind", "index/unbind", at_least=1.3)

@@ -97,7 +97,7 @@ def run(
 
     @lab.once
     def exact():
-        for arm, words in (("free", []), ("bound", prefix if binding else [])):
+        for arm, words in (("free", ["env"]), ("bound", prefix if binding else ["env"])):  # env leaves all as it is
             lab.stage(" ".join([arm, *words]))
             threads, ran_on, policy, homes = lab.arm(arm, work, steps, mb, prefix=words)()
             lab.text(f"threads: {threads}; ran on cores {ran_on}; pages on nodes {homes}, policy {policy}", title=arm)

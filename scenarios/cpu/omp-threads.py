@@ -27,17 +27,12 @@ ranks, the crowd and the numbers.
 """
 
 import os
-import subprocess
-import sys
 import time
-from contextlib import contextmanager
 
 import torch
 from torch.utils.benchmark import Timer
 
 from tuilab import Lab
-
-SPIN = ["sh", "-c", 'ulimit -t 20; exec "$@"', "sh", sys.executable, "-S", "-c", "while True: pass"]  # ends by itself at last
 
 
 def look_around(lab):
@@ -54,20 +49,11 @@ def count_threads(lab):
     return torch.get_num_threads()
 
 
-@contextmanager
-def crowd(programs):
-    spinning = [subprocess.Popen(SPIN) for _ in range(programs)]
-    try:
-        yield
-    finally:
-        for program in spinning:
-            program.kill()
-            program.wait()
-
-
 def multiply(a, threads):
     torch.set_num_threads(threads)  # OMP_NUM_THREADS from inside
-    return a @ a
+    product = a @ a
+    torch.set_num_threads(1)  # as it was
+    return product
 
 
 def call_ms(a, threads, seconds=0.2):
@@ -85,7 +71,7 @@ def run(
     threads: int = 1,  # OMP_NUM_THREADS of an arm; ranks are told it if it is more than 1, 1..64
     size: int = 768,  # rows and columns of the matrix in the race, 1..4096 (quick 512)
 ) -> None:
-    every = torch.get_num_threads()
+    every = len(os.sched_getaffinity(0))
 
     @lab.once
     def exact():
@@ -95,14 +81,14 @@ def run(
         lab.claim("one-thread", given, equals=1)
         lab.claim("too-late", later, equals=given)
         lab.stage("a process more, and two ranks")
-        lab.claim("by-hand", lab.arm("by hand", look_around)()[0], equals=every)
+        lab.claim("by-hand", lab.arm("by hand", look_around, prefix=["env"])()[0], equals=every)
         prefix = ["torchrun", "--standalone", "--nproc-per-node=2"]
         ranks = lab.arm("rank", count_threads, prefix=prefix, env=told if threads > 1 else None)
         lab.claim("torchrun", ranks(), equals=1)
         lab.stage("in a crowd")
         a = torch.rand(256, 256)
         for others in (0, len(os.sched_getaffinity(0))):
-            with crowd(others):
+            with lab.neighbours(others):
                 for name, count in ("one thread", 1), ("all threads", every):
                     lab.log(others, arm=name, matmul_ms=call_ms(a, count))
 

@@ -28,7 +28,7 @@ or comes unpinned. Ours: the other containers, the dataclass and the forgotten r
 
 from collections import namedtuple
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader
@@ -77,9 +77,8 @@ def is_pinned(wrap):
 def run(
     lab: Lab,
     method: bool = False,  # give the dataclass the method
-    device: Literal["auto", "cpu", "cuda"] = "auto",  # for which the batches are
 ) -> None:
-    on_gpu = lab.device(device).type == "cuda"
+    on_gpu = lab.device().type == "cuda"
     lacks = "" if on_gpu else "a CUDA device"
     plain = Pinning if method else Plain
 

@@ -23,9 +23,7 @@ pinning. Ours: the rest.
 """
 
 import timeit
-import warnings
 from functools import partial
-from typing import Literal
 
 import torch
 from torch.utils.data import DataLoader
@@ -53,12 +51,10 @@ def run(
     lab: Lab,
     mb: int = 64,  # size of the tensor in MB, 1..1000 (quick 16)
     pin: bool = True,  # pin_memory of the DataLoader
-    device: Literal["auto", "cpu", "cuda"] = "auto",  # what fetches the tensors
 ) -> None:
-    device = lab.device(device)
+    device = lab.device()
     on_gpu = device.type == "cuda"
     lacks = "" if on_gpu else "a CUDA device"
-    torch.set_num_threads(1)
     source = torch.arange(mb * 125_000).view(torch.uint8)  # mb MB
 
     def afresh(way, source=source):
@@ -81,10 +77,9 @@ def run(
         lab.stage("the DataLoader")
         lab.claim("shared", [load(num_workers=n)[0].is_shared() for n in (0, 1)], equals=[False, True])
         is_free = on_gpu or not torch.accelerator.is_available()  # to pin takes memory of the GPU, too
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            batches = load(pin_memory=pin and is_free)
-        said = [str(warning.message) for warning in caught if "pin_memory" in str(warning.message)]
+        batches = []
+        warned = lab.warns(lambda: batches.extend(load(pin_memory=pin and is_free)))
+        said = [warning for warning in warned if "pin_memory" in warning]
         lab.text("\n".join(said) or "nothing", title="what torch said")
         got = [sum(on_gpu and batch.is_pinned() for batch in batches), len(said)]
         want = [len(batches), 0] if on_gpu else [0, 1]

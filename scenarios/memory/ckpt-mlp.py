@@ -76,10 +76,8 @@ def run(
     lab: Lab,
     wrap: Literal["linear", "middle"] = "linear",  # what a checkpoint goes around
     tidy: bool = False,  # delete the first cell's names before the second
-    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
-    where = lab.device(device)
-    torch.set_num_threads(1)  # with more, a busy box waits for itself
+    where = lab.device()
 
     nn.Linear(8, 8).to(where)(torch.zeros(8, 8, device=where))  # cuBLAS takes its workspace, and no arm has to
     alone, saved, requested = [], [], []

@@ -25,13 +25,10 @@ What share of a step's peak is left when one checkpoint is put around the whole 
 003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 8. Ours: the experiment and the price.
 """
 
-from typing import Literal
-
 import torch
 import torch._dynamo  # the first checkpoint would load it: a second or two, which no step is to pay
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from torch.utils.flop_counter import FlopCounterMode
 
 from tuilab import Lab
 
@@ -67,12 +64,10 @@ def run(
     segments: int = 4,  # the chosen number of checkpoints, 1..128
     dropout: float = 0.0,  # share that the dropout in each block drops, 0..0.9
     forget_rng: bool = False,  # turn preserve_rng_state off
-    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
-    device, segments = lab.device(device), min(segments, blocks)
+    device, segments = lab.device(), min(segments, blocks)
     usual = (1024, 8192) if device.type == "cuda" else (64, 1024 if lab.is_quick else 2048)
     width, rows = width or usual[0], rows or usual[1]
-    torch.set_num_threads(1)  # with more, a busy box waits for itself
 
     def build():
         torch.manual_seed(0)
@@ -90,10 +85,9 @@ def run(
     @lab.once
     def exact():
         lab.axes("mb", x="segments, 0 is no checkpoint", y="memory, MB")
-        lab.stage("memory against the number of segments; 0 is no checkpoint")
         counts = sorted({0, 1, segments, blocks} | {n for n in (2, 4, 8, 16) if n < blocks})
         peak, kept, grads = {}, {}, {}
-        for n in counts:
+        for n in lab.sweep(counts, "memory against the number of segments; 0 is no checkpoint"):
             memory, after_forward, grads[n] = measure(n)
             peak[n], kept[n] = memory.peak_bytes, memory.saved_bytes / (4 * rows * width)
             lab.log(n, arm="peak of the step", mb=peak[n] / 1e6)
@@ -107,9 +101,7 @@ def run(
         for n in (0, segments):
             lab.stage(f"the course of a step with {n} segments")
             measure(n, timeline=True)
-            with FlopCounterMode(display=False) as flops:
-                step(net, x, n)
-            products[n] = flops.get_total_flops() / (2 * rows * width**2)
+            products[n] = lab.count(step, net, x, n).flops / (2 * rows * width**2)
         lab.claim("products-again", products[segments] - products[0], equals=2 * blocks - segments)
         norm = nn.BatchNorm1d(2)
         checkpoint(nn.Sequential(norm, nn.ReLU()), torch.ones(3, 2, requires_grad=True), use_reentrant=False).sum().backward()

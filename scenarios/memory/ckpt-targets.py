@@ -36,7 +36,6 @@ from typing import Literal
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from torch.utils.flop_counter import FlopCounterMode
 
 from tuilab import Lab
 
@@ -52,17 +51,18 @@ def forward(net, x, first, last):  # x (rows, width)
     return x
 
 
+def step(net, x, first, last):
+    forward(net, x, first, last).sum().backward()
+
+
 def run(
     lab: Lab,
     blocks: int = 8,  # residual blocks of two Linears, 1..128
     width: int = 64,  # features, 1..4096
     rows: int = 1024,  # rows of the batch, 1..65536 (quick 256)
     activation: Literal["gelu", "relu", "sigmoid", "identity"] = "gelu",  # between the Linears
-    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
-    device = lab.device(device)
-    torch.set_num_threads(1)  # with more, a busy box waits for itself
-    torch.manual_seed(0)
+    device = lab.device()
     with device:
         make = ACTIVATIONS[activation]
         net = nn.Sequential(*[nn.Sequential(nn.Linear(width, width), make(), nn.Linear(width, width)) for _ in range(blocks)])
@@ -72,13 +72,11 @@ def run(
     for choice, (first, last) in CHOICES.items():
         lab.stage(f"checkpoints: {choice}")
         with lab.memory("step", arm=choice, timeline=True) as memory:
-            forward(net, x, first, last).sum().backward()
+            step(net, x, first, last)
         kept[choice] = memory.saved_bytes / (4 * rows * width * blocks)
         gradients[choice] = [weight.grad for weight in net.parameters()]
         net.zero_grad()
-        with FlopCounterMode(display=False) as flops:
-            forward(net, x, first, last).sum().backward()
-        products[choice] = flops.get_total_flops() / (2 * rows * width**2)
+        products[choice] = lab.count(step, net, x, first, last).flops / (2 * rows * width**2)
         net.zero_grad()
     lab.claim("none", kept["none"], equals=3)
     lab.claim("alone", kept["alone"], equals=3)

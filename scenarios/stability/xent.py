@@ -82,19 +82,17 @@ def run(
     lab: Lab,
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",  # of the logits
     keepdim: bool = False,  # mend the source's form for batches
-    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
-    device = lab.device(device)
+    device = lab.device()
     dtype = getattr(torch, dtype)
     labels = torch.tensor([0.5, 0.5], device=device, dtype=dtype)
 
     lab.axes("error", x="logit", y="relative error of the loss", log="y")
     lab.axes("loss", x="logit", y="loss")
     lab.axes("gradient", x="logit", y="gradient of the second logit")
-    lab.stage("raising one logit")
     tops = range(1, 121)
     seen = {naive: [], stable: []}
-    for top in tops:
+    for top in lab.sweep(tops, "raising one logit"):
         logits = torch.tensor([top, 0.0], device=device, dtype=dtype)
         exact, _ = loss_and_gradient(F.cross_entropy, logits.double(), labels.double())
         for arm in (naive, stable):
@@ -110,7 +108,6 @@ def run(
     lab.claim("stable-gradient", loss_and_gradient(stable, logits, labels)[1], equals=[0.5, -0.5])
     lab.claim("naive-gradient", loss_and_gradient(naive, logits, labels)[1], equals=[math.nan, math.nan])
     lab.claim("hard-labels", naive(logits, torch.tensor([1.0, 0.0]).to(logits)), equals=math.nan)
-    torch.manual_seed(0)
     batch = 10 * torch.randn(64, 10, device=device), torch.rand(64, 10, device=device).softmax(-1)  # float32
     lab.claim("cross-entropy", max(gap(logits, labels), gap(*batch)), at_most=1e-5)
     square = torch.tensor([[10.0, 0.0], [0.0, 0.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]])

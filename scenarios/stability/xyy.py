@@ -34,7 +34,6 @@ other dtypes, the digits, the overflow of the product and the slope of subnormal
 """
 
 import math
-from typing import Literal
 
 import torch
 
@@ -74,9 +73,8 @@ def extent(kinds):
 def run(
     lab: Lab,
     flush: bool = False,  # treat subnormal numbers as zero; on a CPU only
-    device: Literal["auto", "cpu", "cuda"] = "auto",  # where the tensors live
 ) -> None:
-    device = lab.device(device)
+    device = lab.device()
     if flush:
         lab.needs(device.type == "cpu", "--device cpu: torch tells only a CPU to treat subnormal numbers as zero")
         lab.needs(torch.set_flush_denormal(True), "a CPU that can treat subnormal numbers as zero")

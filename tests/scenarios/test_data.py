@@ -93,7 +93,7 @@ def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, mo
     ours, theirs = messages.pair()
     with ours, theirs:
         runpy.run_path(str(tmp_path / "scenario.py"))["run"](
-            Lab(journal, tmp_path, messages.WorkerLine(ours), order), mb=1, device="cpu"
+            Lab(journal, tmp_path, messages.WorkerLine(ours), order, "cpu"), mb=1
         )
     journal.close()
     torch.set_num_threads(before)

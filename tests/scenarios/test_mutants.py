@@ -29,7 +29,8 @@ MISTAKES = [
     Mistake("softmax", LARGEST, "logits", "agrees, stable"),
     Mistake("softmax", "return exps / exps.sum()", "return stable(logits)", "whole-batch"),
     Mistake("softmax", "far_apart - far_apart.max()", "far_apart - far_apart.max(-1, keepdim=True).values", "far-row"),
-    Mistake("softmax", "exps = logits.exp()", "return logits.softmax(-1)", "naive, limit-f32, limit-bf16, limit-f16, far-row"),
+    Mistake("softmax", "exps = logits.exp()", "exps = (logits / 2).exp()", "limit-f32, limit-bf16, limit-f16"),
+    Mistake("softmax", "pair = torch.tensor([1000.0", "pair = torch.tensor([80.0", "naive, stable"),
     Mistake("xent", LARGEST, "logits", "stable-500, stable-gradient, cross-entropy"),
     Mistake(
         "xent",
@@ -66,14 +67,16 @@ def refuted_in(folder: Path) -> set[str]:
     """Run the scenario of a folder in this process and return the keys of the exact claims that do not hold."""
     import torch
 
+    from tuilab.lab.aids.beginning import begin
     from tuilab.lab.lab import Lab
 
     journal = Writer(folder / "worker-0.jsonl")
     order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
     before = torch.get_num_threads()
+    begin(is_placed=False)
     ours, theirs = messages.pair()
     with ours, theirs:
-        runpy.run_path(str(folder / "scenario.py"))["run"](Lab(journal, folder, messages.WorkerLine(ours), order), device="cpu")
+        runpy.run_path(str(folder / "scenario.py"))["run"](Lab(journal, folder, messages.WorkerLine(ours), order, "cpu"))
     journal.close()
     torch.set_num_threads(before)
     claims = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
