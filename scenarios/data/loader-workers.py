@@ -68,8 +68,7 @@ def train(loader, train_ms):
         asked = time.monotonic()
 
 
-def show(lab, epoch, arm):
-    """Who loads, and when the loop trains: where its lane is empty, it waits."""
+def show(lab, epoch, arm):  # where the lane of the loop is empty, it waits
     lanes, epoch = {os.getpid(): "loop"}, epoch[:30]  # of a long one, as many batches as one can tell apart
     for batch in epoch:
         lane = lanes.setdefault(batch.loaded_by, f"worker {len(lanes)}")

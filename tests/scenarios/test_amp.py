@@ -16,7 +16,8 @@ def refuted(run: dict[str, Any]) -> set[str]:
 
 
 def saved(run: dict[str, Any]) -> dict[str, float]:
-    return {memory["arm"]: memory["values"]["saved_bytes"] for memory in run["memory"]}
+    (bars,) = run["bars"]
+    return dict(zip(bars["names"], bars["values"], strict=True))
 
 
 @pytest.mark.library
