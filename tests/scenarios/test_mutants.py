@@ -3,18 +3,13 @@
 Each mistake is one replaced text in a copy of the lesson, which is run in this process: nothing here is timed.
 """
 
-import runpy
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.engine import read_stream
-from tuilab.catalogue import catalog
-from tuilab.engine import messages
-from tuilab.record import events
+from tests.lessons import claimed, source_of
 from tuilab.record.holding import holds
-from tuilab.record.journal import Writer
 
 
 class Mistake(NamedTuple):
@@ -40,6 +35,17 @@ MISTAKES = [
     Mistake("xyy", "x * y / y  #", "x * (y / y)  #", "product, last-decade"),
     Mistake("xyy", '"float16": torch.float16', '"float16": torch.bfloat16', "f16, digits"),
     Mistake("xyy", "[1e-50, 1e39]", "[1e-30, 1e30]", "source"),
+    Mistake("tensor-basics", "torch.from_numpy)", "torch.tensor)", "shared, bytes"),
+    Mistake("tensor-basics", "tensor.numpy()\n", "tensor.clone().numpy()\n", "back"),
+    Mistake("tensor-basics", "torch.zeros(3, 32, 32)", "torch.zeros(1, 3, 32, 32)", "ranks"),
+    Mistake("tensor-basics", "torch.randn(5, 4, device", "torch.randn(5, 5, device", "product"),
+    Mistake("tensor-basics", "torch.add, x, y", "torch.add, x, x", "sum"),
+    Mistake("tensor-basics", "requires_grad=True).numpy", "requires_grad=False).numpy", "gradient"),
+    Mistake("autograd-chain", "torch.equal(gradients, -2 * curve)", "torch.equal(gradients, 2 * curve)", "everywhere"),
+    Mistake("autograd-chain", "return -(x * x)", "return -(x * x) * 1", "nodes, one-pass"),
+    Mistake("module-registry", "nn.Linear(64, 32)", "nn.Linear(63, 32)", "sequential"),
+    Mistake("module-registry", "self.first(x).tanh()", "self.first(x).detach().tanh()", "gradients"),
+    Mistake("module-registry", "(net, net.forward)", "(net, net)", "hooks"),
     Mistake("broadcast-trap", "torch.tensor([[1.0], [2.0]]", "torch.tensor([1.0, 2.0]", "twelve, given-away"),
     Mistake("broadcast-trap", "torch.ones(3, 4)", "torch.ones(3, 1)", "refused"),
     Mistake("broadcast-trap", "prediction - target.view_as", "prediction + target.view_as", "slope-3"),
@@ -55,26 +61,9 @@ MISTAKES = [
 @pytest.mark.library
 @pytest.mark.parametrize("mistake", MISTAKES, ids=[f"{mistake.lesson} {mistake.refutes}" for mistake in MISTAKES])
 def test_a_mistake_in_the_experiment_refutes_the_claims_that_tell_of_it(tmp_path: Path, mistake: Mistake) -> None:
-    (source,) = [Path(found.path).read_text() for found in catalog.load() if found.id == mistake.lesson]
+    source = source_of(mistake.lesson)
     assert mistake.right in source
-    (tmp_path / "scenario.py").write_text(source.replace(mistake.right, mistake.wrong))
 
-    assert refuted_in(tmp_path) == set(mistake.refutes.split(", "))
+    claims = claimed(tmp_path, source.replace(mistake.right, mistake.wrong))
 
-
-def refuted_in(folder: Path) -> set[str]:
-    """Run the scenario of a folder in this process and return the keys of the exact claims that do not hold."""
-    import torch
-
-    from tuilab.lab.lab import Lab
-
-    journal = Writer(folder / "worker-0.jsonl")
-    order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
-    before = torch.get_num_threads()
-    ours, theirs = messages.pair()
-    with ours, theirs:
-        runpy.run_path(str(folder / "scenario.py"))["run"](Lab(journal, folder, messages.WorkerLine(ours), order), device="cpu")
-    journal.close()
-    torch.set_num_threads(before)
-    claims = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
-    return {claim.key for claim in claims if not holds(claim)}
+    assert {key for key, claim in claims.items() if not holds(claim)} == set(mistake.refutes.split(", "))
