@@ -75,6 +75,7 @@ MEASURED: dict[str, dict[str, Any]] = {
         "gradient": "RuntimeError",
     },
     "autograd-chain": {"minus-two": -2, "vanishes": 0, "nodes": 3, "one-pass": [61, 6], "accumulates": 2},
+    "linear-fit": {"not-three": 0},
     "module-registry": {
         "sequential": 2410,
         "names": ["first.weight", "first.bias"],
