@@ -76,6 +76,13 @@ MEASURED: dict[str, dict[str, Any]] = {
     },
     "autograd-chain": {"minus-two": -2, "vanishes": 0, "nodes": 3, "one-pass": [61, 6], "accumulates": 2},
     "linear-fit": {"not-three": 0},
+    "same-code": {
+        "meta": "RuntimeError",
+        "flops": [41_943_040, 83_886_080],
+        "operators": 22,
+        "too-large": 2**41,
+        "mask": "NotImplementedError",
+    },
     "module-registry": {
         "sequential": 2410,
         "names": ["first.weight", "first.bias"],
