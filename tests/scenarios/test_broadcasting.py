@@ -122,6 +122,15 @@ MEASURED: dict[str, dict[str, Any]] = {
         "cast": "RuntimeError",
         "leaf": "RuntimeError",
     },
+    "broadcast-basics": {
+        "operators": [1, 2],
+        "bytes": 2,
+        "peak": 2,
+        "stride": [1, 0],
+        "written": "RuntimeError",
+        "gradient": [1024, 1024],
+        "saved": [256 * 1025 * 4, 256 * 1024 * 8],
+    },
 }
 
 
