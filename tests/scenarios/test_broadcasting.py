@@ -122,6 +122,15 @@ MEASURED: dict[str, dict[str, Any]] = {
         "cast": "RuntimeError",
         "leaf": "RuntimeError",
     },
+    "squeeze-dim": {
+        "number": [],
+        "batches": [1, 1, 0],
+        "together": "RuntimeError",
+        "named": [65],
+        "silent": [3, 2],
+        "reduced": ["IndexError", 4.0],
+        "table": [64, 64],
+    },
     "broadcast-basics": {
         "operators": [1, 2],
         "bytes": 2,
