@@ -9,7 +9,7 @@ How far gradient descent is from there is known before the first step. With a lo
 distance to the best line by the matrix 1 - rate * H, where H is the second derivative of the loss. Its flattest direction,
 slope up and intercept down, shrinks by 0.13 % a step: 7 % of the distance is left after 2000 steps, and next to nothing after
 10,000. Twenty draws of the noise are fitted at once, each with a row of the weights, and rows do not touch each other. On a
-GPU these steps are launch-bound, and take longer than on a CPU.
+GPU expect these steps to be launch-bound, and to take longer than on a CPU.
 ## Predict
 To which number does the intercept come, on average?
 ## Look for

@@ -10,8 +10,8 @@ warns: its gradients arrive, and as `zero_grad()` does not know of them either, 
 so a restored model draws it anew. `.to()` does not move it, neither to another dtype nor to a GPU, and that at last is an
 error.
 
-Call a module as a function, `net(x)`. `net.forward(x)` computes the same, but runs no hooks: profilers, weight norms and
-wrappers that hang on them are passed by.
+Call a module as a function, `net(x)`. `net.forward(x)` computes the same, but runs no hooks: profilers and wrappers that hang
+on them are passed by.
 ## Predict
 A net has a registered Linear, a list with a second one, and a plain tensor. How many of the three does its optimizer move?
 ## Look for
