@@ -87,7 +87,7 @@ def run(
     device = lab.device()
     lab.axes("intercept", x="step of gradient descent", y="intercepts, their mean")
     lab.axes("slope", x="step of gradient descent", y="slopes, their mean")
-    lab.axes("loss", x="step of gradient descent", log="xy")
+    lab.axes("loss", x="step of gradient descent", log="y")
     x = torch.arange(100, device=device) / 100
     noise = 0.3 * (torch.rand(20, 100) - 0.5 * centred).to(device)
     y = 5 * x + 3 + noise  # (draws, points)
