@@ -1,9 +1,14 @@
 """The scenarios about the basics give the exact values that their lessons promise."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.lessons import claimed, source_of
+from tuilab.record.events import Measured
+from tuilab.record.holding import holds
 
 Result = Callable[..., dict[str, Any]]
 
@@ -54,3 +59,47 @@ def test_with_a_better_scale_all_seeds_agree_at_once(result: Result) -> None:
 
     assert refuted(run) == {SPREAD, LOTTERY, MEMORY, STEEPNESS}
     assert last(run, "intercept") == pytest.approx([3.0] * 5, abs=0.001)
+
+
+MEASURED: dict[str, dict[str, Any]] = {
+    "tensor-basics": {
+        "ranks": [0, 1, 2, 3],
+        "product": [3, 4],
+        "sum": "RuntimeError",
+        "normal": [2],
+        "float64": ["torch.float64", "RuntimeError"],
+        "kept": 0,
+        "shared": 7,
+        "bytes": [4 * 2**22, 0],
+        "back": 7,
+        "gradient": "RuntimeError",
+    },
+    "autograd-chain": {"minus-two": -2, "vanishes": 0, "nodes": 3, "one-pass": [61, 6], "accumulates": 2},
+    "linear-fit": {"not-three": 0},
+    "same-code": {
+        "meta": "RuntimeError",
+        "flops": [41_943_040, 83_886_080],
+        "operators": 22,
+        "too-large": 2**41,
+        "mask": "NotImplementedError",
+    },
+    "module-registry": {
+        "sequential": 2410,
+        "names": ["first.weight", "first.bias"],
+        "gradients": [True] * 5,
+        "moved": [False] * 3,
+        "saved": 2,
+        "moved-away": "RuntimeError",
+        "hooks": [1, 0],
+    },
+}
+
+
+@pytest.mark.library
+@pytest.mark.parametrize("lesson", MEASURED)
+def test_a_lesson_measures_what_it_says(tmp_path: Path, lesson: str) -> None:
+    claims = claimed(tmp_path, source_of(lesson))
+
+    assert [key for key, claim in claims.items() if not holds(claim)] == []
+    expected = {key: Measured.of(got) for key, got in MEASURED[lesson].items()}
+    assert {key: claims[key].got for key in expected} == expected

@@ -1,9 +1,14 @@
 """The scenarios about broadcasting give the exact values that their lessons promise; timings are not judged here."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.lessons import claimed, source_of
+from tuilab.record.events import Measured
+from tuilab.record.holding import holds
 
 Result = Callable[..., dict[str, Any]]
 
@@ -101,3 +106,48 @@ def test_a_loop_over_5_rows_calls_only_11_times_as_many_operators(result: Result
     assert refuted(run) == ["backward"]
     assert evidence(run)["operators"] == "measured [11, 7, 1]"
     assert evidence(run)["backward"] == "measured [9, 1, 0], claimed [999, 1, 0]"
+
+
+MEASURED: dict[str, dict[str, Any]] = {
+    "operator-table": {
+        "same": 14,
+        "bits": ["2", "7", "5", "-7"],
+        "logical": ["True", "True", "False", "False"],
+        "narrow": "TypeError",
+        "floats": 4,
+        "words": 4,
+        "floor": [-4, 1, -1],
+        "alias": [7, -6],
+        "new": [7, -6],
+        "cast": "RuntimeError",
+        "leaf": "RuntimeError",
+    },
+    "squeeze-dim": {
+        "number": [],
+        "batches": [1, 1, 0],
+        "together": "RuntimeError",
+        "named": [65],
+        "silent": [3, 2],
+        "reduced": ["IndexError", 4.0],
+        "table": [64, 64],
+    },
+    "broadcast-basics": {
+        "operators": [1, 2],
+        "bytes": 2,
+        "peak": 2,
+        "stride": [1, 0],
+        "written": "RuntimeError",
+        "gradient": [1024, 1024],
+        "saved": [256 * 1025 * 4, 256 * 1024 * 8],
+    },
+}
+
+
+@pytest.mark.library
+@pytest.mark.parametrize("lesson", MEASURED)
+def test_a_lesson_measures_what_it_says(tmp_path: Path, lesson: str) -> None:
+    claims = claimed(tmp_path, source_of(lesson))
+
+    assert [key for key, claim in claims.items() if not holds(claim)] == []
+    expected = {key: Measured.of(got) for key, got in MEASURED[lesson].items()}
+    assert {key: claims[key].got for key in expected} == expected

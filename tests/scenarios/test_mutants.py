@@ -3,18 +3,13 @@
 Each mistake is one replaced text in a copy of the lesson, which is run in this process: nothing here is timed.
 """
 
-import runpy
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.engine import read_stream
-from tuilab.catalogue import catalog
-from tuilab.engine import messages
-from tuilab.record import events
+from tests.lessons import claimed, source_of
 from tuilab.record.holding import holds
-from tuilab.record.journal import Writer
 
 
 class Mistake(NamedTuple):
@@ -41,6 +36,45 @@ MISTAKES = [
     Mistake("xyy", "x * y / y  #", "x * (y / y)  #", "product, last-decade"),
     Mistake("xyy", '"float16": torch.float16', '"float16": torch.bfloat16', "f16, digits"),
     Mistake("xyy", "[1e-50, 1e39]", "[1e-30, 1e30]", "source"),
+    Mistake("tensor-basics", "torch.from_numpy)", "torch.tensor)", "shared, bytes"),
+    Mistake("tensor-basics", "tensor.numpy()\n", "tensor.clone().numpy()\n", "back"),
+    Mistake("tensor-basics", "torch.zeros(3, 32, 32)", "torch.zeros(1, 3, 32, 32)", "ranks"),
+    Mistake("tensor-basics", "torch.randn(5, 4, device", "torch.randn(5, 5, device", "product"),
+    Mistake("tensor-basics", "torch.add, x, y", "torch.add, x, x", "sum"),
+    Mistake("tensor-basics", "requires_grad=True).numpy", "requires_grad=False).numpy", "gradient"),
+    Mistake("autograd-chain", "torch.equal(gradients, -2 * curve)", "torch.equal(gradients, 2 * curve)", "everywhere"),
+    Mistake("autograd-chain", "return -(x * x)", "return -(x * x) * 1", "nodes, one-pass"),
+    Mistake("module-registry", "nn.Linear(64, 32)", "nn.Linear(63, 32)", "sequential"),
+    Mistake("module-registry", "self.first(x).tanh()", "self.first(x).detach().tanh()", "gradients"),
+    Mistake("module-registry", "(net, net.forward)", "(net, net)", "hooks"),
+    Mistake("linear-fit", "torch.eye(2).to(steepness) -", "torch.eye(2).to(steepness) - 2 *", "foretold"),
+    Mistake("linear-fit", "nn.init.zeros_(weight)", "nn.init.normal_(weight)", "layer"),
+    Mistake("same-code", "first, x, weight)", "first, *meta)", "cpu"),
+    Mistake("same-code", "device=x.device)\n    return", "device=x.device) * 2\n    return", "values"),
+    Mistake("same-code", "asked(*meta), asked", "asked(*meta).half(), asked", "same"),
+    Mistake("same-code", "*tensors(64, arm)", "*tensors(64 + (arm == 'meta'), arm)", "flops"),
+    Mistake("same-code", "scores.softmax(-1) @ x", "scores.softmax(-1) @ (x + 0 if x.is_meta else x)", "operators"),
+    Mistake("same-code", 'for arm in ("cpu", "meta"))', 'for arm in ("cpu", "cpu"))', "no-memory"),
+    Mistake("same-code", "there.sum().item", "here.sum().item", "value"),
+    Mistake("same-code", "there[there > 0]", "here[here > 0]", "mask"),
+    Mistake("operator-table", "x % y: remainder", "x % y: fmod", "same"),
+    Mistake("operator-table", "x | y: logical_or", "x | y: logical_xor", "logical"),
+    Mistake("operator-table", "row[1:3]", "row[1:2]", "slice"),
+    Mistake("operator-table", "torch.narrow, 0, 1, 2", "torch.narrow, row, 0, 1, 2", "narrow"),
+    Mistake("operator-table", "lambda: ~x]", "lambda: -x]", "floats"),
+    Mistake("operator-table", "(seven // 2)", "seven.div(2, rounding_mode='trunc')", "floor"),
+    Mistake("operator-table", "whole.__iadd__, 0.5", "whole.__iadd__, 1", "cast"),
+    Mistake("operator-table", "requires_grad=True", "requires_grad=False", "leaf"),
+    Mistake("operator-table", "x = x + 1\n    lab", "x += 1\n    lab", "new"),
+    Mistake("broadcast-basics", "torch.ones(3, 1,", "torch.ones(2, 3, 1,", "valid"),
+    Mistake("broadcast-basics", "plain.value, with", "plain.value, -with", "equal"),
+    Mistake("broadcast-basics", "return a + b", "return a + 2 * b", "operators, bytes, peak, gradient"),
+    Mistake("broadcast-basics", "b.detach().expand(rows,", "b.detach().repeat(1,", "stride, written"),
+    Mistake("broadcast-basics", "by_shape[1][shape])", "-by_shape[1][shape])", "gradients"),
+    Mistake("squeeze-dim", "torch.zeros(1, 1,", "torch.zeros(2, 1,", "number"),
+    Mistake("squeeze-dim", "torch.zeros(3, 2,", "torch.zeros(3, 1,", "silent"),
+    Mistake("squeeze-dim", "torch.ones(1, 4,", "torch.ones(2, 4,", "reduced"),
+    Mistake("squeeze-dim", "(3 * x + 1)[", "(2 * x + 1)[", "slope-3"),
     Mistake("broadcast-trap", "torch.tensor([[1.0], [2.0]]", "torch.tensor([1.0, 2.0]", "twelve, given-away"),
     Mistake("broadcast-trap", "torch.ones(3, 4)", "torch.ones(3, 1)", "refused"),
     Mistake("broadcast-trap", "prediction - target.view_as", "prediction + target.view_as", "slope-3"),
@@ -56,28 +90,9 @@ MISTAKES = [
 @pytest.mark.library
 @pytest.mark.parametrize("mistake", MISTAKES, ids=[f"{mistake.lesson} {mistake.refutes}" for mistake in MISTAKES])
 def test_a_mistake_in_the_experiment_refutes_the_claims_that_tell_of_it(tmp_path: Path, mistake: Mistake) -> None:
-    (source,) = [Path(found.path).read_text() for found in catalog.load() if found.id == mistake.lesson]
+    source = source_of(mistake.lesson)
     assert mistake.right in source
-    (tmp_path / "scenario.py").write_text(source.replace(mistake.right, mistake.wrong))
 
-    assert refuted_in(tmp_path) == set(mistake.refutes.split(", "))
+    claims = claimed(tmp_path, source.replace(mistake.right, mistake.wrong))
 
-
-def refuted_in(folder: Path) -> set[str]:
-    """Run the scenario of a folder in this process and return the keys of the exact claims that do not hold."""
-    import torch
-
-    from tuilab.lab.aids.beginning import begin
-    from tuilab.lab.lab import Lab
-
-    journal = Writer(folder / "worker-0.jsonl")
-    order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
-    before = torch.get_num_threads()
-    begin(is_placed=False)
-    ours, theirs = messages.pair()
-    with ours, theirs:
-        runpy.run_path(str(folder / "scenario.py"))["run"](Lab(journal, folder, messages.WorkerLine(ours), order, "cpu"))
-    journal.close()
-    torch.set_num_threads(before)
-    claims = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
-    return {claim.key for claim in claims if not holds(claim)}
+    assert {key for key, claim in claims.items() if not holds(claim)} == set(mistake.refutes.split(", "))
