@@ -3,18 +3,13 @@
 Each mistake is one replaced text in a copy of the lesson, which is run in this process: nothing here is timed.
 """
 
-import runpy
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.engine import read_stream
-from tuilab.catalogue import catalog
-from tuilab.engine import messages
-from tuilab.record import events
+from tests.lessons import claimed, source_of
 from tuilab.record.holding import holds
-from tuilab.record.journal import Writer
 
 
 class Mistake(NamedTuple):
@@ -49,32 +44,23 @@ MISTAKES = [
     Mistake("ckpt-targets", "layers[last:](y)", "layers[last:](y) * (1 + first)", "gradients"),
     Mistake("pin-custom", '"class with pin_memory()": Pinning', '"class with pin_memory()": Plain', "found"),
     Mistake("pin-custom", "Forgetful(StandIn())", "Pinning(StandIn())", "returned"),
+    Mistake("autocast-rules", "lambda a, b: a @ b", "lambda a, b: a * b", "matmul"),
+    Mistake("autocast-rules", "a + b.float()", "a + b.to(torch.bfloat16)", "add"),
+    Mistake("autocast-rules", "a.mean()", "a.float().mean()", "mean"),
+    Mistake("autocast-rules", "a.prod()", "a.sum()", "widened"),
+    Mistake("autocast-rules", "a.exp()", "a.float().exp()", "cpu-list"),
+    Mistake("autocast-rules", '"inside": F.mse_loss', '"inside": by_hand', "inside"),
+    Mistake("autocast-rules", "torch.autocast(other,", "torch.autocast(device.type,", "other-device"),
+    Mistake("autocast-rules", "lab.warns(torch.cpu.amp.autocast)[0]", '"none"', "deprecated"),
 ]
 
 
 @pytest.mark.library
 @pytest.mark.parametrize("mistake", MISTAKES, ids=[f"{mistake.lesson} {mistake.refutes}" for mistake in MISTAKES])
 def test_a_mistake_in_the_experiment_refutes_the_claims_that_tell_of_it(tmp_path: Path, mistake: Mistake) -> None:
-    (source,) = [Path(found.path).read_text() for found in catalog.load() if found.id == mistake.lesson]
+    source = source_of(mistake.lesson)
     assert mistake.right in source
-    (tmp_path / "scenario.py").write_text(source.replace(mistake.right, mistake.wrong))
 
-    assert refuted_in(tmp_path) == set(mistake.refutes.split(", "))
+    claims = claimed(tmp_path, source.replace(mistake.right, mistake.wrong))
 
-
-def refuted_in(folder: Path) -> set[str]:
-    """Run the scenario of a folder in this process and return the keys of the exact claims that do not hold."""
-    import torch
-
-    from tuilab.lab.lab import Lab
-
-    journal = Writer(folder / "worker-0.jsonl")
-    order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
-    before = torch.get_num_threads()
-    ours, theirs = messages.pair()
-    with ours, theirs:
-        runpy.run_path(str(folder / "scenario.py"))["run"](Lab(journal, folder, messages.WorkerLine(ours), order), device="cpu")
-    journal.close()
-    torch.set_num_threads(before)
-    claims = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
-    return {claim.key for claim in claims if not holds(claim)}
+    assert {key for key, claim in claims.items() if not holds(claim)} == set(mistake.refutes.split(", "))

@@ -1,0 +1,43 @@
+"""Run a lesson in the process of the test, on the CPU, as a worker would: its exact claims in a tenth of a second.
+
+Nothing is timed there that a test judges, and what the lesson does to torch's generator and threads is undone.
+"""
+
+import inspect
+import runpy
+from pathlib import Path
+from typing import Any
+
+from tests.engine import read_stream
+from tuilab.catalogue import catalog
+from tuilab.engine import messages
+from tuilab.record import events
+from tuilab.record.journal import Writer
+
+
+def source_of(lesson: str) -> str:
+    (path,) = [found.path for found in catalog.load() if found.id == lesson]
+    return Path(path).read_text()
+
+
+def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimMeasured]:
+    """Run a source with `params` besides its defaults, and return the exact claims that it made by their keys."""
+    import torch
+
+    from tuilab.lab.lab import Lab
+
+    (folder / "scenario.py").write_text(source)
+    journal = Writer(folder / "worker-0.jsonl")
+    order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    ours, theirs = messages.pair()
+    with ours, theirs, torch.random.fork_rng():
+        torch.manual_seed(0)
+        run = runpy.run_path(str(folder / "scenario.py"))["run"]
+        own = {"device": "cpu"} if "device" in inspect.signature(run).parameters else {}
+        run(Lab(journal, folder, messages.WorkerLine(ours), order, "cpu"), **own, **params)
+    journal.close()
+    torch.set_num_threads(threads)
+    found = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
+    return {claim.key: claim for claim in found}
