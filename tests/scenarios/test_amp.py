@@ -16,6 +16,14 @@ TIMED = {"half-the-time", "longer-on-cpu"}
 LEARNED = "both-learn"
 EXACT: dict[str, dict[str, Any]] = {
     "autocast-rules": {"mean": "bfloat16", "cpu-list": ["bfloat16"] * 4, "copies": [3, 1], "inside": 90000, "by-hand": 90112},
+    "gradscaler": {
+        "skips": 16,
+        "growths": 19,
+        "skipped": [False],
+        "defaults": 2000,
+        "bfloat16": [0, 2**21],
+        "float32": "torch.float32",
+    },
 }
 
 

@@ -52,6 +52,15 @@ MISTAKES = [
     Mistake("autocast-rules", '"inside": F.mse_loss', '"inside": by_hand', "inside"),
     Mistake("autocast-rules", "torch.autocast(other,", "torch.autocast(device.type,", "other-device"),
     Mistake("autocast-rules", "lab.warns(torch.cpu.amp.autocast)[0]", '"none"', "deprecated"),
+    Mistake("gradscaler", "is_changed for change", "not is_changed for change", "skipped"),
+    Mistake("gradscaler", "returned = trial", "returned = not trial", "none"),
+    Mistake("gradscaler", "torch.bfloat16, growth", "torch.float16, growth", "bfloat16"),
+    Mistake("gradscaler", "Trial(device).scaler.get", "Trial(device, growth_interval=1000).scaler.get", "defaults"),
+    Mistake("gradscaler", "(Trial.clip, Trial.unscale)", "(Trial.unscale, Trial.clip)", "clip-early"),
+    Mistake("gradscaler", "(Trial.unscale, Trial.clip)", "(Trial.clip, Trial.unscale)", "clip-late"),
+    Mistake("gradscaler", "trial.net.weight.grad.dtype", "trial.net.weight.grad.half().dtype", "float32"),
+    Mistake("gradscaler", "closure=lambda: 0", "", "refused"),
+    Mistake("gradscaler", "enabled=False).scaler", "enabled=True).scaler", "disabled"),
 ]
 
 
