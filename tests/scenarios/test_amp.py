@@ -24,6 +24,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "bfloat16": [0, 2**21],
         "float32": "torch.float32",
     },
+    "grad-underflow": {"zeros": 1, "bfloat16": True, "overflow": False, "no-overflow": True, "stands-still": 1},
 }
 
 

@@ -61,6 +61,12 @@ MISTAKES = [
     Mistake("gradscaler", "trial.net.weight.grad.dtype", "trial.net.weight.grad.half().dtype", "float32"),
     Mistake("gradscaler", "closure=lambda: 0", "", "refused"),
     Mistake("gradscaler", "enabled=False).scaler", "enabled=True).scaler", "disabled"),
+    Mistake("grad-underflow", "loss, 2.0**power", "loss, 1", "rescued, restored"),
+    Mistake("grad-underflow", '"bfloat16": torch.bfloat16}', '"bfloat16": torch.float16}', "bfloat16, no-overflow"),
+    Mistake("grad-underflow", "dtype, 1, 2.0**24", "dtype, 1, 1", "overflow"),
+    Mistake("grad-underflow", "enabled=is_scaled", "enabled=False", "learns"),
+    Mistake("grad-underflow", "(torch.float16, 1e-4, 1)", "(torch.bfloat16, 1e-4, 1)", "epsilon"),
+    Mistake("grad-underflow", "(torch.float16, 1e-6, 1)", "(torch.bfloat16, 1e-6, 1)", "subnormal"),
 ]
 
 
