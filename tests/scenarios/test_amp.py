@@ -25,6 +25,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "float32": "torch.float32",
     },
     "grad-underflow": {"zeros": 1, "bfloat16": True, "overflow": False, "no-overflow": True, "stands-still": 1},
+    "layer-precision": {"bytes": [332584, 166292], "autocast": True, "update": 1},
 }
 
 

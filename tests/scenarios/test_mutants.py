@@ -67,6 +67,17 @@ MISTAKES = [
     Mistake("grad-underflow", "enabled=is_scaled", "enabled=False", "learns"),
     Mistake("grad-underflow", "(torch.float16, 1e-4, 1)", "(torch.bfloat16, 1e-4, 1)", "epsilon"),
     Mistake("grad-underflow", "(torch.float16, 1e-6, 1)", "(torch.bfloat16, 1e-6, 1)", "subnormal"),
+    Mistake(
+        "layer-precision",
+        "return net[-1](x.to(net[-1].weight.dtype))",
+        "return net[-1].float()(x.float())",
+        "worst, keep-last, autocast, bytes",
+    ),
+    Mistake("layer-precision", "found**2 for", "2 * found**2 for", "squares"),
+    Mistake("layer-precision", "error(every[:-1])", "error(every)", "keep-last"),
+    Mistake("layer-precision", 'lab.claim("classes", (y', 'lab.claim("classes", (y.roll(1)', "classes"),
+    Mistake("layer-precision", "net = cut(device, every, half)", "net = cut(device, every[:-1], half)", "bytes, autocast"),
+    Mistake("layer-precision", "raises(net[0], x)", "raises(net[0], x.to(half))", "refused"),
 ]
 
 
