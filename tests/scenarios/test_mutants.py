@@ -78,6 +78,16 @@ MISTAKES = [
     Mistake("layer-precision", 'lab.claim("classes", (y', 'lab.claim("classes", (y.roll(1)', "classes"),
     Mistake("layer-precision", "net = cut(device, every, half)", "net = cut(device, every[:-1], half)", "bytes, autocast"),
     Mistake("layer-precision", "raises(net[0], x)", "raises(net[0], x.to(half))", "refused"),
+    Mistake("grad-clip", "lr=rate", "lr=0", "explodes, trained, too-large, low-rate, middle-rate, high-rate, rare"),
+    Mistake(
+        "grad-clip",
+        "partial(nn.utils.clip_grad_norm_, max_norm=10.0)",
+        "partial(nn.utils.clip_grad_value_, clip_value=10.0)",
+        "by-norm, direction, nan",
+    ),
+    Mistake("grad-clip", "clip_grad_value_, clip_value=10.0", "clip_grad_norm_, max_norm=10.0", "by-value"),
+    Mistake("grad-clip", "clip_grad_norm_(weight, 1.0)", "clip_grad_norm_(weights, 1.0)", "groups, direction"),
+    Mistake("grad-clip", "error_if_nonfinite=True", "error_if_nonfinite=False", "raised"),
 ]
 
 
