@@ -88,6 +88,19 @@ MISTAKES = [
     Mistake("grad-clip", "clip_grad_value_, clip_value=10.0", "clip_grad_norm_, max_norm=10.0", "by-value"),
     Mistake("grad-clip", "clip_grad_norm_(weight, 1.0)", "clip_grad_norm_(weights, 1.0)", "groups, direction"),
     Mistake("grad-clip", "error_if_nonfinite=True", "error_if_nonfinite=False", "raised"),
+    Mistake(
+        "conv-bias",
+        "weight.data.copy_(pair[0][0].weight)",
+        "weight.data.copy_(pair[0][0].weight + 1)",
+        "same, weights, absorbed",
+    ),
+    Mistake("conv-bias", "(y * direction).sum()", "(y.detach() * direction + 0 * y).sum()", "weight-norm, relu, group-norm"),
+    Mistake("conv-bias", "std=3", "std=0", "one-update"),
+    Mistake("conv-bias", "[nn.ReLU(), nn.BatchNorm2d(8)]", "[nn.BatchNorm2d(8)]", "relu"),
+    Mistake("conv-bias", "nn.GroupNorm(4, 8)", "nn.GroupNorm(8, 8)", "group-norm"),
+    Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
+    Mistake("conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"),
+    Mistake("conv-bias", "lab.raises(nn.BatchNorm2d(8), rows)", "lab.raises(nn.BatchNorm1d(8), rows)", "linear"),
 ]
 
 

@@ -11,6 +11,7 @@ from tuilab.record.holding import holds
 
 EXACT: dict[str, dict[str, Any]] = {
     "grad-clip": {"explodes": 1, "by-norm": [[6, 8]], "by-value": [[10, 10]], "raised": "RuntimeError"},
+    "conv-bias": {"parameters": [584, 8], "no-features": "TypeError", "linear": "ValueError"},
 }
 
 
