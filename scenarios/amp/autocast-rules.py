@@ -24,7 +24,7 @@ After a forward inside autocast, and a backward: which dtype has the gradient of
 - [by-hand] written as (error * error).mean() it is 90112 inside
 - [refused] a Linear outside refuses 16-bit input
 - [other-device] autocast for the kind of device on which no tensor lies leaves the product in float32
-- [deprecated] torch.cpu.amp.autocast raises a FutureWarning: torch.autocast has taken its place
+- [deprecated] torch.cpu.amp.autocast, an old name of it, warns with a FutureWarning
 ## Try next
 `--weights half`: `net.to(bfloat16)`, what the page describes. Parameters and gradients lose their digits, only the input is
 copied, and the layer outside takes what it gets. refutes: parameters, gradients, copies, refused
