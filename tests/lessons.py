@@ -24,16 +24,16 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     """Run a source with `params` besides its defaults, and return the exact claims that it made by their keys."""
     import torch
 
+    from tuilab.lab.aids.beginning import begin
     from tuilab.lab.lab import Lab
 
     (folder / "scenario.py").write_text(source)
     journal = Writer(folder / "worker-0.jsonl")
     order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     ours, theirs = messages.pair()
     with ours, theirs, torch.random.fork_rng():
-        torch.manual_seed(0)
+        begin(is_placed=False)
         run = runpy.run_path(str(folder / "scenario.py"))["run"]
         own = {"device": "cpu"} if "device" in inspect.signature(run).parameters else {}
         run(Lab(journal, folder, messages.WorkerLine(ours), order, "cpu"), **own, **params)

@@ -1,14 +1,32 @@
 """The scenarios about mixed precision give the exact values that their lessons promise; timings are not judged here."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.lessons import claimed, source_of
+from tuilab.record.events import Measured
+from tuilab.record.holding import holds
 
 Result = Callable[..., dict[str, Any]]
 
 TIMED = {"half-the-time", "longer-on-cpu"}
 LEARNED = "both-learn"
+EXACT: dict[str, dict[str, Any]] = {
+    "autocast-rules": {"mean": "bfloat16", "cpu-list": ["bfloat16"] * 4, "copies": [3, 1], "inside": 90000, "by-hand": 90112},
+    "gradscaler": {
+        "skips": 16,
+        "growths": 19,
+        "skipped": [False],
+        "defaults": 2000,
+        "bfloat16": [0, 2**21],
+        "float32": "torch.float32",
+    },
+    "grad-underflow": {"zeros": 1, "bfloat16": True, "overflow": False, "no-overflow": True, "stands-still": 1},
+    "layer-precision": {"bytes": [332584, 166292], "autocast": True, "update": 1},
+}
 
 
 def refuted(run: dict[str, Any]) -> set[str]:
@@ -42,3 +60,12 @@ def test_smaller_fields_are_not_learned_in_the_same_time(result: Result) -> None
     run = result("checkerboard", "--device", "cpu", "--fields", "8")
 
     assert refuted(run) == {LEARNED}
+
+
+@pytest.mark.library
+@pytest.mark.parametrize("lesson", EXACT)
+def test_a_lesson_gives_the_values_that_it_promises(tmp_path: Path, lesson: str) -> None:
+    claims = claimed(tmp_path, source_of(lesson))
+
+    assert [key for key, claim in claims.items() if not holds(claim)] == []
+    assert {key: claims[key].got for key in EXACT[lesson]} == {key: Measured.of(got) for key, got in EXACT[lesson].items()}
