@@ -3,18 +3,13 @@
 Each mistake is one replaced text in a copy of the lesson, which is run in this process: nothing here is timed.
 """
 
-import runpy
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.engine import read_stream
-from tuilab.catalogue import catalog
-from tuilab.engine import messages
-from tuilab.record import events
+from tests.scenarios.inside import claims_in, source_of
 from tuilab.record.holding import holds
-from tuilab.record.journal import Writer
 
 
 class Mistake(NamedTuple):
@@ -40,6 +35,11 @@ MISTAKES = [
     Mistake("xyy", "x * y / y  #", "x * (y / y)  #", "product, last-decade"),
     Mistake("xyy", '"float16": torch.float16', '"float16": torch.bfloat16', "f16, digits"),
     Mistake("xyy", "[1e-50, 1e39]", "[1e-30, 1e30]", "source"),
+    Mistake("where-nan", "torch.where(x > 0, f(x), 0.0)", "torch.where(x > 0, f(x), 1.0)", "value"),
+    Mistake("where-nan", "torch.where(x > 0, x, 1.0)", "x.clamp(min=0)", "inside"),
+    Mistake("where-nan", ".masked_fill(x <= 0, 0.0)", "", "too-late"),
+    Mistake("where-nan", "x[x > 0].sqrt()", "x.sqrt()[x > 0]", "selected"),
+    Mistake("where-nan", "lambda x: x.square().sum().sqrt()", "torch.linalg.vector_norm", "norm"),
     Mistake("broadcast-trap", "torch.tensor([[1.0], [2.0]]", "torch.tensor([1.0, 2.0]", "twelve, given-away"),
     Mistake("broadcast-trap", "torch.ones(3, 4)", "torch.ones(3, 1)", "refused"),
     Mistake("broadcast-trap", "prediction - target.view_as", "prediction + target.view_as", "slope-3"),
@@ -55,26 +55,8 @@ MISTAKES = [
 @pytest.mark.library
 @pytest.mark.parametrize("mistake", MISTAKES, ids=[f"{mistake.lesson} {mistake.refutes}" for mistake in MISTAKES])
 def test_a_mistake_in_the_experiment_refutes_the_claims_that_tell_of_it(tmp_path: Path, mistake: Mistake) -> None:
-    (source,) = [Path(found.path).read_text() for found in catalog.load() if found.id == mistake.lesson]
+    source = source_of(mistake.lesson)
     assert mistake.right in source
-    (tmp_path / "scenario.py").write_text(source.replace(mistake.right, mistake.wrong))
 
-    assert refuted_in(tmp_path) == set(mistake.refutes.split(", "))
-
-
-def refuted_in(folder: Path) -> set[str]:
-    """Run the scenario of a folder in this process and return the keys of the exact claims that do not hold."""
-    import torch
-
-    from tuilab.lab.lab import Lab
-
-    journal = Writer(folder / "worker-0.jsonl")
-    order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
-    before = torch.get_num_threads()
-    ours, theirs = messages.pair()
-    with ours, theirs:
-        runpy.run_path(str(folder / "scenario.py"))["run"](Lab(journal, folder, messages.WorkerLine(ours), order), device="cpu")
-    journal.close()
-    torch.set_num_threads(before)
-    claims = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
-    return {claim.key for claim in claims if not holds(claim)}
+    claims = claims_in(tmp_path, source.replace(mistake.right, mistake.wrong))
+    assert {claim.key for claim in claims if not holds(claim)} == set(mistake.refutes.split(", "))
