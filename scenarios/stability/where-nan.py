@@ -5,8 +5,8 @@ to the branch taken and 0 to the other one. The root goes on with it: 0 times it
 nan. The gradient of x is the sum of both branches, so the nan arrives, and the value has never shown it.
 
 Choose before the function, too: `where(x > 0, x, 1).sqrt()`. The inner `where` chooses in backward as well, and hands x a 0
-whatever comes back. The input 1 has a finite slope, so no nan is even made. To mend the result is too late, whatever you mend it
-with: a mask, `masked_fill`, `nan_to_num`. A clamp at 0 changes nothing either: it lets the slope at 0 pass, and that is inf.
+whatever comes back. The input 1 has a finite slope, so no nan is even made. To mend the result is too late, whatever you mend
+it with: a mask, `masked_fill`, `nan_to_num`. A clamp at 0 changes nothing either: it lets the slope at 0 pass, and that is inf.
 
 It is the same with log at 0, with 1 / x, with an exponential that overflows in the branch not taken, and with a distance of 0.
 A norm written by hand is a root of a sum; torch's own norm knows this case and defines its slope as 0. One such row in a batch

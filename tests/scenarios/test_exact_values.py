@@ -22,6 +22,18 @@ EXACT: dict[str, dict[str, Any]] = {
         "one-row": [True, 16],
         "anomaly": True,
     },
+    "dtype-ranges": {
+        "bits": [[8, 23], [5, 10], [8, 7]],
+        "eps": [2**-23, 2**-10, 2**-7],
+        "largest": [2**128 - 2**104, 65_504, 2**128 - 2**120],
+        "normal": [2**-126, 2**-14, 2**-126],
+        "smallest": [2**-149, 2**-24, 2**-133],
+        "counting": [16_777_216, 2048, 256],
+        "patterns": [2046, 254],
+        "rounding": [2**-11, 2**-8],
+        "seventy": [inf, 70_144],
+        "overflow": [inf, 2.0**128 * (1 - 2**-9 - 2**-24)],
+    },
 }
 
 
@@ -33,4 +45,4 @@ def test_a_lesson_measures_the_values_that_it_promises(tmp_path: Path, lesson: s
     found = {claim.key: claim.got.value for claim in claims}
     assert [claim.key for claim in claims if not holds(claim)] == []
     assert list(found) == list(EXACT[lesson])
-    assert [key for key, value in EXACT[lesson].items() if not is_equal(found[key], value, 1e-6)] == []
+    assert [key for key, value in EXACT[lesson].items() if not is_equal(found[key], value, 0.0)] == []
