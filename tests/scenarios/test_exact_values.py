@@ -9,6 +9,7 @@ import pytest
 from tests.scenarios.inside import claims_in, source_of
 from tuilab.record.holding import holds, is_equal
 
+BOUNDED = ...  # near enough that its claim holds: its last digits are another library's
 EXACT: dict[str, dict[str, Any]] = {
     "where-nan": {
         "value": [0, 2],
@@ -34,6 +35,19 @@ EXACT: dict[str, dict[str, Any]] = {
         "seventy": [inf, 70_144],
         "overflow": [inf, 2.0**128 * (1 - 2**-9 - 2**-24)],
     },
+    "accumulate-lowp": {
+        "float16": [32, 2798],
+        "bfloat16": [4, 350],
+        "float32": 100.0029525756836,
+        "sum": [100, 100],
+        "wide": 100.0213623046875,
+        "update": [1, 1],
+        "master": 0.8999834060668945,
+        "ones": [4096, 2048],
+        "cancel": [0, nan],
+        "error": BOUNDED,
+        "mean": [inf, 1],
+    },
 }
 
 
@@ -45,4 +59,4 @@ def test_a_lesson_measures_the_values_that_it_promises(tmp_path: Path, lesson: s
     found = {claim.key: claim.got.value for claim in claims}
     assert [claim.key for claim in claims if not holds(claim)] == []
     assert list(found) == list(EXACT[lesson])
-    assert [key for key, value in EXACT[lesson].items() if not is_equal(found[key], value, 0.0)] == []
+    assert [key for key, value in EXACT[lesson].items() if value is not BOUNDED and not is_equal(found[key], value, 0.0)] == []

@@ -44,6 +44,13 @@ MISTAKES = [
     Mistake("dtype-ranges", "pattern(x) + 1", "pattern(x) + 2", "eps"),
     Mistake("dtype-ranges", "pattern(one * math.inf) - 1", "pattern(one * math.inf) - 2", "largest"),
     Mistake("dtype-ranges", "number(1 << bits", "number(1 | bits", "normal"),
+    Mistake("accumulate-lowp", "terms[name].sum().item()", "found[name][-1]", "sum"),
+    Mistake("accumulate-lowp", "torch.zeros((), device=device)", "torch.zeros((), dtype=torch.float16)", "wide"),
+    Mistake("accumulate-lowp", "a.new_zeros(len(a), b.shape[1])", "torch.zeros(len(a), b.shape[1])", "ones, error"),
+    Mistake(
+        "accumulate-lowp", "total + a[:, i : i + 1] * b[i : i + 1]", "total.addmm(a[:, i : i + 1], b[i : i + 1])", "cancel"
+    ),
+    Mistake("accumulate-lowp", "many.sum()", "many.sum(dtype=torch.float32)", "mean"),
     Mistake("broadcast-trap", "torch.tensor([[1.0], [2.0]]", "torch.tensor([1.0, 2.0]", "twelve, given-away"),
     Mistake("broadcast-trap", "torch.ones(3, 4)", "torch.ones(3, 1)", "refused"),
     Mistake("broadcast-trap", "prediction - target.view_as", "prediction + target.view_as", "slope-3"),
