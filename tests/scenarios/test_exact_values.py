@@ -48,6 +48,18 @@ EXACT: dict[str, dict[str, Any]] = {
         "error": BOUNDED,
         "mean": [inf, 1],
     },
+    "bf16-vs-fp16": {
+        "fit-bf16": [1.609375, 78],
+        "fit-f16": [1.951171875, 289],
+        "master": BOUNDED,
+        "up": [2**-11, 2**-8],
+        "down": [2**-12, 2**-9],
+        "random": BOUNDED,
+        "nearest": [1, 1],
+        "overflow": [[65_504, inf], [65_536, 65_536]],
+        "squares": BOUNDED,
+        "adam": [-inf, 1],
+    },
 }
 
 

@@ -51,6 +51,12 @@ MISTAKES = [
         "accumulate-lowp", "total + a[:, i : i + 1] * b[i : i + 1]", "total.addmm(a[:, i : i + 1], b[i : i + 1])", "cancel"
     ),
     Mistake("accumulate-lowp", "many.sum()", "many.sum(dtype=torch.float32)", "mean"),
+    Mistake("bf16-vs-fp16", "torch.ones((), device=device), rate", "torch.ones((), dtype=torch.bfloat16), rate", "master"),
+    Mistake("bf16-vs-fp16", "+ noise", "+ 2**15", "random"),
+    Mistake("bf16-vs-fp16", "(nearest - 0.0001)", "(nearest - 0.01)", "nearest"),
+    Mistake("bf16-vs-fp16", "edges.half()", "edges.float()", "overflow"),
+    Mistake("bf16-vs-fp16", ".square().tolist()", ".abs().tolist()", "squares"),
+    Mistake("bf16-vs-fp16", "torch.full_like(weight, 0.0001)", "torch.full_like(weight, 0.1)", "adam"),
     Mistake("broadcast-trap", "torch.tensor([[1.0], [2.0]]", "torch.tensor([1.0, 2.0]", "twelve, given-away"),
     Mistake("broadcast-trap", "torch.ones(3, 4)", "torch.ones(3, 1)", "refused"),
     Mistake("broadcast-trap", "prediction - target.view_as", "prediction + target.view_as", "slope-3"),
