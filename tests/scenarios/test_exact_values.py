@@ -60,6 +60,20 @@ EXACT: dict[str, dict[str, Any]] = {
         "squares": BOUNDED,
         "adam": [-inf, 1],
     },
+    "fp8": {
+        "e4m3": [254, 2, 0, 448],
+        "e5m2": [248, 6, 2, 57_344],
+        "counting": [16, 8],
+        "too-large": [[448, 448], [1024, inf]],
+        "unscaled": [1, 1],
+        "scaled": BOUNDED,
+        "spread": BOUNDED,
+        "backward": 0,
+        "outlier": BOUNDED,
+        "per-row": BOUNDED,
+        "no-sum": ["NotImplementedError", "NotImplementedError"],
+        "wide": BOUNDED,
+    },
 }
 
 
