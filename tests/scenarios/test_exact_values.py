@@ -74,6 +74,17 @@ EXACT: dict[str, dict[str, Any]] = {
         "no-sum": ["NotImplementedError", "NotImplementedError"],
         "wide": BOUNDED,
     },
+    "tf32": {
+        "whole": [True, 2050],
+        "range": BOUNDED,
+        "product": BOUNDED,
+        "float32": BOUNDED,
+        "bfloat16": BOUNDED,
+        "split": BOUNDED,
+        "distance": BOUNDED,
+        "distance-f32": BOUNDED,
+        "default": [True, "highest"],
+    },
 }
 
 
