@@ -1,0 +1,99 @@
+"""What the exact claims of a lesson measure on a CPU, by key: the whole lesson runs in this process, with --quick."""
+
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lessons import claimed, source_of
+from tuilab.record.holding import holds, is_equal
+
+BOUNDED = ...  # near enough that its claim holds: its last digits are another library's
+EXACT: dict[str, dict[str, Any]] = {
+    "where-nan": {
+        "value": [0, 2],
+        "gradient": [nan, 0.25],
+        "inside": [[0, 2], [0, 0.25]],
+        "too-late": [nan, nan, inf, inf],
+        "selected": [0, 0.25],
+        "others": [nan, nan],
+        "overflow": [[[100], [nan]], [[100], [1]]],
+        "norm": [[nan, nan], [0, 0]],
+        "one-row": [True, 16],
+        "anomaly": True,
+    },
+    "dtype-ranges": {
+        "bits": [[8, 23], [5, 10], [8, 7]],
+        "eps": [2**-23, 2**-10, 2**-7],
+        "largest": [2**128 - 2**104, 65_504, 2**128 - 2**120],
+        "normal": [2**-126, 2**-14, 2**-126],
+        "smallest": [2**-149, 2**-24, 2**-133],
+        "counting": [16_777_216, 2048, 256],
+        "patterns": [2046, 254],
+        "rounding": [2**-11, 2**-8],
+        "seventy": [inf, 70_144],
+        "overflow": [inf, 2.0**128 * (1 - 2**-9 - 2**-24)],
+    },
+    "accumulate-lowp": {
+        "float16": [32, 2798],
+        "bfloat16": [4, 350],
+        "float32": 100.0029525756836,
+        "sum": [100, 100],
+        "wide": 100.0213623046875,
+        "update": [1, 1],
+        "master": 0.8999834060668945,
+        "ones": [4096, 2048],
+        "cancel": [0, nan],
+        "error": BOUNDED,
+        "mean": [inf, 1],
+    },
+    "bf16-vs-fp16": {
+        "fit-bf16": [1.609375, 78],
+        "fit-f16": [1.951171875, 289],
+        "master": BOUNDED,
+        "up": [2**-11, 2**-8],
+        "down": [2**-12, 2**-9],
+        "random": BOUNDED,
+        "nearest": [1, 1],
+        "overflow": [[65_504, inf], [65_536, 65_536]],
+        "squares": BOUNDED,
+        "adam": [-inf, 1],
+    },
+    "fp8": {
+        "e4m3": [254, 2, 0, 448],
+        "e5m2": [248, 6, 2, 57_344],
+        "counting": [16, 8],
+        "too-large": [[448, 448], [1024, inf]],
+        "unscaled": [1, 1],
+        "scaled": BOUNDED,
+        "spread": BOUNDED,
+        "backward": 0,
+        "outlier": BOUNDED,
+        "per-row": BOUNDED,
+        "no-sum": ["NotImplementedError", "NotImplementedError"],
+        "wide": BOUNDED,
+    },
+    "tf32": {
+        "whole": [True, 2050],
+        "range": BOUNDED,
+        "product": BOUNDED,
+        "float32": BOUNDED,
+        "bfloat16": BOUNDED,
+        "split": BOUNDED,
+        "distance": BOUNDED,
+        "distance-f32": BOUNDED,
+        "default": [True, "highest"],
+    },
+}
+
+
+@pytest.mark.library
+@pytest.mark.parametrize("lesson", EXACT)
+def test_a_lesson_measures_the_values_that_it_promises(tmp_path: Path, lesson: str) -> None:
+    claims = claimed(tmp_path, source_of(lesson))
+
+    found = {key: claim.got.value for key, claim in claims.items()}
+    assert [key for key, claim in claims.items() if not holds(claim)] == []
+    assert list(found) == list(EXACT[lesson])
+    assert [key for key, value in EXACT[lesson].items() if value is not BOUNDED and not is_equal(found[key], value, 0.0)] == []
