@@ -134,3 +134,17 @@ def test_a_checkpoint_around_a_relu_costs_memory(result: Result) -> None:
 
     saved = dict(of_arms(run, "step", "saved_bytes"))
     assert (saved["none"], saved["alone"]) == (2 * 8 * 256 * 64 * 4, 3 * 8 * 256 * 64 * 4)
+
+
+# ---- saved-tensors
+
+
+@pytest.mark.library
+def test_a_chain_keeps_the_input_of_the_square_and_the_output_of_the_sigmoid(result: Result) -> None:
+    run = result("saved-tensors")
+
+    assert refuted(run) == set()
+    assert why(run, "the chain keeps") == "measured y p"
+    assert why(run, "for 1,048,576 numbers") == "measured 8388608"
+    assert of_arms(run, "chain", "saved_bytes") == [("recorded", 8_388_608), ("no gradient", 0)]
+    assert of_arms(run, "chain", "peak_bytes")[1] == ("no gradient", 12_582_912)

@@ -3,6 +3,7 @@
 Each mistake is one replaced text in a copy of the lesson, which is run in this process: nothing here is timed.
 """
 
+import inspect
 import runpy
 from pathlib import Path
 from typing import NamedTuple
@@ -47,6 +48,11 @@ MISTAKES = [
     Mistake("ckpt-targets", '"with-linear": (1, 3)', '"with-linear": (2, 3)', "with-linear"),
     Mistake("ckpt-targets", '"block": (0, 3)', '"block": (1, 3)', "block, free"),
     Mistake("ckpt-targets", "layers[last:](y)", "layers[last:](y) * (1 + first)", "gradients"),
+    Mistake("saved-tensors", "total.backward(), total", "total.backward(retain_graph=True), total", "once"),
+    Mistake("saved-tensors", "torch.relu_(layer(rows))", "torch.relu(layer(rows))", "relu-in-place"),
+    Mistake("saved-tensors", '"mean": torch.mean', '"mean": torch.cos', "nothing, input"),
+    Mistake("saved-tensors", '"x-2": lambda x: x - 2', '"x-2": torch.rsqrt', "nothing, output"),
+    Mistake("saved-tensors", 'chain(x, last)["p"], back', "list(chain(x, last).values()), back", "live, after"),
     Mistake("pin-custom", '"class with pin_memory()": Pinning', '"class with pin_memory()": Plain', "found"),
     Mistake("pin-custom", "Forgetful(StandIn())", "Pinning(StandIn())", "returned"),
 ]
@@ -63,7 +69,12 @@ def test_a_mistake_in_the_experiment_refutes_the_claims_that_tell_of_it(tmp_path
 
 
 def refuted_in(folder: Path) -> set[str]:
-    """Run the scenario of a folder in this process and return the keys of the exact claims that do not hold."""
+    """Return the keys of the exact claims of the scenario of a folder that do not hold."""
+    return {claim.key for claim in claimed_in(folder) if not holds(claim)}
+
+
+def claimed_in(folder: Path) -> list[events.ClaimMeasured]:
+    """Run the scenario of a folder in this process and return what it claims exactly."""
     import torch
 
     from tuilab.lab.lab import Lab
@@ -71,10 +82,13 @@ def refuted_in(folder: Path) -> set[str]:
     journal = Writer(folder / "worker-0.jsonl")
     order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
     before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    run = runpy.run_path(str(folder / "scenario.py"))["run"]
+    params = {"device": "cpu"} if "device" in inspect.signature(run).parameters else {}
     ours, theirs = messages.pair()
     with ours, theirs:
-        runpy.run_path(str(folder / "scenario.py"))["run"](Lab(journal, folder, messages.WorkerLine(ours), order), device="cpu")
+        run(Lab(journal, folder, messages.WorkerLine(ours), order, "cpu"), **params)
     journal.close()
     torch.set_num_threads(before)
-    claims = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
-    return {claim.key for claim in claims if not holds(claim)}
+    return [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
