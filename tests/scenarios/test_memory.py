@@ -148,3 +148,17 @@ def test_a_chain_keeps_the_input_of_the_square_and_the_output_of_the_sigmoid(res
     assert why(run, "for 1,048,576 numbers") == "measured 8388608"
     assert of_arms(run, "chain", "saved_bytes") == [("recorded", 8_388_608), ("no gradient", 0)]
     assert of_arms(run, "chain", "peak_bytes")[1] == ("no gradient", 12_582_912)
+
+
+# ---- no-grad
+
+
+@pytest.mark.library
+def test_without_gradients_two_activations_live_of_24(result: Result) -> None:
+    run = result("no-grad")
+
+    assert refuted(run) == set()
+    assert why(run, "recorded, the net keeps") == "measured [24, 0]"
+    assert why(run, "recorded, its peak") == "measured [24, 2]"
+    assert why(run, "the sum of four losses") == "measured [96, 0]"
+    assert of_arms(run, "forward", "peak_bytes") == [("recorded", 24 * 262_144), ("no_grad", 2 * 262_144)]

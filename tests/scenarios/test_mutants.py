@@ -53,6 +53,13 @@ MISTAKES = [
     Mistake("saved-tensors", '"mean": torch.mean', '"mean": torch.cos', "nothing, input"),
     Mistake("saved-tensors", '"x-2": lambda x: x - 2', '"x-2": torch.rsqrt', "nothing, output"),
     Mistake("saved-tensors", 'chain(x, last)["p"], back', "list(chain(x, last).values()), back", "live, after"),
+    Mistake("no-grad", "torch.no_grad()(recorded)", "recorded", "forms"),
+    Mistake("no-grad", "net.eval()(x)", "in_block(net.eval(), x)", "substitutes"),
+    Mistake("no-grad", "torch.clone, torch.Tensor.item", "torch.Tensor.detach, torch.Tensor.item", "losses"),
+    Mistake("no-grad", "        yield\n", "        pass\n    yield\n", "generator"),
+    Mistake("no-grad", "torch.inference_mode()(recorded)", "torch.no_grad()(recorded)", "inference"),
+    Mistake("no-grad", "made = nn.Parameter", "made = torch.Tensor", "parameter"),
+    Mistake("no-grad", "[1], requires_grad", "[1.0], requires_grad", "integer"),
     Mistake("pin-custom", '"class with pin_memory()": Pinning', '"class with pin_memory()": Plain', "found"),
     Mistake("pin-custom", "Forgetful(StandIn())", "Pinning(StandIn())", "returned"),
 ]
