@@ -162,3 +162,17 @@ def test_without_gradients_two_activations_live_of_24(result: Result) -> None:
     assert why(run, "recorded, its peak") == "measured [24, 2]"
     assert why(run, "the sum of four losses") == "measured [96, 0]"
     assert of_arms(run, "forward", "peak_bytes") == [("recorded", 24 * 262_144), ("no_grad", 2 * 262_144)]
+
+
+# ---- zero-grad
+
+
+@pytest.mark.library
+def test_none_releases_the_gradients_and_zeros_move_a_layer_out_of_use(result: Result) -> None:
+    run = result("zero-grad")
+
+    assert refuted(run) == set()
+    assert why(run, "a step that begins with zeros") == "measured [20, 0]"
+    assert why(run, "zeros release no byte") == "measured [0, 660480]"
+    assert why(run, "the peak of a later step") == "measured 660480"
+    assert why(run, "with None it stands") == "measured []"

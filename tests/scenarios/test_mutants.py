@@ -60,6 +60,9 @@ MISTAKES = [
     Mistake("no-grad", "torch.inference_mode()(recorded)", "torch.no_grad()(recorded)", "inference"),
     Mistake("no-grad", "made = nn.Parameter", "made = torch.Tensor", "parameter"),
     Mistake("no-grad", "[1], requires_grad", "[1.0], requires_grad", "integer"),
+    Mistake("zero-grad", "owner.zero_grad()", "owner.zero_grad(set_to_none=False)", "default"),
+    Mistake("zero-grad", "torch.manual_seed(1)", "torch.manual_seed(len(weights))", "same"),
+    Mistake("zero-grad", "weight_decay=0.1", "weight_decay=0.0", "zeros-move"),
     Mistake("pin-custom", '"class with pin_memory()": Pinning', '"class with pin_memory()": Plain', "found"),
     Mistake("pin-custom", "Forgetful(StandIn())", "Pinning(StandIn())", "returned"),
 ]
