@@ -176,3 +176,16 @@ def test_none_releases_the_gradients_and_zeros_move_a_layer_out_of_use(result: R
     assert why(run, "zeros release no byte") == "measured [0, 660480]"
     assert why(run, "the peak of a later step") == "measured 660480"
     assert why(run, "with None it stands") == "measured []"
+
+
+# ---- grad-accum
+
+
+@pytest.mark.library
+def test_accumulated_gradients_are_those_of_the_whole_batch_but_behind_a_batch_norm(result: Result) -> None:
+    run = result("grad-accum")
+
+    peaks = {series["arm"]: series["last"] for series in run["series"] if series["name"] == "peak_bytes"}
+    assert refuted(run) == set()
+    assert peaks == {"divided": 123_904, "one backward": 1_101_312}
+    assert why(run, "as in the source 10 batches") == "measured [2, True]"

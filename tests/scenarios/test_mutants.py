@@ -63,6 +63,13 @@ MISTAKES = [
     Mistake("zero-grad", "owner.zero_grad()", "owner.zero_grad(set_to_none=False)", "default"),
     Mistake("zero-grad", "torch.manual_seed(1)", "torch.manual_seed(len(weights))", "same"),
     Mistake("zero-grad", "weight_decay=0.1", "weight_decay=0.0", "zeros-move"),
+    Mistake("grad-accum", "[1] * number)", "shares)", "forgotten"),
+    Mistake("grad-accum", 'build_net("batch", device)', 'build_net("layer", device)', "batch-norm"),
+    Mistake("grad-accum", "[1 / 2, 1 / 2]", "[1000 / ROWS, 24 / ROWS]", "uneven"),
+    Mistake("grad-accum", "losses = (share", "losses = list(share", "peak"),
+    Mistake("grad-accum", "[sum(losses)] if at_end else losses", "losses", "late"),
+    Mistake("grad-accum", "[1] * 3", "[1, 1, 2]", "third"),
+    Mistake("grad-accum", "output = net(x)", "output = net(x).detach()", "leaves"),
     Mistake("pin-custom", '"class with pin_memory()": Pinning', '"class with pin_memory()": Plain', "found"),
     Mistake("pin-custom", "Forgetful(StandIn())", "Pinning(StandIn())", "returned"),
 ]
