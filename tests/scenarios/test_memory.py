@@ -189,3 +189,15 @@ def test_accumulated_gradients_are_those_of_the_whole_batch_but_behind_a_batch_n
     assert refuted(run) == set()
     assert peaks == {"divided": 123_904, "one backward": 1_101_312}
     assert why(run, "as in the source 10 batches") == "measured [2, True]"
+
+
+# ---- sdpa-backends
+
+
+@pytest.mark.library
+def test_fused_attention_keeps_four_rows_and_a_number_at_every_length(result: Result) -> None:
+    run = result("sdpa-backends")
+
+    kept = {series["arm"]: series["last"] for series in run["series"] if series["name"] == "kept_bytes"}
+    assert refuted(run) == set()
+    assert kept == {"written out": 4 * 1024 * 1216 * 4, "second": 4 * 1024 * 257 * 4, "math": 4 * 1024 * 1216 * 4}

@@ -70,6 +70,10 @@ MISTAKES = [
     Mistake("grad-accum", "[sum(losses)] if at_end else losses", "losses", "late"),
     Mistake("grad-accum", "[1] * 3", "[1, 1, 2]", "third"),
     Mistake("grad-accum", "output = net(x)", "output = net(x).detach()", "leaves"),
+    Mistake("sdpa-backends", ".softmax(-1) @ v", ".softmax(-1).exp() @ v", "written, math, short, same"),
+    Mistake("sdpa-backends", "dropout_p=0.1)\n", "dropout_p=0.0)\n", "asked"),
+    Mistake("sdpa-backends", "(attention, q[0], k[0], v[0])", "(attention, q, k, v)", "fallback"),
+    Mistake("sdpa-backends", "need_weights=weights", "need_weights=False", "module"),
     Mistake("pin-custom", '"class with pin_memory()": Pinning', '"class with pin_memory()": Plain', "found"),
     Mistake("pin-custom", "Forgetful(StandIn())", "Pinning(StandIn())", "returned"),
 ]
