@@ -1,4 +1,4 @@
-"""Small batches with one step give the gradient of the large one, if each counts by its rows and no BatchNorm is near.
+"""Small batches with one step give the gradient of the large one, but not behind a BatchNorm.
 
 `backward()` adds to the `.grad` of each parameter. Not zeroing between micro-batches therefore adds up their gradients, and the
 graph of each dies with its backward. So the peak is that of one micro-batch, and a step sees them all. The same is a bug in

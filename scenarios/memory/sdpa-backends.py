@@ -1,4 +1,4 @@
-"""Fused attention keeps T instead of T * T numbers for backward, until a dropout or a shape makes it fall back in silence.
+"""Fused attention keeps T numbers for backward instead of T * T, until it falls back in silence.
 
 Attention written out makes a table of every query against every key, T * T for each head, and its softmax is kept for backward.
 A fused kernel works through the table in tiles. For each row it keeps its output and one number, the logarithm of the sum of

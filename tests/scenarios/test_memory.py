@@ -201,3 +201,17 @@ def test_fused_attention_keeps_four_rows_and_a_number_at_every_length(result: Re
     kept = {series["arm"]: series["last"] for series in run["series"] if series["name"] == "kept_bytes"}
     assert refuted(run) == set()
     assert kept == {"written out": 4 * 1024 * 1216 * 4, "second": 4 * 1024 * 257 * 4, "math": 4 * 1024 * 1216 * 4}
+
+
+# ---- selective-ckpt
+
+
+@pytest.mark.library
+def test_a_policy_that_keeps_the_first_product_halves_what_a_block_holds(result: Result) -> None:
+    run = result("selective-ckpt")
+
+    peaks = {arm: round(peak / 1024, 1) for arm, peak in of_arms(run, "step", "peak_bytes")}
+    assert refuted(run) == set()
+    assert why(run, "all three checkpoints") == "measured [[0, 0], [8, 8], [8, 8], [8, 8]]"
+    assert why(run, "with the first product") == "measured 5"
+    assert (peaks["full"], peaks["wrong name"]) == (1876.5, 1876.5)

@@ -74,6 +74,16 @@ MISTAKES = [
     Mistake("sdpa-backends", "dropout_p=0.1)\n", "dropout_p=0.0)\n", "asked"),
     Mistake("sdpa-backends", "(attention, q[0], k[0], v[0])", "(attention, q, k, v)", "fallback"),
     Mistake("sdpa-backends", "need_weights=weights", "need_weights=False", "module"),
+    Mistake("selective-ckpt", '"products": [ADDMM]', '"products": [ADDMM, torch.ops.aten.gelu.default]', "products, cheap"),
+    Mistake(
+        "selective-ckpt",
+        "block, x, use_reentrant",
+        "block, x.clone(), use_reentrant",
+        "full, products, first, wrong-name, hooks",
+    ),
+    Mistake("selective-ckpt", "> args[2].shape[0]", ">= 0", "first"),
+    Mistake("selective-ckpt", '"wrong name": [MM]', '"wrong name": [ADDMM]', "wrong-name"),
+    Mistake("selective-ckpt", "        return net(x)\n", "        return net(2 * x)\n", "plain, gradients"),
     Mistake("pin-custom", '"class with pin_memory()": Pinning', '"class with pin_memory()": Plain', "found"),
     Mistake("pin-custom", "Forgetful(StandIn())", "Pinning(StandIn())", "returned"),
 ]
