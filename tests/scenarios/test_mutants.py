@@ -79,11 +79,12 @@ MISTAKES = [
         "selective-ckpt",
         "block, x, use_reentrant",
         "block, x.clone(), use_reentrant",
-        "full, products, first, wrong-name, hooks",
+        "full, products, first, wrong-name",
     ),
     Mistake("selective-ckpt", "> args[2].shape[0]", ">= 0", "first"),
     Mistake("selective-ckpt", '"wrong name": [MM]', '"wrong name": [ADDMM]', "wrong-name"),
     Mistake("selective-ckpt", "        return net(x)\n", "        return net(2 * x)\n", "plain, gradients"),
+    Mistake("selective-ckpt", "counted.saved_bytes)", "counted.live_bytes)", "hooks"),
     Mistake("pin-custom", '"class with pin_memory()": Pinning', '"class with pin_memory()": Plain', "found"),
     Mistake("pin-custom", "Forgetful(StandIn())", "Pinning(StandIn())", "returned"),
 ]
