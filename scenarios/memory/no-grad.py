@@ -7,7 +7,8 @@ dies when the next one is there. What is saved in time is the recording, and fet
 of the graph only after the peak. And a log that adds up losses keeps the graph of each step; `loss.item()` keeps a number.
 As a decorator it stands with or without brackets. On a generator the decorator turns recording on again at each `yield`.
 A `with` inside a generator does not: whoever consumes it has recording off, and gets no gradients.
-`inference_mode` drops the version counts of its tensors, too. Backward can never keep them, and nobody can write to them again.
+`inference_mode` drops the version counts of its tensors, too. Backward can never keep them, and outside it nobody can write
+to them.
 ## Predict
 A net has 12 Linears and 12 GELUs. How many activations live at its peak with no_grad?
 ## Look for
