@@ -134,3 +134,84 @@ def test_a_checkpoint_around_a_relu_costs_memory(result: Result) -> None:
 
     saved = dict(of_arms(run, "step", "saved_bytes"))
     assert (saved["none"], saved["alone"]) == (2 * 8 * 256 * 64 * 4, 3 * 8 * 256 * 64 * 4)
+
+
+# ---- saved-tensors
+
+
+@pytest.mark.library
+def test_a_chain_keeps_the_input_of_the_square_and_the_output_of_the_sigmoid(result: Result) -> None:
+    run = result("saved-tensors")
+
+    assert refuted(run) == set()
+    assert why(run, "the chain keeps") == "measured y p"
+    assert why(run, "for 1,048,576 numbers") == "measured 8388608"
+    assert of_arms(run, "chain", "saved_bytes") == [("recorded", 8_388_608), ("no gradient", 0)]
+    assert of_arms(run, "chain", "peak_bytes")[1] == ("no gradient", 12_582_912)
+
+
+# ---- no-grad
+
+
+@pytest.mark.library
+def test_without_gradients_two_activations_live_of_24(result: Result) -> None:
+    run = result("no-grad")
+
+    assert refuted(run) == set()
+    assert why(run, "recorded, the net keeps") == "measured [24, 0]"
+    assert why(run, "recorded, its peak") == "measured [24, 2]"
+    assert why(run, "the sum of four losses") == "measured [96, 0]"
+    assert of_arms(run, "forward", "peak_bytes") == [("recorded", 24 * 262_144), ("no_grad", 2 * 262_144)]
+
+
+# ---- zero-grad
+
+
+@pytest.mark.library
+def test_none_releases_the_gradients_and_zeros_move_a_layer_out_of_use(result: Result) -> None:
+    run = result("zero-grad")
+
+    assert refuted(run) == set()
+    assert why(run, "a step that begins with zeros") == "measured [20, 0]"
+    assert why(run, "zeros release no byte") == "measured [0, 660480]"
+    assert why(run, "the peak of a later step") == "measured 660480"
+    assert why(run, "with None it stands") == "measured []"
+
+
+# ---- grad-accum
+
+
+@pytest.mark.library
+def test_accumulated_gradients_are_those_of_the_whole_batch_but_behind_a_batch_norm(result: Result) -> None:
+    run = result("grad-accum")
+
+    peaks = {series["arm"]: series["last"] for series in run["series"] if series["name"] == "peak_bytes"}
+    assert refuted(run) == set()
+    assert peaks == {"divided": 123_904, "one backward": 1_101_312}
+    assert why(run, "as in the source 10 batches") == "measured [2, True]"
+
+
+# ---- sdpa-backends
+
+
+@pytest.mark.library
+def test_fused_attention_keeps_four_rows_and_a_number_at_every_length(result: Result) -> None:
+    run = result("sdpa-backends")
+
+    kept = {series["arm"]: series["last"] for series in run["series"] if series["name"] == "kept_bytes"}
+    assert refuted(run) == set()
+    assert kept == {"written out": 4 * 1024 * 1216 * 4, "second": 4 * 1024 * 257 * 4, "math": 4 * 1024 * 1216 * 4}
+
+
+# ---- selective-ckpt
+
+
+@pytest.mark.library
+def test_a_policy_that_keeps_the_first_product_halves_what_a_block_holds(result: Result) -> None:
+    run = result("selective-ckpt")
+
+    peaks = {arm: round(peak / 1024, 1) for arm, peak in of_arms(run, "step", "peak_bytes")}
+    assert refuted(run) == set()
+    assert why(run, "all three checkpoints") == "measured [[0, 0], [8, 8], [8, 8], [8, 8]]"
+    assert why(run, "with the first product") == "measured 5"
+    assert (peaks["full"], peaks["wrong name"]) == (1876.5, 1876.5)
