@@ -18,7 +18,7 @@ import msgspec
 
 from tuilab.record.encoding import encode_finite
 from tuilab.record.events import Logged, Record
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import Watch
 
 decode = msgspec.json.Decoder(Record, strict=False).decode

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.tui.terminals import Terminal
 from tuilab.record import presence
 from tuilab.record.events import Logged, RunStarted, StateChanged
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 BIN = Path(sys.executable).parent
 BARE = """

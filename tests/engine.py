@@ -13,7 +13,8 @@ import pytest
 from tests.conftest import TUILAB
 from tuilab.engine import processes
 from tuilab.record import presence
-from tuilab.record.journal import Item, Reader
+from tuilab.record.journal.lines import Item
+from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
 from tuilab.runs import store

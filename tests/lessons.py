@@ -12,7 +12,7 @@ from tests.engine import read_stream
 from tuilab.catalogue import catalog
 from tuilab.engine import messages
 from tuilab.record import events
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 
 def source_of(lesson: str) -> str:

@@ -18,7 +18,7 @@ from tuilab.errors import BoxLacks
 from tuilab.lab.arms import Arm, arm_order
 from tuilab.lab.prefix import complete
 from tuilab.probes.preload import check, mapped_files
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 if TYPE_CHECKING:
     from tests.fakes.clock import Clock

@@ -27,7 +27,7 @@ from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.ratio import judge_ratio
 from tuilab.lab import Lab, calibration_scenario
 from tuilab.record import events
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.record.summary import RunSummary, fold
 
 if TYPE_CHECKING:

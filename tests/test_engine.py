@@ -17,7 +17,7 @@ from tuilab.judging.integrity import examine
 from tuilab.lab.failures.failure import describe
 from tuilab.record import presence
 from tuilab.record.events import RaceStarted, TextShown
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.runs import store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]

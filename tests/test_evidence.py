@@ -8,7 +8,7 @@ import pytest
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
-from tuilab.record.journal import Item
+from tuilab.record.journal.lines import Item
 from tuilab.record.summary import RunSummary, fold
 
 CLAIM = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)

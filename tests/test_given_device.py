@@ -18,7 +18,7 @@ from tuilab.lab import Lab
 from tuilab.lab.prefix import complete
 from tuilab.record import events
 from tuilab.record.gpu_of_run import gpu_of_run
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.record.raced_gpu import torch_uuid
 from tuilab.record.summary import RunSummary, fold
 from tuilab.record.told import device_notices, device_words

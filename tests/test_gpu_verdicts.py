@@ -14,7 +14,7 @@ from tests.tui.screens import opened
 from tests.tui.screens import shown as shown_by
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary, fold
 from tuilab.reports.advice import advise, env_file, host_of

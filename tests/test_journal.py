@@ -18,7 +18,10 @@ from tests.engine import read_stream, rest_of
 from tuilab.record import events
 from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import Logged, StageEntered, Unknown
-from tuilab.record.journal import Corrupt, Follower, Gap, Item, Reader, Writer, last_number
+from tuilab.record.journal.follower import Follower
+from tuilab.record.journal.lines import Corrupt, Gap, Item, last_number
+from tuilab.record.journal.reader import Reader
+from tuilab.record.journal.writer import Writer
 
 
 @pytest.fixture
@@ -422,7 +425,7 @@ LOG_FOREVER = """
 import sys
 from pathlib import Path
 from tuilab.record.events import Logged
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.record.encoding import encode_finite
 writer = Writer(Path(sys.argv[1]))
 step = 0

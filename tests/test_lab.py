@@ -25,7 +25,8 @@ from tuilab.lab import Lab
 from tuilab.lab.race import base_of
 from tuilab.lab.timing import Pace
 from tuilab.record import events
-from tuilab.record.journal import Corrupt, Gap, Writer
+from tuilab.record.journal.lines import Corrupt, Gap
+from tuilab.record.journal.writer import Writer
 from tuilab.record.order import BEFORE, order, order_of_round
 
 if TYPE_CHECKING:
@@ -608,7 +609,7 @@ HOT_LOOP = """
 import sys
 from pathlib import Path
 from tuilab.engine import messages
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.lab import Lab
 from tuilab.lab.race import base_of
 from tuilab.lab.timing import Pace

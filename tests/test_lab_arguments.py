@@ -27,7 +27,8 @@ from tuilab.lab import Lab
 from tuilab.lab.race import Race
 from tuilab.record import events
 from tuilab.record.events import Unknown
-from tuilab.record.journal import Corrupt, Gap, Item, Writer
+from tuilab.record.journal.lines import Corrupt, Gap, Item
+from tuilab.record.journal.writer import Writer
 
 
 class Word(str):

@@ -15,7 +15,9 @@ from tests.tui.made_up import make_run as make_up
 from tests.tui.screens import opened
 from tuilab.errors import UsageError
 from tuilab.record.events import StageEntered
-from tuilab.record.journal import Corrupt, Follower, Item, Writer
+from tuilab.record.journal.follower import Follower
+from tuilab.record.journal.lines import Corrupt, Item
+from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import Watch, read_run
 from tuilab.tui.screens.compare import ComparePage
 

@@ -28,7 +28,8 @@ from tuilab.record.events import (
     Tenant,
     Unavailable,
 )
-from tuilab.record.journal import Item, Writer
+from tuilab.record.journal.lines import Item
+from tuilab.record.journal.writer import Writer
 from tuilab.record.own_gpus import Throttling, label_of, memory_lines, other_gpus, own_gpus
 from tuilab.record.summary import GpuState, RunSummary, fold
 from tuilab.record.told import gpu_rows, neighbour_notes, unmeasured

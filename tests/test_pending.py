@@ -22,7 +22,8 @@ from tuilab.engine.messages import WorkerOrder
 from tuilab.lab import Lab
 from tuilab.record import events, unwritten
 from tuilab.record.events import Logged
-from tuilab.record.journal import Corrupt, Gap, Writer
+from tuilab.record.journal.lines import Corrupt, Gap
+from tuilab.record.journal.writer import Writer
 from tuilab.record.series import Series, add_logged
 
 if TYPE_CHECKING:
@@ -498,7 +499,7 @@ import pytest
 from tests.fakes.late import install
 from tuilab.engine import messages
 from tuilab.lab import Lab
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 cuda = install(pytest.MonkeyPatch())
 cuda.gpus[0].pace = 3
 folder = Path(sys.argv[1])

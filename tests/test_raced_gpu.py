@@ -7,7 +7,7 @@ import pytest
 
 from tuilab.engine.raced_gpu import Raced, RacedGpu
 from tuilab.record import events
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 
 class Run:

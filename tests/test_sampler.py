@@ -16,7 +16,8 @@ from tests.engine import read_stream, until
 from tuilab.engine.sampler import ticks
 from tuilab.probes.gpu_tenants import why_pids_mean_nothing
 from tuilab.record.events import EnvironmentRecorded, GpuFound, RaceStarted, Sampled, Unavailable, XidReported
-from tuilab.record.journal import Gap, Writer
+from tuilab.record.journal.lines import Gap
+from tuilab.record.journal.writer import Writer
 
 if TYPE_CHECKING:
     from tests.fakes.nvml import FakeNvml

@@ -23,7 +23,7 @@ from tests.faults.sites import Site
 from tuilab.cli import tuilab
 from tuilab.errors import ExitCode
 from tuilab.record import events
-from tuilab.record.journal import Corrupt, Gap, Item
+from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.states import FINAL_STATES
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")

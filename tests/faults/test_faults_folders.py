@@ -16,7 +16,7 @@ from tests.faults.oracle import check, is_well
 from tests.faults.sites import Site, latest
 from tests.faults.victims import supervisor_of
 from tuilab.errors import CannotRecord
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import read_run
 from tuilab.runs import store
 

@@ -22,7 +22,7 @@ from tuilab.drawings.glyphs import Style
 from tuilab.errors import ExitCode
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
-from tuilab.record.journal import Corrupt, Gap
+from tuilab.record.journal.lines import Corrupt, Gap
 from tuilab.record.live_run import read_run
 from tuilab.reports.plain import render
 

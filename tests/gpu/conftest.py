@@ -149,7 +149,7 @@ def lab(tmp_path: Path) -> Iterator["Lab"]:
     from tuilab.engine import messages
     from tuilab.engine.messages import WorkerOrder
     from tuilab.lab import Lab
-    from tuilab.record.journal import Writer
+    from tuilab.record.journal.writer import Writer
 
     (tmp_path / "scenario.py").write_text('"""A lesson."""\n')
     ours, theirs = messages.pair()

@@ -40,7 +40,7 @@ def main() -> None:
     from tuilab.engine.create_run import open_run
     from tuilab.judging.judge_run import judge
     from tuilab.record.events import StateChanged
-    from tuilab.record.journal import Writer
+    from tuilab.record.journal.writer import Writer
     from tuilab.record.live_run import read_run
     from tuilab.record.states import RunState
     from tuilab.reports.document import document

@@ -80,7 +80,7 @@ def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, mo
     from tuilab.engine import messages
     from tuilab.lab.lab import Lab
     from tuilab.record import events
-    from tuilab.record.journal import Writer
+    from tuilab.record.journal.writer import Writer
 
     (scenario,) = [found.path for found in catalog.load() if found.id == "pin-memory"]
     shutil.copy(scenario, tmp_path / "scenario.py")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tuilab.record import events, presence
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 HOSTILE = "[/b][red]x[/]\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\ud800 $(reboot) [@click=app.leave]y[/]"
 FAST = '''"""A fast sum.

@@ -11,7 +11,7 @@ from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, opened, press, said, shown, text
 from tuilab.record import events
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.widgets.chart import Chart

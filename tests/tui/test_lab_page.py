@@ -13,7 +13,7 @@ from tests.tui.screens import NotingApp, NotingDesk, drive, press, settle, shown
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import Stated, match
 from tuilab.record import events
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.past_runs import look
 from tuilab.runs.running import GoingOn

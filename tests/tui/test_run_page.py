@@ -33,7 +33,7 @@ from tuilab.record.events import (
     Unavailable,
     XidReported,
 )
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.reports.gaps import gaps
 from tuilab.reports.plain import render
 from tuilab.reports.subject import read_subject

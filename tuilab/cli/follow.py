@@ -16,7 +16,7 @@ from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
 from tuilab.interrupts import OneByOne
 from tuilab.judging import calibration
-from tuilab.record.journal import Portion
+from tuilab.record.journal.follower import Portion
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict

@@ -17,7 +17,8 @@ from tuilab.interrupts import OneByOne
 from tuilab.judging.judge_run import judge_plainly
 from tuilab.judging.standing import Standing, Standings, in_words
 from tuilab.record.encoding import spell_out
-from tuilab.record.journal import Item, Portion
+from tuilab.record.journal.follower import Portion
+from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary

@@ -12,7 +12,7 @@ from tuilab.engine.children import Crew
 from tuilab.engine.spawn import Child, spawn_judge, spawn_sampler
 from tuilab.files import open_regular
 from tuilab.record import events
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 SAMPLER_SILENCE_S = 10.0
 SAMPLER_END_S = 2.0  # nobody waits for its readings any more

@@ -14,7 +14,7 @@ from tuilab.engine.description import first_records
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.record import events, presence
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.record.verdicts import RULE
 from tuilab.runs import store
 from tuilab.scrub import GONE, words_for_record

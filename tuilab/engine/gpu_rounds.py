@@ -16,7 +16,7 @@ from tuilab.probes.gpu import PROCESSES, SHARE, Gpu, GpuLost, Gpus
 from tuilab.probes.gpu_meters import METERS
 from tuilab.probes.gpu_tenants import Other
 from tuilab.record.events import GpuShared, Tenant, Unavailable, XidReported
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.record.raced_gpu import nvml_uuid
 
 PERIOD_S = 0.5

@@ -9,7 +9,7 @@ from tuilab.engine.gpu_rounds import Answer, Question, Rounds
 from tuilab.engine.raced_gpu import RacedGpu
 from tuilab.probes.gpu import Gpus, open_gpus
 from tuilab.record.events import EnvironmentRecorded, GpuFound, Unavailable
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 PATIENCE_S = 0.1  # how long a sample waits for the GPUs
 SILENCE_S = 5.0  # after this the journal says that they do not answer

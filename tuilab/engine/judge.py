@@ -11,7 +11,7 @@ from tuilab.engine.messages import UNDECIDED
 from tuilab.judging.judge_run import judge
 from tuilab.judging.looks import says_all
 from tuilab.record.events import VerdictReached
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import read_run
 
 

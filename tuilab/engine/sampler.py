@@ -21,7 +21,7 @@ from tuilab.engine.gpu_watch import GpuWatch
 from tuilab.engine.raced_gpu import RacedGpu
 from tuilab.probes.tree import Tree, Usage
 from tuilab.record.events import EnvironmentRecorded, Sampled
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 DEATHS_ALLOWED = 2  # a sampler that died as often is restarted without NVML
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tuilab.record.events import StreamsCounted
-from tuilab.record.journal import last_number
+from tuilab.record.journal.lines import last_number
 
 _TOGETHER = 500  # streams that one record tells of
 

@@ -16,7 +16,7 @@ import msgspec
 from tuilab.judging.race_record import RaceRecord, Told
 from tuilab.record import events
 from tuilab.record.events import Unknown
-from tuilab.record.journal import Corrupt, Gap, Item
+from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.text import join, plural, show

@@ -14,7 +14,7 @@ from tuilab.judging.agreement import Stream, disagreements, ended_in_order
 from tuilab.judging.judge_run import judge
 from tuilab.record import unwritten
 from tuilab.record.events import VerdictReached
-from tuilab.record.journal import Corrupt, Gap, Item
+from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.live_run import Watch, presence
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary

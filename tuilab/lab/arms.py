@@ -8,7 +8,7 @@ from tuilab.lab.device import give_back
 from tuilab.lab.given import checked, number_in, told, words
 from tuilab.lab.prefix import complete
 from tuilab.record import events
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 _NAME_LIMIT = 1_000  # of an arm that others tell of, too
 

@@ -57,7 +57,7 @@ from tuilab.lab.shown.texts import text_shown
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.env import torch_facts
 from tuilab.record import events
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 _NEED_LIMIT = 2_000
 

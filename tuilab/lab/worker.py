@@ -27,7 +27,7 @@ from tuilab.lab.prefix import has_ranks
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
 from tuilab.record import events, unwritten
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 from tuilab.text import plural
 
 _PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # variables: one of CUDA's is in the process

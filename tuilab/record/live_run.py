@@ -5,7 +5,8 @@ from pathlib import Path
 from tuilab.errors import UsageError
 from tuilab.record.events import RunStarted, Unknown, is_newer
 from tuilab.record.imported import is_imported
-from tuilab.record.journal import Follower, Item, Portion
+from tuilab.record.journal.follower import Follower, Portion
+from tuilab.record.journal.lines import Item
 from tuilab.record.presence import Presence
 from tuilab.record.presence import presence as presence_of
 from tuilab.record.states import RunState

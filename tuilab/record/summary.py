@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tuilab.record import events
 from tuilab.record.events import SPAN_LIMIT, Unknown
 from tuilab.record.holding import holds
-from tuilab.record.journal import Corrupt, Gap, Item
+from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.series import Series, add_logged
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.verdicts import NOT_JUDGED, is_against

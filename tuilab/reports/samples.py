@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tuilab.probes.gpu import throttle_names
 from tuilab.record import events
-from tuilab.record.journal import Item
+from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
 from tuilab.record.own_gpus import MASKS
 

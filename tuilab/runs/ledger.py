@@ -12,7 +12,7 @@ from tuilab import filetree
 from tuilab.errors import TuilabError
 from tuilab.record.events import Scalar, is_newer
 from tuilab.record.imported import is_imported
-from tuilab.record.journal import Reader
+from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import presence
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.record.summary import RunSummary, fold

@@ -11,7 +11,7 @@ from tuilab.lab.choice.chosen import ANY, Chosen, choose
 from tuilab.lab.given import told, words
 from tuilab.record.events import EnvironmentRecorded
 from tuilab.record.gpu_of_run import gpu_of_run
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 
 def hand_out(wanted: str, run_dir: Path, journal: Writer, *, is_rank: bool) -> torch.device:

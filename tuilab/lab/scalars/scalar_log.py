@@ -13,7 +13,7 @@ from tuilab.lab.scalars.pending import Pending
 from tuilab.lab.scalars.sigterm import before_sigterm
 from tuilab.record.encoding import encode_exactly, encode_finite
 from tuilab.record.events import Logged
-from tuilab.record.journal import Writer
+from tuilab.record.journal.writer import Writer
 
 _PATIENCE_S = 20.0  # with a GPU that computes nothing of what was logged
 _LAST_PATIENCE_S = 1.0  # the same, while a supervisor waits that stops the run

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tuilab.record import events
-from tuilab.record.journal import Item
+from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary, fold
