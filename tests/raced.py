@@ -5,7 +5,7 @@ from typing import Any
 
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.record import events
-from tuilab.record.summary import fold
+from tuilab.record.folding.fold import fold
 
 
 class Recorder:

@@ -10,8 +10,8 @@ from tuilab.drawings.lines import lines_of, step_at
 from tuilab.drawings.symbols import ASCII
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import AxesNamed, Logged
+from tuilab.record.folding.fold import fold
 from tuilab.record.series import Series, is_log_x, is_log_y
-from tuilab.record.summary import fold
 from tuilab.reports import geometry
 from tuilab.reports.panels import panel_of, series_panels
 from tuilab.tui.state.playback import cut

@@ -16,9 +16,10 @@ from tuilab.engine.create_run import open_run
 from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Calibration, Trials
 from tuilab.record import events
+from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import read_run
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.summary import RunSummary
 
 
 def trials(

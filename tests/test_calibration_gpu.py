@@ -27,8 +27,9 @@ from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.ratio import judge_ratio
 from tuilab.lab import Lab, calibration_scenario
 from tuilab.record import events
+from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.summary import RunSummary
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda

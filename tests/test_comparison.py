@@ -8,8 +8,9 @@ import pytest
 from tests.record_journals import JOURNALS
 from tests.tui.made_up import hostile, started
 from tuilab.record import events
+from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import read_run
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.summary import RunSummary
 from tuilab.runs import comparison
 
 

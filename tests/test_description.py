@@ -17,8 +17,8 @@ from tuilab.engine.description import first_records
 from tuilab.errors import UsageError
 from tuilab.record import events
 from tuilab.record.encoding import LINE_LIMIT, encode_anything
+from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
-from tuilab.record.summary import fold
 
 LONG = ("params", "changed", "claims", "claim_keys", "argv")
 

@@ -8,8 +8,9 @@ import pytest
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
+from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Item
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.summary import RunSummary
 
 CLAIM = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)
 MS = 1_000_000

@@ -17,7 +17,8 @@ from tuilab.drawings.lanes import Lanes, draw_lanes, lanes_of
 from tuilab.drawings.symbols import ASCII
 from tuilab.drawings.table import draw_table
 from tuilab.record.events import BarsShown, Event, SpanShown, StateChanged, TableShown, WorkerStarted
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.folding.fold import fold
+from tuilab.record.summary import RunSummary
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.formats.full import full, schema
 from tuilab.reports.subject import read_subject

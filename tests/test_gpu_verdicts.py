@@ -14,9 +14,10 @@ from tests.tui.screens import opened
 from tests.tui.screens import shown as shown_by
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
+from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import read_run
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.summary import RunSummary
 from tuilab.reports.advice import advise, env_file, host_of
 from tuilab.reports.box import opening_of
 from tuilab.reports.subject import read_subject

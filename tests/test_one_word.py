@@ -11,8 +11,8 @@ import pytest
 import tuilab
 from tuilab.drawings.glyphs import VERDICT_MARKS, Style
 from tuilab.record.events import StateChanged
+from tuilab.record.folding.fold import fold
 from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RUNNING_STATES, RunState
-from tuilab.record.summary import fold
 from tuilab.record.verdicts import FAILED, NOT_JUDGED, RUNNING, WORST_FIRST, Verdict
 from tuilab.reports.formats.full import schema
 from tuilab.reports.pages import look_of

@@ -20,7 +20,8 @@ from tuilab.drawings.glyphs import Style
 from tuilab.engine import launch, processes
 from tuilab.probes.tree import WAITING
 from tuilab.record import events, presence
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.folding.fold import fold
+from tuilab.record.summary import RunSummary
 from tuilab.reports import plain
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from tuilab.drawings.glyphs import Style
 from tuilab.judging.judge_run import judge
 from tuilab.judging.standing import Standing, Standings, in_words, standings
 from tuilab.record import events
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.folding.fold import fold
+from tuilab.record.summary import RunSummary
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 

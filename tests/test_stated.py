@@ -6,7 +6,7 @@ import pytest
 
 from tuilab.catalogue.stated import Change, Stated, changes_of, claims_of, fits, match, named, sections_of
 from tuilab.record.events import VerdictReached
-from tuilab.record.summary import Claim
+from tuilab.record.parts import Claim
 from tuilab.runs.past_runs import PastRun, verdict_on
 
 LESSON = """

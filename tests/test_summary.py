@@ -10,9 +10,9 @@ import pytest
 
 from tuilab.record import events
 from tuilab.record.blocks import in_order, times_of
+from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.series import BAD_LIMIT, LIMIT, Series
-from tuilab.record.summary import fold
 from tuilab.record.told import gpu_errors
 
 ITEMS: list[tuple[str, Item]] = [

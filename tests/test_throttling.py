@@ -10,8 +10,9 @@ from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.held_back import Stretch, held_back
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
+from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.summary import RunSummary
 from tuilab.reports.samples import samples
 
 if TYPE_CHECKING:

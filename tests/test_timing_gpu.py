@@ -18,7 +18,7 @@ from tuilab.lab.device import Cpu, Cuda
 from tuilab.lab.race import Race, run_race
 from tuilab.lab.timing import Timed, calibrate, known_delay, time_block
 from tuilab.record import events
-from tuilab.record.summary import Block
+from tuilab.record.parts import Block
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda

@@ -15,7 +15,8 @@ from tuilab.judging.looks import Look, present_look, says_all
 from tuilab.judging.ratio import judge_ratio, judge_ratios
 from tuilab.record import events
 from tuilab.record.events import BlockTimed, ClaimDeclared, Control, Operator
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.folding.fold import fold
+from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import RULE
 
 # ---- ratios

@@ -14,8 +14,8 @@ from tuilab.drawings.glyphs import Style
 from tuilab.drawings.spreads import Spread, draw_spreads, spread_axis
 from tuilab.drawings.units import labels
 from tuilab.record import events
+from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
-from tuilab.record.summary import fold
 from tuilab.record.told import frames, last_values, repeat_words
 from tuilab.reports import plain
 from tuilab.reports.formats import html, markdown

@@ -10,7 +10,8 @@ from tuilab.judging.held_back import held_back, stretch
 from tuilab.judging.measure import Measure, choose, launch_bound_share, step_s
 from tuilab.record import events
 from tuilab.record.blocks import first_counted, tick_ns
-from tuilab.record.summary import Block, RunSummary
+from tuilab.record.parts import Block
+from tuilab.record.summary import RunSummary
 
 MIN_UNITS = 6  # that an interval needs
 BOX, GPU = "box", "GPU"  # what was calibrated: a box for what runs on its CPU

@@ -7,8 +7,8 @@ from tuilab.judging.judgement import Judgement
 from tuilab.record import events
 from tuilab.record.events import ClaimMeasured
 from tuilab.record.holding import is_as_claimed
+from tuilab.record.parts import Claim
 from tuilab.record.plain_value import Leaf, Value, is_number, leaves
-from tuilab.record.summary import Claim
 from tuilab.record.verdicts import Verdict
 from tuilab.text import plural
 

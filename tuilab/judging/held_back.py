@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from tuilab.record.events import RaceStarted
 from tuilab.record.own_gpus import HELD_BACK
+from tuilab.record.parts import Block, GpuState, Worker
 from tuilab.record.raced_gpu import nvml_uuid, torch_uuid
-from tuilab.record.summary import Block, GpuState, RunSummary, Worker
+from tuilab.record.summary import RunSummary
 
 _IDLE = 0x1
 _CLOCK_SHARE = 0.75  # of the race's median clock, below which a block counts as disturbed; nvbench drops samples there too

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Literal
 
-from tuilab.record.summary import Block
+from tuilab.record.parts import Block
 
 Measure = Literal["wall", "cpu"]
 

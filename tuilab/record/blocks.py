@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from math import gcd
 
-from tuilab.record.summary import Block, RunSummary
+from tuilab.record.parts import Block
+from tuilab.record.summary import RunSummary
 
 
 def counted(blocks: Iterable[Block]) -> list[Block]:

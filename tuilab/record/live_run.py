@@ -4,13 +4,14 @@ from pathlib import Path
 
 from tuilab.errors import UsageError
 from tuilab.record.events import RunStarted, Unknown, is_newer
+from tuilab.record.folding.fold import fold_stream
 from tuilab.record.imported import is_imported
 from tuilab.record.journal.follower import Follower, Portion
 from tuilab.record.journal.lines import Item
 from tuilab.record.presence import Presence
 from tuilab.record.presence import presence as presence_of
 from tuilab.record.states import RunState
-from tuilab.record.summary import RunSummary, fold_stream
+from tuilab.record.summary import RunSummary
 from tuilab.text import show
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tuilab.record.events import GpuFound, RaceStarted
+from tuilab.record.parts import Claim, GpuState
 from tuilab.record.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.series import Series
-from tuilab.record.summary import Claim, GpuState, RunSummary
+from tuilab.record.summary import RunSummary
 from tuilab.text import show
 
 # Of nvml.h: hardware slowdown, software and hardware thermal slowdown, power brake. Not idle, nor clocks set by the user, nor

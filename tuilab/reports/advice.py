@@ -5,8 +5,8 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from tuilab.probes.settings import PASSED_ON, Setting, read_setting
+from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
-from tuilab.record.summary import Claim
 from tuilab.record.told import evidence
 from tuilab.record.verdicts import Verdict
 from tuilab.reports.subject import Subject

@@ -8,8 +8,9 @@ from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import BarsShown, ClaimMeasured, TableShown
 from tuilab.record.own_gpus import own_gpus
+from tuilab.record.parts import Claim, Neighbours
 from tuilab.record.series import Series
-from tuilab.record.summary import Claim, Neighbours, RunSummary
+from tuilab.record.summary import RunSummary
 
 SCHEMA = "tuilab.result/1"
 

@@ -10,8 +10,8 @@ from tuilab.drawings.figures import figures_of
 from tuilab.drawings.glyphs import VERDICT_MARKS, Style
 from tuilab.record.blocks import noise_floor
 from tuilab.record.events import ImageShown
+from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
-from tuilab.record.summary import Claim
 from tuilab.record.told import evidence, frames
 from tuilab.record.verdicts import Verdict
 from tuilab.reports import plain

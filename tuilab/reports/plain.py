@@ -14,9 +14,10 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.blocks import times_of
 from tuilab.record.digest import digest_of
 from tuilab.record.events import AxesNamed, TableShown
+from tuilab.record.parts import Claim
 from tuilab.record.series import Series
 from tuilab.record.states import RunState
-from tuilab.record.summary import Claim, RunSummary
+from tuilab.record.summary import RunSummary
 from tuilab.record.told import device_notices, device_words, evidence, frames, gpu_errors, gpu_rows, unmeasured
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import store

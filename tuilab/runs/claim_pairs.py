@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from tuilab.judging.exact import in_words
-from tuilab.record.summary import Claim, RunSummary
+from tuilab.record.parts import Claim
+from tuilab.record.summary import RunSummary
 from tuilab.runs.differences import _LENGTH
 
 

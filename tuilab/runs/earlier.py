@@ -11,8 +11,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from tuilab.record.imported import is_imported
+from tuilab.record.parts import Claim
 from tuilab.record.presence import host_name
-from tuilab.record.summary import Claim, RunSummary
+from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.last_verdicts import runs_in
 from tuilab.runs.ledger import Entry

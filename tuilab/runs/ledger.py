@@ -11,11 +11,12 @@ import msgspec
 from tuilab import filetree
 from tuilab.errors import TuilabError
 from tuilab.record.events import Scalar, is_newer
+from tuilab.record.folding.fold import fold
 from tuilab.record.imported import is_imported
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import presence
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.summary import RunSummary
 from tuilab.runs.run_name import RunName
 from tuilab.words import gpu_words
 

@@ -14,7 +14,8 @@ from tuilab.runs.run_name import RunName
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, VerdictReached
-    from tuilab.record.summary import Claim, RunSummary
+    from tuilab.record.parts import Claim
+    from tuilab.record.summary import RunSummary
 
 NEWEST = 30  # runs that are looked at; History shows them all
 

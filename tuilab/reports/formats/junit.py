@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as xml
 
+from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
-from tuilab.record.summary import Claim
 from tuilab.record.told import evidence
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.subject import Subject

@@ -7,7 +7,7 @@ from typing import Any
 from tuilab import __version__
 from tuilab.errors import UsageError
 from tuilab.record.blocks import counted, in_order
-from tuilab.record.summary import Block
+from tuilab.record.parts import Block
 from tuilab.reports.subject import Subject
 from tuilab.text import show
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuilab.record.blocks import in_order
-from tuilab.record.summary import Block
+from tuilab.record.parts import Block
 from tuilab.reports.subject import Subject
 from tuilab.text import show
 

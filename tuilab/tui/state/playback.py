@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from tuilab.record import events
+from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
 from tuilab.record.series import Series
-from tuilab.record.summary import RunSummary, fold
+from tuilab.record.summary import RunSummary
 from tuilab.tui.state.following import Whole, note_arms
 
 Key = TypeVar("Key")

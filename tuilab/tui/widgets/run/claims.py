@@ -6,7 +6,8 @@ from textual.content import Content
 
 from tuilab.judging.judge_run import judge_plainly
 from tuilab.judging.standing import Standing, Standings, in_words
-from tuilab.record.summary import Claim, RunSummary
+from tuilab.record.parts import Claim
+from tuilab.record.summary import RunSummary
 from tuilab.record.told import evidence
 from tuilab.record.verdicts import Verdict
 from tuilab.tui.looks.marks import mark, plain

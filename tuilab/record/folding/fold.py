@@ -1,0 +1,138 @@
+"""Folds the records of a journal into a summary, by a pure function.
+
+`fold` is incremental: a follower hands in only what is new. It needs no order between streams, so it does not matter which
+stream was read first.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import compress, groupby
+from operator import itemgetter, not_
+from typing import Any
+
+from tuilab.record import events
+from tuilab.record.events import Unknown
+from tuilab.record.folding.kept import keep
+from tuilab.record.folding.of_box import (
+    environment_recorded,
+    gpu_found,
+    gpu_held,
+    gpu_shared,
+    sampled,
+    sampler_ended,
+    unavailable,
+    xid_reported,
+)
+from tuilab.record.folding.of_claims import claim_declared, claim_measured, claim_not_testable, setting_advised, verdict_reached
+from tuilab.record.folding.of_races import block_timed, cores_measured, first_called, race_finished, race_started
+from tuilab.record.folding.of_run import (
+    axes_named,
+    box_lacked,
+    budget_spent,
+    figure_shown,
+    image_shown,
+    leftovers_ended,
+    nothing_timed,
+    output_captured,
+    progressed,
+    run_described,
+    run_started,
+    scenario_failed,
+    scenario_finished,
+    span_shown,
+    stage_entered,
+    state_changed,
+    worker_exited,
+    worker_started,
+)
+from tuilab.record.journal.lines import Corrupt, Gap, Item
+from tuilab.record.series import add_logged
+from tuilab.record.summary import RunSummary
+
+
+def fold(items: Iterable[tuple[str, Item]], summary: RunSummary | None = None) -> RunSummary:
+    """Fold records (and what is wrong among them) into a summary: a new one, or the one that a follower has."""
+    summary = summary or RunSummary()
+    for stream, group in groupby(items, itemgetter(0)):
+        fold_stream(summary, stream, [item for _, item in group])
+    return summary
+
+
+def fold_stream(summary: RunSummary, stream: str, items: list[Item]) -> None:
+    """Fold what one stream brought; many items at once are several times as fast as one at a time."""
+    are_logged = [kind is events.Logged for kind in map(type, items)]
+    logged: list[Any] = list(compress(items, are_logged))
+    if logged:
+        add_logged(summary.series, stream, logged)
+        _note_times(summary, [event.t for event in logged])
+    if len(logged) < len(items):
+        _fold_others(summary, stream, compress(items, map(not_, are_logged)))
+
+
+def _fold_others(summary: RunSummary, stream: str, items: Iterable[Item]) -> None:
+    for item in items:
+        if isinstance(item, Corrupt):
+            summary.damage.corrupt_count += 1
+            keep(summary.damage.corrupt, item)
+        elif isinstance(item, Gap):
+            summary.damage.missing_count += item.missing
+        else:
+            if isinstance(item, Unknown):
+                summary.damage.unknown_count += 1
+            else:
+                _FOLDS[type(item)](summary, stream, item)
+            _note_times(summary, [item.t])
+
+
+def _note_times(summary: RunSummary, times: list[int]) -> None:
+    """Count records, and note when the first and the last of all were written."""
+    summary.records += len(times)
+    summary.last_t = max(summary.last_t, max(times))
+    earliest = min(times)
+    summary.first_t = min(summary.first_t or earliest, earliest)
+
+
+_FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
+    events.RunStarted: run_started,
+    events.RunDescribed: run_described,
+    events.StateChanged: state_changed,
+    events.BudgetSpent: budget_spent,
+    events.NothingTimed: nothing_timed,
+    events.WorkerStarted: worker_started,
+    events.WorkerExited: worker_exited,
+    events.OutputCaptured: output_captured,
+    events.StopRequested: lambda summary, stream, event: None,  # the state says it
+    events.LeftoversEnded: leftovers_ended,
+    events.SamplerEnded: sampler_ended,
+    events.StreamsCounted: lambda summary, stream, event: summary.counted.update(event.records),
+    events.EnvironmentRecorded: environment_recorded,
+    events.StageEntered: stage_entered,
+    events.Progressed: progressed,
+    events.ClaimMeasured: claim_measured,
+    events.ClaimDeclared: claim_declared,
+    events.ClaimNotTestable: claim_not_testable,
+    events.SettingAdvised: setting_advised,
+    events.TextShown: lambda summary, stream, event: keep(summary.texts, event),
+    events.ImageShown: image_shown,
+    events.AxesNamed: axes_named,
+    events.BarsShown: figure_shown,
+    events.TableShown: figure_shown,
+    events.SpanShown: span_shown,
+    events.ArtifactSaved: lambda summary, stream, event: keep(summary.artifacts, event),
+    events.MemoryMeasured: lambda summary, stream, event: keep(summary.memory, event),
+    events.ArmFinished: lambda summary, stream, event: keep(summary.arms, event),
+    events.RaceStarted: race_started,
+    events.BlockTimed: block_timed,
+    events.FirstCalled: first_called,
+    events.CoresMeasured: cores_measured,
+    events.RaceFinished: race_finished,
+    events.ScenarioFailed: scenario_failed,
+    events.BoxLacked: box_lacked,
+    events.ScenarioFinished: scenario_finished,
+    events.Sampled: sampled,
+    events.GpuFound: gpu_found,
+    events.GpuHeld: gpu_held,
+    events.GpuShared: gpu_shared,
+    events.XidReported: xid_reported,
+    events.Unavailable: unavailable,
+    events.VerdictReached: verdict_reached,
+}

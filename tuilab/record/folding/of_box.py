@@ -1,0 +1,80 @@
+"""What records of the box, its GPUs, and those who use them change in the summary."""
+
+import math
+
+from tuilab.record import events
+from tuilab.record.folding.kept import _KEPT
+from tuilab.record.parts import GivenDevice, GpuState, Neighbour, Neighbours
+from tuilab.record.series import Series
+from tuilab.record.summary import RunSummary
+
+
+def environment_recorded(summary: RunSummary, stream: str, event: events.EnvironmentRecorded) -> None:
+    summary.environment.setdefault(event.part, event.facts)
+    if event.part == "cuda":
+        summary.cuda.setdefault(stream, event.facts)
+    if event.part == "device" and len(summary.devices) < _KEPT:
+        told = (str(event.facts.get(name, "")) for name in ("wanted", "chosen", "why", "notice", "rank"))
+        summary.devices.setdefault(GivenDevice(*told))
+
+
+def sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
+    memory = ("rss_bytes", "uss_bytes") if event.processes else ()  # where nothing is at work there is none to tell
+    waiting = ("waiting_bytes",) if event.waiting_bytes else ()
+    for name in ("processes", "threads", "cpu_percent", *memory, *waiting):
+        _add_resource(summary, name, event.t, getattr(event, name))
+    for uuid, metrics in event.gpus.items():
+        t = event.gpus_asked.get(uuid, event.t)
+        for metric, value in metrics.items():
+            _add_resource(summary, f"{uuid} {metric}", t, value)
+        told = {name: value for name, value in metrics.items() if math.isfinite(value)}
+        mask = told.get("throttle_mask")
+        mask_bits = None if mask is None else int(mask)
+        summary.gpu_states.append(GpuState(t, uuid, mask_bits, told.get("sm_mhz"), told.get("foreign_percent")))
+
+
+def _add_resource(summary: RunSummary, name: str, t: int, value: float | None) -> None:
+    if value is not None:
+        series = summary.resources.setdefault(name, Series(name, writer="sampler"))
+        series.add(series.count, t, float(value))
+
+
+def gpu_held(summary: RunSummary, stream: str, event: events.GpuHeld) -> None:
+    if event.uuid not in summary.gpus_held and len(summary.gpus_held) >= _KEPT:
+        return
+    summary.gpus_held.setdefault(event.uuid, {})[stream] = None
+    for metric in ("allocated_bytes", "reserved_bytes"):
+        name = f"{event.uuid} {metric}"
+        series = summary.resources.setdefault(f"{name} {stream}", Series(name, writer=stream))
+        series.add(series.count, event.t, float(getattr(event, metric)))
+
+
+def gpu_found(summary: RunSummary, stream: str, event: events.GpuFound) -> None:
+    summary.gpus[event.uuid] = event
+
+
+def gpu_shared(summary: RunSummary, stream: str, event: events.GpuShared) -> None:
+    if event.uuid not in summary.neighbours and len(summary.neighbours) >= _KEPT:
+        return
+    found = summary.neighbours.setdefault(event.uuid, Neighbours())
+    found.most, found.told_t = max(found.most, event.count), max(found.told_t, event.t)
+    for one in event.others:
+        name = one.pid, one.user
+        if name in found.known or len(found.known) < _KEPT:
+            known = found.known.setdefault(name, Neighbour(one, one.bytes_used, event.t))
+            known.most_bytes = max((used for used in (known.most_bytes, one.bytes_used) if used is not None), default=None)
+            known.seen_t = max(known.seen_t, event.t)
+
+
+def xid_reported(summary: RunSummary, stream: str, event: events.XidReported) -> None:
+    error = event.uuid, event.xid
+    if error in summary.xids or len(summary.xids) < _KEPT:
+        summary.xids[error] = summary.xids.get(error, 0) + 1
+
+
+def unavailable(summary: RunSummary, stream: str, event: events.Unavailable) -> None:
+    summary.unavailable[event.what] = event.reason
+
+
+def sampler_ended(summary: RunSummary, stream: str, event: events.SamplerEnded) -> None:
+    summary.unavailable["sampler"] = f"{event.reason} (restarted {event.restarts} times)"

@@ -1,0 +1,55 @@
+"""What records of claims, and of verdicts on them, change in the summary."""
+
+from typing import Any
+
+from tuilab.record import events
+from tuilab.record.folding.kept import keep
+from tuilab.record.holding import holds
+from tuilab.record.parts import Claim
+from tuilab.record.summary import RunSummary
+
+
+def claim_measured(summary: RunSummary, stream: str, event: events.ClaimMeasured) -> None:
+    """Note a measurement; by their times, not as they are read, one is the last and one the first that missed."""
+    claim = claim_of(summary, event)
+    keep(claim.measured, event)
+    claim.measured_in.add(stream)
+    if claim.last is None or event.t >= claim.last.t:
+        claim.last = event
+    if not holds(event):
+        claim.missed_in.add(stream)
+        if claim.missed is None or event.t < claim.missed.t:
+            claim.missed = event
+
+
+def claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared) -> None:
+    claim = claim_of(summary, event)
+    arms = {event.over, event.under}
+    claim.is_late |= any(writer == stream and arms <= set(race.arms) for writer, race in summary.races)
+    if claim.declared is None:
+        claim.declared = event
+    elif _terms(event) != _terms(claim.declared):
+        keep(claim.others, event)
+
+
+def _terms(event: events.ClaimDeclared) -> tuple[Any, ...]:
+    return event.over, event.under, event.op, event.bound, event.margin, event.confidence, event.cores
+
+
+def claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotTestable) -> None:
+    claim_of(summary, event).needs = event.needs
+
+
+def setting_advised(summary: RunSummary, stream: str, event: events.SettingAdvised) -> None:
+    claim_of(summary, event).advises = event.setting
+
+
+def verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReached) -> None:
+    claim_of(summary, event).verdict = event
+
+
+def claim_of(summary: RunSummary, event: events.AboutClaim) -> Claim:
+    claim = summary.claims.setdefault(event.claim_id, Claim(event.text, event.key))
+    claim.is_old |= event.is_old
+    claim.is_once |= event.is_once
+    return claim

@@ -1,0 +1,120 @@
+"""What records of a run, its workers and the scenario itself change in the summary."""
+
+from itertools import zip_longest
+
+from tuilab.record import events
+from tuilab.record.events import SPAN_LIMIT
+from tuilab.record.folding.kept import _KEPT, keep
+from tuilab.record.parts import Claim, Worker
+from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
+
+
+def run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> None:
+    summary.run = summary.run or event  # there is one; a second would change who is alive
+    _announce_claims(summary, event)
+
+
+def run_described(summary: RunSummary, stream: str, event: events.RunDescribed) -> None:
+    if summary.run is None:
+        return  # the record of the start is damaged
+    summary.run.params |= event.params
+    for name in ("changed", "claims", "claim_keys", "argv"):
+        getattr(summary.run, name).extend(getattr(event, name))
+    _announce_claims(summary, event)
+
+
+def _announce_claims(summary: RunSummary, event: events.RunStarted | events.RunDescribed) -> None:
+    """Note the claims that a run will come to; each has its key in the same record, if it has one."""
+    for text, key in zip_longest(event.claims, event.claim_keys[: len(event.claims)], fillvalue=""):
+        summary.claims.setdefault(key or text, Claim(text, key))
+
+
+def state_changed(summary: RunSummary, stream: str, event: events.StateChanged) -> None:
+    summary.state, summary.reason = event.state, event.reason
+    summary.states.append(event)
+
+
+def worker_started(summary: RunSummary, stream: str, event: events.WorkerStarted) -> None:
+    summary.workers.setdefault(event.writer, Worker()).started = event
+
+
+def worker_exited(summary: RunSummary, stream: str, event: events.WorkerExited) -> None:
+    worker = summary.workers.setdefault(event.writer, Worker())
+    worker.exited = event
+    worker.is_stopped = summary.state == RunState.STOPPING and event.code != 0
+    _note_lost(summary, event.writer, event.lost)
+    if event.fault:
+        keep(summary.faults, event.fault)
+
+
+def _note_lost(summary: RunSummary, writer: str, lost: int) -> None:
+    """Count what a worker could not write: it says so in its own stream, if that can be written, and to the supervisor."""
+    worker = summary.workers.setdefault(writer, Worker())
+    summary.damage.lost_count += max(lost - worker.lost, 0)
+    worker.lost = max(lost, worker.lost)
+
+
+def leftovers_ended(summary: RunSummary, stream: str, event: events.LeftoversEnded) -> None:
+    summary.leftover_count += event.count
+    for name in event.processes:
+        keep(summary.leftovers, name)
+
+
+def stage_entered(summary: RunSummary, stream: str, event: events.StageEntered) -> None:
+    keep(summary.stages, event)
+    summary.progress = summary.first_progress = None
+
+
+def progressed(summary: RunSummary, stream: str, event: events.Progressed) -> None:
+    first = summary.first_progress
+    if first is None or first.total != event.total or event.done < first.done:
+        summary.first_progress = event
+    summary.progress = event
+
+
+def image_shown(summary: RunSummary, stream: str, event: events.ImageShown) -> None:
+    summary.images[event.title, event.arm] = event
+
+
+def budget_spent(summary: RunSummary, stream: str, event: events.BudgetSpent) -> None:
+    summary.is_budget_spent = True
+
+
+def nothing_timed(summary: RunSummary, stream: str, event: events.NothingTimed) -> None:
+    summary.is_untimed = True
+
+
+def axes_named(summary: RunSummary, stream: str, event: events.AxesNamed) -> None:
+    if event.metric in summary.axes or len(summary.axes) < _KEPT:
+        summary.axes[event.metric] = event
+
+
+def figure_shown(summary: RunSummary, stream: str, event: events.BarsShown | events.TableShown) -> None:
+    before = summary.figures.get(event.title)
+    if len(summary.figures) < _KEPT if before is None else event.t >= before.t:
+        summary.figures[event.title] = event
+
+
+def span_shown(summary: RunSummary, stream: str, event: events.SpanShown) -> None:
+    picture = event.arm, stream
+    if (picture in summary.spans or len(summary.spans) < _KEPT) and len(summary.spans.get(picture, [])) < SPAN_LIMIT:
+        summary.spans.setdefault(picture, []).append(event)
+
+
+def scenario_failed(summary: RunSummary, stream: str, event: events.ScenarioFailed) -> None:
+    summary.failure = event
+
+
+def box_lacked(summary: RunSummary, stream: str, event: events.BoxLacked) -> None:
+    summary.box_lacks = event.needs
+
+
+def scenario_finished(summary: RunSummary, stream: str, event: events.ScenarioFinished) -> None:
+    _note_lost(summary, stream, event.lost)
+    if event.trouble and not event.lost:
+        summary.unavailable[f"records of {stream}"] = event.trouble
+
+
+def output_captured(summary: RunSummary, stream: str, event: events.OutputCaptured) -> None:
+    summary.outputs[event.stream] = event
