@@ -20,7 +20,7 @@ from tuilab.doctor.asking import parse
 from tuilab.doctor.gpu_page import ask_about
 from tuilab.errors import BoxLacks
 from tuilab.lab.device import Cuda
-from tuilab.probes.gpu_tenants import user_of
+from tuilab.probes.gpu.tenants import user_of
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda

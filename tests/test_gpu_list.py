@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu import Gpu
-from tuilab.probes.gpu_numbers import cuda_numbers
+from tuilab.probes.gpu.cuda_numbers import cuda_numbers
+from tuilab.probes.gpu.nvml import Gpu
 from tuilab.tui.state.gpus import GpuList, GpuQuestion, ListedGpu, listed
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ pytest_plugins = ["tests.fakes.nvml"]
 LIST = """
 import json, os
 from pathlib import Path
-from tuilab.probes.gpu import open_gpus
-from tuilab.probes.gpu_listed import listed
+from tuilab.probes.gpu.nvml import open_gpus
+from tuilab.probes.gpu.listed import listed
 print(json.dumps(listed(open_gpus(Path(os.environ["BOX"])), os.environ)))
 """
 TWO = [Gpu("GPU-ab1", 0, "H100", 80), Gpu("GPU-ac2", 1, "H100", 80)]

@@ -21,7 +21,7 @@ import json, os, sys
 from pathlib import Path
 from tuilab.engine.gpu_rounds import Question, Rounds
 from tuilab.engine.raced_gpu import Raced
-from tuilab.probes.gpu import open_gpus
+from tuilab.probes.gpu.nvml import open_gpus
 from tuilab.record.events import GpuShared
 
 price, uuid, is_going_on, seconds, late = json.loads(sys.argv[1])
@@ -230,7 +230,7 @@ def test_in_a_container_no_process_on_a_gpu_has_a_user(nvml: "FakeNvml") -> None
     nvml.set("gpus=1", f"pids={os.getpid()}")
     nvml.set_namespace("pid:[4026532000]")
     script = (
-        "import os, pathlib\nfrom tuilab.probes.gpu import open_gpus\n"
+        "import os, pathlib\nfrom tuilab.probes.gpu.nvml import open_gpus\n"
         "gpus = open_gpus(pathlib.Path(os.environ['BOX']))\nprint([tuple(one) for one in gpus.tenants(gpus.found[0])])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=nvml.environment, timeout=60)

@@ -24,7 +24,7 @@ SPELT = {"record/states.py", "record/verdicts.py"}
 OTHER_THINGS = {
     ("doctor/asking.py", "stopping"): "a module of checks",
     ("drawings/gpu_strips.py", "lost"): "a GPU that no longer answers",
-    ("probes/gpu_process.py", "lost"): "a GPU that no longer answers",
+    ("probes/gpu/own_process.py", "lost"): "a GPU that no longer answers",
     ("reports/document.py", "lost"): "a count of records",
     ("tui/screens/box.py", "lost"): "a GPU that no longer answers",
     ("tui/widgets/lab/catalogue.py", "failed"): "what people read for FAILED",

@@ -15,7 +15,7 @@ import pytest
 from tests.engine import until
 from tuilab.probes.cpu import cpu_facts, parse_cpu_list
 from tuilab.probes.env import environment_facts, torch_facts
-from tuilab.probes.gpu import throttle_names
+from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.probes.numa import numa_facts
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ pytest_plugins = ["tests.fakes.nvml"]
 ASK_GPUS = """
 import json, os
 from pathlib import Path
-from tuilab.probes.gpu import PROCESSES, SHARE, GpuLost, open_gpus
-from tuilab.probes.gpu_meters import METERS
+from tuilab.probes.gpu.nvml import PROCESSES, SHARE, GpuLost, open_gpus
+from tuilab.probes.gpu.meters import METERS
 gpus = open_gpus(Path(os.environ.get("BOX", "/")))
 if isinstance(gpus, str):
     print(json.dumps(gpus))

@@ -14,7 +14,7 @@ import pytest
 
 from tests.engine import read_stream, until
 from tuilab.engine.sampler import ticks
-from tuilab.probes.gpu_tenants import why_pids_mean_nothing
+from tuilab.probes.gpu.tenants import why_pids_mean_nothing
 from tuilab.record.events import EnvironmentRecorded, GpuFound, RaceStarted, Sampled, Unavailable, XidReported
 from tuilab.record.journal.lines import Gap
 from tuilab.record.journal.writer import Writer
@@ -368,7 +368,7 @@ def test_nvml_that_hangs_costs_the_readings_and_neither_samples_nor_the_lifeline
 
 @pytest.mark.faults
 def test_the_lifeline_holds_while_the_main_thread_hangs_too(sampler: Sampler, idle: int, nvml: "FakeNvml") -> None:
-    hang = "import tuilab.engine.sampler as s, tuilab.probes.gpu as g; s.Tree.read = lambda self: g.open_gpus(); s.main()"
+    hang = "import tuilab.engine.sampler as s, tuilab.probes.gpu.nvml as g; s.Tree.read = lambda self: g.open_gpus(); s.main()"
     nvml.set("mode=hang")
     process = sampler.spawn(sys.executable, "-P", "-c", hang, str(sampler.run_dir), str(idle), "sampler", env=nvml.environment)
     until(lambda: "libnvidia-ml" in Path(f"/proc/{process.pid}/maps").read_text())

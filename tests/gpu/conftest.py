@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tuilab.lab import Lab
     from tuilab.lab.device import Cuda
-    from tuilab.probes.gpu import Gpus
+    from tuilab.probes.gpu.nvml import Gpus
 
 ORDER = [f"test_gpu_{name}" for name in ("scenarios", "trust", "times", "log", "contexts", "failures", "nvml", "choice")]
 LAST = "test_the_page"
@@ -128,7 +128,7 @@ def gpu() -> "Cuda":
 @pytest.fixture(scope="session")
 def gpus() -> "Gpus":
     """NVML, started once: it listens to each GPU with descriptors of its own, and a session is to leave few open."""
-    from tuilab.probes.gpu import open_gpus
+    from tuilab.probes.gpu.nvml import open_gpus
 
     found = open_gpus()
     if isinstance(found, str):

@@ -15,9 +15,9 @@ import torch
 
 from tests.engine import look, start, until, wait_for_stage, write_scenario
 from tuilab.engine import launch
-from tuilab.probes.gpu import Gpus
-from tuilab.probes.gpu_free import free_bytes
-from tuilab.probes.gpu_tenants import why_pids_mean_nothing
+from tuilab.probes.gpu.free_memory import free_bytes
+from tuilab.probes.gpu.nvml import Gpus
+from tuilab.probes.gpu.tenants import why_pids_mean_nothing
 from tuilab.record import presence
 from tuilab.record.raced_gpu import nvml_uuid
 

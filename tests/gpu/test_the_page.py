@@ -10,7 +10,7 @@ import torch
 
 from tuilab import __version__
 from tuilab.lab import device as devices
-from tuilab.probes.gpu import open_gpus
+from tuilab.probes.gpu.nvml import open_gpus
 from tuilab.text import show
 
 if TYPE_CHECKING:

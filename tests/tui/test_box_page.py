@@ -14,8 +14,8 @@ from tests.tui.screens import UNSAFE, opened, press, settle, text
 from tests.tui.screens import shown as shown_by
 from tuilab.doctor import facts
 from tuilab.doctor.facts import Fact
-from tuilab.probes import gpu_process
-from tuilab.probes.gpu_tenants import why_pids_mean_nothing
+from tuilab.probes.gpu import own_process
+from tuilab.probes.gpu.tenants import why_pids_mean_nothing
 from tuilab.tui.screens.box import BoxPage
 from tuilab.tui.widgets.box.gauges import Gauges, Moment
 
@@ -35,7 +35,7 @@ async def test_the_machine_is_described(root: Path) -> None:
 
 async def test_without_a_driver_it_says_why_there_are_no_gpus(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
-    if not isinstance(gpu_process.ask(), str) and "refusal" not in (gpu_process.ask() or {}):
+    if not isinstance(own_process.ask(), str) and "refusal" not in (own_process.ask() or {}):
         pytest.skip("this box has GPUs")
     async with opened(root, "b", size=(140, 60)) as pilot:
         shown = await shown_by(pilot, "NVIDIA driver")
@@ -76,7 +76,7 @@ def test_a_driver_that_breaks_costs_nothing_but_its_answers(
     nvml.set("gpus=1", f"mode={mode}")
     for name, value in nvml.environment.items():
         monkeypatch.setenv(name, value)
-    asked = gpu_process.Apart()
+    asked = own_process.Apart()
     while not isinstance(said := asked.next(1.5), str):
         pass
     asked.close()
@@ -127,7 +127,7 @@ async def test_gauges_stop_when_the_screen_is_left(root: Path, nvml: "FakeNvml",
 
 def askers() -> list[psutil.Process]:
     """Return the processes of ours that ask the GPUs."""
-    return [one for one in psutil.Process().children() if any("gpu_process" in word for word in one.cmdline())]
+    return [one for one in psutil.Process().children() if any("own_process" in word for word in one.cmdline())]
 
 
 async def test_looking_again_gathers_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -348,7 +348,7 @@ def test_a_form_is_filled_in_while_the_driver_does_not_answer_and_nobody_is_left
 
 
 def askers() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if "tuilab.probes.gpu_process" in one.cmdline()]
+    return [one for one in psutil.Process().children() if "tuilab.probes.gpu.own_process" in one.cmdline()]
 
 
 def test_a_device_that_is_set_for_good_stands_in_the_form_and_is_named_as_any_other(

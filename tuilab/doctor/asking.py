@@ -114,9 +114,9 @@ def main(group: str, root: str = "/") -> None:
     """Answer the questions of a group, one line each; or tell the facts, in one."""
     if group == _FACTS:
         from tuilab.doctor import facts as box
-        from tuilab.probes import gpu_process
+        from tuilab.probes.gpu import own_process
 
-        found = [*box.facts(Path(root)), *box.gpu_facts(gpu_process.ask(_GPU_PATIENCE_S))]
+        found = [*box.facts(Path(root)), *box.gpu_facts(own_process.ask(_GPU_PATIENCE_S))]
         told = [astuple(fact) for facts in box.in_order(found).values() for fact in facts]
         os.write(1, json.dumps(told).encode() + b"\n")
         return

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu import Gpu, Gpus
-from tuilab.probes.gpu_board import LINK
+from tuilab.probes.gpu.board import LINK
+from tuilab.probes.gpu.nvml import Gpu, Gpus
 
 _REACHED = ("sm_mhz", "memory_mhz", "power_w", "throttle_mask")
 

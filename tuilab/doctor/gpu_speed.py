@@ -14,7 +14,7 @@ from tuilab.doctor import Box, Finding, answer, failed, passed, unknown, warn
 from tuilab.doctor.asking import tell
 from tuilab.doctor.facts import torch_build
 from tuilab.errors import BoxLacks
-from tuilab.probes.gpu_there import what_to_do
+from tuilab.probes.gpu.there import what_to_do
 
 if TYPE_CHECKING:
     from tuilab.lab.device import Cuda

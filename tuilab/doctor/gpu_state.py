@@ -18,9 +18,9 @@ from tuilab.doctor import Box, Finding, Group, answer, failed, gpus, passed, unk
 from tuilab.doctor.asking import tell
 from tuilab.doctor.gpu_seen import Seen
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu import PROCESSES, SHARE, open_gpus, throttle_names
-from tuilab.probes.gpu_board import Links, width_of_card
-from tuilab.probes.gpu_meters import METERS
+from tuilab.probes.gpu.board import Links, width_of_card
+from tuilab.probes.gpu.meters import METERS
+from tuilab.probes.gpu.nvml import PROCESSES, SHARE, open_gpus, throttle_names
 from tuilab.record.raced_gpu import nvml_uuid
 from tuilab.text import plural
 

@@ -10,9 +10,9 @@ from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu import Gpu, GpuLost, Gpus, open_gpus, throttle_names
-from tuilab.probes.gpu_tenants import Other
-from tuilab.probes.gpu_there import is_gpu_there, mend_driver
+from tuilab.probes.gpu.nvml import Gpu, GpuLost, Gpus, open_gpus, throttle_names
+from tuilab.probes.gpu.tenants import Other
+from tuilab.probes.gpu.there import is_gpu_there, mend_driver
 from tuilab.record.raced_gpu import nvml_uuid
 from tuilab.text import plural
 from tuilab.words import size

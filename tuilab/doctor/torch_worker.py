@@ -15,7 +15,7 @@ from typing import Any
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
 from tuilab.probes import NotKnown
 from tuilab.probes.cpu import cpu_facts
-from tuilab.probes.gpu_there import is_gpu_there, what_to_do
+from tuilab.probes.gpu.there import is_gpu_there, what_to_do
 from tuilab.text import plural, show
 
 _RUNTIMES = {"GNU OpenMP": r"libgomp[\w.-]*\.so", "Intel OpenMP": r"libiomp5[\w.-]*\.so", "LLVM OpenMP": r"libomp[\w.-]*\.so"}

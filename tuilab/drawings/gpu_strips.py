@@ -6,7 +6,7 @@ from itertools import chain
 from tuilab.drawings.axis import grown
 from tuilab.drawings.lines import lines_of
 from tuilab.drawings.strips import Marks, Row, Strip, Words
-from tuilab.probes.gpu import throttle_names
+from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record.events import GpuFound
 from tuilab.record.own_gpus import Throttled, Throttling, own_gpus
 from tuilab.record.summary import RunSummary

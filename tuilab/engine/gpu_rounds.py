@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from tuilab.engine.raced_gpu import Raced
-from tuilab.probes.gpu import PROCESSES, SHARE, Gpu, GpuLost, Gpus
-from tuilab.probes.gpu_meters import METERS
-from tuilab.probes.gpu_tenants import Other
+from tuilab.probes.gpu.meters import METERS
+from tuilab.probes.gpu.nvml import PROCESSES, SHARE, Gpu, GpuLost, Gpus
+from tuilab.probes.gpu.tenants import Other
 from tuilab.record.events import GpuShared, Tenant, Unavailable, XidReported
 from tuilab.record.journal.writer import Writer
 from tuilab.record.raced_gpu import nvml_uuid

@@ -7,7 +7,7 @@ from threading import Thread
 
 from tuilab.engine.gpu_rounds import Answer, Question, Rounds
 from tuilab.engine.raced_gpu import RacedGpu
-from tuilab.probes.gpu import Gpus, open_gpus
+from tuilab.probes.gpu.nvml import Gpus, open_gpus
 from tuilab.record.events import EnvironmentRecorded, GpuFound, Unavailable
 from tuilab.record.journal.writer import Writer
 

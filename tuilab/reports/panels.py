@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
-from tuilab.probes.gpu import throttle_names
+from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record.blocks import times_of
 from tuilab.record.events import AxesNamed
 from tuilab.record.own_gpus import Throttling, label_of, memory_lines, memory_title, of_gpus, own_gpus

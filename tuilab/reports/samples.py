@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tuilab.probes.gpu import throttle_names
+from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record import events
 from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch

@@ -60,7 +60,7 @@ class _ScenarioOption(click.Option):
         )
 
     def _complete(self, ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
-        from tuilab.probes.gpu_there import gpu_names
+        from tuilab.probes.gpu.there import gpu_names
 
         return [word for word in (*map(str, self.param.choices), *gpu_names()) if word.startswith(typed)]
 

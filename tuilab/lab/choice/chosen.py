@@ -12,7 +12,7 @@ import torch
 from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
 from tuilab.lab.choice.order import asked_for, in_order, of_rank
-from tuilab.probes.gpu_there import is_gpu_there, what_to_do
+from tuilab.probes.gpu.there import is_gpu_there, what_to_do
 
 ANY = ("auto", "cuda")
 

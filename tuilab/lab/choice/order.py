@@ -6,7 +6,7 @@ from tuilab.errors import BoxLacks
 from tuilab.lab import device as devices
 from tuilab.lab.device import Cuda
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu_free import free_bytes
+from tuilab.probes.gpu.free_memory import free_bytes
 from tuilab.record.raced_gpu import nvml_uuid
 from tuilab.text import plural
 from tuilab.words import size

@@ -8,7 +8,7 @@ from tuilab.lab import device as devices
 from tuilab.lab.choice.chosen import mended
 from tuilab.lab.choice.order import asked_for, in_order
 from tuilab.lab.device import Cuda
-from tuilab.probes.gpu_there import is_gpu_there
+from tuilab.probes.gpu.there import is_gpu_there
 
 
 def usable(wanted: str, root: Path = Path("/")) -> tuple[Cuda, str]:

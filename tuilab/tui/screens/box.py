@@ -15,7 +15,7 @@ from textual.worker import get_current_worker
 
 from tuilab.doctor import facts as box
 from tuilab.doctor.facts import Fact
-from tuilab.probes.gpu_process import Apart
+from tuilab.probes.gpu.own_process import Apart
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tuilab.probes.gpu_there import is_driver_of_windows
+from tuilab.probes.gpu.there import is_driver_of_windows
 from tuilab.text import plural, show
 
 

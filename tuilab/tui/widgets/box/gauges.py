@@ -11,7 +11,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
-from tuilab.probes.gpu import throttle_names
+from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.text import is_utf8_terminal
 from tuilab.tui.looks.marks import plain
 from tuilab.words import size
@@ -42,7 +42,7 @@ class GpuGauge:
     bytes_total: int | None = None
     index: int = 0  # a slice has that of its GPU
     values: Mapping[str, float] = field(default_factory=dict)
-    tenants: Sequence[Mapping[str, Any]] = ()  # who computes there, as `probes.gpu_process` tells it
+    tenants: Sequence[Mapping[str, Any]] = ()  # who computes there, as `probes.gpu.own_process` tells it
     trouble: str = ""
 
 

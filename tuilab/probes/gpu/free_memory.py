@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu import GpuLost, Gpus, open_gpus
+from tuilab.probes.gpu.nvml import GpuLost, Gpus, open_gpus
 from tuilab.text import show
 
 _PATIENCE_WITH_THE_KILLED_S = 1.0

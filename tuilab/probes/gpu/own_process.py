@@ -1,7 +1,7 @@
 """Asks the GPUs in a process of its own, which may hang or crash without harm to who asks.
 
-    python -P -m tuilab.probes.gpu_process         one line of JSON about the GPUs, then a line of readings each second
-    python -P -m tuilab.probes.gpu_process list    one line about those that a run can have
+    python -P -m tuilab.probes.gpu.own_process         one line of JSON about the GPUs, then a line of readings each second
+    python -P -m tuilab.probes.gpu.own_process list    one line about those that a run can have
 
 It ends when its stdin is closed.
 """
@@ -33,7 +33,7 @@ class Apart:
         self._lock = Lock()  # a descriptor must not be closed, and given to somebody else, while it is read
         self._said = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tuilab.probes.gpu_process", *words],
+            [sys.executable, "-P", "-m", "tuilab.probes.gpu.own_process", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -101,7 +101,7 @@ def ask(patience_s: float = PATIENCE_S) -> dict[str, Any] | str:
 
 def main() -> None:
     """Say what GPUs there are, then read them each second; or only list those that a run can have."""
-    from tuilab.probes.gpu import open_gpus
+    from tuilab.probes.gpu.nvml import open_gpus
 
     Thread(target=_end_with_stdin, daemon=True).start()
     gpus = open_gpus()
@@ -109,7 +109,7 @@ def main() -> None:
         _say({"refusal": gpus})
         return
     if sys.argv[1:] == ["list"]:
-        from tuilab.probes.gpu_listed import listed
+        from tuilab.probes.gpu.listed import listed
 
         _say(listed(gpus, os.environ))
         return
@@ -124,7 +124,7 @@ def main() -> None:
 
 def _read_all(gpus: Any, *, has_tenants: bool) -> dict[str, Any]:
     from tuilab.probes import NotKnown
-    from tuilab.probes.gpu import GpuLost
+    from tuilab.probes.gpu.nvml import GpuLost
 
     readings: dict[str, Any] = {}
     for gpu in list(gpus.found):

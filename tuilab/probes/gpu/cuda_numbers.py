@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu import Gpu
+from tuilab.probes.gpu.nvml import Gpu
 
 
 def cuda_numbers(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:

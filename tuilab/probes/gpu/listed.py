@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu import Gpu, GpuLost, Gpus
-from tuilab.probes.gpu_numbers import cuda_numbers
+from tuilab.probes.gpu.cuda_numbers import cuda_numbers
+from tuilab.probes.gpu.nvml import Gpu, GpuLost, Gpus
 
 _USED = "memory_used_bytes"
 

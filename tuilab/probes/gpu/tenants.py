@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuilab.probes.gpu_meters import IMPOSSIBLE_BYTES
+from tuilab.probes.gpu.meters import IMPOSSIBLE_BYTES
 from tuilab.text import show
 
 _FIRST_NAMESPACE = "pid:[4026531836]"  # of pids, as the kernel numbers the one that it starts with

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tuilab.probes.gpu_meters import name_of
+from tuilab.probes.gpu.meters import name_of
 
 
 def slices(nvml: Any, handle: Any) -> Iterator[tuple[str, Any]]:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuilab.probes import NotKnown, gather
-from tuilab.probes.gpu_board import BOARD
-from tuilab.probes.gpu_errors import Errors
-from tuilab.probes.gpu_meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
-from tuilab.probes.gpu_slices import slices
-from tuilab.probes.gpu_tenants import Other, Shares, memory_of, others_of, strangers, why_pids_mean_nothing
+from tuilab.probes.gpu.board import BOARD
+from tuilab.probes.gpu.meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
+from tuilab.probes.gpu.slices import slices
+from tuilab.probes.gpu.tenants import Other, Shares, memory_of, others_of, strangers, why_pids_mean_nothing
+from tuilab.probes.gpu.xids import Errors
 from tuilab.text import show
 from tuilab.words import gpu_label
 
