@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tuilab.judging.judge_run import judge, judge_plainly
-from tuilab.lab.measured import claimed_bound, measured
+from tuilab.lab.claims.measured import claimed_bound, measured
 from tuilab.record import events
 from tuilab.record.encoding import encode_exactly
 from tuilab.record.events import ClaimMeasured, Measured, Operator

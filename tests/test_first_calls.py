@@ -11,9 +11,9 @@ import torch
 
 from tests.raced import Recorder
 from tuilab.lab.device import Cpu
-from tuilab.lab.first_calls import Same, first_calls
-from tuilab.lab.race import run_race
-from tuilab.lab.switches import watch
+from tuilab.lab.races.first_calls import Same, first_calls
+from tuilab.lab.races.race import run_race
+from tuilab.lab.races.switches import watch
 from tuilab.record import events
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from tests.engine import read_stream
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
 from tuilab.lab import Lab
-from tuilab.lab.race import base_of
-from tuilab.lab.timing import Pace
+from tuilab.lab.races.race import base_of
+from tuilab.lab.races.timing import Pace
 from tuilab.record import events
 from tuilab.record.journal.lines import Corrupt, Gap
 from tuilab.record.journal.writer import Writer
@@ -611,8 +611,8 @@ from pathlib import Path
 from tuilab.engine import messages
 from tuilab.record.journal.writer import Writer
 from tuilab.lab import Lab
-from tuilab.lab.race import base_of
-from tuilab.lab.timing import Pace
+from tuilab.lab.races.race import base_of
+from tuilab.lab.races.timing import Pace
 folder = Path(sys.argv[1])
 order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder))
 lab = Lab(Writer(folder / "worker-0.jsonl"), folder, messages.WorkerLine(messages.pair()[0]), order)

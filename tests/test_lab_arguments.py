@@ -24,7 +24,7 @@ from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
 from tuilab.errors import BoxLacks
 from tuilab.lab import Lab
-from tuilab.lab.race import Race
+from tuilab.lab.races.race import Race
 from tuilab.record import events
 from tuilab.record.events import Unknown
 from tuilab.record.journal.lines import Corrupt, Gap, Item

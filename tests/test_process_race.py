@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tuilab.lab.process_race import run_process_race
+from tuilab.lab.races.process_race import run_process_race
 from tuilab.record import events
 from tuilab.record.blocks import tick_ns
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuilab.lab.rounds import has_settled
+from tuilab.lab.races.rounds import has_settled
 
 
 @pytest.mark.parametrize(

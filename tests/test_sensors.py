@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tuilab.lab.sensors import Reading, Seen, Sensors, is_disturbed, is_robbed, steal_in
-from tuilab.lab.timing import Timed
+from tuilab.lab.races.sensors import Reading, Seen, Sensors, is_disturbed, is_robbed, steal_in
+from tuilab.lab.races.timing import Timed
 
 CALM = Seen(switches=0, pressure_us=0, steal_ticks=0, core_steal_ticks=0, throttled=0)
 MS = 1_000_000

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tuilab.lab import timing
 from tuilab.lab.device import Cpu
-from tuilab.lab.timing import Pace, Timed, calibrate, known_delay, time_block, wait_for_pools
+from tuilab.lab.races import timing
+from tuilab.lab.races.timing import Pace, Timed, calibrate, known_delay, time_block, wait_for_pools
 
 CPU = Cpu()
 

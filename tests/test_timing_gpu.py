@@ -13,10 +13,10 @@ from tests.raced import Recorder, gathered
 from tuilab.judging.controls import distrust, told
 from tuilab.judging.evidence import Evidence
 from tuilab.judging.measure import launch_bound_share
-from tuilab.lab.ahead import gpu_ns
 from tuilab.lab.device import Cpu, Cuda
-from tuilab.lab.race import Race, run_race
-from tuilab.lab.timing import Timed, calibrate, known_delay, time_block
+from tuilab.lab.races.ahead import gpu_ns
+from tuilab.lab.races.race import Race, run_race
+from tuilab.lab.races.timing import Timed, calibrate, known_delay, time_block
 from tuilab.record import events
 from tuilab.record.parts import Block
 

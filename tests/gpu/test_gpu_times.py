@@ -15,8 +15,8 @@ import torch
 
 from tests.conftest import CHECKOUT, shown_gpus
 from tests.gpu.kernels import busy, cycles_per_us, each, warm_up
-from tuilab.lab.ahead import gpu_ns
-from tuilab.lab.timing import Timed, calibrate, time_block
+from tuilab.lab.races.ahead import gpu_ns
+from tuilab.lab.races.timing import Timed, calibrate, time_block
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page
@@ -32,7 +32,7 @@ ON_THE_SECOND = """
 import torch
 from tests.gpu.kernels import cycles_per_us
 from tuilab.lab.device import Cuda
-from tuilab.lab.timing import time_block
+from tuilab.lab.races.timing import time_block
 with torch.cuda.device(1):
     cycles = round(500 * cycles_per_us())
 def call():
@@ -45,7 +45,7 @@ print(time_block(call, 200, Cuda(1)).wall_ns / 200 / 1000)
 COMPILED = """
 import torch
 from tuilab.lab.device import Cuda
-from tuilab.lab.timing import calibrate, time_block
+from tuilab.lab.races.timing import calibrate, time_block
 x = torch.randn(8192, 8192, device="cuda")
 compiled = torch.compile(lambda x: (x.sin() + x.cos()).relu().sum(), mode="reduce-overhead")
 for _ in range(4):  # it is compiled, then recorded as a graph

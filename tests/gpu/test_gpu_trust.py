@@ -12,8 +12,8 @@ from tests.raced import Recorder, gathered
 from tuilab.judging.controls import distrust, told
 from tuilab.judging.evidence import Evidence
 from tuilab.lab.device import Cuda
-from tuilab.lab.race import Race, run_race
-from tuilab.lab.timing import calibrate
+from tuilab.lab.races.race import Race, run_race
+from tuilab.lab.races.timing import calibrate
 from tuilab.record import events
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from tuilab.lab.aids.neighbours import busy_neighbours
 from tuilab.lab.aids.sweeps import swept
 from tuilab.lab.arms import Arm, ArmFailed, arm_order
 from tuilab.lab.choice.handed_out import hand_out
-from tuilab.lab.claimed import Bounds
+from tuilab.lab.claims.claimed import Bounds
 from tuilab.lab.claims.claims import Claims
 from tuilab.lab.given import MOST_CORES, called, checked, flag, told, truth, whole, words
 from tuilab.lab.holdings import Holdings
@@ -46,7 +46,7 @@ from tuilab.lab.meters.counted import Counted, count
 from tuilab.lab.meters.memory import Memory
 from tuilab.lab.once import Once
 from tuilab.lab.prefix import has_ranks
-from tuilab.lab.race import Race
+from tuilab.lab.races.race import Race
 from tuilab.lab.races.races import Races
 from tuilab.lab.scalars.scalar_log import Scalar, ScalarLog
 from tuilab.lab.shown.artifacts import keep

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuilab.catalogue.source import read_stated
 from tuilab.catalogue.stated import SECTION, Stated, is_key, named
-from tuilab.lab.claimed import About, Bounds, Record, advice, exact_claim, not_testable, ratio_claim, refuse
+from tuilab.lab.claims.claimed import About, Bounds, Record, advice, exact_claim, not_testable, ratio_claim, refuse
 from tuilab.lab.given import checked, words
 from tuilab.lab.once import Once
 from tuilab.probes.settings import read_setting

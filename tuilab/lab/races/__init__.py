@@ -1,1 +1,1 @@
-"""How arms race: what a race may be made of, and which have raced."""
+"""How arms are timed against each other, and what disturbs them meanwhile."""

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 
 from tuilab.lab.arms import Arm
-from tuilab.lab.first_calls import Same
 from tuilab.lab.given import MOST_CORES, number_in, whole
 from tuilab.lab.holdings import Holdings
-from tuilab.lab.process_race import run_process_race
-from tuilab.lab.race import Race, check_race, run_race
+from tuilab.lab.races.first_calls import Same
+from tuilab.lab.races.process_race import run_process_race
+from tuilab.lab.races.race import Race, check_race, run_race
 from tuilab.lab.recorder import RaceRecorder
 
 _LONGEST_S = 1e6

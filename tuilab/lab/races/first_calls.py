@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from tuilab.lab.device import Device, all_in_use
+from tuilab.lab.races.timing import Call
 from tuilab.lab.recorder import RaceRecorder
-from tuilab.lab.timing import Call
 from tuilab.record import events
 
 Same = float | Callable[[Any, Any], bool] | None

@@ -6,9 +6,9 @@ from statistics import median
 from typing import NamedTuple
 
 from tuilab.lab.device import Clock, Device
+from tuilab.lab.races.sensors import Sensors, is_disturbed
+from tuilab.lab.races.timing import Call, time_block
 from tuilab.lab.recorder import RaceRecorder
-from tuilab.lab.sensors import Sensors, is_disturbed
-from tuilab.lab.timing import Call, time_block
 from tuilab.record import events
 from tuilab.record.order import CYCLE, order_of_round
 

@@ -19,14 +19,14 @@ from typing import Any
 import torch
 
 from tuilab.judging import calibration_file
-from tuilab.lab import switches
-from tuilab.lab.ahead import gpu_ns
 from tuilab.lab.device import Cuda, Device, all_in_use, door
-from tuilab.lab.first_calls import Same, first_calls
 from tuilab.lab.given import MOST, checked, flag, number_in, told, words
+from tuilab.lab.races import switches
+from tuilab.lab.races.ahead import gpu_ns
+from tuilab.lab.races.first_calls import Same, first_calls
+from tuilab.lab.races.rounds import Rounds, Slot
+from tuilab.lab.races.timing import Call, Pace, calibrate, known_delay, wait_for_pools
 from tuilab.lab.recorder import RaceRecorder
-from tuilab.lab.rounds import Rounds, Slot
-from tuilab.lab.timing import Call, Pace, calibrate, known_delay, wait_for_pools
 from tuilab.record import events
 from tuilab.record.order import BEFORE, order
 

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from tuilab.catalogue.stated import OLD_FORM, new_form
 from tuilab.judging.flaw import flaw
+from tuilab.lab.claims.measured import claimed_bound, measured, two_arms
 from tuilab.lab.given import MOST_CORES, checked, told, whole, words
-from tuilab.lab.measured import claimed_bound, measured, two_arms
 from tuilab.record import events
 
 _OF_RATIOS = {"ratio", "margin", "cores"}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tuilab.lab.timing import Timed
+from tuilab.lab.races.timing import Timed
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _LINE_BYTES = 160  # of a core in /proc/stat, at most: a name and ten numbers

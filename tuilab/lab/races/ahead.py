@@ -4,7 +4,7 @@ import math
 import time
 
 from tuilab.lab.device import Cuda, Device
-from tuilab.lab.timing import Call
+from tuilab.lab.races.timing import Call
 
 _AHEAD_NS = 2_000_000  # of calls that are told together: so few that no queue is full
 _SEVERAL = 10  # calls: they may differ, as where gradients are accumulated

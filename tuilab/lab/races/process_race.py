@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Mapping
 
 from tuilab.lab.given import number
-from tuilab.lab.race import Race
+from tuilab.lab.races.race import Race
+from tuilab.lab.races.sensors import Sensors, is_robbed
 from tuilab.lab.recorder import RaceRecorder
-from tuilab.lab.sensors import Sensors, is_robbed
 from tuilab.record import events
 
 _LONGEST_STEP_S = 1e9
