@@ -18,9 +18,9 @@ from tuilab.lab import Lab
 from tuilab.lab.prefix import complete
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
-from tuilab.record.gpu_of_run import gpu_of_run
+from tuilab.record.gpus.gpu_of_run import gpu_of_run
+from tuilab.record.gpus.raced_gpu import torch_uuid
 from tuilab.record.journal.writer import Writer
-from tuilab.record.raced_gpu import torch_uuid
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import device_notices, device_words
 from tuilab.reports import plain

@@ -29,9 +29,9 @@ from tuilab.record.events import (
     Unavailable,
 )
 from tuilab.record.folding.fold import fold
+from tuilab.record.gpus.own_gpus import Throttling, label_of, memory_lines, other_gpus, own_gpus
 from tuilab.record.journal.lines import Item
 from tuilab.record.journal.writer import Writer
-from tuilab.record.own_gpus import Throttling, label_of, memory_lines, other_gpus, own_gpus
 from tuilab.record.parts import GpuState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import gpu_rows, neighbour_notes, unmeasured

@@ -19,7 +19,7 @@ from tuilab.probes.gpu.free_memory import free_bytes
 from tuilab.probes.gpu.nvml import Gpus
 from tuilab.probes.gpu.tenants import why_pids_mean_nothing
 from tuilab.record import presence
-from tuilab.record.raced_gpu import nvml_uuid
+from tuilab.record.gpus.raced_gpu import nvml_uuid
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page

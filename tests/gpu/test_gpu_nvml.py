@@ -20,7 +20,7 @@ from tuilab.probes.gpu.free_memory import free_bytes
 from tuilab.probes.gpu.meters import METERS, METERS_OF_SLICE
 from tuilab.probes.gpu.nvml import PROCESSES, SHARE, Gpu, Gpus, throttle_names
 from tuilab.record.events import RaceFinished, RaceStarted, Sampled, Unavailable
-from tuilab.record.raced_gpu import nvml_uuid
+from tuilab.record.gpus.raced_gpu import nvml_uuid
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page

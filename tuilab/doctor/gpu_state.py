@@ -21,7 +21,7 @@ from tuilab.probes import NotKnown
 from tuilab.probes.gpu.board import Links, width_of_card
 from tuilab.probes.gpu.meters import METERS
 from tuilab.probes.gpu.nvml import PROCESSES, SHARE, open_gpus, throttle_names
-from tuilab.record.raced_gpu import nvml_uuid
+from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.text import plural
 
 _PERIOD_S = 0.2

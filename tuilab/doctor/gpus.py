@@ -13,7 +13,7 @@ from tuilab.probes import NotKnown
 from tuilab.probes.gpu.nvml import Gpu, GpuLost, Gpus, open_gpus, throttle_names
 from tuilab.probes.gpu.tenants import Other
 from tuilab.probes.gpu.there import is_gpu_there, mend_driver
-from tuilab.record.raced_gpu import nvml_uuid
+from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.text import plural
 from tuilab.words import size
 

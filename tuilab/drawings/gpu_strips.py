@@ -8,7 +8,7 @@ from tuilab.drawings.lines import lines_of
 from tuilab.drawings.strips import Marks, Row, Strip, Words
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record.events import GpuFound
-from tuilab.record.own_gpus import Throttled, Throttling, own_gpus
+from tuilab.record.gpus.own_gpus import Throttled, Throttling, own_gpus
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import others_words
 from tuilab.text import show

@@ -16,8 +16,8 @@ from tuilab.probes.gpu.meters import METERS
 from tuilab.probes.gpu.nvml import PROCESSES, SHARE, Gpu, GpuLost, Gpus
 from tuilab.probes.gpu.tenants import Other
 from tuilab.record.events import GpuShared, Tenant, Unavailable, XidReported
+from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.record.journal.writer import Writer
-from tuilab.record.raced_gpu import nvml_uuid
 
 PERIOD_S = 0.5
 SELDOM_S = 10.0

@@ -8,9 +8,9 @@ from statistics import median
 from typing import NamedTuple
 
 from tuilab.record.events import RaceStarted
-from tuilab.record.own_gpus import HELD_BACK
+from tuilab.record.gpus.own_gpus import HELD_BACK
+from tuilab.record.gpus.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.parts import Block, GpuState, Worker
-from tuilab.record.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.summary import RunSummary
 
 _IDLE = 0x1

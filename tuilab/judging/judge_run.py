@@ -10,7 +10,7 @@ from tuilab.judging.judgement import Judgement
 from tuilab.judging.looks import present_look
 from tuilab.judging.ratio import judge_ratios
 from tuilab.record import events
-from tuilab.record.own_gpus import gpu_of_claim
+from tuilab.record.gpus.own_gpus import gpu_of_claim
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import RULE, Verdict

@@ -4,7 +4,7 @@ Every view tells them so.
 """
 
 from tuilab.record.events import ScenarioFailed
-from tuilab.record.own_gpus import OwnGpu, held_lines, label_of, own_gpus
+from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.summary import RunSummary
 from tuilab.text import brief, brief_beside, percent, show

@@ -7,7 +7,7 @@ from tuilab.record.blocks import counted, in_order
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import BarsShown, ClaimMeasured, TableShown
-from tuilab.record.own_gpus import own_gpus
+from tuilab.record.gpus.own_gpus import own_gpus
 from tuilab.record.parts import Claim, Neighbours
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary

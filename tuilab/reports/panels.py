@@ -10,7 +10,7 @@ from tuilab.drawings.spreads import Spread
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record.blocks import times_of
 from tuilab.record.events import AxesNamed
-from tuilab.record.own_gpus import Throttling, label_of, memory_lines, memory_title, of_gpus, own_gpus
+from tuilab.record.gpus.own_gpus import Throttling, label_of, memory_lines, memory_title, of_gpus, own_gpus
 from tuilab.record.series import Series, is_log_x, is_log_y
 from tuilab.record.summary import RunSummary
 from tuilab.text import show

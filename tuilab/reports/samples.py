@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record import events
+from tuilab.record.gpus.own_gpus import MASKS
 from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
-from tuilab.record.own_gpus import MASKS
 
 
 class Sample(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuilab.catalogue.params import spell
-from tuilab.record.own_gpus import name_of_gpu, own_gpus
+from tuilab.record.gpus.own_gpus import name_of_gpu, own_gpus
 from tuilab.record.summary import RunSummary
 from tuilab.words import gpu_words, size
 

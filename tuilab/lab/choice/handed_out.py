@@ -10,7 +10,7 @@ from tuilab.lab import device as devices
 from tuilab.lab.choice.chosen import ANY, Chosen, choose
 from tuilab.lab.given import told, words
 from tuilab.record.events import EnvironmentRecorded
-from tuilab.record.gpu_of_run import gpu_of_run
+from tuilab.record.gpus.gpu_of_run import gpu_of_run
 from tuilab.record.journal.writer import Writer
 
 

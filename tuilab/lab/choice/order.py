@@ -7,7 +7,7 @@ from tuilab.lab import device as devices
 from tuilab.lab.device import Cuda
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu.free_memory import free_bytes
-from tuilab.record.raced_gpu import nvml_uuid
+from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.text import plural
 from tuilab.words import size
 

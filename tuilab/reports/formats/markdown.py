@@ -12,7 +12,7 @@ from tuilab.drawings.strips import draw_strips
 from tuilab.drawings.table import told_cell
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import TableShown
-from tuilab.record.own_gpus import Throttling, own_gpus
+from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.reports.box import opening_of
 from tuilab.reports.compare_text import axes_of, overlaid
 from tuilab.reports.compared import groups_of, has_one_story, side_by_side

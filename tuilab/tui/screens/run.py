@@ -13,7 +13,7 @@ from textual.events import Resize
 
 from tuilab.engine import launch
 from tuilab.errors import TuilabError
-from tuilab.record.own_gpus import other_gpus
+from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import earlier, store
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page

@@ -9,7 +9,7 @@ from tuilab.drawings.picture import Picture
 from tuilab.drawings.strips import Row, draw_strips
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import GpuFound
-from tuilab.record.own_gpus import Throttling, other_gpus, own_gpus
+from tuilab.record.gpus.own_gpus import Throttling, other_gpus, own_gpus
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
 from tuilab.tui.state.following import Shown

@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 
 from tuilab.drawings.linechart import Guide
-from tuilab.record.own_gpus import memory_lines, memory_title, other_gpus
+from tuilab.record.gpus.own_gpus import memory_lines, memory_title, other_gpus
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.text import plural, show

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tuilab.record.events import GpuFound, RaceStarted
+from tuilab.record.gpus.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.parts import Claim, GpuState
-from tuilab.record.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
