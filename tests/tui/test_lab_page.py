@@ -28,6 +28,8 @@ from tuilab.tui.widgets.lab.source import Source
 HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x9b31m[/foo][bold]\u202egnirts\u2028\ud800".encode("utf-8", "replace").decode()
 DANGEROUS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
 
+TALL = (120, 90)  # all scenarios stand in the list at once
+
 
 @pytest.fixture(autouse=True)
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +93,7 @@ def test_the_catalogue_has_the_last_verdict_of_each_scenario_in_words(folder: Pa
         assert any("✓ plain" in line for line in lines)
         assert any("! broken not usable" in line for line in lines)
 
-    drive(body, folder, root)
+    drive(body, folder, root, size=TALL)
 
 
 def test_the_filter_narrows_as_it_is_typed_and_its_letters_are_no_keys(folder: Path, root: Path) -> None:
@@ -109,13 +111,13 @@ def test_the_filter_narrows_as_it_is_typed_and_its_letters_are_no_keys(folder: P
         await settle(pilot)
         assert "plain" in text(pilot) and "Scenarios 1 of" not in text(pilot)
 
-    drive(body, folder, root)
+    drive(body, folder, root, size=TALL)
 
 
 def test_what_the_filter_leaves_is_shown_beside_it(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         before = text(pilot)
-        await pilot.press("slash", *"plain one")
+        await pilot.press("slash", *"mine plain")
         await settle(pilot)
 
         assert "─ mine/fast ─" in before
@@ -451,7 +453,7 @@ def test_every_theme_shows_where_the_cursor_is(folder: Path, root: Path, theme: 
         styles = [next(one.style for one in lines[name] if one.text.strip(" │")) for name in ("│ fast", "│ plain")]
         assert styles[0] != styles[1]
 
-    drive(body, folder, root, settings=Settings(scenario="fast", has_seen_hint=True, theme=theme))
+    drive(body, folder, root, size=TALL, settings=Settings(scenario="fast", has_seen_hint=True, theme=theme))
 
 
 # ---- what nobody may trust
