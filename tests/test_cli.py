@@ -517,7 +517,7 @@ IMPORTS = [  # what these import is covered with them
     ("tuilab.cli.verbs.compare", {"torch", "textual", "numpy", "plotext"}),
     ("tuilab.runs.archive", {"torch", "textual", "numpy", "click"}),
     ("tuilab.doctor.asking", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.reports.plain", {"torch", "textual", "click"}),
+    ("tuilab.reports.plain", {"torch", "textual", "numpy", "click"}),
     ("tuilab.reports.files", {"torch", "textual", "click", "jinja2"}),
     ("tuilab.reports.formats.html", {"torch", "textual", "click", "scipy"}),
     ("tuilab.reports.advice", {"torch", "textual", "click", "scipy"}),

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuilab.drawings.picture import cells, fit
 from tuilab.drawings.units import labels
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, ends_of, is_log_x, is_log_y
@@ -130,8 +129,9 @@ def _bands(lines: Sequence[Series], span: tuple[float, float], x: _Scale, rows: 
 
 def _x_name(axes: AxesNamed, is_log: bool, width: int) -> list[str]:
     """Return what is along x, below the right end of the axis."""
-    name = f"{show(axes.x, 60) or 'step'} (log)" if is_log else show(axes.x, 60)
-    name = fit(name, width)
+    from tuilab.drawings.picture import cells, fit  # which loads numpy
+
+    name = fit(f"{show(axes.x, 60) or 'step'} (log)" if is_log else show(axes.x, 60), width)
     return [f"{' ' * (width - len(cells(name)))}{name}"] if name else []
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import median
 
 from tuilab.catalogue.stated import OLD_FORM, new_form
-from tuilab.drawings.figures import Figure, draw_figure, figures_of
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.shade import shade
 from tuilab.drawings.symbols import ASCII, BRAILLE
@@ -36,8 +35,7 @@ def render(
     `trust` is what the calibration says, `before` by claim how often it was judged on this box before.
     """
     parts = [_heading(summary, state, style), _claims(summary, style, width, before), _trouble(summary, state, style)]
-    figures = [figure for figure in figures_of(summary) if has_chart or isinstance(figure, TableShown)]
-    parts += [_old_form(summary), *_texts(summary, style, width), *(_figure(figure, style, width) for figure in figures)]
+    parts += [_old_form(summary), *_texts(summary, style, width), *_figures(summary, style, width, has_chart=has_chart)]
     parts.append(_key_numbers(summary, style, width, trust))
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
@@ -238,11 +236,18 @@ def _fold_lines(text: str, width: int) -> list[str]:
     return [f"  {line}" for line in lines[:_TEXT_LINES]]
 
 
-def _figure(figure: Figure, style: Style, width: int) -> str:
-    """Return bars, a table or lanes below their title."""
-    drawn = draw_figure(figure, min(width, 100), BRAILLE if style.is_utf8 else ASCII).text
-    title, _, rest = drawn.partition("\n")
-    return f"{style.bold(title)}\n{rest}"
+def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) -> list[str]:
+    """Return tables, and with a chart bars and lanes as well, each below its title."""
+    if not (summary.figures or summary.spans):
+        return []
+    from tuilab.drawings.figures import draw_figure, figures_of  # which load numpy
+
+    symbols, found = BRAILLE if style.is_utf8 else ASCII, []
+    for figure in figures_of(summary):
+        if has_chart or isinstance(figure, TableShown):
+            title, _, rest = draw_figure(figure, min(width, 100), symbols).text.partition("\n")
+            found.append(f"{style.bold(title)}\n{rest}")
+    return found
 
 
 def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
