@@ -51,7 +51,7 @@ def count(f: Callable[..., Any], args: tuple[Any, ...], *, backward: bool) -> Co
         meter.calls, meter.born_bytes, meter.saved_bytes, flops.total = Counter(), 0, 0, 0
         meter.peak_bytes = meter.live_bytes
         gradients = _gradients(meter, value)
-        return Counted(*forward, backward=Counted(*_counted(meter, flops, gradients, set())))
+        return Counted(*forward, backward=Counted(*_counted(meter, flops, gradients, [])))
 
 
 class _Counts(NamedTuple):
@@ -82,7 +82,7 @@ class _Flops:
             self.total += int(formula(*args, **kwargs, out_val=result))
 
 
-def _counted(meter: Meter, flops: _Flops, value: Any, nodes: set[Any]) -> _Counts:
+def _counted(meter: Meter, flops: _Flops, value: Any, nodes: list[Any]) -> _Counts:
     return _Counts(
         meter.operators, meter.calls, flops.total, len(nodes), meter.saved_bytes, meter.peak_bytes, meter.live_bytes,
         meter.born_bytes, value,
@@ -100,12 +100,12 @@ def _gradients(meter: Meter, value: Any) -> Any:
     return torch.autograd.grad(outputs, leaves, ones, allow_unused=True)
 
 
-def _nodes(value: Any) -> set[Any]:
-    """Return the nodes of the graph behind the tensors in a value."""
-    seen: set[Any] = set()
+def _nodes(value: Any) -> list[Any]:
+    """Return the nodes of the graph behind the tensors in a value, each once, in an order that is always the same."""
+    seen: dict[Any, None] = {}
     waiting = [leaf.grad_fn for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
     while waiting:
         if (node := waiting.pop()) is not None and node not in seen:
-            seen.add(node)
+            seen[node] = None
             waiting += [parent for parent, _ in node.next_functions]
-    return seen
+    return list(seen)
