@@ -242,7 +242,7 @@ def hang(lab):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.library
 @pytest.mark.real_torch
 def test_ranks_compute_in_one_group_and_each_of_them_answers(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     body = """
