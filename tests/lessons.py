@@ -5,6 +5,7 @@ Nothing is timed there that a test judges, and what the lesson does to torch's g
 
 import inspect
 import runpy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.engine import read_stream
 from tuilab.catalogue import catalog
 from tuilab.engine import messages
 from tuilab.record import events
+from tuilab.record.holding import holds
 from tuilab.record.journal.writer import Writer
 
 
@@ -41,3 +43,11 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     torch.set_num_threads(threads)
     found = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
     return {claim.key: claim for claim in found}
+
+
+def check_values(folder: Path, lesson: str, values: Mapping[str, Any]) -> None:
+    """Assert that all exact claims of a lesson hold, and that those with these keys measured these values."""
+    claims = claimed(folder, source_of(lesson))
+
+    assert [key for key, claim in claims.items() if not holds(claim)] == []
+    assert {key: claims[key].got for key in values} == {key: events.Measured.of(got) for key, got in values.items()}

@@ -55,6 +55,14 @@ def values(tmp_path: Path) -> list[dict[str, float]]:
     return [record.v for record in logged(tmp_path)]
 
 
+def let_time_fly(patch: pytest.MonkeyPatch) -> list[float]:
+    """Let a tenth of a second pass with each sleep, and none else; return where the seconds that passed stand."""
+    now = [0.0]
+    patch.setattr(time, "monotonic", lambda: now[0])
+    patch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + 0.1))
+    return now
+
+
 def hold(late: "LateCuda") -> None:
     """Have no GPU get on."""
     for gpu in late.gpus:
@@ -403,9 +411,7 @@ def test_a_thread_that_goes_on_logging_keeps_no_run_from_its_end(
 def test_a_graph_that_is_never_whole_keeps_no_run_from_its_end(
     late: "LateCuda", lab: Lab, journal: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + 0.1))
+    let_time_fly(monkeypatch)
     hold(late)
     for step in range(2):
         lab.log(step, loss=late.tensor(float(step)))
@@ -441,9 +447,7 @@ def test_what_a_gpu_had_computed_before_it_failed_is_written_and_the_rest_is_cou
 def test_a_gpu_that_hangs_is_given_up_once_and_the_other_one_is_heard(
     late: "LateCuda", lab: Lab, journal: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + 0.1))
+    now = let_time_fly(monkeypatch)
     hold(late)
     for step in range(10):
         lab.log(step, loss=late.tensor(1.0, step % 2))

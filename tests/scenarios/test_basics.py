@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.lessons import claimed, source_of
-from tuilab.record.events import Measured
-from tuilab.record.holding import holds
+from tests.lessons import check_values
 
 Result = Callable[..., dict[str, Any]]
 
@@ -98,8 +96,4 @@ MEASURED: dict[str, dict[str, Any]] = {
 @pytest.mark.library
 @pytest.mark.parametrize("lesson", MEASURED)
 def test_a_lesson_measures_what_it_says(tmp_path: Path, lesson: str) -> None:
-    claims = claimed(tmp_path, source_of(lesson))
-
-    assert [key for key, claim in claims.items() if not holds(claim)] == []
-    expected = {key: Measured.of(got) for key, got in MEASURED[lesson].items()}
-    assert {key: claims[key].got for key in expected} == expected
+    check_values(tmp_path, lesson, MEASURED[lesson])

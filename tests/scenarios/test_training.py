@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.lessons import claimed, source_of
-from tuilab.record.events import Measured
-from tuilab.record.holding import holds
+from tests.lessons import check_values
 
 EXACT: dict[str, dict[str, Any]] = {
     "grad-clip": {"explodes": 1, "by-norm": [[6, 8]], "by-value": [[10, 10]], "raised": "RuntimeError"},
@@ -18,7 +16,4 @@ EXACT: dict[str, dict[str, Any]] = {
 @pytest.mark.library
 @pytest.mark.parametrize("lesson", EXACT)
 def test_a_lesson_gives_the_values_that_it_promises(tmp_path: Path, lesson: str) -> None:
-    claims = claimed(tmp_path, source_of(lesson))
-
-    assert [key for key, claim in claims.items() if not holds(claim)] == []
-    assert {key: claims[key].got for key in EXACT[lesson]} == {key: Measured.of(got) for key, got in EXACT[lesson].items()}
+    check_values(tmp_path, lesson, EXACT[lesson])

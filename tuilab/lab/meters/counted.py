@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -47,25 +47,11 @@ def count(f: Callable[..., Any], args: tuple[Any, ...], *, backward: bool) -> Co
         value = f(*args)
         forward = _counted(meter, flops, value, _nodes(value))
         if not backward:
-            return Counted(*forward)
+            return forward
         meter.calls, meter.born_bytes, meter.saved_bytes, flops.total = Counter(), 0, 0, 0
         meter.peak_bytes = meter.live_bytes
         gradients = _gradients(meter, value)
-        return Counted(*forward, backward=Counted(*_counted(meter, flops, gradients, [])))
-
-
-class _Counts(NamedTuple):
-    """The fields of Counted, in their order, but the last."""
-
-    operators: int
-    calls: Counter[str]
-    flops: int
-    nodes: int
-    saved_bytes: int
-    peak_bytes: int
-    live_bytes: int
-    born_bytes: int
-    value: Any
+        return replace(forward, backward=_counted(meter, flops, gradients, []))
 
 
 class _Flops:
@@ -82,8 +68,8 @@ class _Flops:
             self.total += int(formula(*args, **kwargs, out_val=result))
 
 
-def _counted(meter: Meter, flops: _Flops, value: Any, nodes: list[Any]) -> _Counts:
-    return _Counts(
+def _counted(meter: Meter, flops: _Flops, value: Any, nodes: list[Any]) -> Counted:
+    return Counted(
         meter.operators, meter.calls, flops.total, len(nodes), meter.saved_bytes, meter.peak_bytes, meter.live_bytes,
         meter.born_bytes, value,
     )  # fmt: skip

@@ -9,7 +9,7 @@ would run warm, and would hide what an arm itself does. Nothing is judged here.
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from secrets import randbits
@@ -108,7 +108,7 @@ def _run(
     lab.tell_holdings()
     prepared, base = _prepare(calls, list(arms), threads, device, refuse_left)
     slots = [prepared[name] for name in arms]
-    worked = {slot.arm: gpu_ns(slot.call, slot.step_s, device) for slot in slots}
+    before = _gpu_ns(slots, device)
     loops = {slot.arm: slot.loops for slot in slots}
     started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
     started.delay, started.seed, started.has_instances = known_delay(base.loops), seed, factories
@@ -121,12 +121,16 @@ def _run(
     refuse_left("")
     finished = events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference)
     finished.record_ns, finished.is_settled = found.record_ns, found.is_settled
-    for slot in slots:  # again, as its clocks may be lower by now, or somebody else may use it
-        before, after = worked[slot.arm], gpu_ns(slot.call, slot.step_s, device)
-        if before is not None and after is not None:
-            finished.gpu_ns[slot.arm] = max(before, after)
+    after = _gpu_ns(slots, device)  # again, as its clocks may be lower by now, or somebody else may use it
+    finished.gpu_ns = {arm: max(before[arm], after[arm]) for arm in before if arm in after}
     lab.record(finished)
     return Race(found.step_s)
+
+
+def _gpu_ns(slots: Sequence[Slot], device: Device) -> dict[str, int]:
+    """Return, by arm, how long the GPU works at a call at most, where that can be said."""
+    found = {slot.arm: gpu_ns(slot.call, slot.step_s, device) for slot in slots}
+    return {arm: worked_ns for arm, worked_ns in found.items() if worked_ns is not None}
 
 
 def _make_all(factories: Mapping[str, Callable[[], Any]], seed: int, refuse_left: Callable[[str], object]) -> dict[str, Call]:

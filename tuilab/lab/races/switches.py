@@ -8,7 +8,6 @@ import torch
 from tuilab.lab.device import in_use
 
 _backends: Any = torch.backends  # torch does not tell the types of its switches
-_sdp: Any = torch.backends.cuda
 
 _NO_GPU = "none"
 _LITTLE = 1e-39  # of float32 a number that is 0 where such small ones are flushed
@@ -41,9 +40,9 @@ _SWITCHES: dict[str, Callable[[], object]] = {
     "cudnn.benchmark": lambda: _backends.cudnn.benchmark,
     "cudnn.deterministic": lambda: _backends.cudnn.deterministic,
     "cudnn.enabled": lambda: _backends.cudnn.enabled,
-    "flash attention": _sdp.flash_sdp_enabled,
-    "memory-efficient attention": _sdp.mem_efficient_sdp_enabled,
-    "plain attention": _sdp.math_sdp_enabled,
+    "flash attention": _backends.cuda.flash_sdp_enabled,
+    "memory-efficient attention": _backends.cuda.mem_efficient_sdp_enabled,
+    "plain attention": _backends.cuda.math_sdp_enabled,
     "torch.set_flush_denormal": lambda: not torch.tensor(_LITTLE, dtype=torch.float32, device="cpu").mul(1).item(),
     "torch.set_num_threads": torch.get_num_threads,
 }
