@@ -211,13 +211,13 @@ def test_no_content_of_a_file_raises(content: bytes) -> None:
 
 
 def test_an_id_that_is_taken_names_both_files(mine: Path) -> None:
-    (mine / "amp").mkdir()
-    (mine / "amp" / "good.py").write_text(GOOD)
+    (mine / "basics").mkdir()
+    (mine / "basics" / "good.py").write_text(GOOD)
 
     first, second = load(mine)
 
-    assert (first.topic, first.error) == ("amp", "")
-    assert second.error == f"{mine}/memory/good.py has the same name as {mine}/amp/good.py; rename one"
+    assert (first.topic, first.error) == ("basics", "")
+    assert second.error == f"{mine}/memory/good.py has the same name as {mine}/basics/good.py; rename one"
     assert catalog.find([first, second], "good") == [first]
 
 
@@ -364,11 +364,11 @@ def test_the_cache_is_where_platformdirs_has_it(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_list_shows_topics_marks_titles_and_reasons(mine: Path) -> None:
-    (mine / "amp").mkdir()
-    (mine / "amp" / "broken.py").write_text("(")
+    (mine / "basics").mkdir()
+    (mine / "basics" / "broken.py").write_text("(")
 
-    assert render(load(mine), {"good": "✓"}) == (
-        "amp\n"
+    assert render(load(mine), {"basics": "tensors"}, {"good": "✓"}) == (
+        "basics: tensors\n"
         "  ! broken  cannot be used: line 1: '(' was never closed\n"
         "\n"
         "memory\n"
@@ -377,23 +377,24 @@ def test_the_list_shows_topics_marks_titles_and_reasons(mine: Path) -> None:
 
 
 def test_an_empty_list_says_what_to_do() -> None:
-    assert render([], {}) == "no scenarios found; write one: tuilab new NAME"
+    assert render([], {}, {}) == "no scenarios found; write one: tuilab new NAME"
 
 
 def test_hostile_titles_cannot_steer_the_terminal() -> None:
-    listed = render([Scenario("x", "\x1b[31mtopic", "/x.py", title="\x1b]0;owned\x07\u202e")], {})
+    listed = render([Scenario("x", "\x1b[31mtopic", "/x.py", title="\x1b]0;owned\x07\u202e")], {"\x1b[31mtopic": "\x1b[2J"}, {})
 
     assert "\x1b" not in listed
     assert "\u202e" not in listed
 
 
 def test_the_list_as_json_is_one_document(mine: Path) -> None:
-    listed = json.loads(json.dumps(document(load(mine), {"good": "SUPPORTED"})))
+    listed = json.loads(json.dumps(document(load(mine), {"memory": "bytes"}, {"good": "SUPPORTED"})))
 
     assert listed["schema"] == "tuilab.list/1"
+    assert listed["topics"] == {"memory": "bytes"}
     assert (
         " ".join(sorted(listed["scenarios"][0]))
-        == "arms claim_keys claims error id is_timed last_verdict params path title topic"
+        == "arms builds_on claim_keys claims error id is_timed last_verdict params path title topic"
     )
     assert listed["scenarios"][0]["params"][0]["high"] == 10000
     assert listed["scenarios"][0]["last_verdict"] == "SUPPORTED"

@@ -373,3 +373,59 @@ def test_what_a_claim_advises_is_a_setting_that_tuilab_knows(tmp_path: Path) -> 
     assert [finding.sentence for finding in findings(tmp_path, bad)] == [
         "PATH is no setting of threads, allocators, workers or pinning that tuilab knows"
     ]
+
+
+def shown_of(folder: Path, source: str) -> str:
+    (folder / "mine.py").write_text(source)
+    return CliRunner().invoke(show_verb.command, ["./mine.py"], standalone_mode=False).stdout
+
+
+RACING = '''"""T.
+
+Slices cost calls.
+
+## Predict
+How many?
+"""
+import torch
+
+
+@torch.no_grad()
+def by_index(x):
+    return x[0]
+
+
+def helper():
+    pass
+
+
+def by_sum(x):
+    return x.sum(0)
+
+
+def run(lab, rows: int = 5):
+    lab.race(loop=lambda: by_index(x), sum=lambda: by_sum(x))
+'''
+
+
+def test_show_has_the_functions_of_the_arms_between_the_mechanism_and_the_question(tmp_path: Path) -> None:
+    shown = shown_of(tmp_path, RACING)
+
+    assert (
+        "Slices cost calls.\n\n    @torch.no_grad()\n    def by_index(x):\n        return x[0]\n\n"
+        "    def by_sum(x):\n        return x.sum(0)\n\n## Predict\n" in shown
+    )
+
+
+def test_show_has_the_first_functions_of_a_scenario_without_arms(tmp_path: Path) -> None:
+    shown = shown_of(tmp_path, RACING.replace("lab.race", "print"))
+
+    assert "def by_index(x)" in shown
+    assert "def helper()" in shown
+    assert "def by_sum(x)" not in shown
+
+
+def test_show_says_on_which_lessons_one_builds() -> None:
+    shown = CliRunner().invoke(show_verb.command, ["linear-fit"], standalone_mode=False).stdout
+
+    assert "\nbuilds on curve-fit, module-registry\n" in shown

@@ -14,16 +14,12 @@ from typing import Any
 from zlib import crc32
 
 from tuilab import __version__, places
+from tuilab.catalogue import course
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.stated import Stated
 from tuilab.errors import TuilabError, UsageError
 from tuilab.files import Fault, Unusable, read_small, replace
 from tuilab.text import did_you_mean, show
-
-TOPICS = (
-    "basics", "broadcasting", "runtime", "data", "stability", "amp", "memory", "training", "observing", "cpu", "gpu",
-    "distributed",
-)  # fmt: skip
 
 _CACHE_LIMIT = 16 * 1024 * 1024
 _CACHED_FILES = 500  # more than that, and only what was listed last is kept
@@ -47,11 +43,12 @@ def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
 
 
 def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
-    """Return all scenarios by topic, those that cannot be used among them."""
+    """Return all scenarios in the order of the course, those that cannot be used among them."""
     cached = _read_cache()
     fresh: _Cached = {}
     scenarios = []
-    for path, stamp in dict(file for folder in scenario_dirs(extra) for file in _list_files(folder)).items():
+    folders = scenario_dirs(extra)
+    for path, stamp in dict(file for folder in folders for file in _list_files(folder)).items():
         known_stamp, known = cached.get(path, ("", None))
         if known and known_stamp == stamp:
             scenarios.append(known)
@@ -61,7 +58,14 @@ def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
             fresh[path] = stamp, scenario
     if fresh:
         _write_cache({**(cached if len(cached) < _CACHED_FILES else {}), **fresh})
-    return sorted(_refuse_twins(scenarios), key=_place)
+    order = course.read(folders)
+    listed = (dataclasses.replace(one, builds_on=order.lessons.get(one.id, ())) for one in _refuse_twins(scenarios))
+    return sorted(listed, key=order.place)
+
+
+def topics(extra: Sequence[PathLike] = ()) -> dict[str, str]:
+    """Return what each topic is about."""
+    return course.read(scenario_dirs(extra)).topics
 
 
 def find(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
@@ -112,11 +116,6 @@ def _refuse_twins(scenarios: list[Scenario]) -> Iterator[Scenario]:
             yield scenario
         else:
             yield dataclasses.replace(scenario, error=f"{scenario.path} has the same name as {twin.path}; rename one")
-
-
-def _place(scenario: Scenario) -> tuple[int, str, str]:
-    topic = scenario.topic
-    return (TOPICS.index(topic) if topic in TOPICS else len(TOPICS), topic, scenario.id)
 
 
 # ---- the cache
@@ -177,7 +176,7 @@ def _pack(value: Scenario | Param) -> list[object]:
 
 
 def _unpack(fields: list[Any]) -> Scenario:
-    id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed, imports = fields
+    id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed, imports, _ = fields
     found = tuple(Param(name, kind, value, tuple(choices), *rest) for name, kind, value, choices, *rest in read_params)
     stated = tuple(Stated(*claim) for claim in claims)
     words = [id, topic, path, title, lesson, error, *sections.values(), *arms, *imports]
@@ -185,4 +184,6 @@ def _unpack(fields: list[Any]) -> Scenario:
     words += [word for param in found for word in (param.name, param.type, param.label)]
     if not all(isinstance(word, str) for word in words):
         raise TypeError("it holds something else than scenarios")
-    return Scenario(id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, bool(is_timed), tuple(imports))
+    return Scenario(
+        id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, bool(is_timed), tuple(imports)
+    )  # fmt: skip

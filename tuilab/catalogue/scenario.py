@@ -41,3 +41,4 @@ class Scenario:
     error: str = ""
     is_timed: bool = False  # has claims about the ratio of two arms, which want repeats
     imports: tuple[str, ...] = ()  # modules of torch that its file imports before it does anything else
+    builds_on: tuple[str, ...] = ()  # lessons that stand before it in the course

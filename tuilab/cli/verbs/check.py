@@ -3,14 +3,16 @@
 Prints PATH:LINE: SENTENCE for each finding, and exits 1 when there is one.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from tuilab.catalogue import catalog
+from tuilab.catalogue import catalog, course
 from tuilab.catalogue.check import check
 from tuilab.catalogue.findings import Finding
+from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import options
 from tuilab.text import plural, show
 
@@ -26,10 +28,23 @@ def command(names: Sequence[str], scenarios: Sequence[str]) -> int:
     known = catalog.load(scenarios)
     chosen = {scenario.path: scenario for name in names or ["all"] for scenario in catalog.find(known, name)}.values()
     findings = [(scenario.path, finding) for scenario in chosen for finding in check(scenario)]
+    if not names or "all" in names:
+        findings += _of_courses(known, scenarios)
     for path, finding in findings:
         click.echo(_line(path, finding))
     click.echo(f"{plural(len(findings), 'finding')} in {plural(len(chosen), 'scenario')}", err=True)
     return 1 if findings else 0
+
+
+def _of_courses(known: Sequence[Scenario], folders: Sequence[str]) -> list[tuple[str, Finding]]:
+    """Return what is wrong in the order of the lessons of each folder that gives one."""
+    found = []
+    for folder in catalog.scenario_dirs(folders):
+        path = f"{folder}/{course.FILE}"
+        if os.path.exists(path):
+            within = [scenario for scenario in known if os.path.dirname(os.path.dirname(scenario.path)) == folder]
+            found += [(path, Finding(*fault)) for fault in course.check(course.read([folder]), within)]
+    return found
 
 
 def _line(path: str, finding: Finding) -> str:

@@ -1,4 +1,4 @@
-"""`tuilab list`: the scenarios by topic, with the last verdict on this box."""
+"""`tuilab list`: the scenarios in an order that teaches, with the last verdict on this box."""
 
 import json
 import sys
@@ -20,15 +20,16 @@ from tuilab.text import show
 )
 def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
     found = catalog.load(scenarios)
+    topics = catalog.topics(scenarios)
     verdicts = LedgerCache(root or places.runs_folder()).last_verdicts()
     if as_json:
-        print(json.dumps(document(found, verdicts), indent=2))
+        print(json.dumps(document(found, topics, verdicts), indent=2))
         return
     style = style_of(sys.stdout)
-    print(style.fit(render(found, {scenario: style.mark(verdict) for scenario, verdict in verdicts.items()})))
+    print(style.fit(render(found, topics, {scenario: style.mark(verdict) for scenario, verdict in verdicts.items()})))
 
 
-def render(scenarios: Sequence[Scenario], marks: Mapping[str, str]) -> str:
+def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapping[str, str]) -> str:
     """Return the catalogue as text; `marks` has the last verdict of a scenario by its id."""
     name_width = max((len(scenario.id) for scenario in scenarios), default=0)
     lines = []
@@ -36,16 +37,18 @@ def render(scenarios: Sequence[Scenario], marks: Mapping[str, str]) -> str:
     for scenario in scenarios:
         if scenario.topic != topic:
             topic = scenario.topic
-            lines += ["", show(topic)]
+            about = topics.get(topic, "")
+            lines += ["", f"{show(topic)}: {show(about, 200)}" if about else show(topic)]
         mark = "!" if scenario.error else marks.get(scenario.id, " ")
         title = f"cannot be used: {scenario.error}" if scenario.error else scenario.title
         lines.append(f"  {mark} {show(scenario.id):{name_width}}  {show(title, 200)}".rstrip())
     return "\n".join(lines[1:]) or "no scenarios found; write one: tuilab new NAME"
 
 
-def document(scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> dict[str, object]:
+def document(scenarios: Sequence[Scenario], topics: Mapping[str, str], verdicts: Mapping[str, str]) -> dict[str, object]:
     """Return the catalogue for `--json`."""
-    return {"schema": "tuilab.list/1", "scenarios": [_fields(scenario, verdicts) for scenario in scenarios]}
+    listed = [_fields(scenario, verdicts) for scenario in scenarios]
+    return {"schema": "tuilab.list/1", "topics": topics, "scenarios": listed}
 
 
 def _fields(scenario: Scenario, verdicts: Mapping[str, str]) -> dict[str, object]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from tuilab.catalogue import catalog
+from tuilab.catalogue.arms_code import arms_code
 from tuilab.catalogue.lesson import notes_apart
 from tuilab.catalogue.params import describe, spell
 from tuilab.catalogue.scenario import Param, Scenario
@@ -39,10 +40,15 @@ def render(scenario: Scenario, width: int) -> str:
     if scenario.error:
         return f"{where}\ncannot be used: {show(scenario.error)}\n"
     old = [claim for claim in scenario.claims if not claim.key]  # those with a key stand in the lesson
+    mechanism, heading, sections = scenario.lesson.partition("## ")
     blocks = [
         "\n".join(textwrap.wrap(show(scenario.title), width)),
-        where,
-        wrap(show_lines(notes_apart(scenario.lesson)), width),
+        "\n".join(
+            [where, *_hang(f"builds on {', '.join(map(show, scenario.builds_on))}", width)] if scenario.builds_on else [where]
+        ),
+        wrap(show_lines(mechanism.strip()), width),
+        _code(scenario),
+        wrap(show_lines(notes_apart(heading + sections)), width),
         _block("Parameters", [line for param in scenario.params for line in _describe(param, width)]),
         _block("Claims", [line for claim in old for line in _hang(f"- {show(claim.text)}", width)]),
         _block("Arms", _hang(", ".join(map(show, scenario.arms)), width)),
@@ -89,6 +95,15 @@ def _describe(param: Param, width: int) -> list[str]:
     takes = f"--{param.name.replace('_', '-')}  {describe(param)} (default {show(spell(param.default))}{quick})"
     label = textwrap.wrap(show(param.label), width - 4, initial_indent="    ", subsequent_indent="    ")
     return [*_hang(takes, width), *label]
+
+
+def _code(scenario: Scenario) -> str:
+    """Return the arms, indented as code is; the file may have gone since it was listed."""
+    try:
+        code = arms_code(read_text(scenario.path))
+    except Broken:
+        return ""
+    return show_lines(textwrap.indent(code, "    "))
 
 
 def _source(scenario: Scenario) -> str:

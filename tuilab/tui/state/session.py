@@ -38,6 +38,11 @@ class Desk:
         """The catalogue, read once."""
         return catalog.load(self.folders)
 
+    @cached_property
+    def topics(self) -> dict[str, str]:
+        """What each topic is about."""
+        return catalog.topics(self.folders)
+
     def verdicts(self) -> dict[str, str]:
         """Return, by scenario, the last verdict on this box."""
         return self.ledger.last_verdicts()

@@ -42,7 +42,8 @@ class Columns(Horizontal):
         if draft:
             self.bench.show_draft(draft, past)
         elif row := self.catalogue.row:
-            self.bench.show_topic(row.topic, self.catalogue.of_topic(row.topic), self.catalogue.verdicts)
+            about = self._desk.topics.get(row.topic, "")
+            self.bench.show_topic(row.topic, about, self.catalogue.of_topic(row.topic), self.catalogue.verdicts)
 
     def filter(self) -> None:
         """Have words typed that narrow the catalogue."""

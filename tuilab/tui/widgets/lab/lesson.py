@@ -86,6 +86,9 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
         yield Content("")
     intro = _SECTION.split(scenario.lesson, maxsplit=1)[0]
     yield from lay_out(intro, width)
+    if scenario.builds_on:
+        yield Content("")
+        yield from plain(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted").wrap(width)
     for name, text in scenario.sections.items():
         yield Content("")
         yield heading(show(name, 100))

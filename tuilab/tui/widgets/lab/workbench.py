@@ -74,11 +74,13 @@ class Workbench(Vertical):
         """The past run that the user is on."""
         return getattr(self._widgets["runs"], "run_dir", None) if self.is_among_runs else None
 
-    def show_topic(self, topic: str, scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> None:
-        """Show what a topic has."""
+    def show_topic(self, topic: str, about: str, scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> None:
+        """Show what a topic is about, and what it has."""
         self._draft = None
         self.border_title = plain(topic, 60)
-        self.query_one("#title", Static).update(plain(f"{show(topic, 100)}: {plural(len(scenarios), 'scenario')}"))
+        self.query_one("#title", Static).update(
+            plain(about or f"{show(topic, 100)}: {plural(len(scenarios), 'scenario')}", 200)
+        )
         self._lesson.show_topic(scenarios, verdicts)
         self._show_part()
 

@@ -1,0 +1,93 @@
+"""The order in which the lessons of a folder are read, and what each topic is about: `course.txt`, beside the topics.
+
+A line of its own for each topic, `name: what it is about`; below it, indented, its lessons, each with those that it builds on.
+A folder may do without, and a line that says nothing hurts no other: `tuilab check all` tells it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tuilab.catalogue.scenario import Scenario
+from tuilab.files import Fault, Unusable, read_small
+from tuilab.text import show
+
+FILE = "course.txt"
+BUILDS_ON = 2  # lessons, at most
+
+_LIMIT = 256 * 1024
+_LINE = re.compile(r"(?P<indent>[ \t]*)(?P<name>[A-Za-z0-9][\w-]*)(?::(?P<rest>.*))?")
+
+
+@dataclass
+class Course:
+    """Topics and lessons in their order; of several files the first that names one counts."""
+
+    topics: dict[str, str] = field(default_factory=dict)  # what each is about
+    lessons: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by id: those that it builds on
+    lines: dict[str, tuple[int, str]] = field(default_factory=dict)  # by id: where it stands, and in which topic
+    faults: list[tuple[int, str]] = field(default_factory=list)  # lines that say nothing, and why
+
+    def place(self, scenario: Scenario) -> tuple[int, str, int, str]:
+        """Return what puts scenarios into the order of the course; what it does not name comes last, by name."""
+        topics, lessons = list(self.topics), list(self.lessons)
+        return (
+            topics.index(scenario.topic) if scenario.topic in self.topics else len(topics),
+            scenario.topic,
+            lessons.index(scenario.id) if scenario.id in self.lessons else len(lessons),
+            scenario.id,
+        )
+
+
+def read(folders: Iterable[str]) -> Course:
+    """Return the course through some folders of scenarios."""
+    course = Course()
+    for folder in folders:
+        try:
+            text = read_small(f"{folder}/{FILE}", lambda data: data.decode("utf-8-sig"), _LIMIT, may_be_link=True)
+        except Unusable as problem:
+            if problem.fault is not Fault.ABSENT:
+                course.faults.append((1, f"it cannot be read: {problem}"))
+            continue
+        _take(course, text)
+    return course
+
+
+def _take(course: Course, text: str) -> None:
+    topic = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        found = _LINE.fullmatch(line.rstrip())
+        if not found or (found["indent"] and not topic):
+            course.faults.append((number, 'this is neither "topic: what it is about" nor, indented, "lesson: one, another"'))
+        elif found["indent"]:
+            course.lines.setdefault(found["name"], (number, topic))
+            course.lessons.setdefault(
+                found["name"], tuple(word.strip() for word in (found["rest"] or "").split(",") if word.strip())
+            )
+        else:
+            topic = found["name"]
+            course.topics.setdefault(topic, (found["rest"] or "").strip())
+
+
+def check(course: Course, scenarios: Sequence[Scenario]) -> Iterator[tuple[int, str]]:
+    """Yield what is wrong in the course through these scenarios, with its line."""
+    yield from course.faults
+    known = {scenario.id: scenario for scenario in scenarios}
+    for topic, about in course.topics.items():
+        if not about:
+            yield 1, f"nothing says what the topic {show(topic)} is about"
+    before: set[str] = set()
+    for id, builds_on in course.lessons.items():
+        line, topic = course.lines[id]
+        if id not in known or known[id].topic != topic:
+            yield line, f"there is no lesson {show(topic)}/{show(id)}"
+        if len(builds_on) > BUILDS_ON:
+            yield line, f"{show(id)} names {len(builds_on)} lessons; name the {BUILDS_ON} that it needs most"
+        for name in builds_on:
+            if name not in before:
+                yield line, f"{show(name)} does not stand above {show(id)}, which builds on it"
+        before.add(id)
+    for id in known.keys() - course.lessons.keys():
+        yield 1, f"the lesson {show(known[id].topic)}/{show(id)} has no place; give it a line"
