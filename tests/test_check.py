@@ -12,9 +12,9 @@ from tuilab.catalogue.check_claims import TAKES
 from tuilab.catalogue.findings import Finding
 from tuilab.catalogue.lesson import notes_apart
 from tuilab.catalogue.source import read as read_scenario
-from tuilab.cli.verbs import check as check_verb
-from tuilab.cli.verbs import new as new_verb
 from tuilab.cli.verbs import show as show_verb
+from tuilab.cli.verbs.authors import check as check_verb
+from tuilab.cli.verbs.authors import new as new_verb
 from tuilab.errors import UsageError
 
 RULE = "a-z, 0-9 and -, a letter first, 40 at most"

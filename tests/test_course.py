@@ -7,7 +7,7 @@ import pytest
 from tests.test_catalog import GOOD
 from tuilab.catalogue import catalog, course
 from tuilab.catalogue.scenario import Scenario
-from tuilab.cli.verbs import check as check_verb
+from tuilab.cli.verbs.authors import check as check_verb
 
 
 @pytest.fixture

@@ -258,6 +258,7 @@ CALLS = {
     ),
     "claim.unit": Call(lambda lab, v: lab.claim("c", 1, equals=1, unit=v), as_plain, events.ClaimMeasured, lambda r: r.unit),
     "claim.lacks": Call(lambda lab, v: lab.claim("c", True, lacks=v)),
+    "claim.answers": Call(lambda lab, v: lab.claim("c", True, answers=v)),
     "claim.advises": Call(lambda lab, v: lab.claim("c", True, advises=v)),
     "claim_ratio.key": Call(
         lambda lab, v: lab.claim_ratio(v, "a/b", at_least=2), as_plain, events.ClaimDeclared, lambda r: r.text
@@ -275,6 +276,7 @@ CALLS = {
         lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, margin=v), as_number, events.ClaimDeclared, lambda r: r.margin
     ),
     "claim_ratio.lacks": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, lacks=v)),
+    "claim_ratio.answers": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, answers=v)),
     "claim_ratio.advises": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, advises=v)),
 }  # fmt: skip
 

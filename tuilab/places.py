@@ -15,6 +15,11 @@ def calibration_file() -> str:
     return f"{os.path.dirname(os.path.abspath(runs_folder()))}/calibration.json"
 
 
+def score_file() -> str:
+    """Return where it is noted which lessons were done, beside the folder of runs."""
+    return f"{os.path.dirname(os.path.abspath(runs_folder()))}/learned.jsonl"
+
+
 def settings_file() -> str:
     """Return where the screens keep what they remember, beside the folder of runs."""
     return f"{os.path.dirname(os.path.abspath(runs_folder()))}/screens.json"

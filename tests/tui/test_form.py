@@ -12,12 +12,9 @@ from tests.tui.made_up import FAST, started, write
 from tests.tui.screens import NotingApp, drive, press, settle, text
 from tuilab.catalogue import catalog, source
 from tuilab.catalogue.scenario import Scenario
-from tuilab.engine import launch
 from tuilab.runs.past_runs import PastRun
 from tuilab.tui.state import command_line, presets
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
-from tuilab.tui.state.session import Desk
-from tuilab.tui.state.settings import Settings
 from tuilab.tui.widgets.lab.choice import Choice
 from tuilab.tui.widgets.lab.field import Field
 from tuilab.tui.widgets.lab.form import Form
@@ -224,22 +221,9 @@ def test_a_prediction_goes_with_the_run(folder: Path, root: Path) -> None:
         await pilot.press("1", "0", "0", "enter")
         await settle(pilot)
 
-        assert len(app.ordered) == 1
-        assert app.desk.guesses == {"fast": "100"}
+        assert [order.prediction for order in app.ordered] == [100.0]
 
     drive(body, folder, root)
-
-
-def test_a_prediction_is_kept_for_the_run_that_it_was_made_for(
-    fast: Scenario, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk = Desk(root, (), Settings())
-    desk.guesses = {"fast": "100", "slow": "3"}
-    monkeypatch.setattr(launch, "start", lambda order, spare: (root / "a-run", None))
-    desk.start(Draft(fast).order(root, []))
-
-    assert desk.predictions == {"a-run": "100"}
-    assert desk.guesses == {"slow": "3"}
 
 
 def test_another_folder_of_runs_is_named(fast: Scenario, tmp_path: Path) -> None:

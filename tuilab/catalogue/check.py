@@ -14,7 +14,7 @@ from tuilab.probes.settings import read_setting
 SECTIONS = ("Predict", SECTION, "Try next", "Source")
 RESERVED = {
     "as_json", "as_jsonl", "detach", "headless", "help", "json", "jsonl", "name", "no_color", "plot", "quick", "quiet",
-    "repeat", "report", "root", "scenarios", "strict", "timeout",
+    "predict", "repeat", "report", "root", "scenarios", "strict", "timeout",
 }  # fmt: skip  # what `tuilab run` calls its own options and arguments
 LINES = (20, 120)  # at least and at most
 

@@ -11,8 +11,8 @@ from tuilab.catalogue.stated import KEY_RULE, SECTION, Stated, bullets, changes_
 from tuilab.text import show
 
 TAKES = {  # the arguments of a call that claims
-    "claim": {"key", "got", "equals", "at_most", "at_least", "between", "tolerance", "unit", "lacks", "advises"},
-    "claim_ratio": {"key", "ratio", "at_most", "at_least", "margin", "cores", "lacks", "advises"},
+    "claim": {"key", "got", "equals", "at_most", "at_least", "between", "tolerance", "unit", "lacks", "advises", "answers"},
+    "claim_ratio": {"key", "ratio", "at_most", "at_least", "margin", "cores", "lacks", "advises", "answers"},
 }
 
 _MEANT = re.compile(r"\[([^\]\n]*)\]\s*(\S?)")

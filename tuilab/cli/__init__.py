@@ -20,6 +20,7 @@ from tuilab.errors import MEANINGS, ExitCode, TuilabError, UsageError
 VERBS = {
     "list": "The scenarios by topic, with the last verdict on this box.",
     "show": "A scenario's lesson, parameters, claims and source.",
+    "learn": "The next lesson, and how near your predictions came.",
     "run": "Run a scenario, a topic or all.",
     "runs": "The runs on this box, newest first.",
     "compare": "Runs, or the runs of two boxes, side by side.",
@@ -40,6 +41,8 @@ VERBS = {
     "new": "Write a new scenario from a template.",
 }
 
+_MODULES = {"import": "import_", "check": "authors.check", "new": "authors.new"}  # where they are not called as the verb is
+
 
 class _Verbs(click.Group):
     """A group that knows its verbs' names and loads their files late."""
@@ -50,7 +53,7 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        module = {"import": "import_"}.get(cmd_name, cmd_name)  # a word that no module may be called
+        module = _MODULES.get(cmd_name, cmd_name)
         command: click.Command = import_module(f"tuilab.cli.verbs.{module}").command
         options.take_no_empty_words(command)
         return command

@@ -111,14 +111,15 @@ class Attendants:
             reason = "could not be ended: " + ", ".join(processes.names_of(lambda: list(self.pids)))
             self._journal.append(events.SamplerEnded(reason=reason, restarts=self._samplers_started - 1))
 
-    def judge(self, *flags: str, is_called_off: Callable[[], bool]) -> int | None:
+    def judge(self, *, is_look: bool = False, is_done: bool = False, is_called_off: Callable[[], bool]) -> int | None:
         """Have the verdicts reached by a process of its own: statistics are slow to load. Returns its exit code.
 
-        Whoever is in a hurry does not wait for it: it is ended as soon as `is_called_off` says so. With flags it only takes a
-        look, and the verdicts are still to come.
+        Whoever is in a hurry does not wait for it: it is ended as soon as `is_called_off` says so. With `is_look` it only takes
+        a look, and the verdicts are still to come; with `is_done` the run has done all that its lesson asks.
         """
+        flags = [flag for flag, is_given in (("--look", is_look), ("--done", is_done)) if is_given]
         if is_called_off():
-            if not flags:
+            if not is_look:
                 self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {_CALLED_OFF}"))
             return None
         try:
@@ -132,6 +133,6 @@ class Attendants:
             if is_called_off() and not child.reason:
                 child.kill(_CALLED_OFF)
             self._crew.turn(0.1)
-        if child.code not in (0, messages.UNDECIDED) and not (flags and child.reason == _CALLED_OFF):
+        if child.code not in (0, messages.UNDECIDED) and not (is_look and child.reason == _CALLED_OFF):
             self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {child.how_it_ended()}"))
         return child.code

@@ -83,6 +83,7 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         budget_s=order.budget_s,
         quick=order.quick,
         timeout_s=order.timeout_s,
+        prediction=order.prediction,
         argv=words_for_record(order.argv, [str(order.params[name]) for name in order.secrets]),
     )
 

@@ -1,6 +1,7 @@
 """The judge: a short-lived process that reads a run's journal and reaches the verdicts.
 
 python -P -m tuilab.engine.judge RUN_DIR           write them in a stream of its own
+python -P -m tuilab.engine.judge RUN_DIR --done    the same, and note that its lesson was done
 python -P -m tuilab.engine.judge RUN_DIR --look    write nothing; exit 10 while more repeats could say more of a claim
 """
 
@@ -11,8 +12,10 @@ from tuilab.engine.messages import UNDECIDED
 from tuilab.judging.judge_run import judge
 from tuilab.judging.looks import says_all
 from tuilab.record.events import VerdictReached
+from tuilab.record.folding.of_claims import verdict_reached
 from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import read_run
+from tuilab.runs import score
 
 
 def main() -> None:
@@ -25,6 +28,10 @@ def main() -> None:
         raise SystemExit(0 if is_over else UNDECIDED)
     if verdicts:
         _write(run_dir, verdicts)
+    if "--done" in sys.argv[2:]:
+        for verdict in verdicts:
+            verdict_reached(summary, "judge", verdict)
+        score.note(summary, run_dir)
 
 
 def _write(run_dir: Path, verdicts: list[VerdictReached]) -> None:

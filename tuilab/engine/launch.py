@@ -77,6 +77,7 @@ def order(
     budget_s: float | None = None,
     is_quick: bool = False,
     timeout_s: float | None = None,
+    prediction: float | None = None,
     argv: list[str] | None = None,
 ) -> RunOrder:
     """Return the order for one run of a scenario with the params that were given; the others take their defaults.
@@ -107,6 +108,7 @@ def order(
         imports=list(scenario.imports),
         quick=is_quick,
         timeout_s=timeout_s,
+        prediction=prediction,
         argv=argv or [],
     )
 

@@ -41,6 +41,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     imports: list[str] = []  # modules that a worker may load before its turn
     quick: bool = False
     timeout_s: float | None = None
+    prediction: float | None = None
     argv: list[str] = []
 
 

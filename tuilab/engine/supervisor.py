@@ -61,7 +61,7 @@ class Supervisor:
         self._attendants.start_sampler()
         state, reason = self._run_repeats()
         if self.journal.is_in_place() and has_claims(self.run_dir):
-            self._attendants.judge(is_called_off=lambda: self._is_hurried)
+            self._attendants.judge(is_done=state == RunState.SUCCEEDED, is_called_off=lambda: self._is_hurried)
         self._attendants.end_sampler()
         leftovers = self._end(spare=self._attendants.pids)
         for capture in self._outputs.values():
@@ -142,7 +142,10 @@ class Supervisor:
         if repeats == 1 and self.order.has_usual_repeats and not has_races(self.run_dir):
             self.journal.append(events.NothingTimed())
             return "nothing was timed: one repeat is enough"
-        if repeats in self.order.looks and self._attendants.judge("--look", is_called_off=lambda: self._stop is not None) == 0:
+        if (
+            repeats in self.order.looks
+            and self._attendants.judge(is_look=True, is_called_off=lambda: self._stop is not None) == 0
+        ):
             return f"decided after {repeats} repeats"
         spent_s = time.monotonic() - self._began
         next_s = longest_s if self._spares else self._loading_s + longest_s

@@ -38,7 +38,7 @@ from tuilab.lab.aids.neighbours import busy_neighbours
 from tuilab.lab.aids.sweeps import swept
 from tuilab.lab.arms import Arm, ArmFailed, arm_order
 from tuilab.lab.choice.handed_out import hand_out
-from tuilab.lab.claims.claimed import Bounds
+from tuilab.lab.claims.claimed import Bounds, Extras
 from tuilab.lab.claims.claims import Claims
 from tuilab.lab.given import MOST_CORES, called, checked, flag, told, truth, whole, words
 from tuilab.lab.holdings import Holdings
@@ -303,15 +303,18 @@ class Lab:
         unit: str = "",
         lacks: str = "",
         advises: str = "",
+        answers: float | None = None,
         **old: Any,
     ) -> None:
         """Claim something about a measured value; the bullet `- [key] ...` under `## Look for` says what.
 
         With a value alone it must be True. Where the box `lacks` what the claim needs, it is not testable here, whatever the
-        value. `advises` is the setting that follows where it is supported, as in "OMP_NUM_THREADS=2".
+        value. `advises` is the setting that follows where it is supported, as in "OMP_NUM_THREADS=2". `answers` is the number
+        that the question under `## Predict` asks for; True says that it is the value itself.
         """
         bounds = Bounds(equals, at_most, at_least, between)
-        self._claims.claim(key, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks, advises=advises, others=old)
+        extras = Extras(advises, answers)
+        self._claims.claim(key, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks, extras=extras, others=old)
 
     def claim_ratio(
         self,
@@ -324,13 +327,16 @@ class Lab:
         cores: int = 0,
         lacks: str = "",
         advises: str = "",
+        answers: bool = False,
     ) -> None:
         """Claim how many times longer one arm of a race still to come takes than another, as in `ratio="loop/sum"`.
 
-        A claim about work in parallel says how many `cores` it needs: on a busier box it is inconclusive.
+        A claim about work in parallel says how many `cores` it needs: on a busier box it is inconclusive. One that `answers`
+        the question under `## Predict` does so with its estimate.
         """
         bounds = {"at_most": at_most, "at_least": at_least}
-        self._claims.claim_ratio(key, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, advises=advises)
+        extras = Extras(advises, flag("answers", answers) or None)
+        self._claims.claim_ratio(key, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, extras=extras)
 
     # ---- for its own parts
 

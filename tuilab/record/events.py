@@ -74,6 +74,7 @@ class RunStarted(Event):
     budget_s: float | None = None
     quick: bool = False
     timeout_s: float | None = None
+    prediction: float | None = None  # what the user expected the answer to the lesson's question to be
     argv: list[str] = []
 
 
@@ -291,6 +292,12 @@ class SettingAdvised(AboutClaim):
     """If the claim is supported, this setting follows from it."""
 
     setting: str
+
+
+class QuestionAnswered(AboutClaim):
+    """The claim answers the question under Predict: with this value, or where there is none, with its estimate."""
+
+    value: float | None = None
 
 
 class TextShown(Event):
@@ -551,7 +558,7 @@ Record = (
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
     | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld | GpuShared
-    | AxesNamed | BarsShown | TableShown | SpanShown
+    | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from tuilab.judging.prediction import answer_of, nearness
 from tuilab.record.blocks import counted, in_order
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
@@ -38,6 +39,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "box_lacks": summary.box_lacks,
         "elapsed_s": summary.elapsed_s,
         "claims": [_claim(claim) for claim in summary.claims.values()],
+        "answer": _answer(summary),
         "axes": [{"metric": a.metric, "x": a.x, "y": a.y, "log": a.log} for a in summary.axes.values()],
         "series": [_series(series) for series in summary.series.values()],
         "races": [_race(writer, arm, blocks) for (writer, arm), blocks in in_order(summary).items()],
@@ -59,6 +61,15 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
             "digest": digest_of(run_dir, state),
         },
     }
+
+
+def _answer(summary: RunSummary) -> dict[str, Any]:
+    """Return the answer to the lesson's question, by which claim, and what was predicted."""
+    found = answer_of(summary.claims.values())
+    predicted = summary.run.prediction if summary.run else None
+    near = nearness(predicted, found.value) if found and predicted is not None else None
+    measured = {"value": found.value, "claim": found.claim.key or None} if found else {"value": None, "claim": None}
+    return {**measured, "predicted": predicted, "nearness": near}
 
 
 def _gpus(summary: RunSummary) -> list[dict[str, Any]]:

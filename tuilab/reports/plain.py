@@ -10,6 +10,7 @@ from tuilab.drawings.glyphs import Style
 from tuilab.drawings.shade import shade
 from tuilab.drawings.symbols import ASCII, BRAILLE
 from tuilab.drawings.text_chart import line_chart
+from tuilab.judging import prediction
 from tuilab.record.blocks import times_of
 from tuilab.record.digest import digest_of
 from tuilab.record.events import AxesNamed, TableShown
@@ -35,7 +36,12 @@ def render(
     `trust` is what the calibration says, `before` by claim how often it was judged on this box before.
     """
     parts = [_heading(summary, state, style), _claims(summary, style, width, before), _trouble(summary, state, style)]
-    parts += [_old_form(summary), *_texts(summary, style, width), *_figures(summary, style, width, has_chart=has_chart)]
+    parts += [
+        prediction.told(summary.run, summary.claims.values()),
+        _old_form(summary),
+        *_texts(summary, style, width),
+        *_figures(summary, style, width, has_chart=has_chart),
+    ]
     parts.append(_key_numbers(summary, style, width, trust))
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]

@@ -32,9 +32,10 @@ def start(
     *,
     show: Path | None = None,
     is_replay: bool = False,
+    is_learning: bool = False,
     fps: float = 2.0,
 ) -> int:
-    """Open the screens; run the orders one after another, or show a run, live or played again; return the exit code.
+    """Open the screens, at the next lesson if the user is learning; run the orders, or show a run; return the exit code.
 
     The guardian is forked before anything else, while this process is small and has one thread.
     """
@@ -52,6 +53,7 @@ def start(
     from tuilab.tui.state.session import Desk
 
     desk = Desk(root, folders, settings.load(), fps)
+    desk.is_learning = is_learning
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
     app.on_terminal_taken = guardian.note
     try:

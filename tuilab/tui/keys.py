@@ -27,6 +27,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("r", "go('show_part', 'runs')", "runs", "Past runs of the scenario."),
         Key("a", "attach", "attach", "Go to the run that goes on; with several, to the next of them.", False),
         Key("k", "toggle_quick", "quick", "Smaller sizes, one process: an answer in seconds; again: the full sizes.", False),
+        Key("l", "next_lesson", "next lesson", "The first lesson of the course that you have not done.", False),
         Key("m", "compare", "compare", "Compare the two newest runs of the scenario.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
         Key("n", "go('next_claim')", "next claim", "In the code: the next line that claims or races.", False),

@@ -29,6 +29,9 @@ _BASE: list[click.Parameter] = [
     ),
     click.Option(["--budget"], type=options.Duration(), help="Repeat until the claims are decided, or this time is spent."),
     click.Option(["--timeout"], type=click.FloatRange(0, min_open=True), help="Stop it after so many seconds."),
+    click.Option(
+        ["--predict"], type=float, help="What you expect for the question of the lesson; the result tells how near it is."
+    ),
     click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
     click.Option(
         ["--report"],
@@ -141,6 +144,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
     extra = {o.name: o for o in ctx.meta["tuilab.options"]}
     values = {name: extra[name].value(given[name]) for name in extra if given[name] is not None}
+    if given["predict"] is not None and len(chosen) > 1:
+        raise UsageError("--predict answers the question of one lesson; name it")
     runnable = [scenario for scenario in chosen if not scenario.error] if len(chosen) > 1 else chosen
     orders = [
         launch.order(
@@ -151,6 +156,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             budget_s=given["budget"],
             is_quick=given["quick"],
             timeout_s=given["timeout"],
+            prediction=given["predict"],
             argv=sys.argv[1:],
         )
         for scenario in runnable

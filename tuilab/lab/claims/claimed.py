@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tuilab.catalogue.stated import OLD_FORM, new_form
 from tuilab.judging.flaw import flaw
 from tuilab.lab.claims.measured import claimed_bound, measured, two_arms
-from tuilab.lab.given import MOST_CORES, checked, told, whole, words
+from tuilab.lab.given import MOST_CORES, checked, number, told, whole, words
 from tuilab.record import events
 
 _OF_RATIOS = {"ratio", "margin", "cores"}
@@ -30,6 +30,13 @@ class Bounds(NamedTuple):
     at_most: float | None = None
     at_least: float | None = None
     between: tuple[float, float] | None = None
+
+
+class Extras(NamedTuple):
+    """What else is said with a claim."""
+
+    advises: str = ""  # the setting that follows where it is supported
+    answers: float | None = None  # the number that the question of the lesson asks for; True: the value or the estimate itself
 
 
 def advice(about: About, method: str) -> str:
@@ -92,3 +99,14 @@ def ratio_claim(
 def not_testable(about: About, needs: str) -> events.ClaimNotTestable:
     """Return the record of a claim that this box cannot test."""
     return checked(events.ClaimNotTestable(**about._asdict(), needs=needs))
+
+
+def answer_of(record: Record, answers: float) -> float | None:
+    """Return the number that a claim answers the question with; None where it is its estimate, or nothing was measured."""
+    if not isinstance(record, events.ClaimMeasured):
+        return None
+    if answers is not True:
+        return number("answers", answers)
+    if len(record.got.numbers) != 1 or record.got.words:
+        raise TypeError("answers=True takes one number from what was measured; give the number itself")
+    return record.got.numbers[0]

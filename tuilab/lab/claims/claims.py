@@ -7,7 +7,18 @@ from typing import Any
 
 from tuilab.catalogue.source import read_stated
 from tuilab.catalogue.stated import SECTION, Stated, is_key, named
-from tuilab.lab.claims.claimed import About, Bounds, Record, advice, exact_claim, not_testable, ratio_claim, refuse
+from tuilab.lab.claims.claimed import (
+    About,
+    Bounds,
+    Extras,
+    Record,
+    advice,
+    answer_of,
+    exact_claim,
+    not_testable,
+    ratio_claim,
+    refuse,
+)
 from tuilab.lab.given import checked, words
 from tuilab.lab.once import Once
 from tuilab.probes.settings import read_setting
@@ -33,17 +44,17 @@ class Claims:
         self._awaited: dict[str, events.ClaimDeclared] = {}  # by claim: whose arms have still to race
 
     def claim(
-        self, key: str, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str, advises: str,
+        self, key: str, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str, extras: Extras,
         others: Mapping[str, Any],
     ) -> None:  # fmt: skip
         """Claim something about a value; of `others` only those of the old form, in which a ratio was claimed here, too."""
         if "ratio" in others and got is bounds.equals is bounds.between is None and not (tolerance or unit):
             about = self._about(key, "claim_ratio", is_old=True)
             low, high = bounds.at_least, bounds.at_most
-            return self._claim_ratio(about, at_least=low, at_most=high, lacks=lacks, advises=advises, **others)
+            return self._claim_ratio(about, at_least=low, at_most=high, lacks=lacks, extras=extras, **others)
         refuse(others)
         about = self._about(key, "claim")
-        return self._add(exact_claim(about, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks), advises)
+        return self._add(exact_claim(about, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks), extras)
 
     def claim_ratio(self, key: str, ratio: str, **given: Any) -> None:
         """Claim something about two arms that have not raced."""
@@ -88,19 +99,22 @@ class Claims:
         return found
 
     def _claim_ratio(
-        self, about: About, ratio: str, *, margin: float = 0.03, cores: int = 0, advises: str = "", **given: Any
+        self, about: About, ratio: str, *, margin: float = 0.03, cores: int = 0, extras: Extras, **given: Any
     ) -> None:
         self._once.refuse("claim_ratio")
         record = ratio_claim(about, ratio, self._raced, margin=margin, cores=cores, **given)
-        self._add(record, advises)
+        self._add(record, extras)
         if isinstance(record, events.ClaimDeclared) and record.cores:
             self._measure_cores(record.cores)
 
-    def _add(self, record: Record, advises: str = "") -> None:
-        """Append the record of a claim, and before it the setting that the claim advises."""
-        if words("advises", advises):
-            setting = "=".join(read_setting(advises))
+    def _add(self, record: Record, extras: Extras) -> None:
+        """Append the record of a claim, and before it the setting that the claim advises and the question that it answers."""
+        if words("advises", extras.advises):
+            setting = "=".join(read_setting(extras.advises))
             self._append(checked(events.SettingAdvised(key=record.key, text=record.text, setting=setting)))
+        if extras.answers is not None:
+            answer = answer_of(record, extras.answers)
+            self._append(checked(events.QuestionAnswered(key=record.key, text=record.text, value=answer)))
         self._append(record)
         if record.key:
             self._keys.add(record.key)

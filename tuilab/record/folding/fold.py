@@ -22,7 +22,14 @@ from tuilab.record.folding.of_box import (
     unavailable,
     xid_reported,
 )
-from tuilab.record.folding.of_claims import claim_declared, claim_measured, claim_not_testable, setting_advised, verdict_reached
+from tuilab.record.folding.of_claims import (
+    claim_declared,
+    claim_measured,
+    claim_not_testable,
+    question_answered,
+    setting_advised,
+    verdict_reached,
+)
 from tuilab.record.folding.of_races import block_timed, cores_measured, first_called, race_finished, race_started
 from tuilab.record.folding.of_run import (
     axes_named,
@@ -111,6 +118,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.ClaimDeclared: claim_declared,
     events.ClaimNotTestable: claim_not_testable,
     events.SettingAdvised: setting_advised,
+    events.QuestionAnswered: question_answered,
     events.TextShown: lambda summary, stream, event: keep(summary.texts, event),
     events.ImageShown: image_shown,
     events.AxesNamed: axes_named,

@@ -44,6 +44,12 @@ def setting_advised(summary: RunSummary, stream: str, event: events.SettingAdvis
     claim_of(summary, event).advises = event.setting
 
 
+def question_answered(summary: RunSummary, stream: str, event: events.QuestionAnswered) -> None:
+    """Note the answer; that of the first repeat counts."""
+    claim = claim_of(summary, event)
+    claim.answered = claim.answered or event
+
+
 def verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReached) -> None:
     claim_of(summary, event).verdict = event
 

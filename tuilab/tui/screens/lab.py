@@ -73,6 +73,8 @@ class LabPage(Page):
             self._catalogue.move_to(1)
         self._catalogue.focus()
         self._show_chosen()
+        if self.desk.is_learning:
+            self.call_after_refresh(self.action_next_lesson)
         self.call_after_refresh(self._lookout.see_box)
         self.set_interval(_LOOK_AGAIN_S, self._look_again)
 
@@ -145,6 +147,16 @@ class LabPage(Page):
             self.lab.open_run(self.desk.root / run)
         else:
             self.lab.tell("nothing runs at the moment", is_problem=False)
+
+    def action_next_lesson(self) -> None:
+        """Go to the first lesson that was not done."""
+        from tuilab.runs import score  # the first picture does not wait for what reads it
+
+        learned = score.read()
+        upcoming = score.upcoming(self.desk.scenarios, learned)
+        if upcoming and self._catalogue.go_to(upcoming.id):
+            self.columns.show_part("lesson")
+        self.lab.tell(score.told(self.desk.scenarios, learned), is_problem=False)
 
     def action_compare(self) -> None:
         """Compare the newest run of the scenario, or the chosen one, with the one before it."""

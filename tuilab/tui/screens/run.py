@@ -63,7 +63,7 @@ class RunPage(Page):
         return self.reader.is_live
 
     def compose_body(self) -> ComposeResult:
-        self.panes = Panes(self.desk.predictions.get(self.run_dir.name, ""))
+        self.panes = Panes()
         self.looking = Looking(self.panes, self.desk, self.show_panes)
         yield self.panes
 

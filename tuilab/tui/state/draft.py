@@ -96,6 +96,11 @@ class Draft:
         """The seconds after which the run is stopped."""
         return self._duration(TIMEOUT)
 
+    @property
+    def prediction(self) -> float | None:
+        """What the user expects the answer to the lesson's question to be."""
+        return float(parse(_GUESS, self.text(GUESS))) if GUESS in self.fields and self.text(GUESS).strip() else None
+
     def _duration(self, key: str) -> float | None:
         return parse_duration(self.text(key)) if self.text(key).strip() else None
 
@@ -111,6 +116,7 @@ class Draft:
             budget_s=self.budget_s,
             is_quick=self.is_quick,
             timeout_s=self.timeout_s,
+            prediction=self.prediction,
             argv=argv,
         )
 

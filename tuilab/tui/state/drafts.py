@@ -52,9 +52,7 @@ def fill(draft: Draft, values: Mapping[str, Value], *, is_quick: bool) -> None:
 
 def order_of(draft: Draft, desk: Desk) -> "RunOrder":
     """Return what is run of a draft; UsageError while it holds something that cannot be used."""
-    words = command_line.run_words(draft, desk.root, desk.folders)
-    desk.guesses[draft.scenario.id] = draft.text(GUESS).strip() if GUESS in draft.fields else ""
-    return draft.order(desk.root, words[1:])
+    return draft.order(desk.root, command_line.run_words(draft, desk.root, desk.folders)[1:])
 
 
 def orders_of_topic(scenarios: Sequence[Scenario], command: str, desk: Desk) -> "list[RunOrder]":

@@ -27,10 +27,9 @@ class Desk:
         self.folders = folders
         self.settings = settings
         self.fps = fps  # how often what is new is drawn
+        self.is_learning = False  # the screens open at the next lesson
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
         self._spare: Spare | None = None
-        self.guesses: dict[str, str] = {}  # by scenario, for its next run
-        self.predictions: dict[str, str] = {}  # by run: the guess it was started with
         self.waiting: list[RunOrder] = []  # runs to be started, each when the one before is over
 
     @cached_property
@@ -54,8 +53,6 @@ class Desk:
         spare, self._spare = self._spare, None
         run_dir, _ = launch.start(order, spare)
         self.started.append(run_dir.name)
-        if guess := self.guesses.pop(order.scenario, ""):
-            self.predictions[run_dir.name] = guess
         return run_dir
 
     def prepare(self) -> None:

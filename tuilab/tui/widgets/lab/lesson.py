@@ -94,6 +94,7 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
         yield heading(show(name, 100))
         if name != stated.SECTION:
             yield from lay_out(text, width)
+            yield from _answer(last, width) if name == "Predict" and last is not None else ()
             continue
         yield from lay_out(text, width, lambda bullet: _found(_claim(bullet, scenario), last))
         if last is not None:
@@ -105,6 +106,15 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
             sign, after = _found(claim, last)
             yield from hang(sign, plain(claim.text), width)
             yield from (Content("  ") + line for line in (after.wrap(width - 2) if after else ()))
+
+
+def _answer(last: PastRun, width: int) -> Iterator[Content]:
+    """Yield what came out for the question, and what was predicted; nothing where no claim answered it."""
+    from tuilab.judging.prediction import answer_of, told  # for who has run it: the first picture does not wait for it
+
+    found = answer_of(last.claims)
+    said = told(last.run, last.claims) or (f"measured {found.value:.4g}" if found else "")
+    yield from plain(said, 200, "bold").wrap(width) if said else ()
 
 
 def _claim(bullet: str, scenario: Scenario) -> Stated | None:

@@ -1,9 +1,10 @@
 """The claims of a run with what is known of each: the answer that the run was made for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from textual.content import Content
 
+from tuilab.judging import prediction
 from tuilab.judging.judge_run import judge_plainly
 from tuilab.judging.standing import Standing, Standings, in_words
 from tuilab.record.parts import Claim
@@ -19,9 +20,8 @@ from tuilab.tui.widgets.pane import TextPane
 class ClaimsPane(TextPane):
     """One claim after another: its mark, its words, what was measured."""
 
-    def __init__(self, prediction: str = "") -> None:
+    def __init__(self) -> None:
         super().__init__("Claims")
-        self._prediction = prediction
         self._standings = Standings()
         self.before: Mapping[str, str] = {}  # by claim: how often it was judged on this box before
 
@@ -36,8 +36,8 @@ class ClaimsPane(TextPane):
             for name, claim in known.items()
             for line in _lines(claim, run.summary, standings.get(name), self.before.get(name, ""))
         ]
-        if self._prediction:
-            lines.append(_answer(self._prediction, claims))
+        if said := prediction.told(run.summary.run, claims):
+            lines.append(plain(said, 200, "bold"))
         self.put(lines or [Content.styled("no claims yet", "$text-muted")])
 
 
@@ -49,13 +49,6 @@ def _lines(claim: Claim, summary: RunSummary, standing: Standing | None, before:
         first = Content.assemble(first, "  ", plain(verdict.lower(), 40, "bold"))
     more = [Content.assemble("  ", plain(line, 600, "$text-muted")) for line in (words, before) if line]
     return [first, *more]
-
-
-def _answer(prediction: str, claims: Sequence[Claim]) -> Content:
-    """Return what was predicted beside what was measured: the estimate of the first ratio that was claimed."""
-    said = Content.assemble(("you predicted ", "$text-muted"), plain(prediction, 40, "bold"))
-    measured = [c.verdict.estimate for c in claims if c.verdict and c.declared and c.verdict.estimate is not None]
-    return Content.assemble(said, ("; measured ", "$text-muted"), (f"{measured[0]:.3g}", "bold")) if measured else said
 
 
 def _known(claim: Claim, summary: RunSummary, standing: Standing | None) -> tuple[str, str]:

@@ -29,9 +29,8 @@ class Panes(Container):
     Panes { layout: grid; grid-size: 2; height: 1fr; overflow-y: auto; scrollbar-size: 1 1; }
     """
 
-    def __init__(self, prediction: str) -> None:
+    def __init__(self) -> None:
         super().__init__(id="panes")
-        self._prediction = prediction
         self._panes: dict[str, Pane] = {}
         self._run: tuple[RunSummary, bool] | None = None  # what is shown, and whether there is something to try next
 
@@ -111,9 +110,8 @@ class Panes(Container):
         kind, _, rest = name.partition(" ")
         if kind == "series":
             return SeriesPane(rest)
-        if kind == "claims":
-            return ClaimsPane(self._prediction)
         kinds = {
+            "claims": ClaimsPane,
             "memory": MemoryPane,
             "gpu": GpuPane,
             "timings": TimingsPane,

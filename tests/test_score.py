@@ -1,0 +1,203 @@
+"""Which lessons were done, and how near the predictions came: from the claim that answers to `tuilab learn`."""
+
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from tuilab import places
+from tuilab.judging.prediction import Nearness, answer_of, nearness
+from tuilab.record import events
+from tuilab.record.folding.fold import fold
+from tuilab.runs import score
+from tuilab.runs.score import Learned
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+LESSON = '''\
+"""Four is two and two.
+
+## Predict
+How many is two and two?
+
+## Look for
+- [four] two and two are four
+"""
+from tuilab import Lab
+
+
+def run(lab: Lab, two: int = 2) -> None:
+    lab.claim("four", two + two, equals=4, answers=True)
+'''
+
+
+@pytest.fixture
+def lesson(tmp_path: Path) -> str:
+    path = tmp_path / "sums" / "four.py"
+    path.parent.mkdir()
+    path.write_text(LESSON)
+    return str(path)
+
+
+@pytest.fixture
+def kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the score of this test's folder of runs is kept."""
+    monkeypatch.setenv("TUILAB_ROOT", str(root))
+    return Path(places.score_file())
+
+
+@pytest.mark.parametrize(
+    ("predicted", "measured", "how_near"),
+    [
+        (4, 4, Nearness.RIGHT),
+        (105, 100, Nearness.RIGHT),
+        (50, 100, Nearness.NEAR),
+        (-3, -2, Nearness.NEAR),
+        (49, 100, Nearness.OFF),
+        (2, -2, Nearness.OFF),
+        (0, 0, Nearness.RIGHT),
+        (0, 1e-9, Nearness.OFF),
+        (math.inf, math.inf, Nearness.RIGHT),
+        (1e300, math.inf, Nearness.OFF),
+        (math.nan, math.nan, Nearness.RIGHT),
+        (1e300, 1e-300, Nearness.OFF),
+    ],
+)
+def test_a_prediction_is_right_to_a_tenth_and_near_to_a_factor_of_two(
+    predicted: float, measured: float, how_near: Nearness
+) -> None:
+    assert nearness(predicted, measured) == how_near
+
+
+def test_a_claim_about_a_ratio_answers_with_its_estimate() -> None:
+    declared = events.ClaimDeclared(key="fast", text="it is fast", over="a", under="b", op="at_least", bound=2.0)
+    answered = events.QuestionAnswered(key="fast", text="it is fast")
+    verdict = events.VerdictReached(key="fast", text="it is fast", verdict="SUPPORTED", rule="r", estimate=3.5)
+    told = [("worker-0", record) for record in (answered, declared)]
+
+    assert answer_of(fold(told).claims.values()) is None
+    found = answer_of(fold([*told, ("judge", verdict)]).claims.values())
+    assert found and (found.value, found.claim.key) == (3.5, "fast")
+
+
+def test_a_run_tells_what_was_predicted_and_what_came_out(tuilab: Tuilab, lesson: str) -> None:
+    done = tuilab("run", lesson, "--headless", "--predict", "5")
+
+    assert "\nyou predicted 5; measured 4: near (within a factor of 2)\n" in done.stdout
+    shown = json.loads(tuilab("attach", "--json").stdout)["runs"][0]["answer"]
+    assert shown == {"value": 4.0, "claim": "four", "predicted": 5.0, "nearness": "near"}
+
+
+def test_the_first_prediction_of_a_lesson_is_the_one_that_counts(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+    tuilab("run", lesson, "--headless", "--quiet")
+    assert score.read()["four"].nearness is None
+    tuilab("run", lesson, "--headless", "--quiet", "--predict", "9")
+    tuilab("run", lesson, "--headless", "--quiet", "--predict", "4")
+
+    (learned,) = score.read().values()
+    assert (learned.lesson, learned.predicted, learned.measured) == ("four", 9.0, 4.0)
+    assert len(kept.read_text().splitlines()) == 2
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_predicted_for_other_parameters_is_not_scored(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+    tuilab("run", lesson, "--headless", "--quiet", "--two", "3", "--predict", "6")
+
+    assert score.read()["four"].predicted is None
+
+
+def test_a_run_that_was_not_finished_is_no_lesson_done(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+    Path(lesson).write_text(LESSON + "    raise ValueError\n")
+    tuilab("run", lesson, "--headless", "--quiet")
+
+    assert not kept.exists()
+
+
+def test_a_score_that_cannot_be_kept_hurts_no_run(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+    kept.mkdir(parents=True)
+    done = tuilab("run", lesson, "--headless")
+
+    assert done.returncode == 0
+    assert score.read() == {}
+
+
+def test_lines_that_cannot_be_read_are_passed_over(kept: Path) -> None:
+    good = json.dumps({"lesson": "four", "run": "r", "predicted": 4, "measured": 4})
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(f'{{"lesson"\n[]\n{{"lesson": 1, "run": 2}}\n{{"x": 1}}\n\xff\n{good}\n{good[:9]}'.encode("latin-1"))
+
+    assert score.read() == {"four": Learned("four", "r", 4, 4)}
+
+
+def test_the_deletion_of_runs_leaves_the_score(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+    tuilab("run", lesson, "--headless", "--quiet", "--predict", "4")
+    tuilab("rm", "--older-than", "0s", "--yes")
+
+    assert score.read()["four"].nearness == Nearness.RIGHT
+
+
+def test_learn_tells_the_score_and_the_next_lesson(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+    folder = str(Path(lesson).parent.parent)
+    tuilab("run", lesson, "--headless", "--quiet", "--predict", "9")
+    done = tuilab("learn", "--scenarios", folder)
+
+    assert done.stderr == "tuilab: there is no terminal; printing the score, as with --headless\n"
+    first, _, told, _, upcoming, *_, command = done.stdout.splitlines()
+    assert first == "  four  off    you predicted 9, measured 4"
+    assert told.startswith("1 of ") and told.endswith(" lessons done; of 1 prediction 1 off")
+    assert upcoming.startswith("Next: basics/tensor-basics  ")
+    assert command == "  run it:  tuilab run tensor-basics --headless --predict NUMBER"
+
+
+def test_learn_as_json_is_one_document(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+    tuilab("run", lesson, "--headless", "--quiet", "--predict", "inf")
+    document = json.loads(tuilab("learn", "--json", "--scenarios", str(Path(lesson).parent.parent)).stdout)
+
+    (row,) = document.pop("done")
+    assert (row["lesson"], row["predicted"], row["measured"], row["nearness"]) == ("four", "inf", 4.0, "off")
+    assert (document["schema"], document["next"]) == ("tuilab.learn/1", "tensor-basics")
+
+
+def test_a_prediction_is_for_one_lesson(tuilab: Tuilab) -> None:
+    done = tuilab("run", "stability", "--headless", "--predict", "5")
+
+    assert (done.returncode, done.stderr) == (2, "tuilab: --predict answers the question of one lesson; name it\n")
+
+
+def test_whoever_has_done_all_lessons_is_told_so() -> None:
+    from tuilab.cli.verbs.learn import render
+
+    assert render([], {}, None).endswith("You have done them all. Write one: tuilab new NAME")
+
+
+def test_a_name_in_the_file_cannot_steer_the_terminal(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps({"lesson": "\x1b[2J", "run": "r"}) + "\n")
+
+    assert "\x1b" not in tuilab("learn").stdout
+    assert os.path.exists(kept)
+
+
+@pytest.mark.parametrize(
+    ("got", "answers", "value"), [(4, True, 4.0), ([1, 2], 7, 7.0), (0.5, math.nan, math.nan), (True, 3, 3.0)]
+)
+def test_a_claim_answers_with_its_value_or_with_a_number(
+    lesson: str, tuilab: Tuilab, got: Any, answers: Any, value: float
+) -> None:
+    given = f'float("{answers}")' if isinstance(answers, float) else repr(answers)
+    Path(lesson).write_text(LESSON.replace("two + two, equals=4, answers=True", f"{got!r}, equals={got!r}, answers={given}"))
+    (run,) = json.loads(tuilab("run", lesson, "--headless", "--json", "--quiet").stdout)["runs"]
+
+    assert run["answer"]["value"] == (str(value) if math.isnan(value) else value)
+
+
+def test_an_answer_that_is_several_numbers_is_refused(lesson: str, tuilab: Tuilab) -> None:
+    Path(lesson).write_text(LESSON.replace("two + two, equals=4", "[2, 2], equals=[2, 2]"))
+    done = tuilab("run", lesson, "--headless")
+
+    assert "TypeError: answers=True takes one number from what was measured; give the number itself" in done.stdout

@@ -1,0 +1,87 @@
+"""`tuilab learn`: the next lesson that you have not done, and how near your predictions came.
+
+On a terminal it opens the screens at that lesson, where you are asked what you expect. With --headless, or without a terminal,
+it prints what was done and which lesson comes next.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+
+import click
+
+from tuilab.catalogue import catalog
+from tuilab.catalogue.scenario import Scenario
+from tuilab.cli import options
+from tuilab.runs import score
+from tuilab.runs.score import Learned
+from tuilab.text import show
+
+
+@click.command(
+    help=__doc__,
+    params=[
+        click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the score and the next lesson."),
+        click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
+        options.FPS,
+        *options.FOLDERS,
+    ],
+)
+def command(headless: bool, as_json: bool, fps: float, scenarios: Sequence[str], root: str | None) -> int:
+    lessons = [scenario for scenario in catalog.load(scenarios) if not scenario.error]
+    learned = score.read()
+    upcoming = score.upcoming(lessons, learned)
+    if as_json:
+        print(json.dumps(document(lessons, learned, upcoming), indent=2))
+        return 0
+    if not headless:
+        from tuilab import tui
+
+        why = tui.why_not()
+        if not why:
+            return tui.start(options.root(root), scenarios, is_learning=True, fps=fps)
+        print(f"tuilab: {why}; printing the score, as with --headless", file=sys.stderr)
+    print(render(lessons, learned, upcoming))
+    return 0
+
+
+def render(lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None) -> str:
+    """Return the lessons that were done with what was predicted of them, the score, and the next lesson."""
+    done = [learned[one.id] for one in lessons if one.id in learned]
+    width = max((len(one.lesson) for one in done), default=0)
+    lines = [f"  {show(one.lesson):{width}}  {_told(one)}" for one in done]
+    lines += [""] if lines else []
+    lines.append(score.told(lessons, learned))
+    return "\n".join([*lines, "", *_next(upcoming)])
+
+
+def _told(one: Learned) -> str:
+    if one.nearness is None:
+        return "done, without a prediction"
+    return f"{one.nearness:5}  you predicted {one.predicted:g}, measured {one.measured:.4g}"
+
+
+def _next(upcoming: Scenario | None) -> list[str]:
+    if upcoming is None:
+        return ["You have done them all. Write one: tuilab new NAME"]
+    question = " ".join(upcoming.sections.get("Predict", "").split())
+    return [
+        f"Next: {show(upcoming.topic)}/{show(upcoming.id)}  {show(upcoming.title)}",
+        *([f"  {show(question, 400)}"] if question else []),
+        f"  read it: tuilab show {show(upcoming.id)}",
+        f"  run it:  tuilab run {show(upcoming.id)} --headless{' --predict NUMBER' if question else ''}",
+    ]
+
+
+def document(lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None) -> dict[str, object]:
+    """Return the score for `--json`; a number that is none is spelled as a text."""
+    from tuilab.record.encoding import spell_out
+
+    done = [learned[one.id] for one in lessons if one.id in learned]
+    rows = [{**vars(one), "nearness": one.nearness} for one in done]
+    return {
+        "schema": "tuilab.learn/1",
+        "lessons": len(lessons),
+        "next": upcoming.id if upcoming else None,
+        "done": spell_out(rows),
+    }

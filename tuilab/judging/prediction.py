@@ -1,0 +1,60 @@
+"""What the user predicted beside what was measured: how near it came."""
+
+import math
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from tuilab.record.events import RunStarted
+from tuilab.record.parts import Claim
+
+_RIGHT, _NEAR = 1.1, 2.0  # times as much, or as little
+
+
+class Nearness(StrEnum):
+    RIGHT = "right"
+    NEAR = "near"  # within a factor of two
+    OFF = "off"
+
+
+WORDS = {Nearness.RIGHT: "right", Nearness.NEAR: "near (within a factor of 2)", Nearness.OFF: "off"}
+
+
+class Answer(NamedTuple):
+    """What came out for the question of a lesson, and by which claim."""
+
+    value: float
+    claim: Claim
+
+
+def answer_of(claims: Iterable[Claim]) -> Answer | None:
+    """Return the answer to the question of the lesson, as far as it is measured."""
+    for claim in claims:
+        if claim.answered is None:
+            continue
+        value = claim.answered.value
+        if value is None and claim.declared and claim.verdict:
+            value = claim.verdict.estimate
+        if value is not None:
+            return Answer(value, claim)
+    return None
+
+
+def nearness(predicted: float, measured: float) -> Nearness:
+    """Say how near a prediction is: right to a tenth, near to a factor of two."""
+    if predicted == measured or (math.isnan(predicted) and math.isnan(measured)):
+        return Nearness.RIGHT
+    if not (math.isfinite(predicted) and math.isfinite(measured)) or predicted * measured <= 0:
+        return Nearness.OFF
+    factor = max(predicted / measured, measured / predicted)
+    return Nearness.RIGHT if factor <= _RIGHT else Nearness.NEAR if factor <= _NEAR else Nearness.OFF
+
+
+def told(run: RunStarted | None, claims: Iterable[Claim]) -> str:
+    """Return in a sentence what was predicted for a run and what came out; of one without a prediction nothing."""
+    if run is None or run.prediction is None:
+        return ""
+    found = answer_of(claims)
+    if found is None:
+        return f"you predicted {run.prediction:g}"
+    return f"you predicted {run.prediction:g}; measured {found.value:.4g}: {WORDS[nearness(run.prediction, found.value)]}"

@@ -1,0 +1,100 @@
+"""Which lessons this user has done, and what was predicted of them: `learned.jsonl`, beside the folder of runs.
+
+A run adds a line of JSON at its end where it says something new: the first of a lesson, and the first with a prediction. It
+is added in one write, so that two runs at once lose nothing; a line that cannot be read is passed over.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuilab import places
+from tuilab.catalogue.scenario import Scenario
+from tuilab.errors import TuilabError
+from tuilab.files import Unusable, read_small
+from tuilab.judging.prediction import WORDS, Nearness, answer_of, nearness
+from tuilab.record.summary import RunSummary
+from tuilab.text import plural
+
+_LIMIT = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A lesson that was done: by which run, and where there was a prediction, that and what came out."""
+
+    lesson: str
+    run: str
+    predicted: float | None = None
+    measured: float | None = None
+
+    @property
+    def nearness(self) -> Nearness | None:
+        """How near the prediction came."""
+        return None if self.predicted is None or self.measured is None else nearness(self.predicted, self.measured)
+
+
+def read() -> dict[str, Learned]:
+    """Return the lessons that were done, by name; of a prediction the first counts, which was made without knowing."""
+    found: dict[str, Learned] = {}
+    with suppress(Unusable):
+        for line in read_small(places.score_file(), lambda data: data.splitlines(), _LIMIT):
+            with suppress(ValueError, TypeError):
+                one = Learned(**json.loads(line))
+                if _is_plain(one) and _is_news(one, found):
+                    found[one.lesson] = one
+    return found
+
+
+def note(summary: RunSummary, run_dir: Path) -> None:
+    """Note what a judged run says of its lesson, if that is new; where it cannot be kept, the run is none the worse."""
+    run = summary.run
+    if run is None:
+        return
+    answer = answer_of(summary.claims.values())
+    is_asked = run.prediction is not None and answer is not None and not set(run.changed) - {"device"}
+    one = Learned(run.scenario, run_dir.name, *((run.prediction, answer.value) if is_asked and answer else ()))
+    with suppress(OSError, TuilabError):
+        if _is_news(one, read()):
+            _append(json.dumps(vars(one)).encode() + b"\n")
+
+
+def _is_news(one: Learned, known: dict[str, Learned]) -> bool:
+    earlier = known.get(one.lesson)
+    return earlier is None or (earlier.nearness is None and one.nearness is not None)
+
+
+def _is_plain(one: Learned) -> bool:
+    """Say whether a line holds what we write."""
+    numbers = (one.predicted, one.measured)
+    return isinstance(one.lesson, str) and isinstance(one.run, str) and all(isinstance(n, int | float | None) for n in numbers)
+
+
+def _append(line: bytes) -> None:
+    path = places.score_file()
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    try:
+        os.write(fd, line)
+    finally:
+        os.close(fd)
+
+
+def upcoming(lessons: Sequence[Scenario], learned: Mapping[str, Learned]) -> Scenario | None:
+    """Return the first lesson of the course that was not done."""
+    return next((lesson for lesson in lessons if lesson.id not in learned and not lesson.error), None)
+
+
+def told(lessons: Sequence[Scenario], learned: Mapping[str, Learned]) -> str:
+    """Return the score in a sentence."""
+    done = [learned[lesson.id] for lesson in lessons if lesson.id in learned]
+    counts = Counter(one.nearness for one in done if one.nearness)
+    said = f"{len(done)} of {plural(len(lessons), 'lesson')} done"
+    if not counts:
+        return said
+    near = ", ".join(f"{counts[one]} {WORDS[one]}" for one in Nearness if counts[one])
+    return f"{said}; of {plural(counts.total(), 'prediction')} {near}"
