@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from textual.content import Content
 from textual.pilot import Pilot
 
 from tests.seldom import seldom
@@ -18,7 +19,7 @@ from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.past_runs import look
 from tuilab.runs.running import GoingOn
 from tuilab.tui.looks.highlight import highlight
-from tuilab.tui.looks.reading import lay_out
+from tuilab.tui.looks.reading import fold, inline, lay_out
 from tuilab.tui.looks.themes import NAMES
 from tuilab.tui.state.box_line import box_line
 from tuilab.tui.state.settings import Settings
@@ -583,3 +584,14 @@ def test_while_a_lesson_is_read_a_process_gets_ready_for_its_run(folder: Path, r
             await pilot.pause(0.05)
 
     drive(body, folder, root)
+
+
+def test_a_paragraph_with_wide_characters_is_broken_as_those_are_read() -> None:
+    lines = fold(inline("先减去*最大*的 logit：再取 `exp`。"), 12)
+
+    assert [line.plain for line in lines] == ["先减去最大的", "logit：再取", "exp。"]
+    assert [span.style for line in lines for span in line.spans] == ["italic", "$text-secondary"]
+
+
+def test_text_that_was_not_joined_before_is_broken_without_a_loss() -> None:
+    assert [line.plain for line in fold(Content("a  数 值"), 80)] == ["a  数 值"]

@@ -176,7 +176,7 @@ def _pack(value: Scenario | Param) -> list[object]:
 
 
 def _unpack(fields: list[Any]) -> Scenario:
-    id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed, imports, _ = fields
+    id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed, imports, *_ = fields
     found = tuple(Param(name, kind, value, tuple(choices), *rest) for name, kind, value, choices, *rest in read_params)
     stated = tuple(Stated(*claim) for claim in claims)
     words = [id, topic, path, title, lesson, error, *sections.values(), *arms, *imports]

@@ -4,6 +4,7 @@ import re
 from typing import NamedTuple
 
 from tuilab.text import show_lines
+from tuilab.wrapping import flow
 
 _FLOWING = ("text", "bullet", "item", "note")  # goes on in the next line; a note only behind a comma
 _LONGEST = 60_000  # characters; what is longer is no lesson
@@ -27,7 +28,7 @@ def blocks(text: str) -> list[Block]:
     for line in show_lines(notes_apart(text[:_LONGEST])).split("\n"):
         block = _begin(line, is_open)
         if block is None:
-            found[-1] = Block(found[-1].kind, f"{found[-1].text} {line.strip()}")
+            found[-1] = Block(found[-1].kind, flow(f"{found[-1].text}\n{line.strip()}"))
         elif block.kind:
             found.append(block)
         is_open = (block is None or block.kind in _FLOWING) and (found[-1].kind != "note" or found[-1].text.endswith(","))

@@ -42,3 +42,4 @@ class Scenario:
     is_timed: bool = False  # has claims about the ratio of two arms, which want repeats
     imports: tuple[str, ...] = ()  # modules of torch that its file imports before it does anything else
     builds_on: tuple[str, ...] = ()  # lessons that stand before it in the course
+    headings: dict[str, str] = field(default_factory=dict)  # of its sections, in the language in which it is shown

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tuilab.text import show
+from tuilab.wrapping import flow
 
 SECTION = "Look for"
 OLD_FORM = "the old form of a claim, which works until 0.2"
@@ -80,7 +81,7 @@ def _refuted(text: str) -> tuple[str, ...]:
 
 def plain(text: str) -> str:
     """Return a sentence as it is compared and recorded: on one line, without backticks and without the last full stop."""
-    return " ".join(text.replace("`", "").split()).removesuffix(".")
+    return flow(text.replace("`", "")).removesuffix(".")
 
 
 def fits(text: str, pattern: str) -> bool:

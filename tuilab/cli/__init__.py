@@ -71,6 +71,7 @@ class _Verbs(click.Group):
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
+    params=[options.LANG],
 )
 @click.version_option(__version__, message="tuilab %(version)s")
 @click.option("--scenarios", multiple=True, metavar="DIR", help="For the screens: a folder with scenarios of your own.")

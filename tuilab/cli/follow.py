@@ -6,9 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tuilab.catalogue.in_language import speaker
+from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import headless
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine import launch
@@ -75,12 +78,12 @@ class Outcome:
             _say(f"report: {show(self.report, 500)}")
 
 
-def run_all(orders: list[RunOrder], outcome: Outcome) -> ExitCode:
-    """Run orders one after another; an interrupt ends the line."""
+def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Sequence[Scenario] = ()) -> ExitCode:
+    """Run orders of scenarios one after another; an interrupt ends the line."""
     for order in orders:
         with OneByOne():
             run_dir, supervisor = launch.start(order)
-            follow_one(run_dir, outcome, is_ours=True)
+            follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios)
         with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
             supervisor.wait(10)
         if outcome.codes[-1] == ExitCode.INTERRUPTED:
@@ -88,9 +91,13 @@ def run_all(orders: list[RunOrder], outcome: Outcome) -> ExitCode:
     return outcome.finish()
 
 
-def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool) -> None:
-    """Follow a run to its end and keep its result; leave one that is not ours when interrupted."""
+def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool, scenarios: Sequence[Scenario] = ()) -> None:
+    """Follow a run to its end and keep its result; leave one that is not ours when interrupted.
+
+    It is told in the language of its lesson, one of `scenarios`; what is for a program or a file is in English.
+    """
     watch = Watch(run_dir)
+    speak = speaker(() if outcome.as_json or outcome.as_jsonl or outcome.report else scenarios)
     talk: headless.Talk = headless.Quiet()
     if not outcome.is_quiet:
         is_live = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
@@ -100,7 +107,7 @@ def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool) -> None:
         if outcome.as_jsonl:
             _print("\n".join(headless.json_line(run_dir, stream, item) for stream, item in items))
 
-    state = headless.follow(watch, talk, pass_on, is_ours=is_ours)
+    state = headless.follow(watch, talk, pass_on, is_ours=is_ours, speak=speak)
     if watch.was_interrupted and not is_ours:
         name = store.short_id(run_dir.name)
         _say(f"\nleft {name}, which goes on; come back: tuilab attach {name}   end it: tuilab stop {name}")

@@ -26,6 +26,8 @@ from tuilab.record.told import device_notices, last_values, progress_words, repe
 from tuilab.record.verdicts import Verdict
 from tuilab.text import show
 
+Speak = Callable[[RunSummary], None]
+
 _POLL_S = 0.1
 _PLAIN_PERIOD_S = 10.0
 
@@ -38,17 +40,19 @@ class Talk(Protocol):
     def close(self) -> None: ...
 
 
-def follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], *, is_ours: bool) -> str:
-    """Follow a run to its end and return its state.
+def follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], *, is_ours: bool, speak: Speak) -> str:
+    """Follow a run to its end and return its state; `speak` puts what is known of it into the user's language.
 
     Ctrl-C stops a run of ours in order, a second one at once; of another's run it only ends the following.
     """
     gc.enable()  # off while modules load; a long run wants it
     with OneByOne() as turns:
-        return _follow(watch, talk, on_items, turns, is_ours=is_ours)
+        return _follow(watch, talk, on_items, turns, is_ours=is_ours, speak=speak)
 
 
-def _follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], turns: OneByOne, *, is_ours: bool) -> str:
+def _follow(
+    watch: Watch, talk: Talk, on_items: Callable[[Portion], None], turns: OneByOne, *, is_ours: bool, speak: Speak
+) -> str:
     stops = 0
     is_news = False  # of a run that is over already there is nothing to tell but its result
     while True:
@@ -56,6 +60,7 @@ def _follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], turns
             turns.be_ready()
             while items := watch.refresh():
                 on_items(items)
+            speak(watch.summary)
             state = watch.state()
             is_over = watch.summary.is_over or state == RunState.LOST
             if is_news or not is_over:

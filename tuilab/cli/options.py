@@ -1,12 +1,14 @@
 """Options that several verbs share."""
 
 import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuilab import places
 from tuilab.errors import UsageError
+from tuilab.text import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +44,32 @@ FPS = click.Option(
     default=lambda: _fps(),
     show_default="2.0, else TUILAB_FPS, else the config file",
     help="How often the screens draw what is new, in pictures a second.",
+)
+
+
+def _choose_language(ctx: click.Context, param: click.Parameter, given: str | None) -> None:
+    """Show lessons in a language; one that they are not translated into is told, and English is shown."""
+    if given is None or ctx.resilient_parsing:
+        return
+    from tuilab.catalogue import catalog
+    from tuilab.catalogue.translation import languages
+    from tuilab.language import ENGLISH, code_of
+
+    known, code = languages(catalog.load()), code_of(given)
+    if code not in known or (code == ENGLISH and not given.lower().startswith(ENGLISH)):
+        there = f"there are {', '.join(known)}"
+        click.echo(f"tuilab: no lesson is in the language {show(given, 40)}; {there}. Shown in English", err=True)
+        given = ENGLISH
+    os.environ["TUILAB_LANG"] = given
+
+
+LANG = click.Option(
+    ["--lang"],
+    callback=_choose_language,
+    expose_value=False,
+    envvar="TUILAB_LANG",
+    metavar="CODE",
+    help="The language of the lessons, as in zh (else TUILAB_LANG, else that of the locale).",
 )
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
 

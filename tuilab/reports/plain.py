@@ -23,6 +23,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.runs import store
 from tuilab.text import plural, show, show_lines
 from tuilab.words import seconds, size, spell_of
+from tuilab.wrapping import cells, wrap
 
 _TEXT_LINES = 30
 
@@ -80,9 +81,9 @@ def _claim(claim: Claim, said: str, style: Style, width: int, pad: int) -> list[
     indent = " " * (pad + 4)
     room = max(width - len(indent), 30)
     key = claim.key if claim.is_contradicted else ""
-    lines = textwrap.wrap(keyed(key, claim.text), room) or [""]
-    found = textwrap.wrap(said, room)
-    if len(found) == 1 and len(lines[-1]) + 2 + len(found[0]) <= room:
+    lines = wrap(keyed(key, claim.text), room) or [""]
+    found = wrap(said, room)
+    if len(found) == 1 and cells(lines[-1]) + 2 + cells(found[0]) <= room:
         lines[-1] += "  " + style.dim(found.pop())
     first, *rest = lines
     verdict = claim.outcome

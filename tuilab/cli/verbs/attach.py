@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from tuilab.catalogue import catalog
 from tuilab.cli import options
 from tuilab.cli.follow import Outcome, follow_one
 from tuilab.runs import store
@@ -23,6 +24,7 @@ from tuilab.runs import store
         click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
         click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
         options.FPS,
+        options.LANG,
         options.ROOT,
     ],
 )
@@ -46,5 +48,5 @@ def command(
             return tui.start(folder, show=run_dir, fps=fps)
     has_chart = (plot or sys.stdout.isatty()) and not quiet
     outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
-    follow_one(run_dir, outcome, is_ours=False)
+    follow_one(run_dir, outcome, is_ours=False, scenarios=catalog.load())
     return outcome.finish()

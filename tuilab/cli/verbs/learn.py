@@ -12,10 +12,12 @@ import click
 
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.translation import translated
 from tuilab.cli import options
 from tuilab.runs import score
 from tuilab.runs.score import Learned
 from tuilab.text import show
+from tuilab.wrapping import flow
 
 
 @click.command(
@@ -24,6 +26,7 @@ from tuilab.text import show
         click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the score and the next lesson."),
         click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
         options.FPS,
+        options.LANG,
         *options.FOLDERS,
     ],
 )
@@ -64,7 +67,8 @@ def _told(one: Learned) -> str:
 def _next(upcoming: Scenario | None) -> list[str]:
     if upcoming is None:
         return ["You have done them all. Write one: tuilab new NAME"]
-    question = " ".join(upcoming.sections.get("Predict", "").split())
+    upcoming = translated(upcoming)
+    question = flow(upcoming.sections.get("Predict", ""))
     return [
         f"Next: {show(upcoming.topic)}/{show(upcoming.id)}  {show(upcoming.title)}",
         *([f"  {show(question, 400)}"] if question else []),

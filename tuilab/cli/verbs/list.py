@@ -9,14 +9,18 @@ import click
 from tuilab import places
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.translation import translated
 from tuilab.cli import options
 from tuilab.drawings.glyphs import style_of
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.text import show
 
+_UNTOLD = ("lesson", "sections", "headings", "imports")
+
 
 @click.command(
-    help=__doc__, params=[click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."), *options.FOLDERS]
+    help=__doc__,
+    params=[click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."), options.LANG, *options.FOLDERS],
 )
 def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
     found = catalog.load(scenarios)
@@ -40,7 +44,7 @@ def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapp
             about = topics.get(topic, "")
             lines += ["", f"{show(topic)}: {show(about, 200)}" if about else show(topic)]
         mark = "!" if scenario.error else marks.get(scenario.id, " ")
-        title = f"cannot be used: {scenario.error}" if scenario.error else scenario.title
+        title = f"cannot be used: {scenario.error}" if scenario.error else translated(scenario).title
         lines.append(f"  {mark} {show(scenario.id):{name_width}}  {show(title, 200)}".rstrip())
     return "\n".join(lines[1:]) or "no scenarios found; write one: tuilab new NAME"
 
@@ -52,7 +56,7 @@ def document(scenarios: Sequence[Scenario], topics: Mapping[str, str], verdicts:
 
 
 def _fields(scenario: Scenario, verdicts: Mapping[str, str]) -> dict[str, object]:
-    fields = {name: value for name, value in vars(scenario).items() if name not in ("lesson", "sections", "imports")}
+    fields = {name: value for name, value in vars(scenario).items() if name not in _UNTOLD}
     params = [vars(param) for param in scenario.params]
     claims = {
         "claims": [claim.text for claim in scenario.claims],

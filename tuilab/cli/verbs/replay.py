@@ -12,7 +12,12 @@ from tuilab.runs import store
 
 @click.command(
     help=__doc__,
-    params=[click.Argument(["run"], default="last", shell_complete=options.complete_run), options.FPS, options.ROOT],
+    params=[
+        click.Argument(["run"], default="last", shell_complete=options.complete_run),
+        options.FPS,
+        options.LANG,
+        options.ROOT,
+    ],
 )
 def command(run: str, fps: float, root: str | None) -> int:
     from tuilab import tui

@@ -41,6 +41,7 @@ _BASE: list[click.Parameter] = [
     click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
     click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
     options.FPS,
+    options.LANG,
     *options.FOLDERS,
 ]
 
@@ -189,7 +190,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         if not why:
             return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
         print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
-    return run_all(orders, outcome)
+    return run_all(orders, outcome, runnable)
 
 
 def _detach(orders: list[Any]) -> int:

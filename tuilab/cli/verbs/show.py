@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 import click
 
+from tuilab import wrapping
 from tuilab.catalogue import catalog
 from tuilab.catalogue.arms_code import arms_code
 from tuilab.catalogue.lesson import notes_apart
 from tuilab.catalogue.params import describe, spell
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import Broken, read_text
+from tuilab.catalogue.translation import translated
 from tuilab.cli import options
 from tuilab.text import show, show_lines
 
@@ -24,13 +26,14 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
     params=[
         click.Argument(["name"], shell_complete=options.complete_scenario),
         click.Option(["--source"], is_flag=True, help="The source, too."),
+        options.LANG,
         options.SCENARIOS,
     ],
 )
 def command(name: str, source: bool, scenarios: Sequence[str]) -> None:
     found = catalog.find(catalog.load(scenarios), name)
     width = min(shutil.get_terminal_size().columns, 100)
-    parts = [render(scenario, width) + (_source(scenario) if source else "") for scenario in found]
+    parts = [render(translated(scenario), width) + (_source(scenario) if source else "") for scenario in found]
     click.echo(f"\n{'─' * width}\n\n".join(parts), nl=False)
 
 
@@ -42,7 +45,7 @@ def render(scenario: Scenario, width: int) -> str:
     old = [claim for claim in scenario.claims if not claim.key]  # those with a key stand in the lesson
     mechanism, heading, sections = scenario.lesson.partition("## ")
     blocks = [
-        "\n".join(textwrap.wrap(show(scenario.title), width)),
+        "\n".join(wrapping.wrap(show(scenario.title), width)),
         "\n".join(
             [where, *_hang(f"builds on {', '.join(map(show, scenario.builds_on))}", width)] if scenario.builds_on else [where]
         ),
@@ -83,7 +86,7 @@ def _flows(line: str) -> bool:
 
 def _hang(text: str, width: int) -> list[str]:
     indent = "  " if text.startswith(("- ", "* ")) else ""
-    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return wrapping.wrap(text, width, hang=indent, keeps_words=True)
 
 
 def _block(heading: str, lines: list[str]) -> str:
@@ -93,8 +96,7 @@ def _block(heading: str, lines: list[str]) -> str:
 def _describe(param: Param, width: int) -> list[str]:
     quick = "" if param.quick is None else f", with --quick {show(spell(param.quick))}"
     takes = f"--{param.name.replace('_', '-')}  {describe(param)} (default {show(spell(param.default))}{quick})"
-    label = textwrap.wrap(show(param.label), width - 4, initial_indent="    ", subsequent_indent="    ")
-    return [*_hang(takes, width), *label]
+    return [*_hang(takes, width), *(f"    {line}" for line in wrapping.wrap(show(param.label), width - 4))]
 
 
 def _code(scenario: Scenario) -> str:

@@ -7,9 +7,10 @@ from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
 from tuilab.catalogue.stated import key_of
+from tuilab.wrapping import spans
 
 _WIDEST = 88  # columns that are pleasant to read
-_SPAN = re.compile(r"`([^`\n]{1,300})`|\*\*([^*\n]{1,300})\*\*|(?<![\w*])\*([^*\s][^*\n]{0,300})\*(?![\w*])")
+_SPAN = re.compile(r"`([^`\n]{1,300})`|\*\*([^*\n]{1,300})\*\*|(?<![A-Za-z0-9_*])\*([^*\s][^*\n]{0,300})\*(?![A-Za-z0-9_*])")
 _STYLES = ("$text-secondary", "bold", "italic")
 
 Marker = Callable[[str], "tuple[Content, Content]"]  # the mark in the place of a bullet, and what follows the text
@@ -36,7 +37,7 @@ def _lay_out_block(kind: str, text: str, width: int, marker: Marker | None) -> I
         yield from (Content("  ") + line for line in Content.styled(text, "$text-muted").wrap(width - 2))
         return
     if kind == "text":
-        yield from inline(text).wrap(width)
+        yield from fold(inline(text), width)
         return
     sign, after = Content.styled("•" if kind == "bullet" else "▸", "$primary"), Content("")
     if marker and kind == "bullet":
@@ -54,8 +55,15 @@ def _claim(bullet: str) -> Content:
 
 def hang(sign: Content, text: Content, width: int) -> list[Content]:
     """Return wrapped lines behind a sign of one cell."""
-    first, *rest = text.wrap(max(width - 2, 2)) or [Content("")]
+    first, *rest = fold(text, max(width - 2, 2)) or [Content("")]
     return [Content("").join([sign, Content(" "), first]), *(Content("  ") + line for line in rest)]
+
+
+def fold(text: Content, width: int) -> list[Content]:
+    """Return a paragraph in lines of a width; one with wide characters is broken as those are read."""
+    if text.plain.isascii():
+        return text.wrap(width)
+    return [text[start:end] for start, end in spans(text.plain, width)]
 
 
 def heading(text: str) -> Content:

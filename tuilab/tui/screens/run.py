@@ -112,6 +112,7 @@ class RunPage(Page):
             self.set_timer(0.005, self._turn)  # a long record is read in portions, and keys are answered between them
             if reader.is_glance_enough():
                 return
+        self.desk.speak(self.following.summary)
         if reader.has_news or not self.following.is_over:
             self.heading.show(headline.name_of(self.run_dir, self.following), headline.progress_of(self.following))
         if reader.has_news:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tuilab.catalogue.params import has_gpus, parse, parse_duration, spell, stand_ins
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario, Value
+from tuilab.catalogue.translation import translated
 from tuilab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Draft:
     def fields(self) -> dict[str, Param]:
         """Every field of the form, from top to bottom."""
         guess = {GUESS: _GUESS} if "Predict" in self.scenario.sections else {}
-        own = {param.name: param for param in self.scenario.params}
+        own = {param.name: param for param in translated(self.scenario).params}
         return guess | own | {REPEAT: self._repeat_param, BUDGET: _BUDGET, TIMEOUT: _TIMEOUT}
 
     def text(self, key: str) -> str:

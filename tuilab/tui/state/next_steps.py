@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tuilab.catalogue.params import parse
 from tuilab.catalogue.scenario import Scenario, Value
+from tuilab.catalogue.translation import translated
 from tuilab.record.summary import RunSummary
 from tuilab.tui.state.presets import Preset, try_next
 
@@ -20,7 +21,7 @@ class NextSteps:
 
     @property
     def text(self) -> str:
-        return self.scenario.sections.get("Try next", "") if self.scenario else ""
+        return translated(self.scenario).sections.get("Try next", "") if self.scenario else ""
 
     def form(self, number: int) -> tuple[str, dict[str, Value]] | None:
         """Return the scenario and the values of the option of a number, from 1 on; None when there is none."""

@@ -3,7 +3,7 @@
 What is needed only for runs is loaded when there is one: the first picture does not wait for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from tuilab.tui.state.settings import Settings
 if TYPE_CHECKING:
     from tuilab.engine.launch import Spare
     from tuilab.engine.messages import RunOrder
+    from tuilab.record.summary import RunSummary
 
 
 class Desk:
@@ -36,6 +37,13 @@ class Desk:
     def scenarios(self) -> list[Scenario]:
         """The catalogue, read once."""
         return catalog.load(self.folders)
+
+    @cached_property
+    def speak(self) -> "Callable[[RunSummary], None]":
+        """What tells of a run in the language of the lessons."""
+        from tuilab.catalogue.in_language import speaker
+
+        return speaker(self.scenarios)
 
     @cached_property
     def topics(self) -> dict[str, str]:

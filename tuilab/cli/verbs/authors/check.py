@@ -4,15 +4,17 @@ Prints PATH:LINE: SENTENCE for each finding, and exits 1 when there is one.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
 
 from tuilab.catalogue import catalog, course
 from tuilab.catalogue.check import check
+from tuilab.catalogue.check_translation import check_translation, stamp
 from tuilab.catalogue.findings import Finding
 from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.translation import languages, place
 from tuilab.cli import options
 from tuilab.text import plural, show
 
@@ -21,19 +23,39 @@ from tuilab.text import plural, show
     help=__doc__,
     params=[
         click.Argument(["names"], nargs=-1, metavar="[NAME|FILE|all]...", shell_complete=options.complete_scenario),
+        click.Option(["--stamp", "stamped"], is_flag=True, help="Note in translations that they say what the lessons say now."),
         options.SCENARIOS,
     ],
 )
-def command(names: Sequence[str], scenarios: Sequence[str]) -> int:
+def command(names: Sequence[str], stamped: bool, scenarios: Sequence[str]) -> int:
     known = catalog.load(scenarios)
     chosen = {scenario.path: scenario for name in names or ["all"] for scenario in catalog.find(known, name)}.values()
+    if stamped:
+        return _stamp(chosen)
     findings = [(scenario.path, finding) for scenario in chosen for finding in check(scenario)]
+    findings += [
+        (place(scenario, code), one) for scenario, code in _translations(chosen) for one in check_translation(scenario, code)
+    ]
     if not names or "all" in names:
         findings += _of_courses(known, scenarios)
     for path, finding in findings:
         click.echo(_line(path, finding))
     click.echo(f"{plural(len(findings), 'finding')} in {plural(len(chosen), 'scenario')}", err=True)
     return 1 if findings else 0
+
+
+def _translations(scenarios: Iterable[Scenario]) -> list[tuple[Scenario, str]]:
+    """Return which of these scenarios are translated, and into which languages."""
+    usable = [scenario for scenario in scenarios if not scenario.error]
+    return [(scenario, code) for scenario in usable for code in languages(usable) if os.path.exists(place(scenario, code))]
+
+
+def _stamp(scenarios: Iterable[Scenario]) -> int:
+    """Write into the translations of these scenarios from which words they are made; say which said others."""
+    for scenario, code in _translations(scenarios):
+        if stamp(scenario, code):
+            click.echo(f"{show(place(scenario, code))} is made from what {show(scenario.id)} says now")
+    return 0
 
 
 def _of_courses(known: Sequence[Scenario], folders: Sequence[str]) -> list[tuple[str, Finding]]:

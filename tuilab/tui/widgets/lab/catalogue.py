@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.translation import translated
 from tuilab.record.verdicts import FAILED, RUNNING, Verdict
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain
@@ -152,7 +153,7 @@ class Catalogue(PickList):
         if scenario.error and width < _GENEROUS:
             return spread(left, Content.styled("not usable", "$text-error"), width)
         if width >= _GENEROUS:
-            title = f"cannot be used: {scenario.error}" if scenario.error else scenario.title
+            title = f"cannot be used: {scenario.error}" if scenario.error else translated(scenario).title
             left = left.pad_right(longest + 6 - left.cell_length) + plain(title, 200, "$text-muted")
         return spread(left, Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else ""), width)
 
@@ -167,5 +168,9 @@ def spread(left: Content, right: Content, width: int) -> Content:
 
 
 def _has_all(scenario: Scenario, words: Sequence[str]) -> bool:
-    text = f"{scenario.id} {scenario.topic} {scenario.title} {scenario.lesson} {scenario.error}".lower() if words else ""
+    if not words:
+        return True
+    shown = translated(scenario)
+    parts = (scenario.id, scenario.topic, scenario.title, scenario.lesson, scenario.error, shown.title, shown.lesson)
+    text = " ".join(parts).lower()
     return all(word in text for word in words)

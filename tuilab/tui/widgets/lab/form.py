@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
+from tuilab.catalogue.translation import translated
 from tuilab.runs.past_runs import PastRun
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain
@@ -21,6 +22,7 @@ from tuilab.tui.state.gpus import GpuList
 from tuilab.tui.state.presets import Preset, presets
 from tuilab.tui.widgets.lab.choice import Choice
 from tuilab.tui.widgets.lab.field import Field
+from tuilab.wrapping import flow
 
 
 class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
@@ -77,7 +79,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         column = max(9, min(18, max(len(param.name) for param in draft.fields.values()) + 4))
         widgets: list[Widget] = []
         if GUESS in draft.fields:
-            question = inline(show(" ".join(draft.scenario.sections["Predict"].split())))
+            question = inline(show(flow(translated(draft.scenario).sections["Predict"])))
             widgets += [Static(heading("Predict")), Static(question), Field(draft, GUESS, column), _gap()]
         if draft.scenario.params:
             widgets.append(Static(heading("Parameters")))

@@ -9,6 +9,7 @@ from textual.content import Content
 from tuilab.catalogue import stated
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.stated import Stated, match
+from tuilab.catalogue.translation import translated
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.past_runs import PastRun, began, newest_verdicts, verdict_on
 from tuilab.text import show
@@ -65,7 +66,7 @@ def _topic_lines(scenarios: Sequence[Scenario], verdicts: Mapping[str, str], wid
     for scenario in scenarios:
         verdict = verdicts.get(scenario.id, "")
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
-        yield from hang(sign, plain(scenario.title or scenario.id, 300, "bold"), width)
+        yield from hang(sign, plain(translated(scenario).title or scenario.id, 300, "bold"), width)
         about = f"cannot be used: {scenario.error}" if scenario.error else scenario.id
         yield from hang(Content(" "), plain(about, 300, "$text-muted"), width)
 
@@ -81,6 +82,7 @@ def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
 
 
 def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Iterator[Content]:
+    scenario = translated(scenario)
     if last is not None and last.lacks:
         yield from hang(mark(Verdict.NOT_TESTABLE), plain(f"not testable here: {last.lacks}", 500, "bold"), width)
         yield Content("")
@@ -91,7 +93,7 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
         yield from plain(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted").wrap(width)
     for name, text in scenario.sections.items():
         yield Content("")
-        yield heading(show(name, 100))
+        yield heading(show(scenario.headings.get(name, name), 100))
         if name != stated.SECTION:
             yield from lay_out(text, width)
             yield from _answer(last, width) if name == "Predict" and last is not None else ()

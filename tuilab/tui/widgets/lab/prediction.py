@@ -8,11 +8,13 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from tuilab.catalogue.translation import translated
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import heading, inline
 from tuilab.tui.state.draft import GUESS, Draft
 from tuilab.tui.widgets.keybar import answers
+from tuilab.wrapping import flow
 
 
 class Prediction(ModalScreen[bool]):
@@ -38,7 +40,7 @@ class Prediction(ModalScreen[bool]):
         box = Vertical()
         box.border_title = heading("What do you expect?")
         with box:
-            yield Static(inline(" ".join(self._draft.scenario.sections["Predict"].split())[:600]))
+            yield Static(inline(flow(translated(self._draft.scenario).sections["Predict"])[:600]))
             line = Input(self._draft.text(GUESS), placeholder="a number; empty: no prediction", compact=True)
             line.cursor_blink = False
             yield line

@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.translation import translated
 from tuilab.runs.past_runs import PastRun
 from tuilab.text import plural, show
 from tuilab.tui.looks.marks import plain
@@ -89,7 +90,7 @@ class Workbench(Vertical):
         scenario = draft.scenario
         self._draft, self._runs = draft, runs
         self.border_title = plain(f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}")
-        self.query_one("#title", Static).update(plain(scenario.title or scenario.id, 160))
+        self.query_one("#title", Static).update(plain(translated(scenario).title or scenario.id, 160))
         self._show_part()
 
     def show_runs(self, runs: Sequence[PastRun]) -> None:

@@ -1,0 +1,221 @@
+"""Lessons in another language: which is chosen, what is shown and recorded, and what is wrong with a translation."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tuilab import language
+from tuilab.catalogue import catalog, translation
+from tuilab.catalogue.check_translation import check_translation
+from tuilab.catalogue.source import read as read_scenario
+from tuilab.catalogue.translation import digest, languages, parse, place, translated
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+LESSON = '''\
+"""Four is two and two.
+
+Numbers add up.
+## Predict
+How many is 2 and 2?
+## Look for
+- [four] 2 and 2 are 4
+## Try next
+`--two 3`: then it is 6. refutes: four
+## Source
+Here.
+"""
+from tuilab import Lab
+
+
+def run(
+    lab: Lab,
+    two: int = 2,  # what is added to itself
+) -> None:
+    lab.stage("adding")
+    lab.axes("sum", x="number", y="sum so far")
+    lab.log(0, sum=two)
+    lab.claim("four", two + two, equals=4)
+'''
+CHINESE = """\
+<!-- made from 000000000000 -->
+# 二加二等于四。
+
+数可以
+相加。
+
+## 先猜一猜
+2 加 2 是多少？
+## 看什么
+- [four] 2 加 2 等于 4
+## 再试试
+`--two 3`：这时是 6。refutes: four
+## 出处
+这里。
+## 参数
+- two: 与自己相加的数
+## 标签
+- adding: 相加
+- number: 数
+- sum so far: 和
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TUILAB_LANG", "LC_ALL", "LC_MESSAGES", "LC_CTYPE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    translation.read.cache_clear()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A lesson with a translation beside it that says the same."""
+    file = tmp_path / "sums" / "four.py"
+    file.parent.mkdir()
+    file.write_text(LESSON)
+    write(file, CHINESE)
+    return file
+
+
+def write(path: Path, text: str) -> None:
+    scenario = read_scenario(path)
+    Path(place(scenario, "zh")).write_text(text.replace("000000000000", digest(scenario)))
+
+
+@pytest.mark.parametrize(
+    ("environment", "code"),
+    [
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "C.UTF-8"}, "en"),
+        ({"LANG": "zh_CN.GB2312"}, "en"),
+        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "de_DE.UTF-8"}, "de"),
+        ({"LANG": "de_DE.UTF-8", "TUILAB_LANG": "zh"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8", "TUILAB_LANG": "en"}, "en"),
+        ({"LANG": "\x1b[2J"}, "en"),
+    ],
+)
+def test_the_language_is_the_one_asked_for_or_that_of_the_locale(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], code: str
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    assert language.chosen() == code
+
+
+def test_a_translated_lesson_is_shown_in_its_language(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUILAB_LANG", "zh")
+    shown = translated(read_scenario(path))
+
+    assert shown.title == "二加二等于四"
+    assert shown.lesson.startswith("数可以\n相加。\n## 先猜一猜\n2 加 2 是多少？\n## 看什么\n")
+    assert shown.claims == (("four", "2 加 2 等于 4"),)
+    assert [param.label for param in shown.params] == ["与自己相加的数"]
+    assert shown.headings["Try next"] == "再试试"
+
+
+def test_what_is_not_translated_is_shown_in_english(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = read_scenario(path)
+    assert translated(scenario) is scenario
+    monkeypatch.setenv("TUILAB_LANG", "de")
+    assert translated(scenario) is scenario
+    write(path, "no translation")
+    monkeypatch.setenv("TUILAB_LANG", "zh")
+    assert translated(scenario) is scenario
+
+
+def test_a_run_is_told_in_the_language_and_recorded_in_english(path: Path, tuilab: Tuilab) -> None:
+    done = tuilab("run", str(path), "--headless", "--lang", "zh")
+
+    assert "\n二加二等于四\n\n✓ SUPPORTED  2 加 2 等于 4  measured 4\n" in done.stdout
+    assert "four: · 相加\n" in done.stderr
+    (run,) = json.loads(tuilab("attach", "--json", "--lang", "zh").stdout)["runs"]
+    assert (run["title"], run["claims"][0]["text"]) == ("Four is two and two", "2 and 2 are 4")
+    assert "2 and 2 are 4" in tuilab("report", "last", "-o", "-", "--as", "md", env={"TUILAB_LANG": "zh"}).stdout
+
+
+def test_what_a_lesson_said_in_other_words_is_not_translated(path: Path, tuilab: Tuilab) -> None:
+    folder = str(path.parent.parent)
+    tuilab("run", "four", "--headless", "--quiet", "--scenarios", folder)
+    path.write_text(LESSON.replace("2 and 2 are 4", "2 and 2 are four in all"))
+    told = tuilab("attach", "--headless", "--lang", "zh", env={"TUILAB_SCENARIOS": folder}).stdout
+
+    assert "二加二等于四" in told
+    assert "2 and 2 are 4" in told
+
+
+def test_an_unknown_language_is_told_and_english_is_shown(tuilab: Tuilab) -> None:
+    done = tuilab("list", "--lang", "tlh")
+
+    assert done.stderr == "tuilab: no lesson is in the language tlh; there are en, zh. Shown in English\n"
+    assert "Subtract the largest logit" in done.stdout
+    assert tuilab("list", "--lang", "en_US").stderr == ""
+    assert tuilab("list", env={"TUILAB_LANG": "\x1b[2J"}).stderr.count("\x1b") == 0
+
+
+def test_the_languages_are_those_of_files_beside_lessons(path: Path) -> None:
+    (path.parent / "README.md").write_text("x")
+    (path.parent / "four.zh.md.bak").write_text("x")
+
+    assert languages([read_scenario(path)]) == ["en", "zh"]
+
+
+def test_a_translation_that_says_the_same_is_without_a_finding(path: Path) -> None:
+    assert check_translation(read_scenario(path), "zh") == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "line", "why"),
+    [
+        ("- [four] 2 加 2 等于 4", "", 1, "the claim [four] is missing"),
+        ("[four] 2", "[five] 2", 1, "the claim [four] is missing"),
+        ("[four] 2", "[five] 2", 10, "the lesson has no claim [five]"),
+        ("等于 4", "等于 5", 10, "the numbers of [four] are others than in the lesson: 4, 5"),
+        ("--two 3", "--two 4", 12, "the options after Try next, or what they refute, are others than in the lesson"),
+        ("- two:", "- three:", 1, "the parameters are others than those of the lesson: three, two"),
+        ("- adding: 相加", "", 1, "no label says what this is: adding"),
+        ("- adding:", "- subtracting:", 18, "nothing in the lesson is called so: subtracting"),
+        ("这里。", "", 1, "there is no section for Source, or it is empty"),
+        ("数可以\n相加。", "", 1, "there is no title, or no text"),
+    ],
+)
+def test_what_is_wrong_with_a_translation_is_told_with_its_line(
+    path: Path, right: str, wrong: str, line: int, why: str
+) -> None:
+    assert right in CHINESE
+    write(path, CHINESE.replace(right, wrong))
+
+    assert (line, why) in check_translation(read_scenario(path), "zh")
+
+
+def test_a_lesson_that_changed_makes_its_translation_old_until_it_is_stamped(path: Path, tuilab: Tuilab) -> None:
+    path.write_text(LESSON.replace("Numbers add up.", "Numbers add up, here as well."))
+    old = tuilab("check", str(path))
+    stamped = tuilab("check", str(path), "--stamp")
+
+    assert (
+        ".zh.md:1: the lesson was changed since this was made from it; compare them, then: tuilab check --stamp" in old.stdout
+    )
+    assert stamped.stdout == f"{path.parent}/four.zh.md is made from what four says now\n"
+    assert "zh.md" not in tuilab("check", str(path)).stdout
+
+
+def test_a_file_that_is_no_translation_is_one_finding(path: Path) -> None:
+    write(path, "# 四\n")
+
+    (finding,) = check_translation(read_scenario(path), "zh")
+    assert finding.sentence.startswith('it does not begin with "<!-- made from ... -->"')
+    with pytest.raises(ValueError, match="does not begin"):
+        parse("")
+
+
+def test_the_translations_that_come_with_tuilab_lack_nothing() -> None:
+    lessons = [(one, code) for one in catalog.load() for code in ("zh",) if Path(place(one, code)).exists()]
+
+    assert {one.id for one, _ in lessons} >= {"softmax", "xent", "xyy"}
+    assert [(one.id, finding) for one, code in lessons for finding in check_translation(one, code)] == []
