@@ -90,7 +90,7 @@ def test_several_runs_and_all_open_with_the_box(tuilab: Tuilab, runs: Path, tmp_
     assert "# What holds on this box" in done.stdout
     assert "2 runs; 4 of 8 claims supported" in done.stdout
     assert "## Could not be tested here, and why" in done.stdout
-    assert "## Never run on this box\n\n- basics/autograd-chain" in done.stdout
+    assert "## Never run on this box\n\n- basics/tensor-basics" in done.stdout
 
 
 def test_all_means_the_newest_run_that_succeeded_with_the_defaults(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
