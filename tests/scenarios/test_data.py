@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.lessons import check_values
+
 Result = Callable[..., dict[str, Any]]
 
 SLOW = "slow-items"
@@ -104,3 +106,24 @@ def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, mo
         ("grid", "a CUDA device"),
         ("pageable", "a CUDA device"),
     ]
+
+
+# ---- what every epoch begins with
+
+
+@pytest.mark.library
+def test_new_workers_start_with_every_epoch_and_persistent_ones_keep_their_dataset(tmp_path: Path) -> None:
+    check_values(
+        tmp_path,
+        "loader-persist",
+        {
+            "started": [6, 2],
+            "left": [0, 2],
+            "stale": [[0, 1, 2], [0, 0, 0]],
+            "cache": [48, 16],
+            "look": [2, 0],
+            "init": [[0, 0, 0, 1, 1, 1], [0, 1], []],
+            "refused": ["ValueError", "ValueError"],
+            "ahead": [3, 5, 9],
+        },
+    )

@@ -212,6 +212,13 @@ MISTAKES = [
     Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d(8), rows)", "lab.raises(nn.BatchNorm1d(8), rows)", "linear"),
+    Mistake("loader-persist", "persistent_workers=is_kept", "persistent_workers=False", "started, left, stale, cache, init"),
+    Mistake("loader-persist", "        self.cache.add(index)\n", "", "cache"),
+    Mistake("loader-persist", "loader.dataset.epoch, asked = epoch,", "asked =", "stale"),
+    Mistake("loader-persist", "del batches", "pass", "look"),
+    Mistake("loader-persist", "in make_loader(0)", "in make_loader(1)", "init"),
+    Mistake("loader-persist", "partial(make_loader, 0,", "partial(make_loader, 1,", "refused"),
+    Mistake("loader-persist", "prefetch_factor=prefetch, ", "", "ahead"),
 ]
 
 
