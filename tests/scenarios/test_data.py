@@ -127,3 +127,24 @@ def test_new_workers_start_with_every_epoch_and_persistent_ones_keep_their_datas
             "ahead": [3, 5, 9],
         },
     )
+
+
+# ---- who decides what comes when
+
+
+@pytest.mark.library
+def test_the_number_of_workers_leaves_the_first_order_as_it_is_and_not_what_items_draw(tmp_path: Path) -> None:
+    check_values(
+        tmp_path,
+        "sampler-order",
+        {
+            "one-order": 1,
+            "second": [False, True],
+            "own": [1, 1],
+            "drawn": [3, True],
+            "main": [True, 4],
+            "numpy": 32,
+            "set-epoch": [1, 3],
+            "refused": ["ValueError"] * 4,
+        },
+    )

@@ -219,6 +219,19 @@ MISTAKES = [
     Mistake("loader-persist", "in make_loader(0)", "in make_loader(1)", "init"),
     Mistake("loader-persist", "partial(make_loader, 0,", "partial(make_loader, 1,", "refused"),
     Mistake("loader-persist", "prefetch_factor=prefetch, ", "", "ahead"),
+    Mistake("sampler-order", "torch.manual_seed(0)\n", "torch.manual_seed(workers)\n", "one-order, second"),
+    Mistake("sampler-order", "two_epochs(workers, draw, is_own=True)", "two_epochs(workers, draw)", "own"),
+    Mistake("sampler-order", "(4, sampler=noting(pids))", "(2, sampler=noting(pids))", "main"),
+    Mistake("sampler-order", "[two_epochs(n, draw) for", "[two_epochs(n, draw)[::-1] for", "drawn"),
+    Mistake(
+        "sampler-order",
+        "num_workers=workers,",
+        "num_workers=workers, worker_init_fn=lambda worker: numpy.random.seed(0),",
+        "numpy",
+    ),
+    Mistake("sampler-order", "        if is_told:\n            sampler.set_epoch(epoch)\n", "", "set-epoch"),
+    Mistake("sampler-order", "make_loader(n, batch_sampler=lists)", "make_loader(n, batch_sampler=lists[:2])", "lists"),
+    Mistake("sampler-order", "make_loader, 0, batch_sampler=lists,", "make_loader, 0,", "refused"),
 ]
 
 
