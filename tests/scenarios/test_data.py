@@ -148,3 +148,23 @@ def test_the_number_of_workers_leaves_the_first_order_as_it_is_and_not_what_item
             "refused": ["ValueError"] * 4,
         },
     )
+
+
+# ---- what a worker drops
+
+
+@pytest.mark.library
+def test_every_worker_drops_a_last_batch_of_its_own(tmp_path: Path) -> None:
+    check_values(
+        tmp_path,
+        "iterable-droplast",
+        {
+            "stream": [60, 60, 40],
+            "map": [60, 60, 60],
+            "batches": [60, 60, 60],
+            "never": [24, 0],
+            "nothing": 0,
+            "small": [[1, 2, 4], [64, 64, 64]],
+            "length": [6, 7, 4, 8],
+        },
+    )

@@ -232,6 +232,18 @@ MISTAKES = [
     Mistake("sampler-order", "        if is_told:\n            sampler.set_epoch(epoch)\n", "", "set-epoch"),
     Mistake("sampler-order", "make_loader(n, batch_sampler=lists)", "make_loader(n, batch_sampler=lists[:2])", "lists"),
     Mistake("sampler-order", "make_loader, 0, batch_sampler=lists,", "make_loader, 0,", "refused"),
+    Mistake("iterable-droplast", "(range(items), workers, drop_last=True)", "(Stream(items), workers, drop_last=True)", "map"),
+    Mistake("iterable-droplast", "Stream(items), workers, drop_last=True", "Stream(items), workers", "stream, length"),
+    Mistake("iterable-droplast", "shuffle=True", "shuffle=False", "never"),
+    Mistake("iterable-droplast", "batch=20", "batch=16", "nothing"),
+    Mistake("iterable-droplast", "size < BATCH", "size < 5", "small"),
+    Mistake("iterable-droplast", "in (True, False)", "in (False, False)", "length"),
+    Mistake(
+        "iterable-droplast",
+        "Stream(items, is_of_batches=True), workers, batch=None",
+        "Stream(items), workers, drop_last=True",
+        "batches",
+    ),
 ]
 
 
