@@ -168,3 +168,21 @@ def test_every_worker_drops_a_last_batch_of_its_own(tmp_path: Path) -> None:
             "length": [6, 7, 4, 8],
         },
     )
+
+
+# ---- a stream and its workers
+
+
+@pytest.mark.library
+def test_every_worker_reads_the_whole_stream_until_they_share_it_out(tmp_path: Path) -> None:
+    check_values(
+        tmp_path,
+        "tar-dupes",
+        {
+            "copies": [64, 64, 128, 256],
+            "again": True,
+            "once": [True, True, True],
+            "bytes": 64 * 2048,
+            "printed": "AttributeError",
+        },
+    )

@@ -244,6 +244,11 @@ MISTAKES = [
         "Stream(items), workers, drop_last=True",
         "batches",
     ),
+    Mistake("tar-dupes", "step: unpack(whole),", "step: unpack(whole, first, step),", "copies, again"),
+    Mistake("tar-dupes", "Stream(read), 8,", "Stream(read), 16,", "again"),
+    Mistake("tar-dupes", "else unpack(whole, first, step)", "else unpack_part(whole, index, first, step)", "headers"),
+    Mistake("tar-dupes", "partial(unpack_part, whole, index)", "partial(unpack, whole)", "bytes"),
+    Mistake("tar-dupes", "get_worker_info().worker_id", "get_worker_info().id", "printed"),
 ]
 
 
