@@ -186,3 +186,24 @@ def test_every_worker_reads_the_whole_stream_until_they_share_it_out(tmp_path: P
             "printed": "AttributeError",
         },
     )
+
+
+# ---- what an item raises
+
+
+@pytest.mark.library
+def test_a_worker_sends_an_error_as_text_and_a_stop_ends_the_epoch(tmp_path: Path) -> None:
+    check_values(
+        tmp_path,
+        "map-dataset-bugs",
+        {
+            "index": 1.0,
+            "bugs": ["TypeError", "TypeError", "TypeError", "NotImplementedError", "NameError"],
+            "glob": [0, 0, "ValueError"],
+            "collate": ["TypeError", "RuntimeError"],
+            "message": [False, True],
+            "frames": [True, False],
+            "class": ["KeyError", "RuntimeError"],
+            "stop": 8,
+        },
+    )

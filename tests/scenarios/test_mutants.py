@@ -249,6 +249,13 @@ MISTAKES = [
     Mistake("tar-dupes", "else unpack(whole, first, step)", "else unpack_part(whole, index, first, step)", "headers"),
     Mistake("tar-dupes", "partial(unpack_part, whole, index)", "partial(unpack, whole)", "bytes"),
     Mistake("tar-dupes", "get_worker_info().worker_id", "get_worker_info().id", "printed"),
+    Mistake("map-dataset-bugs", '"by index": "index"}', '"by index": "choice"}', "index"),
+    Mistake("map-dataset-bugs", "random.choice(paths)", "random.choice(self.paths)", "bugs"),
+    Mistake("map-dataset-bugs", 'nothing = make((*starred, "*.jpg"), ', "nothing = make(files, ", "glob"),
+    Mistake("map-dataset-bugs", "torch.zeros(4)", "torch.zeros(3)", "collate"),
+    Mistake("map-dataset-bugs", "for n in (0, 1)]", "for n in (0, 0)]", "message, frames, class"),
+    Mistake("map-dataset-bugs", "{}.popitem", "[].remove", "class"),
+    Mistake("map-dataset-bugs", "iter(range(8))", "iter(range(ITEMS))", "stop"),
 ]
 
 
