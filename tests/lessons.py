@@ -5,6 +5,7 @@ Nothing is timed there that a test judges, and what the lesson does to torch's g
 
 import inspect
 import runpy
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
     threads = torch.get_num_threads()
     ours, theirs = messages.pair()
-    with ours, theirs, torch.random.fork_rng():
+    with ours, theirs, torch.random.fork_rng(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded")  # pytest-xdist's threads; a worker has none
         begin(is_placed=False)
         run = runpy.run_path(str(folder / "scenario.py"))["run"]
         own = {"device": "cpu"} if "device" in inspect.signature(run).parameters else {}

@@ -1,6 +1,9 @@
 """What a call raises or warns of, as a lesson claims it."""
 
+import gc
 import warnings
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,6 +26,13 @@ def throw(problem: BaseException) -> None:
     raise problem
 
 
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.mark.parametrize(
     ("problem", "told"),
     [
@@ -37,6 +47,20 @@ def throw(problem: BaseException) -> None:
 )
 def test_what_a_call_raises_is_told_in_one_line(problem: Exception, told: str) -> None:
     assert raised_by(throw, (problem,)) == told
+
+
+def test_what_a_call_held_is_gone_although_its_error_refers_to_itself(without_collector: None) -> None:
+    held = []
+
+    def hold() -> None:
+        mine = Odd()
+        held.append(weakref.ref(mine))
+        problem = ValueError("as a DataLoader says again what a worker raised")
+        raise problem
+
+    raised_by(hold, ())
+
+    assert [one() for one in held] == [None]
 
 
 def test_a_call_that_raises_nothing_has_nothing_to_tell() -> None:

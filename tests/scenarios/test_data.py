@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.lessons import check_values
+
 Result = Callable[..., dict[str, Any]]
 
 SLOW = "slow-items"
@@ -104,3 +106,104 @@ def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, mo
         ("grid", "a CUDA device"),
         ("pageable", "a CUDA device"),
     ]
+
+
+# ---- what every epoch begins with
+
+
+@pytest.mark.library
+def test_new_workers_start_with_every_epoch_and_persistent_ones_keep_their_dataset(tmp_path: Path) -> None:
+    check_values(
+        tmp_path,
+        "loader-persist",
+        {
+            "started": [6, 2],
+            "left": [0, 2],
+            "stale": [[0, 1, 2], [0, 0, 0]],
+            "cache": [48, 16],
+            "look": [2, 0],
+            "init": [[0, 0, 0, 1, 1, 1], [0, 1], []],
+            "refused": ["ValueError", "ValueError"],
+            "ahead": [3, 5, 9],
+        },
+    )
+
+
+# ---- who decides what comes when
+
+
+@pytest.mark.library
+def test_the_number_of_workers_leaves_the_first_order_as_it_is_and_not_what_items_draw(tmp_path: Path) -> None:
+    check_values(
+        tmp_path,
+        "sampler-order",
+        {
+            "one-order": 1,
+            "second": [False, True],
+            "own": [1, 1],
+            "drawn": [3, True],
+            "main": [True, 4],
+            "numpy": 32,
+            "set-epoch": [1, 3],
+            "refused": ["ValueError"] * 4,
+        },
+    )
+
+
+# ---- what a worker drops
+
+
+@pytest.mark.library
+def test_every_worker_drops_a_last_batch_of_its_own(tmp_path: Path) -> None:
+    check_values(
+        tmp_path,
+        "iterable-droplast",
+        {
+            "stream": [60, 60, 40],
+            "map": [60, 60, 60],
+            "batches": [60, 60, 60],
+            "never": [24, 0],
+            "nothing": 0,
+            "small": [[1, 2, 4], [64, 64, 64]],
+            "length": [6, 7, 4, 8],
+        },
+    )
+
+
+# ---- a stream and its workers
+
+
+@pytest.mark.library
+def test_every_worker_reads_the_whole_stream_until_they_share_it_out(tmp_path: Path) -> None:
+    check_values(
+        tmp_path,
+        "tar-dupes",
+        {
+            "copies": [64, 64, 128, 256],
+            "again": True,
+            "once": [True, True, True],
+            "bytes": 64 * 2048,
+            "printed": "AttributeError",
+        },
+    )
+
+
+# ---- what an item raises
+
+
+@pytest.mark.library
+def test_a_worker_sends_an_error_as_text_and_a_stop_ends_the_epoch(tmp_path: Path) -> None:
+    check_values(
+        tmp_path,
+        "map-dataset-bugs",
+        {
+            "index": 1.0,
+            "bugs": ["TypeError", "TypeError", "TypeError", "NotImplementedError", "NameError"],
+            "glob": [0, 0, "ValueError"],
+            "collate": ["TypeError", "RuntimeError"],
+            "message": [False, True],
+            "frames": [True, False],
+            "class": ["KeyError", "RuntimeError"],
+            "stop": 8,
+        },
+    )

@@ -1,5 +1,6 @@
 """What a call raises, and what it warns of, as texts that a claim compares."""
 
+import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,9 @@ def raised_by(f: Callable[..., Any], args: tuple[Any, ...]) -> str:
     except TuilabError:
         raise
     except Exception as problem:
-        return _told(type(problem), text_of(problem))
+        told = _told(type(problem), text_of(problem))
+        traceback.clear_frames(problem.__traceback__)  # an error that refers to itself would keep what the call held
+        return told
     return ""
 
 
