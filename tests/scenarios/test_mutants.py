@@ -212,6 +212,12 @@ MISTAKES = [
     Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d(8), rows)", "lab.raises(nn.BatchNorm1d(8), rows)", "linear"),
+    Mistake("debug-apis", "within(stacks, plain)[0]", "plain()[0]", "traces"),
+    Mistake("debug-apis", "(zero.sqrt() * 0, zero.sqrt())", "(zero * 0, zero.sqrt())", "nan-only"),
+    Mistake("debug-apis", '"gradcheck": False,', '"gradcheck": True,', "gradcheck"),
+    Mistake("debug-apis", '"fast_mode": True}', '"fast_mode": False}', "fast"),
+    Mistake("debug-apis", "torch.rand(64, device", "torch.rand(64, dtype=torch.float64, device", "float32"),
+    Mistake("debug-apis", "within, profile, plain)}", "within, detect_anomaly, plain)}", "profiler"),
 ]
 
 
