@@ -17,6 +17,16 @@ EXACT: dict[str, dict[str, Any]] = {
         "fast": 4,
         "float32": "GradcheckError:",
     },
+    "profiler": {
+        "counts": [3, 3, 1, 2],
+        "nested": ["aten::convolution", "aten::_convolution"],
+        "forward": 54_458_368,
+        "shapes": [3, [1, 1, 1]],
+        "label": [3, 0],
+        "schedule": [2, 0],
+        "cprofile": [3, 1, 0],
+        "renamed": [True, False, ""],
+    },
 }
 
 
