@@ -227,6 +227,11 @@ MISTAKES = [
     Mistake("profiler", '"step": partial(step, net)', '"step": net', "backward"),
     Mistake("profiler", '{"forward": net,', '{"forward": partial(step, net),', "forward"),
     Mistake("profiler", '    with record_function("backward"):\n        return', "        return", "label"),
+    Mistake("lightning", "(loss / every).backward()", "loss.backward()", "rest"),
+    Mistake("lightning", "batches[:8], every=4)", "batches[:7], every=4)", "rest"),
+    Mistake("lightning", " or number == len(batches)", "", "rest"),
+    Mistake("lightning", '{"clip": 0.1}', "{}", "clip"),
+    Mistake("lightning", '"dtype": torch.bfloat16', '"dtype": torch.float16', "mixed"),
 ]
 
 
