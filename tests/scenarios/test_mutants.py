@@ -232,6 +232,7 @@ MISTAKES = [
     Mistake("lightning", " or number == len(batches)", "", "rest"),
     Mistake("lightning", '{"clip": 0.1}', "{}", "clip"),
     Mistake("lightning", '"dtype": torch.bfloat16', '"dtype": torch.float16', "mixed"),
+    Mistake("tensor-basics", "torch.tensor(0.5)", "torch.tensor(np.float64(0.5))", "default"),
 ]
 
 
