@@ -232,6 +232,7 @@ MISTAKES = [
     Mistake("lightning", " or number == len(batches)", "", "rest"),
     Mistake("lightning", '{"clip": 0.1}', "{}", "clip"),
     Mistake("lightning", '"dtype": torch.bfloat16', '"dtype": torch.float16', "mixed"),
+    Mistake("grad-underflow", 'trained["float32"][1].half()', '(1e-6 * trained["float32"][1]).half()', "weights"),
     Mistake("tensor-basics", "torch.tensor(0.5)", "torch.tensor(np.float64(0.5))", "default"),
 ]
 
