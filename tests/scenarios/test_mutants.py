@@ -189,7 +189,7 @@ MISTAKES = [
     Mistake("layer-precision", 'lab.claim("classes", (y', 'lab.claim("classes", (y.roll(1)', "classes"),
     Mistake("layer-precision", "net = cut(device, every, half)", "net = cut(device, every[:-1], half)", "bytes, autocast"),
     Mistake("layer-precision", "raises(net[0], x)", "raises(net[0], x.to(half))", "refused"),
-    Mistake("grad-clip", "lr=rate", "lr=0", "explodes, trained, too-large, low-rate, middle-rate, high-rate, rare"),
+    Mistake("grad-clip", "lr=rate", "lr=0", "explodes, trained, too-large, low-rate, middle-rate, high-rate, not-sooner, rare"),
     Mistake(
         "grad-clip",
         "partial(nn.utils.clip_grad_norm_, max_norm=10.0)",
@@ -234,6 +234,7 @@ MISTAKES = [
     Mistake("lightning", '"dtype": torch.bfloat16', '"dtype": torch.float16', "mixed"),
     Mistake("grad-underflow", 'trained["float32"][1].half()', '(1e-6 * trained["float32"][1]).half()', "weights"),
     Mistake("tensor-basics", "torch.tensor(0.5)", "torch.tensor(np.float64(0.5))", "default"),
+    Mistake("grad-clip", "for loss in high) /", "for loss in low) /", "not-sooner"),
 ]
 
 
