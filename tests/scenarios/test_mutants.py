@@ -235,6 +235,7 @@ MISTAKES = [
     Mistake("grad-underflow", 'trained["float32"][1].half()', '(1e-6 * trained["float32"][1]).half()', "weights"),
     Mistake("tensor-basics", "torch.tensor(0.5)", "torch.tensor(np.float64(0.5))", "default"),
     Mistake("grad-clip", "for loss in high) /", "for loss in low) /", "not-sooner"),
+    Mistake("broadcast-merge", "counted.value.shape)", "counted.value.mT.shape)", "source-shape"),
 ]
 
 
