@@ -1,10 +1,9 @@
 """Small gradients become 0 in float16; the scale of the loss moves them into its range, and bfloat16 needs none.
 
-The smallest float16 number is 6e-8, the smallest with all its digits 6e-5; the largest is 65504. Gradients of deep nets are
-often smaller than that, and what is flushed to 0 teaches nothing. Gradients are linear in the loss: multiply it by 65536, and
-each is 16 powers of two further up. The window of float16 has 40 of them, so there is room on both sides of the right scale.
-Too large a scale makes inf, which GradScaler looks for. bfloat16 has the range of float32 and fewer digits; a scale does
-nothing for it, neither good nor bad.
+The smallest float16 number is 6e-8, the smallest with all its digits 6e-5; the largest is 65504. Weights fit in between. The
+gradients of deep nets are often smaller, and what is flushed to 0 teaches nothing. Gradients are linear in the loss: multiply
+it by 65536, and each is 16 powers of two further up. The window of float16 has 40 of them, so there is room on both sides of
+the right scale. Too large a scale makes inf, which GradScaler looks for. bfloat16 has the range of float32 and needs none.
 
 Source 004 is wrong twice, and it is easy to see why. "bfloat16 with a scale overflows easily": it is float16 whose largest
 number is below 65536. "A scale makes the machine epsilon smaller": above 6e-5 numbers are rounded as well at any scale. Below
@@ -20,6 +19,7 @@ The loss is multiplied by 1e-6. Which share of the float16 gradients is 0?
 - [bfloat16] the bfloat16 gradients are bitwise the same at scale 1 and, divided by it, at 65536
 - [no-overflow] all bfloat16 gradients of the loss that was not made small are finite at 2 to the power of 24
 - [stands-still] 150 steps in float16 without a scale leave the loss where it was, to 1 in 100
+- [weights] of the weights that float32 has learned by then at most 1 in 100 lies where float16 lacks digits, is 0 or inf
 - [learns] with GradScaler float16 ends within 1 in 100 of float32, and bfloat16 does without
 - [epsilon] numbers of 1e-4 and more are rounded as well without a scale as with one of 1024
 - [subnormal] numbers of 1e-6 are rounded at least 50 times worse without it
@@ -67,7 +67,7 @@ def train(lab, arm, x, dtype, small, is_scaled):
         scaler.update()
         losses.append(loss.detach())
         lab.log(step, arm=arm, loss=losses[-1])
-    return (losses[-1] / losses[0]).item()
+    return (losses[-1] / losses[0]).item(), nn.utils.parameters_to_vector(net.parameters()).detach()
 
 
 def rounding(dtype, size, scale):
@@ -110,9 +110,11 @@ def run(
         "float16 scaled": (torch.float16, True),
         "bfloat16": (torch.bfloat16, False),
     }
-    last = {arm: train(lab, arm, x, dtype, loss, is_scaled) for arm, (dtype, is_scaled) in arms.items()}
+    trained = {arm: train(lab, arm, x, dtype, loss, is_scaled) for arm, (dtype, is_scaled) in arms.items()}
+    last = {arm: ratio for arm, (ratio, _) in trained.items()}
     lab.claim("stands-still", last["float16"], between=(0.99, 1.01))
-    apart = [last[arm] / last["float32"] - 1 for arm in ("float16 scaled", "bfloat16")]
-    lab.claim("learns", apart, between=(-0.01, 0.01))
+    stored = trained["float32"][1].half().abs()
+    lab.claim("weights", ((stored < 2**-14) | stored.isinf()).float().mean(), at_most=0.01)
+    lab.claim("learns", [last[arm] / last["float32"] - 1 for arm in ("float16 scaled", "bfloat16")], between=(-0.01, 0.01))
     lab.claim("epsilon", rounding(torch.float16, 1e-4, 1) / rounding(torch.float16, 1e-4, 1024), between=(0.95, 1.05))
     lab.claim("subnormal", rounding(torch.float16, 1e-6, 1) / rounding(torch.float16, 1e-6, 1024), at_least=50)

@@ -4,9 +4,10 @@ Shapes follow numpy: (3, 5) @ (5, 4) is (3, 4), and what is added must have the 
 source adds a (3, 5) to a (5, 4), which no rule allows. A rank is only the length of the shape: a scalar has none, a picture
 three, a batch of pictures four.
 
-A tensor made of an array keeps the array's dtype. numpy draws float64, layers of torch are float32, and a product of the two
-is refused. The source means to draw a table with `np.random.normal([3, 5])`. But the first argument of numpy's function is
-the mean, so it draws two numbers, one around 3 and one around 5. `size=[3, 5]` draws the table.
+A number of Python with a point becomes float32, which a note on AMP calls FloatTensor; a tensor made of an array keeps the
+array's dtype. numpy draws float64, layers of torch are float32, and a product of the two is refused. The source means to draw
+a table with `np.random.normal([3, 5])`. But the first argument of numpy's function is the mean, so it draws two numbers, one
+around 3 and one around 5. `size=[3, 5]` draws the table.
 
 `torch.tensor(array)` copies: whatever is written to the array later, the tensor keeps its values. `torch.from_numpy(array)`
 makes a tensor over the array's own memory, takes no new byte, and shows whatever is written there. `torch.as_tensor` shares
@@ -21,6 +22,7 @@ An array gets a 7 after a tensor was made of it with torch.tensor. What does the
 - [product] (3, 5) @ (5, 4) has the shape (3, 4)
 - [sum] as in the source, (3, 5) + (5, 4) is refused
 - [normal] np.random.normal([3, 5]) has the shape (2,)
+- [default] a tensor of 0.5 is float32, and so are zeros; one of 1 is int64
 - [float64] a tensor made of numpy's random numbers is float64, and a float32 layer refuses it
 - [kept] after a 7 was written to the array, the tensor that was made of it shows 0 still
 - [shared] one that was made with torch.from_numpy shows the 7
@@ -33,8 +35,8 @@ An array gets a 7 after a tensor was made of it with torch.tensor. What does the
 `--sized`: size=[3, 5], as it was meant. refutes: normal
 `--to float32`: the conversion that a layer needs; now it takes the numbers. refutes: float64
 ## Source
-000 EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch. Ours: dtypes, shared memory and
-the count of bytes.
+000 EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch. 001, a note on torch.cuda.amp:
+the default dtype. Ours: shared memory and the count of bytes.
 """
 
 from typing import Literal
@@ -81,7 +83,9 @@ def run(
     lab.claim("product", list((x @ y).shape), equals=[3, 4])
     lab.claim("sum", refusal(lab, torch.add, x, y), equals="RuntimeError")
 
-    lab.stage("numbers of numpy")
+    lab.stage("numbers of Python and of numpy")
+    plain = [str(tensor.dtype) for tensor in (torch.tensor(0.5), torch.zeros(3), torch.tensor(1))]
+    lab.claim("default", plain, equals=["torch.float32", "torch.float32", "torch.int64"])
     drawn = np.random.normal(size=[3, 5]) if sized else np.random.normal([3, 5])
     lab.claim("normal", list(drawn.shape), equals=[2])
     numbers = torch.tensor(np.random.normal(size=[3, 5])).to(device, getattr(torch, to))

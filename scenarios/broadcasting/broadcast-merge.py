@@ -16,6 +16,7 @@ At 64 features a step, 512 shared ones and 256 steps: how many times fewer opera
 - [same-numbers] both ways give the same numbers, to 1e-12 in float64
 - [any-shapes] so they do where both broadcast: (5, 1, features) with (1, 3, shared features)
 - [no-activation] the layer of the source, called as it was made, fails: its activation is None
+- [source-shape] at the size of the source both give (5, 3, 10)
 - [source-operations] at the size of the source operations fall from 3300 to 2100
 - [source-bytes] at the size of the source bytes kept for backward fall from 1260 to 1020
 - [quarter-operations] the split layer needs at most a quarter of the operations
@@ -88,6 +89,7 @@ def run(
         lab.claim("any-shapes", gap, at_most=1e-12)
         toy = make(5, 3, 5, 6, 10, device)
         tiled, parted = (lab.count(arm, *toy) for arm in (tile, split))
+        lab.claim("source-shape", [list(counted.value.shape) for counted in (tiled, parted)], equals=[[5, 3, 10]] * 2)
         lab.claim("source-operations", [tiled.flops, parted.flops], equals=[3300, 2100])
         lab.claim("source-bytes", [tiled.saved_bytes, parted.saved_bytes], equals=[1260, 1020])
         lab.claim("no-activation", lab.raises(as_in_the_source, *toy), equals="TypeError: 'NoneType' object is not callable")

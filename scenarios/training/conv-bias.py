@@ -8,8 +8,8 @@ as by loading weights without their statistics, stands in the result until the m
 
 It takes a norm over the batch, directly behind. With a ReLU between, the bias decides what is cut away, and is no longer the
 same everywhere. A group norm takes the mean of several channels, whose biases differ. There the bias is learned.
-
-In the source's snippet BatchNorm2d is called without a number of features, and one stands after a Linear. Both raise.
+torchvision does without already, says the source. Its ResNets do; its VGGs with a norm keep every bias. In the source's
+snippet BatchNorm2d is called without a number of features, and one stands after a Linear. Both raise.
 ## Predict
 How large is the gradient of the bias, where that of the weights has a norm of hundreds?
 ## Look for
@@ -23,15 +23,16 @@ How large is the gradient of the bias, where that of the weights has a norm of h
 - [relu] with a ReLU between, the gradient of the bias has a norm of at least 1
 - [group-norm] with a group norm it has a norm of at least 1, too
 - [no-features] BatchNorm2d() raises a TypeError
+- [torchvision] none of the 53 convolutions in torchvision's resnet50 has a bias, and all 13 in its vgg16_bn have
 - [linear] BatchNorm2d after a Linear raises a ValueError
 ## Try next
 `--momentum 0.01`: the running mean takes ten times as long, and 300 batches are not enough. refutes: absorbed
 `--dtype float32`: the same, with larger roundings. refutes: same, weights, bias, absorbed
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 4. Ours: evaluation, the four kinds, and where
-the tip does not apply.
+003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 4. Ours: evaluation, the kinds, the exceptions.
 """
 
+from importlib import import_module
 from typing import Literal
 
 import torch
@@ -41,11 +42,10 @@ from tuilab import Lab
 
 CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 NORMS = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d, 3: nn.BatchNorm3d}
-KINDS = {"1d": (1, 1), "2d": (2, 1), "3d": (3, 1), "depthwise": (2, 8)}  # dimensions, groups
+KINDS = {"1d": (1, 1), "3d": (3, 1), "depthwise": (2, 8), "2d": (2, 1)}  # dimensions, groups
 
 
-def build_pair(kind, momentum, like):
-    """A convolution and its norm, with a bias and without, and otherwise the same."""
+def build_pair(kind, momentum, like):  # a convolution and its norm, with a bias and without, and otherwise the same
     dimensions, groups = KINDS[kind]
     pair = []
     for has_bias in (True, False):
@@ -53,11 +53,10 @@ def build_pair(kind, momentum, like):
         pair.append(nn.Sequential(convolution, NORMS[dimensions](8, momentum=momentum)).to(like))
     nn.init.normal_(pair[0][0].bias, std=3)
     pair[1][0].weight.data.copy_(pair[0][0].weight)
-    return pair
+    return nn.ModuleList(pair)
 
 
-def gradients(net, x, direction):  # both (16, 8, ...)
-    """Output, and the gradients of what the convolution has."""
+def gradients(net, x, direction):  # the output, and the gradients of what the convolution has
     y = net(x)
     return y.detach(), torch.autograd.grad((y * direction).sum(), [*net[0].parameters()])
 
@@ -67,10 +66,15 @@ def gap(nets, x):
         return (nets[0](x) - nets[1](x)).abs().max().item()
 
 
-def bias_norm(between, x):
-    """The norm of the gradient of the bias, with these layers behind the convolution."""
+def bias_norm(between, x):  # of the gradient of the bias, with these layers behind the convolution
     net = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), *between).to(x)
     return gradients(net, x, torch.randn_like(x))[1][1].norm()
+
+
+def biases_of(model):  # of torchvision: whether its convolutions have one
+    with torch.device("meta"):  # no numbers are needed
+        modules = import_module("torchvision.models").get_model(model).modules()
+    return [module.bias is not None for module in modules if isinstance(module, nn.Conv2d)]
 
 
 def run(
@@ -90,24 +94,18 @@ def run(
         weights.append((with_bias[0] - without[0]).abs().max())
         biases.append(with_bias[1].abs().max())
         norms.append(with_bias[0].norm())
-        if kind == "2d":
-            pair, batch = nets, x
+    pair, batch = nets, x  # of the last kind, 2d
     lab.claim("same", max(apart), at_most=1e-11)
     lab.claim("weights", max(weights), at_most=1e-10)
     lab.claim("bias", max(biases), at_most=1e-10)
     lab.claim("weight-norm", min(norms), at_least=50)
     counts = [sum(weight.numel() for weight in net[0].parameters()) for net in pair]
     lab.claim("parameters", [counts[0], counts[0] - counts[1]], equals=[584, 8])
-
     gaps = []
     for step in lab.steps(300, "batches"):
-        for net in pair:
-            net.eval()
-        gaps.append(gap(pair, batch))
+        gaps.append(gap(pair.eval(), batch))
         lab.log(step + 1, gap=gaps[-1])
-        for net in pair:
-            net.train()
-        gap(pair, batch)  # the running means go on
+        gap(pair.train(), batch)  # the running means go on
     lab.claim("one-update", gaps[0], at_least=1)
     lab.claim("absorbed", gaps[-1], at_most=1e-10)
 
@@ -117,3 +115,6 @@ def run(
     lab.claim("no-features", lab.raises(nn.BatchNorm2d).partition(":")[0], equals="TypeError")
     rows = nn.Linear(8, 8)(torch.zeros(16, 8))
     lab.claim("linear", lab.raises(nn.BatchNorm2d(8), rows).partition(":")[0], equals="ValueError")
+    refusal = lab.raises(import_module, "torchvision")
+    found = [] if refusal else [biases_of("resnet50"), biases_of("vgg16_bn")]
+    lab.claim("torchvision", found, equals=[[False] * 53, [True] * 13], lacks=refusal and f"the package torchvision: {refusal}")

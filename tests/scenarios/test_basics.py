@@ -65,6 +65,7 @@ MEASURED: dict[str, dict[str, Any]] = {
         "product": [3, 4],
         "sum": "RuntimeError",
         "normal": [2],
+        "default": ["torch.float32", "torch.float32", "torch.int64"],
         "float64": ["torch.float64", "RuntimeError"],
         "kept": 0,
         "shared": 7,

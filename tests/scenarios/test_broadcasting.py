@@ -66,6 +66,7 @@ def test_a_split_layer_computes_the_same_with_fewer_operations_and_bytes(result:
     found = evidence(run)
     assert refuted(run) == []
     assert found["no-activation"] == "measured TypeError: 'NoneType' object is not callable"
+    assert found["source-shape"] == "measured [[5, 3, 10], [5, 3, 10]]"
     assert found["source-operations"] == "measured [3300, 2100]"
     assert found["source-bytes"] == "measured [1260, 1020]"
     assert found["quarter-operations"] == "measured 0.114583"
