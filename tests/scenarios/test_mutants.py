@@ -212,6 +212,19 @@ MISTAKES = [
     Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d(8), rows)", "lab.raises(nn.BatchNorm1d(8), rows)", "linear"),
+    Mistake(
+        "linear-amp",
+        'if arm == "cast" else torch.float32',
+        'if arm != "float32" else torch.float32',
+        "peak, casts, same-loss, weights",
+    ),
+    Mistake(
+        "linear-amp",
+        "self.net(x.to(self.net.weight.dtype))",
+        "self.net(x.to(self.net.weight.dtype)).relu() * (1.003 if self.arm == 'autocast' else 1)",
+        "kept, cancelled, same-loss",
+    ),
+    Mistake("linear-amp", "(rounded - exact)", "(rounded - exact.roll(1, 0))", "rounded"),
 ]
 
 
