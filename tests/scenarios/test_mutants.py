@@ -225,6 +225,10 @@ MISTAKES = [
         "kept, cancelled, same-loss",
     ),
     Mistake("linear-amp", "(rounded - exact)", "(rounded - exact.roll(1, 0))", "rounded"),
+    Mistake("dims-of-8", "torch.empty(1024, width", "torch.empty(1024, 2 * width", "aligned"),
+    Mistake("dims-of-8", "(0, columns, 0, rows))", "(0, columns, 0, rows), value=1.0)", "zeros"),
+    Mistake("dims-of-8", "0.0, -torch.inf", "0.0, -1.0", "masked"),
+    Mistake("dims-of-8", "torch.cat([x, x])", "torch.cat([x, x, x])", "batch"),
 ]
 
 
