@@ -229,6 +229,14 @@ MISTAKES = [
     Mistake("dims-of-8", "(0, columns, 0, rows))", "(0, columns, 0, rows), value=1.0)", "zeros"),
     Mistake("dims-of-8", "0.0, -torch.inf", "0.0, -1.0", "masked"),
     Mistake("dims-of-8", "torch.cat([x, x])", "torch.cat([x, x, x])", "batch"),
+    Mistake("matmul-dtypes", '"bfloat16", "float16")}', '"bfloat16")} | {"float16": torch.bfloat16}', "eight"),
+    Mistake(
+        "matmul-dtypes",
+        "error(a.to(dtype) @ b.to(dtype), right)",
+        "error(sum(a.to(dtype)[:, i : i + 1] @ b.to(dtype)[i : i + 1] for i in range(n)), right)",
+        "bfloat16, rounded, flat",
+    ),
+    Mistake("matmul-dtypes", "3 * a.to(dtype).nbytes", "a.to(dtype).nbytes", "operations"),
 ]
 
 
