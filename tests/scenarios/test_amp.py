@@ -27,6 +27,7 @@ EXACT: dict[str, dict[str, Any]] = {
     "linear-amp": {"kept": 0.75, "casts": [True, True], "weights": [True, True]},
     "dims-of-8": {"aligned": [128, 1024, 128, 1024], "zeros": True, "masked": [True, True], "batch": 393216},
     "matmul-dtypes": {"operations": [128 / 3, 256 / 3]},
+    "amp-vgg": {"indices": [96, 64], "weights": True},
 }
 
 

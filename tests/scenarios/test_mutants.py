@@ -237,6 +237,9 @@ MISTAKES = [
         "bfloat16, rounded, flat",
     ),
     Mistake("matmul-dtypes", "3 * a.to(dtype).nbytes", "a.to(dtype).nbytes", "operations"),
+    Mistake("amp-vgg", "nn.MaxPool2d(2), x)", "nn.AvgPool2d(2), x)", "indices"),
+    Mistake("amp-vgg", 'if arm == "cast" else', 'if arm != "float32" else', "weights"),
+    Mistake("amp-vgg", "self.optimizer.step()", "self.dtype is torch.bfloat16 or self.optimizer.step()", "learn, same"),
 ]
 
 
