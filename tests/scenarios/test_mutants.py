@@ -240,6 +240,11 @@ MISTAKES = [
     Mistake("amp-vgg", "nn.MaxPool2d(2), x)", "nn.AvgPool2d(2), x)", "indices"),
     Mistake("amp-vgg", 'if arm == "cast" else', 'if arm != "float32" else', "weights"),
     Mistake("amp-vgg", "self.optimizer.step()", "self.dtype is torch.bfloat16 or self.optimizer.step()", "learn, same"),
+    Mistake("channels-last", "torch.randn(2, 1, 4, 4", "torch.randn(2, 2, 4, 4", "one-channel"),
+    Mistake("channels-last", "torch.ones([2] * n)", "torch.ones([2] * 4)", "dimensions"),
+    Mistake("channels-last", "lambda x: x + planes", "lambda x: planes + x", "kept"),
+    Mistake("channels-last", "lambda x: planes + x", "lambda x: x + planes", "lost"),
+    Mistake("channels-last", "convolution.to(memory_format=LAST)", "convolution", "weights"),
 ]
 
 
