@@ -189,6 +189,8 @@ MISTAKES = [
     Mistake("layer-precision", 'lab.claim("classes", (y', 'lab.claim("classes", (y.roll(1)', "classes"),
     Mistake("layer-precision", "net = cut(device, every, half)", "net = cut(device, every[:-1], half)", "bytes, autocast"),
     Mistake("layer-precision", "raises(net[0], x)", "raises(net[0], x.to(half))", "refused"),
+    Mistake("layer-precision", "torch.cat([weight.flatten()", "torch.cat([1e-6 * weight.flatten()", "fits"),
+    Mistake("layer-precision", "torch.tensor([0.5, 2])", "torch.tensor([5, 2])", "default"),
     Mistake("grad-clip", "lr=rate", "lr=0", "explodes, trained, too-large, low-rate, middle-rate, high-rate, rare"),
     Mistake(
         "grad-clip",
