@@ -99,7 +99,7 @@ def run(
         lab.claim("indices", [lab.count(nn.MaxPool2d(2), x).saved_bytes for x in (cells, cells.bfloat16())], equals=[96, 64])
         for seed in lab.sweep(range(3), "seeds"):
             torch.manual_seed(seed)
-            known, unseen = draw(640, signal, device), draw(512, signal, device)
+            known, unseen = draw(640, signal, device), draw(256, signal, device)
             trials = {arm: Trial(arm, device, 8, average, seed) for arm in ARMS}
             for step, batch in enumerate(zip(*(part.split(32) for part in known), strict=True)):
                 for arm, trial in trials.items():
