@@ -1,6 +1,6 @@
 """Autocast follows the loss of float32 to the fourth digit; the same net cast to bfloat16 as a whole stands still.
 
-A 16-bit product is off by a thousandth or two in each prediction. The loss is a mean over 32,768 of them, whose roundings are
+A 16-bit product is off by some thousandths in each prediction. The loss is a mean over 32,768 of them, whose roundings are
 up as often as down: they cancel, and the curve cannot be told from that of float32. What differs shows in the residual alone.
 
 The steps are what needs 32 bits. With a rate of 0.001 a weight moves by 6e-7 at a time, and the next bfloat16 beside 0.02 is
