@@ -19,13 +19,16 @@ Five layers, each cut to bfloat16 alone: which one makes the largest error in th
 - [classes] of 512 rows at most 2 have another largest output
 - [bytes] the weights take 332584 bytes in float32, and 166292 with all layers cut
 - [autocast] the output with all cut is bitwise that of autocast
+- [fits] at least 0.99 of the weights are in the range where float16 has all its digits, and none becomes 0
+- [default] a tensor made of decimal numbers is a FloatTensor, which is float32, inside autocast as well
 - [refused] a layer that is cut refuses float32 input
 - [update] a step of 0.001 leaves a weight of 1 at 1
 ## Try next
 `--dtype float16`: 11 bits, and the step of 0.001 arrives. With all cut the error is that of float16.
 refutes: float16, update
 ## Source
-001, a note on torch.cuda.amp: choose the precision of each layer. Its title says training, its text inference. Ours: errors.
+001, a note on torch.cuda.amp: choose the precision of each layer. Its title says training, its text inference. 002, an article
+on AMP and Tensor Cores: float16 has room for most weights. Ours: errors.
 """
 
 from itertools import pairwise
@@ -99,6 +102,11 @@ def run(
     lab.claim("bytes", [size_of(build_net(device)), size_of(net)], equals=[332584, 166292])
     with torch.autocast(device.type, half):
         lab.claim("autocast", torch.equal(y, forward(build_net(device), x)))
+        lab.claim("default", torch.tensor([0.5, 2]).type(), equals="torch.FloatTensor")
+    weights = torch.cat([weight.flatten() for weight in build_net(device).parameters()])
+    normal = weights.abs() >= torch.finfo(torch.float16).smallest_normal
+    zeros = (weights.half() == 0).sum()
+    lab.claim("fits", [normal.float().mean().item() >= 0.99, zeros.item()], equals=[True, 0])
     lab.claim("refused", lab.raises(net[0], x).startswith("RuntimeError"))
     weight = torch.ones((), dtype=half, device=device)
     lab.claim("update", (weight + 0.001).item(), equals=1)

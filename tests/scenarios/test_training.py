@@ -9,6 +9,12 @@ from tests.lessons import check_values
 
 EXACT: dict[str, dict[str, Any]] = {
     "grad-clip": {"explodes": 1, "by-norm": [[6, 8]], "by-value": [[10, 10]], "raised": "RuntimeError"},
+    "channels-last": {
+        "strides": [[48, 16, 4, 1], [48, 1, 12, 3], True],
+        "one-channel": [True, True, 2],
+        "dimensions": [[3, 5], [192, 1, 48, 12, 3]],
+        "weights": [False, True],
+    },
     "conv-bias": {"parameters": [584, 8], "no-features": "TypeError", "linear": "ValueError"},
 }
 
