@@ -212,6 +212,13 @@ MISTAKES = [
     Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d(8), rows)", "lab.raises(nn.BatchNorm1d(8), rows)", "linear"),
+    Mistake("op-overhead", "torch.add, x, 1", "torch.add, x.double(), 1", "same-bytes"),
+    Mistake("op-overhead", "lambda x: x[0]", "lambda x: x[0] + 0", "views"),
+    Mistake("op-overhead", "x.split(1)", "x.split(2)", "rows"),
+    Mistake("op-overhead", "* scale + shift", "* scale + shift + 0", "written-out"),
+    Mistake("op-overhead", "F.layer_norm(x,", "F.layer_norm(x + 0,", "one-call"),
+    Mistake("op-overhead", "in (written_out, one_call)", "in (one_call, one_call)", "written-out, backward"),
+    Mistake("op-overhead", "variance + 1e-5", "variance + 0.1", "same-numbers"),
 ]
 
 
