@@ -219,6 +219,14 @@ MISTAKES = [
     Mistake("op-overhead", "F.layer_norm(x,", "F.layer_norm(x + 0,", "one-call"),
     Mistake("op-overhead", "in (written_out, one_call)", "in (one_call, one_call)", "written-out, backward"),
     Mistake("op-overhead", "variance + 1e-5", "variance + 0.1", "same-numbers"),
+    Mistake("batch-gather", "x.gather(1, where)", "x.flip(1).gather(1, where)", "same"),
+    Mistake("batch-gather", "torch.jit.script(by_loop)", "torch.jit.script(indexed)", "script"),
+    Mistake("batch-gather", "x.gather(1, where)", "x.clone().clone().clone().gather(1, where)", "vectorised"),
+    Mistake("batch-gather", "lab.count(arm, leaf,", "lab.count(indexed, leaf,", "backward"),
+    Mistake("batch-gather", "few[1, 0])", "few[0, -1])", "neighbour"),
+    Mistake("batch-gather", "tensor([LENGTH, 0, 0])", "tensor([0, LENGTH, 0])", "neighbour"),
+    Mistake("batch-gather", "lab.raises(arm, few, large)", "lab.raises(arm, few, negative)", "refused"),
+    Mistake("batch-gather", "tensor([0, -1, 0])", "tensor([0, 1, 0])", "negative"),
 ]
 
 

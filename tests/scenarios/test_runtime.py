@@ -13,3 +13,11 @@ from tests.lessons import check_values
 def test_pieces_pay_by_the_call_and_a_formula_by_its_operators(tmp_path: Path) -> None:
     values = {"pieces": [4097, 1], "same-bytes": [2**20] * 2, "views": [[1, 0]] * 5, "rows": [127, 0], "one-call": [1, True]}
     check_values(tmp_path, "op-overhead", values)
+
+
+# ---- batch-gather
+
+
+@pytest.mark.library
+def test_a_loop_over_rows_reads_each_index_back(tmp_path: Path) -> None:
+    check_values(tmp_path, "batch-gather", {"loop": 257, "script": 193, "reads": [64, 0, 0, 0, 0], "negative": [True] * 2})
