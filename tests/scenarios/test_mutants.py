@@ -227,6 +227,11 @@ MISTAKES = [
     Mistake("batch-gather", "tensor([LENGTH, 0, 0])", "tensor([0, LENGTH, 0])", "neighbour"),
     Mistake("batch-gather", "lab.raises(arm, few, large)", "lab.raises(arm, few, negative)", "refused"),
     Mistake("batch-gather", "tensor([0, -1, 0])", "tensor([0, 1, 0])", "negative"),
+    Mistake("fuse-optimizer", '"loop": {"foreach": False}', '"loop": {"foreach": True}', "loop, loop-peak, default"),
+    Mistake("fuse-optimizer", '"foreach": {"foreach": True}', '"foreach": {"foreach": False}', "foreach-peak"),
+    Mistake("fuse-optimizer", "aten._foreach", "aten.", "foreach"),
+    Mistake("fuse-optimizer", '"fused": {"fused": True}', '"fused": {"foreach": False}', "fused, fused-peak"),
+    Mistake("fuse-optimizer", "numbers, {}, device", "numbers, {'fused': True}, device", "default"),
 ]
 
 

@@ -21,3 +21,11 @@ def test_pieces_pay_by_the_call_and_a_formula_by_its_operators(tmp_path: Path) -
 @pytest.mark.library
 def test_a_loop_over_rows_reads_each_index_back(tmp_path: Path) -> None:
     check_values(tmp_path, "batch-gather", {"loop": 257, "script": 193, "reads": [64, 0, 0, 0, 0], "negative": [True] * 2})
+
+
+# ---- fuse-optimizer
+
+
+@pytest.mark.library
+def test_fused_is_one_operator_and_needs_nothing_in_between(tmp_path: Path) -> None:
+    check_values(tmp_path, "fuse-optimizer", {"fused": [1, True], "fused-peak": 0, "default": True})
