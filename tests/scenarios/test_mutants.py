@@ -232,6 +232,17 @@ MISTAKES = [
     Mistake("fuse-optimizer", "aten._foreach", "aten.", "foreach"),
     Mistake("fuse-optimizer", '"fused": {"fused": True}', '"fused": {"foreach": False}', "fused, fused-peak"),
     Mistake("fuse-optimizer", "numbers, {}, device", "numbers, {'fused': True}, device", "default"),
+    Mistake(
+        "fuse-pointwise",
+        "return x * 0.5 * (1 + torch.erf(x / root))",
+        "return x * torch.sigmoid(1.702 * x)",
+        "written-out, script, same, constant",
+    ),
+    Mistake("fuse-pointwise", '"script": script,', '"script": F.gelu,', "script"),
+    Mistake("fuse-pointwise", '"F.gelu": F.gelu}', '"F.gelu": plain}', "library"),
+    Mistake("fuse-pointwise", "(x, 1.41421)", "(x, 1.41)", "constant"),
+    Mistake("fuse-pointwise", "nn.LSTMCell(32, 32)", "nn.RNNCell(32, 32)", "cell"),
+    Mistake("fuse-pointwise", "nn.LSTM(32, 32)", "nn.RNN(32, 32)", "sequence"),
 ]
 
 

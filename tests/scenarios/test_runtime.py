@@ -29,3 +29,11 @@ def test_a_loop_over_rows_reads_each_index_back(tmp_path: Path) -> None:
 @pytest.mark.library
 def test_fused_is_one_operator_and_needs_nothing_in_between(tmp_path: Path) -> None:
     check_values(tmp_path, "fuse-optimizer", {"fused": [1, True], "fused-peak": 0, "default": True})
+
+
+# ---- fuse-pointwise
+
+
+@pytest.mark.library
+def test_a_script_calls_and_keeps_what_it_was_written_from(tmp_path: Path) -> None:
+    check_values(tmp_path, "fuse-pointwise", {"written-out": [5, 3], "script": [5, 3], "library": [1, 1]})
