@@ -243,6 +243,13 @@ MISTAKES = [
     Mistake("fuse-pointwise", "(x, 1.41421)", "(x, 1.41)", "constant"),
     Mistake("fuse-pointwise", "nn.LSTMCell(32, 32)", "nn.RNNCell(32, 32)", "cell"),
     Mistake("fuse-pointwise", "nn.LSTM(32, 32)", "nn.RNN(32, 32)", "sequence"),
+    Mistake("graph-breaks", "y = y / y.sum().item()", "y = y / y.sum()", "broken"),
+    Mistake("graph-breaks", "y = torch.where(y.sum() > 9,", "y = torch.where(y.sum().item() > 9 * y.abs(),", "mended"),
+    Mistake("graph-breaks", "and x.shape[0] > 4", "and x.sum() > 4", "shape"),
+    Mistake("graph-breaks", "chain(x.exp(), 1)", "chain(x.exp(), 0)", "helper"),
+    Mistake("graph-breaks", "printing=3", "printing=9", "loop"),
+    Mistake("graph-breaks", "(x), f(x))", "(x), f(x + 1))", "same"),
+    Mistake("graph-breaks", "fullgraph=True)", "fullgraph=False)", "fullgraph"),
 ]
 
 

@@ -37,3 +37,11 @@ def test_fused_is_one_operator_and_needs_nothing_in_between(tmp_path: Path) -> N
 @pytest.mark.library
 def test_a_script_calls_and_keeps_what_it_was_written_from(tmp_path: Path) -> None:
     check_values(tmp_path, "fuse-pointwise", {"written-out": [5, 3], "script": [5, 3], "library": [1, 1]})
+
+
+# ---- graph-breaks
+
+
+@pytest.mark.library
+def test_what_needs_a_number_ends_a_graph(tmp_path: Path) -> None:
+    check_values(tmp_path, "graph-breaks", {"prints": [2] * 4, "broken": [2] * 3, "mended": [1] * 3, "loop": [1, 0]})
