@@ -250,6 +250,14 @@ MISTAKES = [
     Mistake("graph-breaks", "printing=3", "printing=9", "loop"),
     Mistake("graph-breaks", "(x), f(x))", "(x), f(x + 1))", "same"),
     Mistake("graph-breaks", "fullgraph=True)", "fullgraph=False)", "fullgraph"),
+    Mistake("compile-modes", "(32, 32, 7) * 3", "(32, 7, 1) * 3", "epochs"),
+    Mistake("compile-modes", '"automatic": None', '"automatic": False', "automatic, one"),
+    Mistake("compile-modes", '"dynamic": True', '"dynamic": None', "symbols"),
+    Mistake("compile-modes", "sizes), 100, 1)", "sizes), 1, 1)", "again, one"),
+    Mistake("compile-modes", "sizes), 100, 1)", "sizes), 100, 7)", "one"),
+    Mistake("compile-modes", "(False, True), (False, False)] * 2", "(True, True), (True, False)] * 2", "states"),
+    Mistake("compile-modes", "f(*args)))", "-f(*args)))", "same"),
+    Mistake("compile-modes", '"reduce-overhead", "max-autotune")', '"default", "max-autotune")', "modes"),
 ]
 
 

@@ -45,3 +45,12 @@ def test_a_script_calls_and_keeps_what_it_was_written_from(tmp_path: Path) -> No
 @pytest.mark.library
 def test_what_needs_a_number_ends_a_graph(tmp_path: Path) -> None:
     check_values(tmp_path, "graph-breaks", {"prints": [2] * 4, "broken": [2] * 3, "mended": [1] * 3, "loop": [1, 0]})
+
+
+# ---- compile-modes
+
+
+@pytest.mark.library
+def test_the_second_size_makes_a_graph_for_all_others(tmp_path: Path) -> None:
+    values = {"epochs": 2, "automatic": 2, "symbols": 1, "limit": 8, "states": [1, 2, 3, 3, 3, 3]}
+    check_values(tmp_path, "compile-modes", values)
