@@ -3,8 +3,9 @@
 Nothing is timed there that a test judges, and what the lesson does to torch's generator and threads is undone.
 """
 
+import importlib.util
 import inspect
-import runpy
+import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,14 +36,19 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
     threads = torch.get_num_threads()
     ours, theirs = messages.pair()
+    spec = importlib.util.spec_from_file_location("scenario", folder / "scenario.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["scenario"] = importlib.util.module_from_spec(spec)  # torch.compile looks for it there
     with ours, theirs, torch.random.fork_rng(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This process .* is multi-threaded")  # pytest-xdist's threads; a worker has none
         begin(is_placed=False)
-        run = runpy.run_path(str(folder / "scenario.py"))["run"]
+        spec.loader.exec_module(module)
+        run = module.run
         own = {"device": "cpu"} if "device" in inspect.signature(run).parameters else {}
         run(Lab(journal, folder, messages.WorkerLine(ours), order, "cpu"), **own, **params)
     journal.close()
     torch.set_num_threads(threads)
+    del sys.modules["scenario"]
     found = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
     return {claim.key: claim for claim in found}
 
