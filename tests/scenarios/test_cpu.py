@@ -4,9 +4,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.lessons import source_of
 
 Result = Callable[..., dict[str, Any]]
 
@@ -19,6 +22,19 @@ several_cores = pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="ne
 
 def evidence(run: dict[str, Any]) -> dict[str, str]:
     return {claim["key"]: claim["why"] for claim in run["claims"]}
+
+
+def refuted_by(mistakes: dict[str, str], lesson: str, folder: Path, result: Result) -> set[str]:
+    """Return which claims are REFUTED in a copy of a lesson with mistakes; one that starts processes is run as a user does."""
+    source = source_of(lesson)
+    for right, wrong in mistakes.items():
+        assert right in source
+        source = source.replace(right, wrong)
+    copy = folder / f"{lesson}-wrong.py"
+    copy.write_text(source)
+    run = result(str(copy), "--repeat", "1")
+    assert run["state"] == "succeeded", run["reason"]
+    return {claim["key"] for claim in run["claims"] if claim["verdict"] == "REFUTED" and claim["measured"]}
 
 
 def arms_of(run: dict[str, Any], name: str) -> set[str]:
@@ -86,3 +102,14 @@ def test_an_unbound_process_takes_every_core(result: Result) -> None:
 
     assert run["verdicts"][THREADS] == "REFUTED"
     assert run["verdicts"][PAGES] == ("REFUTED" if can_bind else "NOT TESTABLE HERE")
+
+
+@pytest.mark.library
+def test_malloc_that_learns_where_it_should_not_and_that_does_not_where_it_should(result: Result, tmp_path: Path) -> None:
+    mistakes = {
+        '"glibc learns": {}': '"glibc learns": {"MALLOC_TOP_PAD_": "0"}',
+        '{"MALLOC_MMAP_THRESHOLD_": "131072"}': "{}",
+        'HEAP = {"MALLOC_MMAP_MAX_": "0", ': "HEAP = {",
+    }
+
+    assert refuted_by(mistakes, "malloc", tmp_path, result) == {"fixed", "learned", "heap", "kept"}
