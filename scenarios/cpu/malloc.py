@@ -42,7 +42,6 @@ import torch
 
 from tuilab import Lab
 
-PR_SET_THP_DISABLE = 41
 VARIABLES = [f"MALLOC_{name}_" for name in ("MMAP_THRESHOLD", "TRIM_THRESHOLD", "TOP_PAD", "MMAP_MAX")]
 VARIABLES += ["GLIBC_TUNABLES", "LD_PRELOAD", "MALLOC_CONF"]
 HEAP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
@@ -50,7 +49,7 @@ HEAP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
 def make(lab, sizes):
     """Return how many faults each page of the last ten tensors costs, by their size, and the share that is given back."""
-    ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE
     costs = []
     for mib in sizes:
         faults = [resource.getrusage(resource.RUSAGE_SELF).ru_minflt]

@@ -15,6 +15,7 @@ Result = Callable[..., dict[str, Any]]
 
 THREADS = "one-thread"
 PAGES = "pages"
+IN_LIBIOMP = {"iomp", "both", "settings", "blocktime"}
 
 can_bind = shutil.which("numactl") is not None and subprocess.run(["numactl", "--membind=0", "true"]).returncode == 0
 several_cores = pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="needs a second core")
@@ -113,3 +114,14 @@ def test_malloc_that_learns_where_it_should_not_and_that_does_not_where_it_shoul
     }
 
     assert refuted_by(mistakes, "malloc", tmp_path, result) == {"fixed", "learned", "heap", "kept"}
+
+
+@pytest.mark.library
+@several_cores
+def test_a_variable_that_libgomp_reads_and_a_function_that_it_has_not(result: Result, tmp_path: Path) -> None:
+    mistakes = {
+        '{"KMP_BLOCKTIME": str(blocktime)}': '{"OMP_WAIT_POLICY": "passive"}',
+        'return library_of("GOMP_parallel")': 'return library_of("dladdr")',
+    }
+
+    assert refuted_by(mistakes, "iomp", tmp_path, result) - IN_LIBIOMP == {"own", "no-kmp"}
