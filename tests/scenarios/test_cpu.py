@@ -125,3 +125,20 @@ def test_a_variable_that_libgomp_reads_and_a_function_that_it_has_not(result: Re
     }
 
     assert refuted_by(mistakes, "iomp", tmp_path, result) - IN_LIBIOMP == {"own", "no-kmp"}
+
+
+@pytest.mark.library
+@several_cores
+def test_a_launcher_that_binds_elsewhere_and_finds_no_tool_of_ours(result: Result, tmp_path: Path) -> None:
+    mistakes = {
+        '"--ncores-per-instance=1"]': '"--ncores-per-instance=1", *(["--core-list=1"] if prefix else [])]',
+        'TWO_THREADS_A_CORE = "0,0,0,0 1,0': 'TWO_THREADS_A_CORE = "0,0,0,0 1,1',
+        '"numactl": "': '"missing": "',
+        'OMP_NUM_THREADS="3"': "TERM='dumb'",
+        'f"{library}.2"': "library",
+        ' -m ': ' -i ',
+    }  # fmt: skip
+
+    refuted = refuted_by(mistakes, "run-cpu", tmp_path, result)
+    assert refuted - {"memory"} == {"taskset", "limits", "set-before", "debian", "siblings"}
+    assert "memory" in refuted or not can_bind
