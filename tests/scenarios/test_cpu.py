@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.lessons import source_of
+from tests.lessons import check_values, source_of
 
 Result = Callable[..., dict[str, Any]]
 
@@ -142,3 +142,8 @@ def test_a_launcher_that_binds_elsewhere_and_finds_no_tool_of_ours(result: Resul
     refuted = refuted_by(mistakes, "run-cpu", tmp_path, result)
     assert refuted - {"memory"} == {"taskset", "limits", "set-before", "debian", "siblings"}
     assert "memory" in refuted or not can_bind
+
+
+@pytest.mark.library
+def test_lookups_have_no_flops_and_a_gradient_as_large_as_their_tables(tmp_path: Path) -> None:
+    check_values(tmp_path, "embedding-bound", {"weights": 8.0, "no-flops": 0, "dense": 16 * 50_000 * 32 * 4})

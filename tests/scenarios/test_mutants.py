@@ -212,6 +212,11 @@ MISTAKES = [
     Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d(8), rows)", "lab.raises(nn.BatchNorm1d(8), rows)", "linear"),
+    Mistake("embedding-bound", "4 * batch, 8 * batch]", "4 * batch, 4 * batch]", "weights"),
+    Mistake("embedding-bound", '"no-flops", dense.flops', '"no-flops", lab.count(conv, image).flops', "no-flops"),
+    Mistake("embedding-bound", "64, 64, 3, padding=1", "64, 64, 1", "conv"),
+    Mistake("embedding-bound", "sparse=sparse) for", "sparse=True) for", "dense"),
+    Mistake("embedding-bound", "part.to_dense()", "2 * part.to_dense()", "same"),
 ]
 
 
