@@ -83,7 +83,7 @@ def run(
     @lab.once
     def exact():
         for size in (8, mib):
-            lab.axes(f"faults_{size}_mib", x="tensor", y="faults for each of its pages")
+            lab.axes(f"faults_{size}_mib", x="tensor", y=f"faults a page, {size} MiB")
         tcmalloc, jemalloc = library("tcmalloc_minimal") or library("tcmalloc"), library("jemalloc")
         arms = {
             "glibc learns": {},
