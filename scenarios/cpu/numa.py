@@ -4,14 +4,14 @@ A box with several sockets has memory at each of them, a node, and a core reache
 place when it is first written, near the core that writes it: an empty tensor has none yet. If left alone, the scheduler moves
 threads between the cores while the memory stays. `numactl` binds before the program starts: `--cpunodebind` or `--physcpubind`
 its cores, `--membind` its pages. Check it instead of hoping: the kernel tells the core that runs a step, and in
-/proc/self/numa_maps the policy and the node of every page. torch starts a thread for each core it may use. With one node there
+/proc/self/numa_maps the policy and the node of every page. torch takes a thread for each core it may use. With one node there
 is no far memory and nothing to gain: binding then only keeps two programs out of each other's way.
 ## Predict
-How many threads does torch start when its process is bound to a single core?
+How many threads does torch take when its process is bound to a single core?
 ## Look for
-- [one-thread] torch bound to one core starts one thread
-- [one-core] every step of the bound process runs on that core
-- [first-touch] a new tensor has no page in memory; once its first half is written it has the pages of that half alone
+- [one-thread] torch bound to one core takes one thread
+- [one-core] every step of the bound process ends on that core
+- [first-touch] a new large tensor has no page in memory; with its first half written it has the pages of that half alone
 - [pages] the kernel keeps every page of a bound tensor on the node of that core
 - [far-memory] a sum over far memory takes at least 1.2 times as long as over near
 ## Try next
@@ -81,7 +81,7 @@ def run(
     bind: Literal["core", "node", "none"] = "core",  # what the bound process is bound to
     touch: Literal["half", "all"] = "half",  # how much of a new tensor is written
     steps: int = 300,  # steps of each process, 1..100000 (quick 100)
-    mb: int = 128,  # size of the tensors in MiB, 1..4096 (quick 32)
+    mb: int = 128,  # size of the tensors in MiB, 32..4096 (quick 32)
 ) -> None:
     nodes = [n for n in range(1024) if (SYS / f"node/node{n}").exists()] or [0]
     core = max(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""OMP_PROC_BIND puts all loader workers on one core, and the source's list of cores hangs `import torch`.
+"""OMP_PROC_BIND puts all loader workers on one core, and the source's list of cores hangs libgomp.
 
 OpenMP can bind its threads to cores. OMP_PROC_BIND=close binds the main thread to the first core it has as soon as libgomp is
 loaded, and whatever is forked from that thread inherits its one core: each worker of a DataLoader, however many there are. Bind
@@ -28,6 +28,7 @@ GOMP_CPU_AFFINITY, and no numbers. Ours: what they do to a loader worker, to lib
 import mmap
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -58,7 +59,8 @@ def how_it_loads(library, cores):
     """Say how a fresh process ends that loads a library and does nothing else."""
     environment = {**os.environ, "GOMP_CPU_AFFINITY": cores}
     done = subprocess.run([*WITH_LIMIT, f"import ctypes; ctypes.CDLL({library!r})"], env=environment, capture_output=True)
-    return "used up its second" if done.returncode < 0 else f"exit code {done.returncode}"
+    is_over = done.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
+    return "used up its second" if is_over else f"exit code {done.returncode}"
 
 
 def run(
@@ -81,7 +83,7 @@ def run(
     lacks = "" if len(free) > 1 else "a second core"
     main, workers = found["bound"]
     lab.claim("proc-bind", len(workers), equals=1, lacks=lacks, advises="OMP_PROC_BIND=false")
-    lab.claim("main", len(main), equals=1, lacks=lacks)
+    lab.claim("main", main, equals=workers[:1], lacks=lacks)
 
     lab.stage(f"GOMP_CPU_AFFINITY={cores}")
     ending = how_it_loads(libgomp[0], cores)

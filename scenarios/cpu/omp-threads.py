@@ -14,8 +14,8 @@ thread and with all. It differs from run to run, as it hangs on the scheduler, s
 How many threads does torchrun give each of two ranks?
 ## Look for
 - [one-thread] OMP_NUM_THREADS=1 leaves torch one thread
-- [too-late] set after torch is imported it changes nothing
-- [by-hand] a second process that is started by hand takes as many threads again as the first
+- [too-late] set after torch is imported it leaves that number as it is
+- [by-hand] a second process that is started by hand takes a thread for each core, too
 - [torchrun] torchrun gives each of two ranks one thread
 - [matmul] for one program alone one thread takes at least 1.5 times as long for a large matmul as all
 ## Try next
@@ -28,6 +28,7 @@ ranks, the crowd and the numbers.
 
 import os
 import time
+from pathlib import Path
 
 import torch
 from torch.utils.benchmark import Timer
@@ -66,12 +67,19 @@ def call_ms(a, threads, seconds=0.2):
     return 1e3 * (time.perf_counter() - began) / calls
 
 
+def siblings(cpu):
+    """The CPUs that are the same core."""
+    known = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+    return known.read_text() if known.exists() else str(cpu)
+
+
 def run(
     lab: Lab,
     threads: int = 1,  # OMP_NUM_THREADS of an arm; ranks are told it if it is more than 1, 1..64
     size: int = 768,  # rows and columns of the matrix in the race, 1..4096 (quick 512)
 ) -> None:
-    every = len(os.sched_getaffinity(0))
+    cpus = os.sched_getaffinity(0)
+    every = len({siblings(cpu) for cpu in cpus})  # with MKL a thread a core, else one for each CPU
 
     @lab.once
     def exact():
@@ -81,13 +89,13 @@ def run(
         lab.claim("one-thread", given, equals=1)
         lab.claim("too-late", later, equals=given)
         lab.stage("a process more, and two ranks")
-        lab.claim("by-hand", lab.arm("by hand", look_around, prefix=["env"])()[0], equals=every)
+        lab.claim("by-hand", lab.arm("by hand", look_around, prefix=["env"])()[0], between=(every, len(cpus)))
         prefix = ["torchrun", "--standalone", "--nproc-per-node=2"]
         ranks = lab.arm("rank", count_threads, prefix=prefix, env=told if threads > 1 else None)
         lab.claim("torchrun", ranks(), equals=1)
         lab.stage("in a crowd")
         a = torch.rand(256, 256)
-        for others in (0, len(os.sched_getaffinity(0))):
+        for others in (0, len(cpus)):
             with lab.neighbours(others):
                 for name, count in ("one thread", 1), ("all threads", every):
                     lab.log(others, arm=name, matmul_ms=call_ms(a, count))

@@ -41,7 +41,7 @@ def result(result: Result, root: Path, waiting: WarmTuilab) -> Result:
     paths = {found.id: found.path for found in catalog.load()}
 
     def run(name: str, *words: str) -> dict[str, Any]:
-        if not is_without_arms(paths[name]):
+        if name not in paths or not is_without_arms(paths[name]):
             return result(name, *words)
         done = waiting.run(("run", name, "--quick", *words), {**os.environ, "TUILAB_ROOT": str(root)}, Path.cwd(), 100)
         return run_of(done)

@@ -362,6 +362,11 @@ MISTAKES = [
     Mistake("compile-modes", "(False, True), (False, False)] * 2", "(True, True), (True, False)] * 2", "states"),
     Mistake("compile-modes", "f(*args)))", "-f(*args)))", "same"),
     Mistake("compile-modes", '"reduce-overhead", "max-autotune")', '"default", "max-autotune")', "modes"),
+    Mistake("embedding-bound", "4 * batch, 8 * batch]", "4 * batch, 4 * batch]", "weights"),
+    Mistake("embedding-bound", '"no-flops", dense.flops', '"no-flops", lab.count(conv, image).flops', "no-flops"),
+    Mistake("embedding-bound", "64, 64, 3, padding=1", "64, 64, 1", "conv"),
+    Mistake("embedding-bound", "sparse=sparse) for", "sparse=True) for", "dense"),
+    Mistake("embedding-bound", "part.to_dense()", "2 * part.to_dense()", "same"),
 ]
 
 
