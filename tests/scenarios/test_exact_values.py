@@ -86,6 +86,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "distance-f32": BOUNDED,
         "default": [True, "highest"],
     },
+    "loader-memory": dict.fromkeys(["shared", "hundredth", "list", "rss", "freeze", "array", "tensor"], BOUNDED),
 }
 
 

@@ -212,6 +212,9 @@ MISTAKES = [
     Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d(8), rows)", "lab.raises(nn.BatchNorm1d(8), rows)", "linear"),
+    Mistake("loader-memory", '"tensor": tensor,', '"tensor": names,', "tensor"),
+    Mistake("loader-memory", '"frozen list": names}', '"frozen list": array}', "freeze"),
+    Mistake("loader-memory", 'found["Rss"]', 'found["Private_Dirty"]', "rss"),
 ]
 
 
