@@ -86,6 +86,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "distance-f32": BOUNDED,
         "default": [True, "highest"],
     },
+    "non-blocking": {"no-op": [0, True], "in-turn": 0, "beside": BOUNDED},
     "loader-memory": dict.fromkeys(["shared", "hundredth", "list", "rss", "freeze", "array", "tensor"], BOUNDED),
 }
 
