@@ -212,6 +212,8 @@ MISTAKES = [
     Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d(8), rows)", "lab.raises(nn.BatchNorm1d(8), rows)", "linear"),
+    Mistake("tar-vs-files", "in sorted(folder.iterdir())", "in sorted(folder.iterdir(), reverse=True)", "same"),
+    Mistake("tar-vs-files", "_ in tar:\n        tar.members =", "_ in tar:\n        tar.members +=", "kept"),
     Mistake("non-blocking", '"cpu", non_blocking=True', '"cpu", copy=True', "no-op"),
     Mistake("non-blocking", "main if streams == 1 else side", "main if streams == 0 else side", "in-turn"),
     Mistake("loader-memory", '"tensor": tensor,', '"tensor": names,', "tensor"),
