@@ -59,3 +59,31 @@ def test_a_worker_that_does_not_come_to_an_orderly_end_is_ended(tuilab: Tuilab, 
     run_dir = newest(root)
     assert run_dir is not None
     assert (look(run_dir).summary.state, look(run_dir).summary.reason) == ("killed", "ended by SIGALRM")
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_what_multiprocessing_keeps_for_spawned_processes_ends_with_the_worker(
+    tuilab: Tuilab, root: Path, tmp_path: Path, method: str
+) -> None:
+    """No process is told to be left behind, and no folder of theirs is."""
+    body = f"""
+import multiprocessing
+context = multiprocessing.get_context({method!r})
+kept = context.Lock()
+child = context.Process(target=os.getpid)
+child.start()
+child.join()
+lab.text(str(child.exitcode))
+"""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+
+    done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet", env={"TMPDIR": str(folder)})
+
+    run_dir = newest(root)
+    assert run_dir is not None
+    summary = look(run_dir).summary
+    assert [text.text for text in summary.texts] == ["0"]
+    assert (done.returncode, summary.leftover_count) == (0, 0)
+    assert list(folder.glob("pymp-*")) == []
+    assert (run_dir / "stderr.log").read_text() == ""

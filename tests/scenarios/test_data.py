@@ -73,6 +73,20 @@ def test_the_loader_finds_a_tensor_in_containers_and_passes_by_a_dataclass(resul
 
 
 @pytest.mark.library
+def test_a_forked_worker_inherits_all_and_the_hang_and_the_others_nothing(result: Result) -> None:
+    run = result("loader-start")
+
+    why = evidence(run)
+    assert why["memory"] == 'measured ["of the parent", "of the file", "of the file", "of the file"]'
+    assert why["file"] == "measured [False, True, True, True]"
+    assert why["lock"] == "measured [True, False, False, False]"
+    assert why["lambda"] == "measured [False, True, True]"
+    assert run["verdicts"]["private"] == "SUPPORTED"
+    assert why["hang"] in ("measured [True, False]", "GNU OpenMP (libgomp) in torch")
+    assert run["state"] == "succeeded"
+
+
+@pytest.mark.library
 def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To pin takes memory of the GPU, for a context; others may have all of it."""
     import torch

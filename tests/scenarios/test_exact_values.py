@@ -86,6 +86,15 @@ EXACT: dict[str, dict[str, Any]] = {
         "distance-f32": BOUNDED,
         "default": [True, "highest"],
     },
+    "tar-vs-files": {
+        "opens": [400, 1],
+        "same": True,
+        "bytes": [1_853_440, 1_600_000],
+        "kept": [400, 0],
+        "by-name": 400,
+    },
+    "non-blocking": {"no-op": [0, True], "in-turn": 0, "beside": BOUNDED},
+    "loader-memory": dict.fromkeys(["shared", "hundredth", "list", "rss", "freeze", "array", "tensor"], BOUNDED),
 }
 
 

@@ -367,6 +367,13 @@ MISTAKES = [
     Mistake("embedding-bound", "64, 64, 3, padding=1", "64, 64, 1", "conv"),
     Mistake("embedding-bound", "sparse=sparse) for", "sparse=True) for", "dense"),
     Mistake("embedding-bound", "part.to_dense()", "2 * part.to_dense()", "same"),
+    Mistake("tar-vs-files", "in sorted(folder.iterdir())", "in sorted(folder.iterdir(), reverse=True)", "same"),
+    Mistake("tar-vs-files", "_ in tar:\n        tar.members =", "_ in tar:\n        tar.members +=", "kept"),
+    Mistake("non-blocking", '"cpu", non_blocking=True', '"cpu", copy=True', "no-op"),
+    Mistake("non-blocking", "main if streams == 1 else side", "main if streams == 0 else side", "in-turn"),
+    Mistake("loader-memory", '"tensor": tensor,', '"tensor": names,', "tensor"),
+    Mistake("loader-memory", '"frozen list": names}', '"frozen list": array}', "freeze"),
+    Mistake("loader-memory", 'found["Rss"]', 'found["Private_Dirty"]', "rss"),
 ]
 
 

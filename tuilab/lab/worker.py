@@ -202,6 +202,9 @@ def _leave(line: WorkerLine, farewell: Farewell, code: int) -> None:
 
     A profiler in the process writes what it has in an orderly exit, so then there is one, and SIGALRM if it takes too long.
     """
+    from tuilab.lab.aids.servers import end_servers
+
+    end_servers()
     try:
         line.send(farewell)
     except OSError:
