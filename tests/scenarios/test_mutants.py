@@ -212,6 +212,14 @@ MISTAKES = [
     Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d(8), rows)", "lab.raises(nn.BatchNorm1d(8), rows)", "linear"),
+    Mistake("sync-count", "x[x.argmax()], ", "x[x.argmax()[None]], ", "read, meta"),
+    Mistake("sync-count", "torch.Tensor.tolist", "torch.Tensor.nonzero", "blind"),
+    Mistake("sync-count", '"print": str', '"print": torch.Tensor.cpu', "meta"),
+    Mistake("sync-count", "x.where(x > 0, 0)", "x.where(x > 0, x[0].item())", "free"),
+    Mistake("sync-count", "net(x)[mask], y[mask]", "net(x), y", "step, epoch, same"),
+    Mistake("sync-count", "assert not loss.isnan()", "assert loss.shape == ()", "step, epoch"),
+    Mistake("sync-count", "/ mask.sum()", "/ len(x)", "same"),
+    Mistake("sync-count", "return loss\n", "return loss.detach()\n", "graph"),
 ]
 
 
