@@ -220,6 +220,10 @@ MISTAKES = [
     Mistake("sync-count", "assert not loss.isnan()", "assert loss.shape == ()", "step, epoch"),
     Mistake("sync-count", "/ mask.sum()", "/ len(x)", "same"),
     Mistake("sync-count", "return loss\n", "return loss.detach()\n", "graph"),
+    Mistake("create-on-device", "torch.zeros_like(x), lambda", "torch.zeros(ROWS).to(x), lambda", "like"),
+    Mistake("create-on-device", "device=x.device).tril()", "dtype=x.dtype).tril()", "mask"),
+    Mistake("create-on-device", "with torch.device(device):", 'with torch.device("cpu"):', "model"),
+    Mistake("create-on-device", "torch.zeros(ROWS))", "torch.tensor(0.0))", "forgotten"),
 ]
 
 
