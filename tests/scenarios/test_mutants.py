@@ -224,6 +224,8 @@ MISTAKES = [
     Mistake("create-on-device", "device=x.device).tril()", "dtype=x.dtype).tril()", "mask"),
     Mistake("create-on-device", "with torch.device(device):", 'with torch.device("cpu"):', "model"),
     Mistake("create-on-device", "torch.zeros(ROWS))", "torch.tensor(0.0))", "forgotten"),
+    Mistake("prealloc", '"rising": rising,', '"rising": rising[::-1],', "rising, segments"),
+    Mistake("prealloc", "[first, *lengths]", "[2 * first, *lengths]", "longest, random, peak"),
 ]
 
 
