@@ -229,3 +229,15 @@ def test_the_longest_batch_first_leaves_nothing_to_ask_for(result: Result) -> No
     assert {series["arm"] for series in run["series"]} == {
         "falling", "rising", "rising, longest first", "random", "random, longest first"
     }  # fmt: skip
+
+
+# ---- expandable-segments
+
+
+@pytest.mark.library
+def test_segments_that_expand_reserve_what_is_needed_in_every_order(result: Result) -> None:
+    run = result("expandable-segments")
+
+    reserved = {series["arm"]: series["last"] for series in run["series"] if series["name"] == "reserved_bytes"}
+    assert refuted(run) == set()
+    assert reserved["segments"] > 2 * max(reserved["expandable"], reserved["expandable, shrinking"])

@@ -226,6 +226,8 @@ MISTAKES = [
     Mistake("create-on-device", "torch.zeros(ROWS))", "torch.tensor(0.0))", "forgotten"),
     Mistake("prealloc", '"rising": rising,', '"rising": rising[::-1],', "rising, segments"),
     Mistake("prealloc", "[first, *lengths]", "[2 * first, *lengths]", "longest, random, peak"),
+    Mistake("expandable-segments", '"segments": (False, growing)', '"segments": (False, growing[::-1])', "segments, order"),
+    Mistake("expandable-segments", 'shrinking": (not fixed, growing[::-1]', 'shrinking": (not fixed, [256]', "peak"),
 ]
 
 
