@@ -228,6 +228,10 @@ MISTAKES = [
     Mistake("prealloc", "[first, *lengths]", "[2 * first, *lengths]", "longest, random, peak"),
     Mistake("expandable-segments", '"segments": (False, growing)', '"segments": (False, growing[::-1])', "segments, order"),
     Mistake("expandable-segments", 'shrinking": (not fixed, growing[::-1]', 'shrinking": (not fixed, [256]', "peak"),
+    Mistake("conv-algos", "w.flip(2, 3)", "w", "agree"),
+    Mistake("conv-algos", "for form in (fft, winograd)]", "for form in (fft, library)]", "bits"),
+    Mistake("conv-algos", "w.flatten(1) @ patches)", "w.flatten(1) @ patches.clone())", "workspace"),
+    Mistake("conv-algos", "@ into.t()", "@ into.t() @ torch.eye(4).to(x)", "winograd"),
 ]
 
 
