@@ -27,3 +27,10 @@ def test_four_algorithms_agree_and_differ_in_memory_and_products(tmp_path: Path)
     check_values(
         tmp_path, "conv-algos", {"bits": [False, False], "workspace": [2.0, 10.0, 26.0, 82.0, 226.0], "fft": [25.0, True]}
     )
+
+
+@pytest.mark.library
+def test_a_replay_sees_what_is_written_and_not_what_is_assigned(tmp_path: Path) -> None:
+    values = {"assigned": 0, "copied": 20, "python": 0, "result": [False, True], "number": False, "weights": [True, False]}
+
+    check_values(tmp_path, "cuda-graphs", values | {"dropout": False})

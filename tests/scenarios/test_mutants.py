@@ -232,6 +232,12 @@ MISTAKES = [
     Mistake("conv-algos", "for form in (fft, winograd)]", "for form in (fft, library)]", "bits"),
     Mistake("conv-algos", "w.flatten(1) @ patches)", "w.flatten(1) @ patches.clone())", "workspace"),
     Mistake("conv-algos", "@ into.t()", "@ into.t() @ torch.eye(4).to(x)", "winograd"),
+    Mistake("cuda-graphs", "x = batches[number]", "x = recorded.copy_(batches[number])", "assigned"),
+    Mistake("cuda-graphs", "graph.replay(), y)[1]", "graph.replay(), step(x))[1]", "python, result, number, weights"),
+    Mistake("cuda-graphs", "step.rate = 2.0", "step.rate = 1.0", "number"),
+    Mistake("cuda-graphs", "assign=how", "assign=False", "weights"),
+    Mistake("cuda-graphs", "first, kept = replay()", "first, kept = replay().clone()", "result"),
+    Mistake("cuda-graphs", "nn.Dropout(0.5)", "nn.Dropout(0.0)", "dropout"),
 ]
 
 
