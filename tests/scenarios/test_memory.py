@@ -8,6 +8,7 @@ import pytest
 Result = Callable[..., dict[str, Any]]
 
 UNJUDGED = {
+    "gpu",
     "gpu-peak",
     "slower",
 }
@@ -215,3 +216,28 @@ def test_a_policy_that_keeps_the_first_product_halves_what_a_block_holds(result:
     assert why(run, "all three checkpoints") == "measured [[0, 0], [8, 8], [8, 8], [8, 8]]"
     assert why(run, "with the first product") == "measured 5"
     assert (peaks["full"], peaks["wrong name"]) == (1876.5, 1876.5)
+
+
+# ---- prealloc
+
+
+@pytest.mark.library
+def test_the_longest_batch_first_leaves_nothing_to_ask_for(result: Result) -> None:
+    run = result("prealloc")
+
+    assert refuted(run) == set()
+    assert {series["arm"] for series in run["series"]} == {
+        "falling", "rising", "rising, longest first", "random", "random, longest first"
+    }  # fmt: skip
+
+
+# ---- expandable-segments
+
+
+@pytest.mark.library
+def test_segments_that_expand_reserve_what_is_needed_in_every_order(result: Result) -> None:
+    run = result("expandable-segments")
+
+    reserved = {series["arm"]: series["last"] for series in run["series"] if series["name"] == "reserved_bytes"}
+    assert refuted(run) == set()
+    assert reserved["segments"] > 2 * max(reserved["expandable"], reserved["expandable, shrinking"])
