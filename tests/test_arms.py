@@ -284,3 +284,58 @@ def test_only_torchrun_is_completed() -> None:
     assert complete(["/opt/bin/torchrun", "--standalone"])[1:] == ["-P", "-m", "tuilab.lab.ranks", "--standalone", "--"]
     assert complete(["torchrun"])[0] == sys.executable
     assert complete([]) == []
+
+
+CATCHING = '''\
+"""T.
+
+## Look for
+- [a] it is so
+"""
+from typing import Literal
+from tuilab import Lab
+from tuilab.lab import ArmFailed
+
+
+def fail(lab):
+    raise ValueError("bad")
+
+
+def pass_by(lab):
+    return 1
+
+
+def run(lab: Lab, way: Literal["fail", "lack"] = "fail", caught: bool = True) -> None:
+    try:
+        if way == "fail":
+            lab.arm("failing", fail)()
+        else:
+            lab.arm("lacking", pass_by, env={"LD_PRELOAD": "/nowhere.so"})()
+    except ArmFailed:
+        if not caught:
+            raise
+    lab.claim("a", 1, equals=1)
+'''
+
+
+@pytest.mark.parametrize("way", ["fail", "lack"])
+def test_what_became_of_an_arm_that_the_scenario_caught_is_not_what_became_of_the_run(
+    tmp_path: Path, result: Callable[..., dict[str, Any]], way: str
+) -> None:
+    (tmp_path / "catching.py").write_text(CATCHING)
+    run = result("./catching.py", "--way", way)
+
+    assert (run["state"], run["verdicts"], run["exit_code"]) == ("succeeded", {"a": "SUPPORTED"}, 0)
+    assert (run["failure"], run["box_lacks"]) == (None, "")
+
+
+def test_a_run_that_an_arm_took_along_tells_what_failed_in_the_arm(
+    tmp_path: Path, result: Callable[..., dict[str, Any]]
+) -> None:
+    (tmp_path / "catching.py").write_text(CATCHING)
+    run = result("./catching.py", "--no-caught")
+
+    assert (run["state"], run["failure"]["type"], run["failure"]["message"]) == ("failed", "ValueError", "bad")
+    assert result("./catching.py", "--no-caught", "--way", "lack")["box_lacks"].startswith(
+        "/nowhere.so, which LD_PRELOAD names"
+    )

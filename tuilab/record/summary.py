@@ -1,13 +1,18 @@
 """What a run amounts to: the one object that every view renders, folded from the journal."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from tuilab.record import events
 from tuilab.record.journal.lines import Corrupt
 from tuilab.record.parts import Block, Claim, GivenDevice, GpuState, Neighbours, Worker
 from tuilab.record.series import Series
-from tuilab.record.states import FINAL_STATES, RunState
+from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RunState
+
+ARM_FAILED = "ArmFailed"  # what an arm that failed raises in the scenario
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -65,8 +70,8 @@ class RunSummary:
     leftovers: list[str] = field(default_factory=list)
     leftover_count: int = 0
     faults: list[str] = field(default_factory=list)  # where crashed workers were
-    failure: events.ScenarioFailed | None = None
-    box_lacks: str = ""
+    failures: dict[str, events.ScenarioFailed] = field(default_factory=dict)  # by stream; a scenario may catch those of arms
+    lacks: dict[str, str] = field(default_factory=dict)  # by stream: what the box has not
     outputs: dict[str, events.OutputCaptured] = field(default_factory=dict)
     counted: dict[str, int] = field(default_factory=dict)  # streams: records, when the run had ended
     arms: list[events.ArmFinished] = field(default_factory=list)
@@ -80,6 +85,33 @@ class RunSummary:
     @property
     def is_over(self) -> bool:
         return self.state in FINAL_STATES
+
+    @property
+    def failure(self) -> events.ScenarioFailed | None:
+        """What the run failed with; where an arm took it along, what failed there, which says more."""
+        own, of_arms = self._apart(self.failures)
+        if not own and self.state not in BROKEN_STATES:
+            return None
+        is_by_arm = of_arms and (not own or own[-1].type == ARM_FAILED)
+        return of_arms[-1] if is_by_arm else own[-1] if own else None
+
+    @property
+    def box_lacks(self) -> str:
+        """What the box has not that the run needs: of an arm only where the run failed with it."""
+        own, of_arms = self._apart(self.lacks)
+        if own:
+            return own[-1]
+        failed, _ = self._apart(self.failures)
+        return of_arms[-1] if of_arms and failed and failed[-1].type == ARM_FAILED else ""
+
+    def _apart(self, by_stream: Mapping[str, T]) -> tuple[list[T], list[T]]:
+        """Return what the workers of repeats said, and what those of arms did, each in its order."""
+        own: list[T] = []
+        of_arms: list[T] = []
+        for stream, said in by_stream.items():
+            worker = self.workers.get(stream.partition("-rank-")[0])
+            (of_arms if worker and worker.started and worker.started.arm else own).append(said)
+        return own, of_arms
 
     def axes_of(self, metric: str) -> events.AxesNamed:
         """Return what the axes of a metric's chart are."""

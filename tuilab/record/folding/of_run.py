@@ -103,11 +103,11 @@ def span_shown(summary: RunSummary, stream: str, event: events.SpanShown) -> Non
 
 
 def scenario_failed(summary: RunSummary, stream: str, event: events.ScenarioFailed) -> None:
-    summary.failure = event
+    summary.failures[stream] = event
 
 
 def box_lacked(summary: RunSummary, stream: str, event: events.BoxLacked) -> None:
-    summary.box_lacks = event.needs
+    summary.lacks[stream] = event.needs
 
 
 def scenario_finished(summary: RunSummary, stream: str, event: events.ScenarioFinished) -> None:
