@@ -212,6 +212,14 @@ MISTAKES = [
     Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"),
     Mistake("conv-bias", "lab.raises(nn.BatchNorm2d(8), rows)", "lab.raises(nn.BatchNorm1d(8), rows)", "linear"),
+    Mistake("bucket-order", '"default": (built, {', '"default": (built, {"find_unused_parameters": True, ', "first, again"),
+    Mistake(
+        "bucket-order",
+        "nn.Linear(WIDTH, WIDTH, bias=False)  #",
+        "nn.Linear(WIDTH, 1, bias=False)  #",
+        "zeros, as-called, exposed",
+    ),
+    Mistake("bucket-order", "train(sent, built, **spare)", "train(sent, built)", "nothing, raises"),
 ]
 
 

@@ -1,0 +1,29 @@
+"""The scenarios about several processes give the exact values that their lessons promise."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lessons import check_values
+
+EACH = [1, 2, 3, 4, 5, 6, 7, 8]
+EXACT: dict[str, dict[str, Any]] = {
+    "bucket-order": {
+        "first": [8],
+        "again": [EACH] * 3,
+        "as-called": [[*EACH, 8]] * 4,
+        "reversed": 8,
+        "exposed": [2, 9],
+        "static": [[*EACH, 8]] * 2,
+        "zeros": [8, 9],
+        "nothing": [],
+        "raises": ["RuntimeError", 2, True],
+    },
+}
+
+
+@pytest.mark.library
+@pytest.mark.parametrize("lesson", EXACT)
+def test_a_lesson_gives_the_values_that_it_promises(tmp_path: Path, lesson: str) -> None:
+    check_values(tmp_path, lesson, EXACT[lesson])
