@@ -1,6 +1,7 @@
 """Run a lesson in the process of the test, on the CPU, as a worker would: its exact claims in a tenth of a second.
 
-Nothing is timed there that a test judges, and what the lesson does to torch's generator and threads is undone.
+Its ranks are forks of that process. Nothing is timed there that a test judges, and what the lesson does to torch's generator
+and threads is undone.
 """
 
 import inspect
@@ -8,8 +9,10 @@ import runpy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.engine import read_stream
+from tests.forked_ranks import ranks_in
 from tuilab.catalogue import catalog
 from tuilab.engine import messages
 from tuilab.record import events
@@ -34,11 +37,12 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
     threads = torch.get_num_threads()
     ours, theirs = messages.pair()
-    with ours, theirs, torch.random.fork_rng():
+    line = messages.WorkerLine(ours)
+    with ours, theirs, torch.random.fork_rng(), patch.object(Lab, "ranks", ranks_in(folder, folder, line)):
         begin(is_placed=False)
         run = runpy.run_path(str(folder / "scenario.py"))["run"]
         own = {"device": "cpu"} if "device" in inspect.signature(run).parameters else {}
-        run(Lab(journal, folder, messages.WorkerLine(ours), order, "cpu"), **own, **params)
+        run(Lab(journal, folder, line, order, "cpu"), **own, **params)
     journal.close()
     torch.set_num_threads(threads)
     found = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
