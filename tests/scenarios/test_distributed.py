@@ -20,6 +20,15 @@ EXACT: dict[str, dict[str, Any]] = {
         "nothing": [],
         "raises": ["RuntimeError", 2, True],
     },
+    "no-sync": {
+        "every": [4 << 20] * 20,
+        "quarter": [5, 0.25],
+        "backward": True,
+        "forward": 20 << 20,
+        "calls": [13, 1],
+        "together": True,
+        "apart": False,
+    },
 }
 
 

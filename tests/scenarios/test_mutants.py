@@ -220,6 +220,10 @@ MISTAKES = [
         "zeros, as-called, exposed",
     ),
     Mistake("bucket-order", "train(sent, built, **spare)", "train(sent, built)", "nothing, raises"),
+    Mistake("no-sync", ".mean() / total", ".mean()", "right"),
+    Mistake("no-sync", 'inside in ("forward", "both")', 'inside in ("backward", "both")', "backward, forward"),
+    Mistake("no-sync", "lr=0.1", "lr=0.1 + dist.get_rank()", "together"),
+    Mistake("no-sync", "micro, micro + 1, 1)", "micro, micro, 1)", "apart"),
 ]
 
 
