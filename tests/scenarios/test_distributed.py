@@ -29,6 +29,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "together": True,
         "apart": False,
     },
+    "load-balance": {"raises": ["RuntimeError", 2], "join": [3, 2, True], "half": [1, 2, 1.5]},
 }
 
 

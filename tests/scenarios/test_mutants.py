@@ -224,6 +224,15 @@ MISTAKES = [
     Mistake("no-sync", 'inside in ("forward", "both")', 'inside in ("backward", "both")', "backward, forward"),
     Mistake("no-sync", "lr=0.1", "lr=0.1 + dist.get_rank()", "together"),
     Mistake("no-sync", "micro, micro + 1, 1)", "micro, micro, 1)", "apart"),
+    Mistake(
+        "load-balance",
+        "alike, budget = of_size(sorted(lengths)",
+        "alike, budget = of_size(lengths",
+        "sorted, longer, neighbours",
+    ),
+    Mistake("load-balance", '"neighbours": alike', '"neighbours": mixed', "neighbours"),
+    Mistake("load-balance", "range(3 - dist.get_rank())", "range(2)", "raises, join, half"),
+    Mistake("load-balance", "Join(nets[:1])", "Join(nets[:1], divide_by_initial_world_size=False)", "half"),
 ]
 
 
