@@ -5,6 +5,7 @@ The process that forks keeps the store where the ranks find each other; to it th
 
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from tuilab.lab.arms import ArmFailed
 
 Ranks = Callable[..., list[Any]]
 _NUMBERS = counted(1)
+_MOST_S = 60  # a rank that waits for one that has failed ends then
 
 
 def ranks_in(run_dir: Path, journals: Path, line: Any) -> Ranks:
@@ -64,6 +66,7 @@ def _fork(be_rank: Callable[[int], Any], rank: int) -> tuple[int, int]:
     if pid := os.fork():
         os.close(other)
         return pid, end
+    signal.alarm(_MOST_S)
     answer: dict[str, Any]
     try:
         answer = {"value": be_rank(rank)}

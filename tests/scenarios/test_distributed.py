@@ -29,6 +29,14 @@ EXACT: dict[str, dict[str, Any]] = {
         "together": True,
         "apart": False,
     },
+    "fsdp-vs-ddp": {
+        "ddp": 16 << 20,
+        "fsdp": [2 << 20, 2 << 20, 4 << 20],
+        "wire": [2.0, 3.0],
+        "kept": 2.0,
+        "unit": [1 << 20, 4 << 20],
+        "late": [0.0, True],
+    },
     "load-balance": {"raises": ["RuntimeError", 2], "join": [3, 2, True], "half": [1, 2, 1.5]},
 }
 
