@@ -4,9 +4,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.lessons import check_values
 
 Result = Callable[..., dict[str, Any]]
 
@@ -86,3 +89,8 @@ def test_an_unbound_process_takes_every_core(result: Result) -> None:
 
     assert run["verdicts"][THREADS] == "REFUTED"
     assert run["verdicts"][PAGES] == ("REFUTED" if can_bind else "NOT TESTABLE HERE")
+
+
+@pytest.mark.library
+def test_ranks_on_cpus_hand_over_the_bytes_of_their_parameters(tmp_path: Path) -> None:
+    check_values(tmp_path, "cpu-ddp", {"same-start": [True, True], "bytes": [4 * (64 * 64 + 64 + 64 + 1)] * 4})
