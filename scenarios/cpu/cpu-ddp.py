@@ -1,7 +1,7 @@
 """DDP needs no GPU, and gives the gradient of the whole batch only where the loss is a mean over parts of equal size.
 
 torch brings gloo, which joins processes on CPUs over TCP. The extension of the source (torch-ccl) is tied to certain releases
-of torch; gloo is always there. Each rank has a copy of the net and a part of the rows. Backward leaves in every `.grad` the mean
+of torch; gloo is always there. Each rank has a copy of the net and a part of the rows. Backward leaves in `.grad` the mean
 over ranks of their gradients. The mean of means is the mean over all rows if the parts are of one size. If they are not, a row
 of the small part counts more: multiply the loss of a rank by its rows, times ranks, over all rows. Of a sum over rows it is too
 small, by the number of ranks.
