@@ -1,6 +1,7 @@
 """Run a lesson in the process of the test, on the CPU, as a worker would: its exact claims in a tenth of a second.
 
-Nothing is timed there that a test judges, and what the lesson does to torch's generator and threads is undone.
+Its ranks are forks of that process. Nothing is timed there that a test judges, and what the lesson does to torch's generator
+and threads is undone.
 """
 
 import importlib.util
@@ -10,8 +11,10 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.engine import read_stream
+from tests.forked_ranks import ranks_in
 from tuilab.catalogue import catalog
 from tuilab.engine import messages
 from tuilab.record import events
@@ -39,13 +42,15 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     spec = importlib.util.spec_from_file_location("scenario", folder / "scenario.py")
     assert spec is not None and spec.loader is not None
     module = sys.modules["scenario"] = importlib.util.module_from_spec(spec)  # torch.compile looks for it there
-    with ours, theirs, torch.random.fork_rng(), warnings.catch_warnings():
+    line = messages.WorkerLine(ours)
+    as_forks = patch.object(Lab, "ranks", ranks_in(folder, folder, line))
+    with ours, theirs, torch.random.fork_rng(), as_forks, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This process .* is multi-threaded")  # pytest-xdist's threads; a worker has none
         begin(is_placed=False)
         spec.loader.exec_module(module)
         run = module.run
         own = {"device": "cpu"} if "device" in inspect.signature(run).parameters else {}
-        run(Lab(journal, folder, messages.WorkerLine(ours), order, "cpu"), **own, **params)
+        run(Lab(journal, folder, line, order, "cpu"), **own, **params)
     journal.close()
     torch.set_num_threads(threads)
     del sys.modules["scenario"]

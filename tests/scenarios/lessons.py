@@ -1,7 +1,8 @@
 """Runs of lessons for tests, from a process that waits with torch loaded and forks for each: loading takes most of a quick run.
 
 The fork opens the run, forks once more for its worker, which does all that a worker does from its order on, and judges it: what
-a supervisor is not needed for. A lesson that starts arms in processes of their own needs one, and is run as a user does.
+a supervisor is not needed for. A lesson that starts arms in processes of their own needs one, and is run as a user does; ranks
+are forks again.
 """
 
 import json
@@ -10,13 +11,16 @@ import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+from tests.forked_ranks import ranks_in
 
 if TYPE_CHECKING:
     from tuilab.engine import messages
     from tuilab.engine.create_run import OpenRun
     from tuilab.engine.messages import RunOrder
 
-ARMS = r"lab\.(arm|ranks|neighbours)\("  # what a supervisor starts
+ARMS = r"lab\.(arm|neighbours)\("  # what a supervisor starts
 
 
 def is_without_arms(path: str) -> bool:
@@ -76,6 +80,7 @@ def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
     """Let a worker do what is ordered, and return how it ended."""
     from tuilab.engine import messages
     from tuilab.lab import worker
+    from tuilab.lab.lab import Lab
     from tuilab.record.events import WorkerExited, WorkerStarted
 
     run_dir = opened.run_dir
@@ -88,7 +93,9 @@ def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
         told = messages.WorkerOrder(
             run_dir=str(run_dir), writer="worker-0", source_dir=source_dir, params=order.params, quick=order.quick
         )
-        worker.serve(told, messages.WorkerLine(theirs))
+        line = messages.WorkerLine(theirs)
+        with patch.object(Lab, "ranks", ranks_in(run_dir, run_dir / "journal", line)):
+            worker.serve(told, line)
     theirs.close()
     opened.journal.append(WorkerStarted(writer="worker-0", pid=pid, start=1, repeat=0))
     farewell = messages.receive(ours)

@@ -147,3 +147,8 @@ def test_a_launcher_that_binds_elsewhere_and_finds_no_tool_of_ours(result: Resul
 @pytest.mark.library
 def test_lookups_have_no_flops_and_a_gradient_as_large_as_their_tables(tmp_path: Path) -> None:
     check_values(tmp_path, "embedding-bound", {"weights": 8.0, "no-flops": 0, "dense": 16 * 50_000 * 32 * 4})
+
+
+@pytest.mark.library
+def test_ranks_on_cpus_hand_over_the_bytes_of_their_parameters(tmp_path: Path) -> None:
+    check_values(tmp_path, "cpu-ddp", {"same-start": [True, True], "bytes": [4 * (64 * 64 + 64 + 64 + 1)] * 4})

@@ -7,6 +7,7 @@ lab.progress(done, total)                     how far it is
 lab.race(loop=f, sum=g)                       interleaved timing of arms; see race.py
 lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
 lab.ranks(2, body)                            a function in that many processes of one process group
+with lab.group():                             this process as a process group of its own
 with lab.neighbours(2):                       busy processes beside this one
 lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
@@ -276,6 +277,15 @@ class Lab:
 
         found: list[Any] = self._arm_of(ranks_order(count, body, args, timeout=timeout))()
         return found
+
+    def group(self) -> AbstractContextManager[None]:
+        """Have this process alone in a process group (gloo) in a `with` block: a world of one.
+
+        DDP and FSDP do there what they do among many, so buckets, calls and bytes are counted without a second process.
+        """
+        from tuilab.lab.aids.group import group_of_one  # as above
+
+        return group_of_one()
 
     def effective_cores(self, processes: int = 2) -> float:
         """Measure how many cores' worth of work that many busy processes get: fewer than they are when others work here."""

@@ -1,7 +1,8 @@
-"""Processes that compute together: n ranks under torchrun on loopback, in a group that is made and ended for them."""
+"""Processes that compute together: n ranks under torchrun on loopback, or this process alone, in a group made for them."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -21,8 +22,7 @@ _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
 def ranks_order(count: int, body: Callable[..., Any], args: Sequence[Any], *, timeout: float) -> ArmOrder:
     """Return what the supervisor is asked to run."""
     count = whole("count", count, 1, _MOST)
-    if not dist.is_available():
-        raise BoxLacks("a torch with torch.distributed")
+    _need_distributed()
     threads = {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": "1"}  # else torchrun warns that it says so
     name = f"{count} ranks of {function_name(body)}"
     order = arm_order(name, body, args, env={**_LOOPBACK, **threads}, prefix=[*_TORCHRUN, str(count)], timeout=timeout)
@@ -42,3 +42,28 @@ def call_in_group(body: Callable[..., Any], lab: Any, args: Sequence[Any], timeo
     dist.gather_object(value, found)
     dist.destroy_process_group()
     return found
+
+
+@contextmanager
+def group_of_one() -> Iterator[None]:
+    """Have this process alone in a process group (gloo) in a `with` block; DDP and FSDP do there all that they do."""
+    _need_distributed()
+    (name, loopback), *_ = _LOOPBACK.items()
+    before = os.environ.get(name)
+    os.environ[name] = loopback  # else it looks for the host by its name
+    try:
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def _need_distributed() -> None:
+    if not dist.is_available():
+        raise BoxLacks("a torch with torch.distributed")
