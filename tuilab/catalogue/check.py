@@ -139,7 +139,7 @@ def _check_length(file: File) -> Iterator[Finding]:
 
 
 def _mentions(text: str, name: str) -> bool:
-    return any(re.search(rf"(?:--|`){re.escape(word)}\b", text) for word in (name, _spell(name)))
+    return any(re.search(rf"(?:--(?:no-)?|`){re.escape(word)}\b", text) for word in (name, _spell(name)))
 
 
 def _spell(name: str) -> str:
