@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -33,6 +34,26 @@ def waiting(environment: None) -> Iterator[WarmTuilab]:
     loaded = WarmTuilab(TUILAB, "tests.scenarios.lessons")
     yield loaded
     loaded.end()
+
+
+@pytest.fixture
+def as_it_comes(
+    tuilab: Callable[..., "CompletedProcess[str]"], root: Path, waiting: WarmTuilab
+) -> Callable[[str], "CompletedProcess[str]"]:
+    """Run a lesson with its defaults: as a user does where it times or starts something, else in such a fork.
+
+    What claims times is repeated once: the repeats that it takes by itself would find out nothing more.
+    """
+    lessons = {found.id: found for found in catalog.load()}
+
+    def run(name: str) -> "CompletedProcess[str]":
+        lesson = lessons[name]
+        if lesson.is_timed or not is_without_arms(lesson.path, ranks=True):
+            repeats = "2" if lesson.is_timed else "1"
+            return tuilab("run", name, "--headless", "--json", "--quiet", "--repeat", repeats, timeout=400)
+        return waiting.run(("run", name), {**os.environ, "TUILAB_ROOT": str(root)}, Path.cwd(), 400)
+
+    return run
 
 
 @pytest.fixture

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 ARMS = r"lab\.(arm|neighbours)\("  # what a supervisor starts
 
 
-def is_without_arms(path: str) -> bool:
-    return re.search(ARMS, Path(path).read_text()) is None
+def is_without_arms(path: str, *, ranks: bool = False) -> bool:
+    """Say whether a lesson starts no arms, and no `ranks` either, if these are to be real ones."""
+    text = Path(path).read_text()
+    return re.search(ARMS, text) is None and not (ranks and "lab.ranks(" in text)
 
 
 def load() -> None:
