@@ -1,0 +1,119 @@
+"""Learning on the screens: the next lesson, what was predicted of one, and lessons in another language."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.cells import cell_len
+
+from tests.tui.made_up import FAST, write
+from tests.tui.screens import NotingApp, drive, settle, text
+from tests.tui.test_lab_page import record_run, verdict
+from tuilab import places
+from tuilab.catalogue import translation
+from tuilab.catalogue.source import read as read_scenario
+from tuilab.record import events
+from tuilab.record.journal.writer import Writer
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+CHINESE = """\
+<!-- made from 000000000000 -->
+# 快速求和：一个运算就够了
+
+逐行相加要调用很多次算子，而*一个*算子一次就够了，所以快得多。
+
+## 先猜一猜
+快多少倍？
+## 看什么
+## 再试试
+`--rows 5`：相加的更少。`--no-tidy --work mul`：别的运算。`--gone 1` 不是选项。
+## 出处
+无。
+## 参数
+- rows: 要相加的行数
+- scale: 系数
+- tidy: 删除名字
+- work: 做什么
+- word: 一段文字
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path / "scenarios", fast=FAST)
+
+
+def note_done(*lessons: str) -> None:
+    path = Path(places.score_file())
+    path.write_text("".join(json.dumps({"lesson": lesson, "run": "r"}) + "\n" for lesson in lessons))
+
+
+def test_a_key_goes_to_the_next_lesson_and_tells_the_score(folder: Path, root: Path) -> None:
+    note_done("tensor-basics", "fast")
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("l")
+        await settle(pilot)
+        assert app.page.scenario is not None
+        assert app.page.scenario.id == "autograd-chain"
+        assert app.said[0].startswith("2 of ") and app.said[0].endswith(" lessons done")
+
+    drive(body, folder, root)
+
+
+def test_the_lesson_tells_what_was_predicted_and_what_came_out(folder: Path, root: Path) -> None:
+    run_dir = record_run(root, verdict("the sum is right", "SUPPORTED"))
+    stream = run_dir / "journal" / "supervisor.jsonl"
+    stream.unlink()
+    journal = Writer(stream)
+    started = events.RunStarted(
+        format=events.FORMAT, run=run_dir.name, scenario="fast", topic="mine", title="A fast sum", source_sha256="",
+        params={}, supervisor=events.Identity(host="h", boot="b", pid=1, start=1), tuilab="0", wall_ns=0, prediction=8.0,
+    )  # fmt: skip
+    answered = events.QuestionAnswered(text="the sum is right", value=10.0)
+    for record in (started, answered, verdict("the sum is right", "SUPPORTED"), events.StateChanged(state="succeeded")):
+        journal.append(record)
+    journal.sync()
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        lines = [line.partition("││")[2].strip(" │") for line in text(pilot).split("\n")]
+        at = lines.index("How many times faster is it?")
+        assert lines[at + 1] == "you predicted 8; measured 10: near (within a factor of 2)"
+
+    drive(body, folder, root)
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (60, 20)])
+def test_a_lesson_in_wide_characters_fills_its_lines_and_breaks_no_border(
+    folder: Path, root: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translation.read.cache_clear()
+    monkeypatch.setenv("TUILAB_LANG", "zh")
+    (path,) = folder.rglob("fast.py")
+    scenario = read_scenario(path)
+    digest = translation.digest(scenario)
+    Path(translation.place(scenario, "zh")).write_text(CHINESE.replace("000000000000", digest))
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("p")
+        await settle(pilot)
+        lines = text(pilot).split("\n")
+        assert any("快速求和：一个运算就够了" in line for line in lines)
+        assert any("快多少倍？" in line for line in lines)
+        assert {cell_len(line) for line in lines if line.strip()} <= {size[0]} | {
+            cell_len(line) for line in lines if "│" not in line
+        }
+        await pilot.press("f")
+        await settle(pilot)
+        assert "要相加的行数" in text(pilot)
+
+    drive(body, folder, root, size=size)
