@@ -53,7 +53,7 @@ def run(
     lab: Lab,
     row_count: int = 500,  # operator calls, 1..10000
 ) -> None:
-    lab.claim_ratio("sum-50", "slices/sum", at_least=50)
+    lab.claim_ratio("sum-50", "slices/sum", at_least=50, answers=True)
     lab.claim(f"row-{row_count}", 1, equals=1)
     lab.race(slices=lambda: by_index(x), sum=lambda: by_sum(x))
     lab.log(1, loss=2)
@@ -113,7 +113,11 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ('lab.claim(f"row-{row_count}", 1, equals=1)', 'lab.not_testable(f"row-{row_count}", "a GPU")',
          (36, "lab.not_testable is no call of the lab; write lab.claim(key, lacks=...)")),
         ('1, equals=1)', '1, equal=1, margins=2)', (36, "lab.claim takes no equal and no margins")),
-        ('at_least=50)', 'at_least=50, tolerance=2)', (35, "lab.claim_ratio takes no tolerance")),
+        (", answers=True", "", (3, "no claim answers Predict; add answers= to the one that measures the number")),
+        ("1, equals=1)", "1, equals=1, answers=1)", (36, "Predict was answered before, in line 35; one claim answers it")),
+        ("Here.", "Perhaps `simply` here.", (16, '"Perhaps" hedges; say what is so, or by how much')),
+        ("Here.", "It is " + "so " * 34, (16, f"a sentence has 36 words, 35 can be read at once: It is {'so ' * 11}…")),
+        ('at_least=50,', 'at_least=50, tolerance=2,', (35, "lab.claim_ratio takes no tolerance")),
         ("    lab.claim_ratio(", "    with lab.memory('race'):\n        lab.race(other=len, sum=len)\n    lab.claim_ratio(",
          (37, "sum raced before this was claimed; claim first, then measure")),
         ("slices=lambda: by_index(x)", "slices=lambda: lambda: by_index(x)",
@@ -366,7 +370,7 @@ def test_a_timeline_of_memory_is_a_live_series(tmp_path: Path) -> None:
 
 
 def test_what_a_claim_advises_is_a_setting_that_tuilab_knows(tmp_path: Path) -> None:
-    good = GOOD.replace("at_least=50)", 'at_least=50, advises=f"OMP_NUM_THREADS={row_count}")', 1)
+    good = GOOD.replace("at_least=50,", 'at_least=50, advises=f"OMP_NUM_THREADS={row_count}",', 1)
     bad = good.replace("OMP_NUM_THREADS", "PATH")
 
     assert findings(tmp_path, good) == findings(tmp_path, GOOD)

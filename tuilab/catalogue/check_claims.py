@@ -59,6 +59,15 @@ def check_calls(file: File) -> Iterator[Finding]:
             yield Finding(call.lineno, f"{' and '.join(arms)} raced before this was claimed; claim first, then measure")
 
 
+def check_answer(file: File) -> Iterator[Finding]:
+    """One claim answers the question under Predict: with a number that it measures."""
+    calls = [call for call in file.calls("claim", "claim_ratio") for word in call.keywords if word.arg == "answers"]
+    if file.scenario.sections.get("Predict") and not calls:
+        yield Finding(file.line_of("## Predict"), "no claim answers Predict; add answers= to the one that measures the number")
+    for call in calls[1:]:
+        yield Finding(call.lineno, f"Predict was answered before, in line {calls[0].lineno}; one claim answers it")
+
+
 def check_refuted(file: File) -> Iterator[Finding]:
     """What Try next says it refutes are keys of claims that a change refutes on every box."""
     text = file.scenario.sections.get("Try next", "")

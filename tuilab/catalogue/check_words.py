@@ -1,0 +1,38 @@
+"""The words of a lesson, as far as a machine can judge them: sentences that are too long, and words that hedge."""
+
+import re
+from collections.abc import Iterator
+
+from tuilab.catalogue.findings import File, Finding
+from tuilab.catalogue.lesson import blocks
+from tuilab.text import show
+
+LONGEST = 35  # words of a sentence
+HEDGES = (
+    "actually", "apparently", "arguably", "basically", "clearly", "essentially", "fairly", "maybe", "obviously", "perhaps",
+    "possibly", "presumably", "probably", "quite", "really", "relatively", "seemingly", "simply", "somewhat", "very",
+)  # fmt: skip
+
+_PROSE = ("text", "bullet", "item")
+_HEADING = re.compile(r"(?m)^## .*$")
+_CODE = re.compile(r"`[^`]*`")
+_END = re.compile(r"(?<=[.!?;:])\s+")
+_HEDGE = re.compile(rf"(?i)\b(?:{'|'.join(HEDGES)})\b")
+
+
+def check_words(file: File) -> Iterator[Finding]:
+    """Long sentences lose a reader, and a word that hedges says that the author does not know."""
+    for block in (block for part in _HEADING.split(file.scenario.lesson) for block in blocks(part)):
+        prose = _CODE.sub("code", block.text) if block.kind in _PROSE else ""
+        for sentence in _END.split(prose):
+            if (count := len(sentence.split())) > LONGEST:
+                begin = show(sentence, 40)
+                yield Finding(_line_of(file, sentence), f"a sentence has {count} words, {LONGEST} can be read at once: {begin}")
+        for word in _HEDGE.findall(prose):
+            yield Finding(file.line_of(word), f'"{word}" hedges; say what is so, or by how much')
+
+
+def _line_of(file: File, sentence: str) -> int:
+    """Return the line where a sentence begins, which may go on in the next."""
+    words = sentence.split()
+    return next((line for count in (5, 4, 3, 2) if (line := file.line_of(" ".join(words[:count]))) > 1), 1)
