@@ -18,7 +18,7 @@ For 1024 rows of width 64, how many times the bytes of fused attention does atte
 - [math] the backend "math" keeps what the written-out form keeps
 - [short] with T = D, fused keeps more
 - [same] output and gradients of both agree with float64 to 1e-5 of the largest
-- [peak] at 512 rows the peak of a step with the fused form is at most a quarter
+- [peak] at 512 rows, q, k and v not counted, the peak of a step with the fused form is at most a quarter
 - [fallback] five calls leave the fused kernel: dropout, mask with gradient, no batch, wide values, other stride
 - [asked] asked for by name, the fused kernel raises a RuntimeError for dropout, and the last warning names dropout
 - [causal] is_causal keeps nothing more; the same mask as a tensor is kept once, T * T numbers for all heads
