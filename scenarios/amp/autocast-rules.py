@@ -8,7 +8,7 @@ arrives in the dtype of its parameter. So a page that says "parameters and gradi
 The loss belongs inside. Outside, mse_loss computes in the 16 bits that it gets. Inside, its float32 copy holds only if you call
 it by its name: the same loss written as a product and a mean is in no list. A layer outside refuses 16-bit input.
 ## Predict
-After a forward inside autocast, and a backward: which dtype has the gradient of a weight?
+After a forward inside autocast to bfloat16, and a backward: how many bits has each number in the gradient of a weight?
 ## Look for
 - [matmul] a product of matrices gives 16 bits, of float32 and of 16-bit operands
 - [add] a sum of two float32 tensors stays float32, and so does that of a 16-bit and a float32 one
@@ -97,7 +97,8 @@ def run(
     loss.backward()
     lab.claim("copies", calls, equals=[3, 1])
     lab.claim("parameters", {name_of(weight) for weight in net.parameters()} == {"float32"})
-    lab.claim("gradients", {name_of(weight.grad) for weight in net.parameters()} == {"float32"})
+    bits = 8 * net.weight.grad.element_size()
+    lab.claim("gradients", {name_of(weight.grad) for weight in net.parameters()} == {"float32"}, answers=bits)
     lab.claim("refused", lab.raises(net, a.to(half)).startswith("RuntimeError: mat1 and mat2"))
 
     lab.axes("ratio", x="how far predictions are off", y="loss / square of that, 1 is right")

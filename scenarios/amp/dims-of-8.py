@@ -10,7 +10,7 @@ counts as classes: a vocabulary that was padded needs a bias of -inf there, or t
 "16 bits take half the memory, so double the batch" holds for what grows with the batch. Weights, gradients and both moments of
 Adam stay in float32, 16 bytes for each parameter, and autocast adds a copy of 2.
 ## Predict
-By how much does the work of a product grow when 1023 is padded to 1024 on all three sides?
+A float16 matrix has 1024 rows of 1023 numbers. How many of its rows begin at a multiple of 16 bytes?
 ## Look for
 - [aligned] of 1024 float16 rows all begin on 16 bytes with 1024 or 1032 numbers a row, 128 with 1023 or 1025
 - [work] padded from 1023 to 1024 a product takes 1.0029 times the operations, from 1025 to 1032 1.0206 times
@@ -86,7 +86,7 @@ def run(
         lab.claim("work", work, equals=[1.0029, 1.0206], tolerance=0.0001)
         aligned = {width: rows_aligned(width, device) for width in (1023, 1024, 1025, 1032)}
         lab.bars("of 1024 rows begin on 16 bytes", {f"{width} float16": rows for width, rows in aligned.items()})
-        lab.claim("aligned", [*aligned.values()], equals=[128, 1024, 128, 1024])
+        lab.claim("aligned", [*aligned.values()], equals=[128, 1024, 128, 1024], answers=aligned[1023])
 
         lab.stage("what padding changes")
         a, b = (torch.randint(-8, 9, (127, 127)).float().to(device) for _ in range(2))

@@ -5,15 +5,15 @@ neighbour saves it anyway, and what it computes again is the price. Here a block
 activations for backward: each Linear saves its input, the GELU saves its input.
 
 - around the GELU alone: its input is kept as the input of the checkpoint, its output as the input of the Linear. Nothing is
-dropped.
+  dropped.
 - around the GELU and the Linear after it: the output of the GELU is dropped, and a GELU is cheap. The product is not repeated:
   a Linear saves no output, and the repetition stops as soon as it has what backward wants.
-- around all three: two of three are dropped, and the first product is computed again, a third more for forward's two.
+- around all three: two of three are dropped, and the first of forward's two products is computed again.
 
 So choose activations, normalisations, dropouts, and resizing of pictures, together with the product that reads them.
 Compilers and selective checkpointing follow the same rule: keep products, repeat what is done number by number.
 ## Predict
-How many of the three activations of a block does a checkpoint around its GELU drop?
+Without checkpoints a block keeps three activations. How many does it keep with a checkpoint around its GELU alone?
 ## Look for
 - [none] without checkpoints a block keeps 3 activations
 - [alone] with one around the activation a block keeps 3
@@ -79,7 +79,7 @@ def run(
         products[choice] = lab.count(step, net, x, first, last).flops / (2 * rows * width**2)
         net.zero_grad()
     lab.claim("none", kept["none"], equals=3)
-    lab.claim("alone", kept["alone"], equals=3)
+    lab.claim("alone", kept["alone"], equals=3, answers=True)
     lab.claim("with-linear", kept["with-linear"], equals=2)
     lab.claim("block", kept["block"], equals=1)
     again = [products[choice] - products["none"] for choice in ("alone", "with-linear", "block")]

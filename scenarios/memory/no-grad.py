@@ -10,7 +10,7 @@ A `with` inside a generator does not: whoever consumes it has recording off, and
 `inference_mode` drops the version counts of its tensors, too. Backward can never keep them, and outside it nobody can write
 to them.
 ## Predict
-A net has 12 Linears and 12 GELUs. How many activations live at its peak with no_grad?
+A net has 12 Linears and 12 GELUs, and all activations are of one size. How many live at its peak under no_grad?
 ## Look for
 - [kept] recorded, the net keeps 2 activations for each of its blocks; without gradients 0
 - [peak] recorded, its peak is 2 activations for each block; without gradients 2 in all
@@ -94,7 +94,7 @@ def run(
     peaks = {name: one.peak_bytes / x.nbytes for name, one in counted.items()}
     lab.bars("activations that live at the peak", peaks)
     lab.claim("kept", [kept["recorded"], kept[mode]], equals=[2 * blocks, 0])
-    lab.claim("peak", [peaks["recorded"], peaks[mode]], equals=[2 * blocks, 2])
+    lab.claim("peak", [peaks["recorded"], peaks[mode]], equals=[2 * blocks, 2], answers=peaks[mode])
     plain, off = counted["recorded"], counted[mode]
     lab.claim("same", plain.calls == off.calls and torch.equal(plain.value, off.value))
     lab.claim("forms", [kept[name] for name in ("@no_grad()", "@no_grad", "inference_mode")], equals=[0, 0, 0])

@@ -9,7 +9,7 @@ What is kept must not change: backward refuses where a kept tensor was written t
 overwritten, and the gradient is right. So a ReLU can work in place behind a Linear, which keeps no output, and cannot behind
 a sigmoid, which does. Backward drops what was kept as it goes, so a second one through the same graph is refused.
 ## Predict
-Which two of the four tensors x, y, z and p does the graph keep, and how many bytes for 1,048,576 numbers in float32?
+Each of x, y, z and p has 1,048,576 numbers in float32, 4 MiB. How many MiB does the graph of this chain keep for backward?
 ## Look for
 - [kept] the chain keeps y p
 - [bytes] for 1,048,576 numbers it keeps 8,388,608 bytes
@@ -97,7 +97,7 @@ def run(lab: Lab, last: Literal["sigmoid", "silu", "neg"] = "sigmoid") -> None: 
     lab.claim("kept", kept_by(partial(chain, x, last)), equals="y p")
     counted = lab.count(lambda: chain(x, last)["p"], backward=True)
     plain = lab.count(lambda: chain(x.detach(), last)["p"])
-    lab.claim("bytes", counted.saved_bytes, equals=2 * 4 * SIZE, unit="B")
+    lab.claim("bytes", counted.saved_bytes, equals=2 * 4 * SIZE, unit="B", answers=counted.saved_bytes / 2**20)
     lab.claim("live", [counted.live_bytes / x.nbytes, plain.live_bytes / x.nbytes], equals=[2, 1])
     lab.claim("after", counted.backward.live_bytes / x.nbytes, equals=2)
 

@@ -10,7 +10,7 @@ the repetition stops as soon as it has what backward needs. A policy that keeps 
 The cache is not made of saved tensors, and hooks of autograd do not see it: measure what lives. And a policy that names an
 operator which is never called keeps nothing, and nobody tells: a Linear with a bias calls `addmm`, not `mm`.
 ## Predict
-A block keeps ten activations plain, and one in a full checkpoint. How many with both products kept, and how many with one?
+A block keeps ten activations of its width plain, and one in a full checkpoint. How many with both of its products kept?
 ## Look for
 - [plain] plain, a block holds 10 activations behind forward, to 1 per cent
 - [full] in a full checkpoint it holds 1
@@ -97,7 +97,7 @@ def run(
     )
     lab.claim("plain", held["plain"], equals=10, tolerance=0.1)
     lab.claim("full", held["full"], equals=1)
-    lab.claim("products", held["products"], equals=6)
+    lab.claim("products", held["products"], equals=6, answers=True)
     lab.claim("first", held["first"], equals=5)
     lab.claim("repeated", [again[choice][0] for choice in ("full", "plain", "products", "first")], equals=[blocks, 0, 0, 0])
     cheap = [again[choice][1:] for choice in ("plain", "full", "products", "first")]

@@ -8,7 +8,8 @@ different things. A zero says "the gradient is zero", so momentum, weight decay 
 "took no part", and the optimizer passes it over. So a layer that some batches do not use moves under the one and stands still
 under the other. A log that reads `weight.grad.norm()` of such a layer fails under None.
 ## Predict
-A layer is used in the first of six steps. Which of five optimizers still move it later if its gradients are zeros?
+A layer is used in the first of six steps alone, and then its gradients are zeros. How many of these five optimizers still
+move it: SGD, SGD with momentum, SGD with weight decay, Adam, AdamW?
 ## Look for
 - [default] zero_grad() of an optimizer and of a module leaves None
 - [writes] a step that begins with zeros calls zero_ once for each parameter; one that begins with None never
@@ -91,7 +92,6 @@ def run(
         weights.append(torch.cat([weight.detach().flatten() for weight in net.parameters()]))
         clearing(optimizer)
         onto.append(lab.count(backward, net, x).calls)
-    nbytes = sum(weight.nbytes for weight in net.parameters())
     number, nbytes = len([*net.parameters()]), sum(weight.nbytes for weight in net.parameters())
     lab.claim("writes", [calls["aten.zero_"] for calls in steps], equals=[number, 0])
     lab.claim("adds", [calls["aten.add_"] for calls in onto], equals=[number, 0])
@@ -110,7 +110,7 @@ def run(
     moved = {name: [far for far, _ in arm] for name, arm in found.items()}
     lab.table("how far a layer out of use moves in five steps", [(name, *far) for name, far in moved.items()], head=("", *arms))
     zeros, second = ([name for name, far in moved.items() if far[arm] > 0] for arm in (0, 1))
-    lab.claim("zeros-move", zeros, equals=["SGD, momentum", "SGD, decay", "Adam", "AdamW"])
+    lab.claim("zeros-move", zeros, equals=["SGD, momentum", "SGD, decay", "Adam", "AdamW"], answers=len(zeros))
     lab.claim("none-stands", second, equals=[])
     norms = [lab.raises(lambda gradient=gradient: gradient.norm()).partition(":")[0] for _, gradient in found["SGD"]]
     lab.claim("norm", norms, equals=["", "AttributeError"])

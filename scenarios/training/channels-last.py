@@ -8,7 +8,7 @@ a convolution makes it if its weights have it. Some do not, and what follows goe
 means planes. `flatten` copies into planes, and `view` refuses. Of `x + y` the first decides. With one channel both formats are
 the same memory, and torch says yes to both. 5 dimensions have channels_last_3d. The source calls it beta; it is old by now.
 ## Predict
-What are the strides of a (2, 3, 4, 4) batch in channels_last?
+A (2, 3, 4, 4) batch is in channels_last. How many places apart in memory are neighbours in a row of one channel?
 ## Look for
 - [strides] strides (48, 16, 4, 1) become (48, 1, 12, 3), and all numbers stay equal
 - [kept] convolution, batch norm, max-pool, relu, clone, x + y with y in planes and cat keep the format
@@ -80,7 +80,7 @@ def run(
             for number, place in enumerate(places(images)):
                 lab.log(number, arm=name, place=place)
         told = [list(x.stride()), list(last.stride()), torch.equal(x, last)]
-        lab.claim("strides", told, equals=[[48, 16, 4, 1], [48, 1, 12, 3], True])
+        lab.claim("strides", told, equals=[[48, 16, 4, 1], [48, 1, 12, 3], True], answers=last.stride(-1))
         lab.claim("view", lab.raises(last.view, 2, -1).partition(":")[0], equals="RuntimeError")
         one = torch.randn(2, 1, 4, 4, device=device)
         strides = {one.to(memory_format=LAST).stride(), one.contiguous(memory_format=LAST).stride()}

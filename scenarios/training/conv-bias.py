@@ -1,4 +1,4 @@
-"""A convolution right before a batch norm needs no bias: the norm subtracts it. After the running mean was set, it matters.
+"""A convolution right before a batch norm needs no bias: the norm subtracts it. In evaluation, one that was just set stays.
 
 A batch norm subtracts the mean of its channel. A bias adds the same number to the whole channel, so it is in the mean and goes
 with it: output and gradients of the weights are the same with and without, and the bias gets a gradient of 0, up to rounding.
@@ -11,7 +11,7 @@ same everywhere. A group norm takes the mean of several channels, whose biases d
 torchvision does without already, says the source. Its ResNets do; its VGGs with a norm keep every bias. In the source's
 snippet BatchNorm2d is called without a number of features, and one stands after a Linear. Both raise.
 ## Predict
-How large is the gradient of the bias, where that of the weights has a norm of hundreds?
+A 2d convolution with 584 parameters stands before a batch norm. For how many is the gradient 0, up to rounding?
 ## Look for
 - [same] in training the largest difference of the outputs with and without is at most 1e-11, in all four kinds
 - [weights] the gradients of the weights differ by at most 1e-10
@@ -97,7 +97,7 @@ def run(
     pair, batch = nets, x  # of the last kind, 2d
     lab.claim("same", max(apart), at_most=1e-11)
     lab.claim("weights", max(weights), at_most=1e-10)
-    lab.claim("bias", max(biases), at_most=1e-10)
+    lab.claim("bias", max(biases), at_most=1e-10, answers=sum((part.abs() <= 1e-10).sum().item() for part in with_bias))
     lab.claim("weight-norm", min(norms), at_least=50)
     counts = [sum(weight.numel() for weight in net[0].parameters()) for net in pair]
     lab.claim("parameters", [counts[0], counts[0] - counts[1]], equals=[584, 8])

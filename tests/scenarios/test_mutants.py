@@ -192,7 +192,6 @@ MISTAKES = [
     Mistake("grad-clip", "lr=rate", "lr=0", "explodes, trained, too-large, low-rate, middle-rate, high-rate, not-sooner, rare"),
     Mistake("layer-precision", "torch.cat([weight.flatten()", "torch.cat([1e-6 * weight.flatten()", "fits"),
     Mistake("layer-precision", "torch.tensor([0.5, 2])", "torch.tensor([5, 2])", "default"),
-    Mistake("grad-clip", "lr=rate", "lr=0", "explodes, trained, too-large, low-rate, middle-rate, high-rate, rare"),
     Mistake(
         "grad-clip",
         "partial(nn.utils.clip_grad_norm_, max_norm=10.0)",
