@@ -45,7 +45,7 @@ MISTAKES = [
     Mistake("autograd-chain", "torch.equal(gradients, -2 * curve)", "torch.equal(gradients, 2 * curve)", "everywhere"),
     Mistake("autograd-chain", "return -(x * x)", "return -(x * x) * 1", "nodes, one-pass"),
     Mistake("module-registry", "nn.Linear(64, 32)", "nn.Linear(63, 32)", "sequential"),
-    Mistake("module-registry", "self.first(x).tanh()", "self.first(x).detach().tanh()", "gradients"),
+    Mistake("module-registry", "self.first(x).tanh()", "self.first(x).detach().tanh()", "gradients, moved"),
     Mistake("module-registry", "(net, net.forward)", "(net, net)", "hooks"),
     Mistake("linear-fit", "torch.eye(2).to(steepness) -", "torch.eye(2).to(steepness) - 2 *", "foretold"),
     Mistake("linear-fit", "nn.init.zeros_(weight)", "nn.init.normal_(weight)", "layer"),
