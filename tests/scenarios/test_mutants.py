@@ -97,7 +97,7 @@ MISTAKES = [
     Mistake("bf16-vs-fp16", "edges.half()", "edges.float()", "overflow"),
     Mistake("bf16-vs-fp16", ".square().tolist()", ".abs().tolist()", "squares"),
     Mistake("bf16-vs-fp16", "torch.full_like(weight, 0.0001)", "torch.full_like(weight, 0.1)", "adam"),
-    Mistake("fp8", '"e4m3": torch.float8_e4m3fn', '"e4m3": torch.float8_e4m3fnuz', "e4m3, too-large"),
+    Mistake("fp8", '"e4m3": torch.float8_e4m3fn', '"e4m3": torch.float8_e4m3fnuz', "e4m3"),
     Mistake("fp8", '"e5m2": torch.float8_e5m2', '"e5m2": torch.float8_e5m2fnuz', "e5m2, too-large, unscaled"),
     Mistake("fp8", "torch.tensor([17.0, 9.0,", "torch.tensor([18.0, 10.0,", "counting"),
     Mistake("fp8", "1e-6 * torch.randn", "0.01 * torch.randn", "unscaled"),
