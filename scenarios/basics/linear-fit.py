@@ -11,7 +11,8 @@ slope up and intercept down, shrinks by 0.13 % a step: 7 % of the distance is le
 10,000. Twenty draws of the noise are fitted at once, each with a row of the weights, and rows do not touch each other. On a
 GPU expect these steps to be launch-bound, and to take longer than on a CPU.
 ## Predict
-After 2000 steps, how far is the worst of the twenty slopes from that of its best line?
+Slopes go from 0 to 5 by gradient descent, with x from 0 to 0.99 and the rate 0.01. How far from that of its best line is the
+worst of twenty after 2000 steps?
 ## Look for
 - [intercept] the mean of the twenty intercepts is 3.15 to within 0.01
 - [not-three] not one of the twenty intercepts is nearer to 3 than to 3.15

@@ -54,7 +54,7 @@ MISTAKES = [
     Mistake("same-code", "asked(*meta), asked", "asked(*meta).half(), asked", "same"),
     Mistake("same-code", "*tensors(64, arm)", "*tensors(64 + (arm == 'meta'), arm)", "flops"),
     Mistake("same-code", "scores.softmax(-1) @ x", "scores.softmax(-1) @ (x + 0 if x.is_meta else x)", "operators"),
-    Mistake("same-code", 'for arm in ("cpu", "meta"))', 'for arm in ("cpu", "cpu"))', "no-memory"),
+    Mistake("same-code", "[there.data_ptr()", "[here.data_ptr()", "no-memory"),
     Mistake("same-code", "there.sum().item", "here.sum().item", "value"),
     Mistake("same-code", "there[there > 0]", "here[here > 0]", "mask"),
     Mistake("operator-table", "x % y: remainder", "x % y: fmod", "same"),
