@@ -9,8 +9,8 @@ step, 2^-8 upwards and 2^-9 downwards: below a power of two the steps are half a
 So a fit in bfloat16 stops where rate times gradient is as small as that, far from the minimum, and the loss stays flat as if
 training had converged. A factor on the loss is no help: the optimizer takes it out again before the update.
 
-The cure is the same for both: a float32 weight that takes the updates, cast to 16 bits for each forward. Mixed precision is
-built like that. Where memory has no room for it, round at random: up with the probability of the part that would be lost.
+For lost updates the cure is one for both: a float32 weight that takes them, cast to 16 bits for each forward. Mixed precision
+is built like that. Where memory has no room for it, round at random: up with the probability of the part that would be lost.
 Single updates are lost still, but a thousand of them arrive on average.
 ## Predict
 A fit walks from 1 to 2 with the rate 0.01, 1000 steps in bfloat16. Which is the last step that moves the weight?

@@ -12,7 +12,7 @@ It is the same with log at 0, with 1 / x, with an exponential that overflows in 
 A norm written by hand is a root of a sum; torch's own norm knows this case and defines its slope as 0. One such row in a batch
 is enough: gradients of rows are summed, so every weight is nan after one step, while the loss of that step is a usual number.
 ## Predict
-One row of 256 has the distance 0, and where masks its root. How many of the 16 weights are nan after a step?
+A loss is the mean of 256 distances. One is 0, and where masks its root. How many of the 16 weights are nan after a step?
 ## Look for
 - [value] where(x > 0, sqrt(x), 0) of [0, 4] is [0, 2]
 - [gradient] the gradient of that where is [nan, 0.25]
