@@ -19,7 +19,7 @@ Forward takes 42 million FLOPs for a batch of 64. How many million does backward
 - [same] the one that asks its argument gives shape and dtype on meta as on the CPU
 - [values] both functions agree on the CPU to the last bit
 - [flops] forward and backward take as many FLOPs on meta as on the CPU
-- [operators] and as many operators
+- [operators] forward calls as many operators on meta as on the CPU
 - [no-memory] the result on meta lies nowhere: its address is 0, and that of the result on the CPU is not
 - [too-large] a call whose result would take 2 TiB runs on meta
 - [value] .item() of a tensor on meta is refused

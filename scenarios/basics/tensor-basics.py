@@ -25,11 +25,11 @@ array = np.zeros(3), tensor = torch.from_numpy(array), and then array[0] = 7. Wh
 - [default] a tensor of 0.5 is float32, and so are zeros; one of 1 is int64
 - [float64] a tensor made of numpy's random numbers is float64, and a float32 layer refuses it
 - [kept] after a 7 was written to the array, the tensor that was made of it shows 0 still
-- [shared] one that was made with torch.from_numpy shows the 7
+- [shared] a tensor that was made with torch.from_numpy shows the 7
 - [bytes] making the tensor takes as many bytes as the array has, torch.from_numpy takes none
 - [back] a 7 written to a tensor is seen in its .numpy()
 - [gradient] .numpy() of a tensor that requires a gradient is refused
-- [gpu] so is .numpy() of one on a GPU
+- [gpu] .numpy() of a tensor on a GPU is refused
 ## Try next
 `--convert as_tensor`: shares memory where the dtype may stay as it is. refutes: kept, bytes
 `--sized`: size=[3, 5], as it was meant. refutes: normal

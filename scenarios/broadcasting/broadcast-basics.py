@@ -17,7 +17,7 @@ a is a table (256, 1024), b a column (256, 1). After (a + b).sum().backward(), w
 - [equal] a + b and a + b.repeat(1, columns) are the same bit for bit
 - [operators] they call 1 and 2 operators
 - [bytes] the repeated form makes twice as many bytes
-- [peak] and twice as many live at once
+- [peak] of the repeated form twice as many bytes live at once
 - [stride] b.expand(rows, columns) has the strides 1 and 0
 - [written] a write into it is refused
 - [gradient] the gradient of b is a column, each number of it the count of columns
