@@ -75,7 +75,7 @@ def adam(dtype, device):
 def run(
     lab: Lab,
     rate: float = 0.01,  # of the fit
-    weight: float = 1.0,  # that takes single updates
+    weight: float = 1.0,  # that takes single updates, 0.01..100
 ) -> None:
     device = lab.device()
     lab.axes("weight", x="step", y="weight; it should come to 2")
