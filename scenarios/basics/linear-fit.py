@@ -11,7 +11,8 @@ slope up and intercept down, shrinks by 0.13 % a step: 7 % of the distance is le
 10,000. Twenty draws of the noise are fitted at once, each with a row of the weights, and rows do not touch each other. On a
 GPU expect these steps to be launch-bound, and to take longer than on a CPU.
 ## Predict
-To which number does the intercept come, on average?
+Slopes go from 0 to 5 by gradient descent, with x from 0 to 0.99 and the rate 0.01. How far from that of its best line is the
+worst of twenty after 2000 steps?
 ## Look for
 - [intercept] the mean of the twenty intercepts is 3.15 to within 0.01
 - [not-three] not one of the twenty intercepts is nearer to 3 than to 3.15
@@ -104,7 +105,7 @@ def run(
     lab.claim("intercept", intercepts.mean(), equals=3.15, tolerance=0.01)
     lab.claim("not-three", ((intercepts - 3).abs() < (intercepts - 3.15).abs()).sum(), equals=0)
     lab.claim("arrived", (found - best_lines(x, y)).abs().max(), at_most=0.001)
-    lab.claim("halfway", (halfway - best_lines(x, y))[0].abs().max(), at_least=0.1)
+    lab.claim("halfway", (halfway - best_lines(x, y))[0].abs().max(), at_least=0.1, answers=True)
     lab.claim("foretold", (halfway - foretold(x, y, rate, 2000)).abs().max(), at_most=0.0001)
 
     lab.stage("a layer instead of two numbers")

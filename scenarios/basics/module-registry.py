@@ -13,12 +13,12 @@ error.
 Call a module as a function, `net(x)`. `net.forward(x)` computes the same, but runs no hooks: profilers and wrappers that hang
 on them are passed by.
 ## Predict
-A net has a registered Linear, a list with a second one, and a plain tensor. How many of the three does its optimizer move?
+A net has a Linear, a list with another and a tensor with requires_grad: how many of the five tensors does its optimizer move?
 ## Look for
 - [sequential] Sequential(Linear(64, 32), Linear(32, 10)) has 2410 parameters, those of both layers
 - [names] only first.weight and first.bias are registered, not the layer in the list and not the tensor
 - [gradients] after backward all five have a gradient
-- [moved] the optimizer's steps leave the layer in the list and the tensor as they were drawn, bit for bit
+- [moved] the optimizer moves the first layer, and leaves the layer in the list and the tensor bit for bit as they were
 - [pile] zero_grad leaves their gradients: the second backward doubles that of the tensor
 - [saved] state_dict has 2 entries
 - [moved-away] after .to(device, float64) the net refuses its input, as the layer in the list is float32 still
@@ -112,7 +112,7 @@ def run(
     rows = [*zip(NAMES, [name in names for name in NAMES], has_gradient, has_moved, strict=True)]
     lab.table("the five tensors of the net", rows, head=("tensor", "is registered", "has a gradient", "has moved"))
     lab.claim("gradients", has_gradient, equals=[True] * 5)
-    lab.claim("moved", has_moved[2:], equals=[False] * 3)
+    lab.claim("moved", has_moved, equals=[True] * 2 + [False] * 3, answers=sum(has_moved))
     lab.claim("pile", growth_of_gradient(net, x), equals=2, tolerance=1e-5)
     lab.claim("saved", len(net.state_dict()), equals=2)
     lab.claim("hooks", [hooks_run(net, call, x) for call in (net, net.forward)], equals=[1, 0])

@@ -16,7 +16,7 @@ where it can. Both ways are right; a bug begins where one was thought to be the 
 The way back, `.numpy()`, shares memory as well. So it is refused where numpy could not follow: for a tensor that requires a
 gradient (say `.detach()` first), and for one on a GPU (say `.cpu()` first).
 ## Predict
-An array gets a 7 after a tensor was made of it with torch.tensor. What does the tensor show there?
+array = np.zeros(3), tensor = torch.from_numpy(array), and then array[0] = 7. What is tensor[0]?
 ## Look for
 - [ranks] a scalar, a vector, a matrix and a picture have 0, 1, 2 and 3 dimensions
 - [product] (3, 5) @ (5, 4) has the shape (3, 4)
@@ -25,11 +25,11 @@ An array gets a 7 after a tensor was made of it with torch.tensor. What does the
 - [default] a tensor of 0.5 is float32, and so are zeros; one of 1 is int64
 - [float64] a tensor made of numpy's random numbers is float64, and a float32 layer refuses it
 - [kept] after a 7 was written to the array, the tensor that was made of it shows 0 still
-- [shared] one that was made with torch.from_numpy shows the 7
+- [shared] a tensor that was made with torch.from_numpy shows the 7
 - [bytes] making the tensor takes as many bytes as the array has, torch.from_numpy takes none
 - [back] a 7 written to a tensor is seen in its .numpy()
 - [gradient] .numpy() of a tensor that requires a gradient is refused
-- [gpu] so is .numpy() of one on a GPU
+- [gpu] .numpy() of a tensor on a GPU is refused
 ## Try next
 `--convert as_tensor`: shares memory where the dtype may stay as it is. refutes: kept, bytes
 `--sized`: size=[3, 5], as it was meant. refutes: normal
@@ -94,7 +94,7 @@ def run(
 
     lab.axes("made_bytes", x="numbers in the array", y="made for the tensor", log="x")
     lab.claim("kept", after_a_seven(make), equals=0)
-    lab.claim("shared", after_a_seven(torch.from_numpy), equals=7)
+    lab.claim("shared", after_a_seven(torch.from_numpy), equals=7, answers=True)
     for power in lab.sweep(range(8, largest + 1), "sizes"):
         array = np.ones(2**power, dtype=np.float32)
         made = [bytes_made(way, array) for way in (make, torch.from_numpy)]

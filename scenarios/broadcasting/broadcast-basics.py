@@ -11,13 +11,13 @@ would show in many places.
 Backward has it the other way round. What was stretched is summed, so the gradient of the column is a column again. For a
 product the factors are saved: of the column as many bytes as it has, of the repeated one as many as of the table.
 ## Predict
-How many times as many bytes does a + b.repeat(1, columns) make as a + b does?
+a is a table (256, 1024), b a column (256, 1). After (a + b).sum().backward(), what is each number in the gradient of b?
 ## Look for
 - [valid] (3, 2) + (3, 1) has the shape (3, 2)
 - [equal] a + b and a + b.repeat(1, columns) are the same bit for bit
 - [operators] they call 1 and 2 operators
 - [bytes] the repeated form makes twice as many bytes
-- [peak] and twice as many live at once
+- [peak] of the repeated form twice as many bytes live at once
 - [stride] b.expand(rows, columns) has the strides 1 and 0
 - [written] a write into it is refused
 - [gradient] the gradient of b is a column, each number of it the count of columns
@@ -99,5 +99,5 @@ def run(
     lab.stage("backward")
     by_shape = [{tuple(gradient.shape): gradient for gradient in count.backward.value} for count in sums]
     column = by_shape[0][rows, 1]
-    lab.claim("gradient", [column.min().item(), column.max().item()], equals=[columns, columns])
+    lab.claim("gradient", [column.min().item(), column.max().item()], equals=[columns, columns], answers=column.max())
     lab.claim("gradients", all(torch.equal(by_shape[0][shape], by_shape[1][shape]) for shape in by_shape[0]))

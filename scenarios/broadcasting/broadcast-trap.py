@@ -11,7 +11,8 @@ assert that the shapes are equal, and sum over named dimensions: a wrong result 
 
 The picture is the table of squared differences; a good fit has a dark diagonal. The chart is the slope that the fit finds.
 ## Predict
-The right slope is 3. Which slope does the fit find when its targets have lost a dimension?
+Eight predictions of the shape (8, 1) equal their targets 0, 1, ..., 7, but the targets have the shape (8,).
+What does F.mse_loss give?
 ## Look for
 - [twelve] [[1], [2]] + [1, 2] sums to 12, where 6 was meant
 - [given-away] summed over dimension 0 it is [5, 7], a shape that gives it away
@@ -82,7 +83,7 @@ def run(
     losses = []
     warned = lab.warns(lambda: losses.append(F.mse_loss(truth[:, None], truth)))  # (8, 1), (8,)
     lab.text("\n".join(warned), title="what F.mse_loss warns")
-    lab.claim("mse-warns", [losses[0], len(warned)], equals=[10.5, 1])
+    lab.claim("mse-warns", [losses[0], len(warned)], equals=[10.5, 1], answers=losses[0])
 
     for metric, y in (("slope", "slope that is found"), ("loss", "loss that is minimised"), ("error", "error of the fit")):
         lab.axes(metric, x="step of gradient descent", y=y)

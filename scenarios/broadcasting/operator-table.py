@@ -88,7 +88,7 @@ def run(
         "operator and function", numbers + bits, head=("operator", "function", "operator gives", "function gives", "same")
     )
     lab.claim("same", sum(row[4] for row in numbers), equals=14)
-    lab.claim("bits", [row[2] for row in bits], equals=["2", "7", "5", "-7"])
+    lab.claim("bits", [row[2] for row in bits], equals=["2", "7", "5", "-7"], answers=int(whole[0] ^ whole[1]))
     lab.claim("logical", [row[3] for row in bits], equals=["True", "True", "False", "False"])
     row = torch.arange(6, device=device)
     lab.claim("slice", torch.equal(row[1:3], torch.narrow(row, 0, 1, 2)))

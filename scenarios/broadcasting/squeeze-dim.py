@@ -13,7 +13,7 @@ does nothing and says nothing. `x[..., 0]` takes the first in any case; an asser
 complains. The same holds for reductions: `x.sum()` is a number whatever x has become, and `x.sum(1)` is refused where no
 dimension 1 is left.
 ## Predict
-A batch of 1 sample has the shape (1, 1). Which shape does .squeeze() leave?
+Predictions have the shape (64, 1, 1), targets (64, 1). How many numbers has predictions.squeeze() - targets?
 ## Look for
 - [number] (1, 1) without its ones has the shape ()
 - [batches] 65 rows in batches of 32 come out with 1, 1 and 0 dimensions
@@ -89,7 +89,7 @@ def run(
     x = torch.linspace(-1.7, 1.7, 64 * length, device=device).view(64, length, 1)
     target = (3 * x + 1)[..., 0]  # (64, length)
     difference = naive(x) - target
-    lab.claim("table", list(difference.shape), equals=[64, 64])
+    lab.claim("table", list(difference.shape), equals=[64, 64], answers=difference.numel())
     lab.image("squared differences, predictions down, targets across", difference.square())
     lab.claim("slope-0", fit(lab, naive, x, target, steps), equals=0, tolerance=0.001)
     lab.claim("slope-3", fit(lab, named, x, target, steps), equals=3, tolerance=0.001)

@@ -15,7 +15,7 @@ The table of the source mixes two kinds of minima. The smallest float16 is 5.96e
 1.4e-45 and 9.2e-41. The source also says that float32 to bfloat16 never overflows. It does at the very end: the largest
 float32 is rounded up, past the largest bfloat16.
 ## Predict
-What is 256 + 1 in bfloat16?
+In bfloat16, how far from 1 is the next larger number?
 ## Look for
 - [bits] float32 has 8 bits of exponent and 23 of mantissa, float16 5 and 10, bfloat16 8 and 7
 - [eps] the step above 1 is 2^-23 in float32, 2^-10 in float16 and 2^-7 in bfloat16, the eps of torch.finfo
@@ -99,7 +99,8 @@ def run(
         found["counts to"].append(first(lambda x: x + 1 == x, one.to(device), 2).item())
     rows = zip(DTYPES, *map(found.get, ("eps", "max", "smallest", "counts to")), strict=True)
     lab.table("what the bits buy", [*rows], head=("dtype", "eps", "max", "smallest", "counts to"))
-    for key, name in (("eps", "eps"), ("largest", "max"), ("normal", "tiny")):
+    lab.claim("eps", found["eps"], equals=[torch.finfo(dtype).eps for dtype in DTYPES.values()], answers=found["eps"][2])
+    for key, name in (("largest", "max"), ("normal", "tiny")):
         lab.claim(key, found[name], equals=[getattr(torch.finfo(dtype), name) for dtype in DTYPES.values()])
     lab.claim("smallest", found["smallest"], equals=[2**-149, 2**-24, 2**-133])
     lab.claim("counting", found["counts to"], equals=[2**24, 2**11, 2**8])

@@ -13,7 +13,7 @@ smallest positive float32. That is a subnormal number; `torch.finfo(...).tiny`, 
 
 The chart shows the digits that survive for y = 10^step: the length of a line is the range, its height the precision.
 ## Predict
-How many decades below 1 is the smallest power of ten that float16 can still multiply and divide by?
+How many decades below 1 is the smallest power of ten y for which x * y / y is finite in float16?
 ## Look for
 - [source] in float32 1e-50 becomes 0 and 1e39 becomes inf, and x * y / y is nan for both
 - [range] halved and doubled, a float32 reaches 1.4013e-45 and 3.40282e38
@@ -104,7 +104,7 @@ def run(
     found = {name: extent(kinds[name]) for name in DTYPES}
     lab.claim("f32", found["float32"], equals=[-45, 38, 84, 7])
     lab.claim("bf16", found["bfloat16"], equals=[-40, 38, 79, 12])
-    lab.claim("f16", found["float16"], equals=[-7, 4, 12, 79])
+    lab.claim("f16", found["float16"], equals=[-7, 4, 12, 79], answers=-found["float16"][0])
     y32, y16 = torch.tensor(3e38, device=device), torch.tensor(4e4, dtype=torch.float16, device=device)
     lab.claim("product", [there_and_back(1.5, y32).item(), there_and_back(2, y16).item()], equals=[math.inf, math.inf])
     certain = [min(digits[name][DECADES.index(decade)] for decade in range(-4, 5)) for name in DTYPES]

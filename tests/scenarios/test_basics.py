@@ -86,7 +86,7 @@ MEASURED: dict[str, dict[str, Any]] = {
         "sequential": 2410,
         "names": ["first.weight", "first.bias"],
         "gradients": [True] * 5,
-        "moved": [False] * 3,
+        "moved": [True, True, False, False, False],
         "saved": 2,
         "moved-away": "RuntimeError",
         "hooks": [1, 0],

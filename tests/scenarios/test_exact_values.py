@@ -65,7 +65,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "e4m3": [254, 2, 0, 448],
         "e5m2": [248, 6, 2, 57_344],
         "counting": [16, 8],
-        "too-large": [[448, 448], [1024, inf]],
+        "too-large": [False, 1024, inf],
         "unscaled": [1, 1],
         "scaled": BOUNDED,
         "spread": BOUNDED,
