@@ -235,6 +235,7 @@ CALLS = {
     "raises.args": Call(lambda lab, v: lab.raises(lambda x: None, v)),
     "warns.args": Call(lambda lab, v: lab.warns(lambda x: None, v)),
     "precision.name": Call(lambda lab, v: enter(lab.precision(v))),
+    "lacks_units.dtype": Call(lambda lab, v: lab.lacks_units(v)),
     "memory.arm": Call(lambda lab, v: enter(lab.memory("x", arm=v)), as_plain, events.MemoryMeasured, lambda r: r.arm),
     "memory.model": Call(lambda lab, v: enter(lab.memory("x", model=v))),
     "memory.timeline": Call(lambda lab, v: enter(lab.memory("x", timeline=v))),

@@ -10,7 +10,7 @@ the host anyway, and must travel: once, as a buffer of the module.
 dtype is chosen in the same way, as an argument or with a copy later: this is an analogue, as it is the same device.
 One thing changes with the device: each has a generator of its own, so the same seed gives other random numbers.
 ## Predict
-How many bytes does the host hold for torch.rand(1_000_000).to(device), and how many for torch.rand(1_000_000, device=device)?
+In forward a causal mask is made: torch.ones(512, 512).tril().to(device). How many MiB of tensors does that make on the host?
 ## Look for
 - [operators] moved, rand is two operators, a draw and a copy; made there it is one
 - [host] of 1,000,000 numbers 4,000,000 bytes are born on the host when they are moved, and none when they are made there
@@ -38,7 +38,7 @@ from torch import nn
 
 from tuilab import Lab
 
-N, ROWS = 1_000_000, 512
+N, ROWS, MIB = 1_000_000, 512, 1 << 20
 
 
 def moved(size, **where):  # device= or dtype=
@@ -94,8 +94,8 @@ def run(lab: Lab, second: Literal["made", "moved"] = "made") -> None:  # how the
     x = torch.zeros(ROWS, device="meta")
     likes = [lab.count(like) for like in (lambda: torch.rand_like(x), lambda: torch.zeros_like(x), lambda: x.new_zeros(8))]
     lab.claim("like", [[found.operators, found.born_bytes] for found in likes], equals=[[1, 0]] * 3)
-    masks, models = [lab.count(mask, x) for mask in (moved_mask, made_mask)], {}
-    lab.claim("mask", [found.born_bytes for found in masks], equals=[2 * 4 * ROWS**2, 0], unit="B")
+    masks = [lab.count(mask, x).born_bytes for mask in (moved_mask, made_mask)]
+    lab.claim("mask", masks, equals=[2 * 4 * ROWS**2, 0], unit="B", answers=masks[0] / MIB)
     models = [lab.count(lambda: build().to("meta")), lab.count(made_model, "meta")]
     state = build().state_dict().values()
     rows = [[found.calls["aten._to_copy"], found.born_bytes] for found in models]

@@ -8,7 +8,7 @@ A tensor on the device "meta" has a shape and no values: what works there needs 
 A mask waits twice: backward looks for the places again. So weigh with the mask, add up on the device, read seldom, and detach
 what is added up, or the graph of every step is kept.
 ## Predict
-A step takes the masked rows of output and target, checks the loss for NaN, reads the loss and the hits. How often does it wait?
+A step takes the masked rows of output and target, looks for NaN, goes backward, reads loss and hits. How often does it wait?
 ## Look for
 - [read] each of nine calls is counted once: an item, an if, x[i] and range(i) with a tensor i, x[mask], nonzero and the like
 - [blind] .cpu(), .tolist() and print call no operator that a CPU could count
@@ -110,7 +110,7 @@ def run(lab: Lab, every: int = 20) -> None:  # steps from one read of the mended
     data = torch.randn(64, 16, device=device), torch.randint(8, (64,), device=device), torch.rand(64, device=device) < 0.75
     read, added = [0, 0], torch.zeros(2, device=device)
     (net, often), (_, seldom) = train(lab, naive, data, read, 101), train(lab, mended, data, added, every)
-    lab.claim("step", waits(naive, *data, net, [0, 0]), equals=6)
+    lab.claim("step", waits(naive, *data, net, [0, 0]), equals=6, answers=True)
     lab.claim("epoch", [often, seldom], equals=[600, 5])
     lab.claim("same", abs(added[0].item() / read[0] - 1) <= 1e-5 and added[1].item() == read[1])
     kept = [naive(*data, net, [0, 0]) for _ in range(100)]

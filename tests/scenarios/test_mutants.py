@@ -397,7 +397,7 @@ MISTAKES = [
     Mistake("cuda-graphs", "graph.replay(), y)[1]", "graph.replay(), step(x))[1]", "python, result, number, weights"),
     Mistake("cuda-graphs", "step.rate = 2.0", "step.rate = 1.0", "number"),
     Mistake("cuda-graphs", "assign=how", "assign=False", "weights"),
-    Mistake("cuda-graphs", "first, kept = replay()", "first, kept = replay().clone()", "result"),
+    Mistake("cuda-graphs", "batch), replay())", "batch), replay().clone())", "result"),
     Mistake("cuda-graphs", "nn.Dropout(0.5)", "nn.Dropout(0.0)", "dropout"),
     Mistake("bucket-order", '"default": (built, {', '"default": (built, {"find_unused_parameters": True, ', "first, again"),
     Mistake(

@@ -18,6 +18,7 @@ lab.limit(works, low, high)                   the largest value that works
 lab.raises(f, x)  lab.warns(f, x)             what a call complains of, as texts
 lab.count(f, x, backward=True)                operators, flops, bytes and nodes of a call; see meters/counted.py
 lab.precision("ieee")                         float32 on a GPU that is float32
+lab.lacks_units(torch.bfloat16)               what the device lacks to multiply matrices of a dtype in units of its own
 lab.axes("loss", x="epoch", log="xy")         what is along the axes of a chart
 lab.text(...)  lab.table(...)  lab.bars(...)  lab.span(...)  lab.image(...)     what is to be seen besides
 lab.artifact(...)  lab.device()
@@ -223,6 +224,18 @@ class Lab:
         if words("name", name) not in devices.PRECISIONS:
             raise ValueError(f"name takes {' or '.join(devices.PRECISIONS)}, not {told(name)}")
         return devices.precision(name)
+
+    def lacks_units(self, dtype: torch.dtype) -> str:
+        """Return what the device lacks to multiply matrices of a dtype in units of its own, or "" where it has them.
+
+        Such units are Tensor Cores, AMD's Matrix Cores, AVX-512 and AMX; float32 is TF32 in them. The device is the one that
+        `lab.device()` returned, or else the CPU. The words are for `lacks=`.
+        """
+        if not isinstance(dtype, torch.dtype):
+            raise TypeError(f"dtype takes a dtype of torch, not {told(dtype)}")
+        if dtype not in devices.DTYPES:
+            raise ValueError(f"dtype takes float16, bfloat16, float32 (as TF32) or one of eight bits, not {told(dtype)}")
+        return devices.lacking_units(self._device or torch.device("cpu"), dtype)
 
     def race(
         self,

@@ -1,0 +1,52 @@
+"""What a device lacks to multiply matrices of a dtype in units of its own: Tensor Cores, AMD's Matrix Cores, AVX-512 or AMX.
+
+No device tells that. So a GPU is known by its generation, and a CPU by its instructions.
+"""
+
+import re
+from typing import Any
+
+import torch
+
+from tuilab.text import show
+
+_OLD_FLOAT8 = (torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)  # with other bits, of one generation of AMD alone
+_FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, *_FLOAT8, *_OLD_FLOAT8)
+
+_NVIDIA = {torch.float16: (7, 0), torch.bfloat16: (8, 0), torch.float32: (8, 0)} | dict.fromkeys(_FLOAT8, (8, 9))
+_NVIDIA_WITHOUT = "GTX 16"  # of capability 7.5, as others that have Tensor Cores
+_AMD = {torch.float16: "gfx9(08|0a|4.|5.)", torch.bfloat16: "gfx9(08|0a|4.|5.)", torch.float32: "gfx94."}
+_AMD |= dict.fromkeys(_FLOAT8, "gfx95.") | dict.fromkeys(_OLD_FLOAT8, "gfx94.")
+_CPU = {
+    torch.float16: (("avx512_fp16", "amx_fp16"), "AVX512-FP16 or AMX-FP16"),
+    torch.bfloat16: (("avx512_bf16", "amx_tile", "bf16"), "AVX512-BF16 or AMX"),  # the third is ARM's
+}
+
+
+def lacking_units(device: torch.device, dtype: torch.dtype) -> str:
+    """Return what is missing, in words, or nothing where the device has units for the dtype; float32 is TF32 in them."""
+    if device.type != "cuda":
+        return _lacking_on_cpu(dtype)
+    gpu = torch.cuda.get_device_properties(device)
+    if torch.version.hip is not None:
+        name = show(gpu.gcnArchName, 200).partition(":")[0]
+        return "" if re.fullmatch(_AMD[dtype], name) else f"Matrix Cores for {_told(dtype)}, which {name} has not"
+    if dtype in _NVIDIA and (gpu.major, gpu.minor) >= _NVIDIA[dtype] and _NVIDIA_WITHOUT not in gpu.name:
+        return ""
+    return f"Tensor Cores for {_told(dtype)}, which {show(gpu.name, 200)} of capability {gpu.major}.{gpu.minor} has not"
+
+
+def _lacking_on_cpu(dtype: torch.dtype) -> str:
+    instructions, words = _CPU.get(dtype, ((), f"a GPU with units for {_told(dtype)}"))
+    return "" if any(map(_has, instructions)) else words
+
+
+def _has(instruction: str) -> bool:
+    """Ask torch of an instruction of the CPU in the newer way and in the older one; each may be missing, or not know it."""
+    newer: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(newer.get(instruction) or getattr(torch.cpu, f"_is_{instruction}_supported", bool)())
+
+
+def _told(dtype: torch.dtype) -> str:
+    return "TF32" if dtype == torch.float32 else str(dtype).removeprefix("torch.")
