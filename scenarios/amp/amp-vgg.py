@@ -112,7 +112,7 @@ def run(
         lab.claim("learn", means, at_least=0.9)
         lab.claim("same", max(means) - min(means), at_most=0.05)
 
-    lacks = "" if device.type == "cuda" else "a CUDA device"
+    lacks = lab.lacks_units(torch.bfloat16) if device.type == "cuda" else "a CUDA device"
     lab.claim_ratio("faster", "float32/autocast", at_least=3, lacks=lacks)
     batch = draw(batches[2], signal, device)
     arms = {arm: lambda arm=arm: partial(Trial(arm, device, width, average).step, *batch) for arm in ARMS}

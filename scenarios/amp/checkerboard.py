@@ -113,8 +113,8 @@ def run(
             lab.claim("same-loss", (fp32 - amp).abs(), at_most=0.02)
 
         lab.stage("timing a step")
-        gpu, cpu = ("", "--device cpu") if device.type == "cuda" else ("a GPU with 16-bit matrix units", "")
+        gpu = lab.lacks_units(dtype) if device.type == "cuda" else "a GPU with 16-bit matrix units"
         lab.claim_ratio("half-the-time", "fp32/amp", at_least=2, lacks=gpu)
-        lab.claim_ratio("longer-on-cpu", "amp/fp32", at_least=1.1, lacks=cpu)
+        lab.claim_ratio("longer-on-cpu", "amp/fp32", at_least=1.1, lacks="--device cpu" if device.type == "cuda" else "")
         arms = {"fp32": partial(start, step_fp32), "amp": partial(start, step_amp)}
         lab.race(**arms, factories=True, same=lambda a, b: abs(a[1] - b[1]) < 0.05, seconds=0.5)

@@ -108,7 +108,7 @@ def run(
         lab.claim("batch", more, equals=2 * 3 * 256 * 256, unit="B")
 
     lab.stage("timing products")
-    gpu = "" if on_gpu else "a CUDA device"
+    gpu = lab.lacks_units(torch.float16) if on_gpu else "a CUDA device"
     lab.claim_ratio("tensor-cores", "below/even", at_least=3, lacks=gpu)
     lab.claim_ratio("odd", "below/even", at_least=1.1, lacks=gpu)
     lab.claim_ratio("cpu", "below/even", at_most=1.5, lacks="--device cpu" if on_gpu else "")

@@ -5,7 +5,7 @@ sums of the layers behind, where plus and minus partly cancel. Those of the last
 layers have nothing to do with each other, so they add like the sides of a right angle: the largest decides.
 
 By hand every border needs a cast, because a layer refuses input of another dtype. Autocast writes these casts for you, and
-gives the very same numbers. But its weights stay in float32, and only those that are stored in 16 bits take half the bytes.
+gives the same numbers. But its weights stay in float32, and only those that are stored in 16 bits take half the bytes.
 
 The source's title speaks of training. There 16-bit weights are a trap: a bfloat16 has 8 bits, and a step that is less
 than 1/512 of a weight leaves it as it is. That is why autocast leaves the parameters in float32.

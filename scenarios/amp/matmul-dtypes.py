@@ -90,7 +90,7 @@ def run(
     has_bfloat16 = asked(torch.cpu, "_is_avx512_bf16_supported", "_is_amx_tile_supported")
     has_float16 = asked(torch.ops.mkldnn, "_is_mkldnn_fp16_supported")  # what torch itself asks before it multiplies
     is_plain = not has_float16 and platform.machine() in ("x86_64", "AMD64")  # of others the question says nothing
-    cpu, gpu = ("--device cpu", "") if on_gpu else ("", "a CUDA device")
+    cpu, gpu = ("--device cpu", lab.lacks_units(torch.float16)) if on_gpu else ("", "a CUDA device")
     found = [("AVX512-BF16 or AMX", has_bfloat16), ("float16 on the CPU", has_float16), ("a CUDA device", on_gpu)]
     lab.table("units for 16 bits", found, head=("unit", "is there"))
 

@@ -2,7 +2,7 @@
 
 Fit w0 x² + w1 x + w2 to samples of 5 x² + 3 with Adam, as if there were no closed form. After 1000 steps every run has w0 to
 within 1 %, while w2 is anywhere between 2.8 and 5.2, depending on the random start. The source prints 3.4504 from a single run
-and calls that relatively close; it is one draw from this range.
+and calls that close; it is one draw from this range.
 
 The features differ in scale: x² reaches 100, the constant stays 1, so the loss is thousands of times steeper along w0 than
 along w2. For gradient descent no step size would suit both; Adam has one for each weight, the gradient divided by what it

@@ -26,7 +26,7 @@ Two threads share each operator. Under OMP_WAIT_POLICY=passive, how many sleeps 
 `--blocktime 1`: a millisecond is longer than what lies between two operators. refutes: blocktime
 ## Source
 003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 16: LD_PRELOAD of libiomp5, KMP_AFFINITY and
-KMP_BLOCKTIME=1, without numbers. Ours: which library it really is, and the count of sleeps.
+KMP_BLOCKTIME=1, without numbers. Ours: which library it is, and the count of sleeps.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """One convolution, four algorithms: they agree to six digits, and a library chooses anew for every new shape.
 
-A convolution can be one large product with a matrix of all patches (im2col), a product of spectra (FFT), or for 3 x 3 that of
-Winograd, with 16 products for 4 results in the place of 36; a library has some of these and more. They differ in products, in
+A convolution can be one large product with a matrix of all patches (im2col), or a product of spectra (FFT). For 3 x 3 there
+is that of Winograd, with 16 products for 4 results in the place of 36. A library has some of these and more. They differ in products, in
 memory and in the order of their sums; so they agree, but not in the last bits. Which is fastest depends on shape, dtype and
 device, so a library looks at the shape and chooses. The chart shows conv2d beside three that are written by hand.
 

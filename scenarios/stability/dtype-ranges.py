@@ -12,7 +12,7 @@ exponent are nan: float16 wastes 2046 of 65,536, bfloat16 254.
 
 The table of the source mixes two kinds of minima. The smallest float16 is 5.96e-8, a subnormal number with 1 bit left, and
 6.10e-5 is the smallest with all its bits. For float32 and bfloat16 the table has that one, 1.18e-38, but they go down to
-1.4e-45 and 9.2e-41. The source also says that float32 to bfloat16 never overflows. It does at the very end: the largest
+1.4e-45 and 9.2e-41. The source also says that float32 to bfloat16 never overflows. It does at the end: the largest
 float32 is rounded up, past the largest bfloat16.
 ## Predict
 In bfloat16, how far from 1 is the next larger number?

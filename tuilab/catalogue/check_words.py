@@ -29,7 +29,8 @@ def check_words(file: File) -> Iterator[Finding]:
                 begin = show(sentence, 40)
                 yield Finding(_line_of(file, sentence), f"a sentence has {count} words, {LONGEST} can be read at once: {begin}")
         for word in _HEDGE.findall(prose):
-            yield Finding(file.line_of(word), f'"{word}" hedges; say what is so, or by how much')
+            line = next(number for number, text in enumerate(file.text.split("\n"), 1) if re.search(rf"\b{word}\b", text))
+            yield Finding(line, f'"{word}" hedges; say what is so, or by how much')
 
 
 def _line_of(file: File, sentence: str) -> int:
