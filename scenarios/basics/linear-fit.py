@@ -1,9 +1,9 @@
 """The noise has a mean: the line through 5 x + 3 + noise has the intercept 3.15, not 3.
 
 The source draws y = 5x + 3 + 0.3 u with u uniform between 0 and 1, and fits a line by gradient descent. It says that the
-result should be close to 5 and 3. But u has the mean 0.5. A fit knows nothing of noise, it knows y: the mean of the noise is part of
-the intercept, 3 + 0.15. What noise of mean 0 costs is only scatter: at a hundred points 0.02 in the intercept and 0.03 in the
-slope. Least squares in float64 has the best line for these points without a step.
+result should be close to 5 and 3. But u has the mean 0.5. A fit knows nothing of noise, it knows y: the mean of the noise is
+part of the intercept, 3 + 0.15. What noise of mean 0 costs is only scatter: at a hundred points 0.02 in the intercept and 0.03
+in the slope. Least squares in float64 has the best line for these points without a step.
 
 How far gradient descent is from there is known before the first step. With a loss of squares each step multiplies the
 distance to the best line by the matrix 1 - rate * H, where H is the second derivative of the loss. Its flattest direction,

@@ -1,9 +1,9 @@
 """One convolution, four algorithms: they agree to six digits, and a library chooses anew for every new shape.
 
-A convolution can be one large product with a matrix of all patches (im2col), or a product of spectra (FFT). For 3 x 3 there
-is that of Winograd, with 16 products for 4 results in the place of 36. A library has some of these and more. They differ in products, in
-memory and in the order of their sums; so they agree, but not in the last bits. Which is fastest depends on shape, dtype and
-device, so a library looks at the shape and chooses. The chart shows conv2d beside three that are written by hand.
+A convolution can be one large product with a matrix of all patches (im2col), or a product of spectra (FFT). For 3 x 3 there is
+that of Winograd, with 16 products for 4 results in the place of 36. A library has some of these and more. They differ in
+products, in memory and in the order of their sums; so they agree, but not in the last bits. Which is fastest depends on shape,
+dtype and device, so a library looks at the shape and chooses. The chart shows conv2d beside three that are written by hand.
 
 `torch.backends.cudnn.benchmark = True` lets cuDNN try several at the first call of a shape, and keep the fastest. It pays where
 shapes stay, and costs with each new one: another size of image, the last, smaller batch. It may choose otherwise in the next
