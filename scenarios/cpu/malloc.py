@@ -1,4 +1,4 @@
-"""One variable of malloc, and each new tensor costs a page fault per page; so does one of over 32 MiB if you set none.
+"""One variable of malloc, and each new tensor costs a page fault per page; so does one of 32 MiB or more if you set none.
 
 A CPU tensor is a block of malloc. glibc takes a large block from the kernel by mmap, and gives it back when it is freed. The
 next one is new memory again: at the first write to each page the kernel stops the program, finds a page and fills it with
@@ -10,7 +10,7 @@ and no trim (MALLOC_MMAP_MAX_=0, a huge MALLOC_TRIM_THRESHOLD_) all memory is us
 tcmalloc keeps what is freed. jemalloc as it comes gives back blocks of 8 MiB and more at once, which is mmap again;
 `dirty_decay_ms:-1` ends that. Only the last 10 of 20 tensors count here, and huge pages are off: each page has its own fault.
 ## Predict
-20 tensors of 8 MiB come and go. MALLOC_TOP_PAD_ is set to its own default. How many faults has a page in the last 10 of them?
+With MALLOC_TOP_PAD_ set to its own default, how many faults do the last 10 of 20 tensors of 8 MiB cost for each page of one?
 ## Look for
 - [fixed] a fixed threshold: the last 10 of 20 tensors of 8 MiB cost 10 faults for each page of one
 - [learned] glibc that learns: they cost none

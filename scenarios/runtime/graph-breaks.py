@@ -7,7 +7,7 @@ there. It is compiled, Python does that one thing with real numbers, and a new g
 values stay right. But no kernel spans the break, and on a GPU Python waits there until all is computed.
 
 In a loop it is worse: torch.compile cannot go on in the middle of one, and gives up the whole function. It may still compile
-functions of yours that are called there, each for itself. Layers of torch it does not: a net that prints in their loop is none.
+functions of yours that this one calls, but no layers of torch: a net that prints in the loop over its layers has no graph left.
 
 Most breaks need no number. Divide by the tensor, not by its `.item()`. Choose with torch.where. Print when the function has
 returned. `fullgraph=True` raises at the first break and names the line; `torch._dynamo.explain(f)(x)` lists them all. Graphs
