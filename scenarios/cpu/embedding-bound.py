@@ -10,7 +10,7 @@ How it is written decides how much is read. `nn.EmbeddingBag` makes a gradient a
 `sparse=True`: all rows are written, and the optimizer goes through all of them, for the few that the batch looked up. With it
 the gradient has only these, and SGD and SparseAdam touch no others. torch's FLOP counter does not see the sums of a lookup.
 ## Predict
-8 times the batch: how many times as many FLOPs has a linear layer for each byte of its weights?
+A model looks up rows of large tables. With 8 times the batch, how many times as many FLOPs has it for each byte of these rows?
 ## Look for
 - [weights] 8 times the batch gives a linear layer 8 times the FLOPs for each byte of its weights
 - [rows] it gives the model at most 1.1 times the FLOPs for each byte of rows that it reads
@@ -83,7 +83,7 @@ def run(
             lab.log(size, arm="model, a byte of rows", flops_per_byte=of_rows[-1])
             lab.log(size, arm="linear layer, a byte of weights", flops_per_byte=of_weights[-1])
         lab.claim("weights", of_weights[-1] / of_weights[0], equals=8)
-        lab.claim("rows", of_rows[-1] / of_rows[0], at_most=1.1)
+        lab.claim("rows", of_rows[-1] / of_rows[0], at_most=1.1, answers=True)
         lab.claim("one", max(of_rows), at_most=1)
         conv, image = nn.Conv2d(64, 64, 3, padding=1), torch.rand(1, 64, 56, 56)
         of_conv = lab.count(conv, image).flops / (2 * image.nbytes + conv.weight.nbytes)  # read, written

@@ -109,7 +109,7 @@ def run(
     gomp, waits, *intel = found.values()
     lab.claim("own", gomp[0].partition("-")[0].partition(".")[0], equals="libgomp")
     lacks = "" if len(os.sched_getaffinity(0)) > 1 else "a second core"
-    lab.claim("passive", waits[2], equals=2, tolerance=0.5, lacks=lacks)
+    lab.claim("passive", waits[2], equals=2, tolerance=0.5, lacks=lacks, answers=True)
     lab.claim("no-kmp", gomp[2], equals=0, tolerance=0.5, lacks=lacks)
     absent = "" if iomp else "libiomp5.so (pip install intel-openmp)"
     told = program("import torch; torch.rand(512, 512).exp()", LD_PRELOAD=iomp, KMP_SETTINGS="1").stderr if iomp else ""

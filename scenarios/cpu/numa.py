@@ -101,7 +101,7 @@ def run(
             lab.stage(" ".join([arm, *words]))
             threads, ran_on, policy, homes = lab.arm(arm, work, steps, mb, prefix=words)()
             lab.text(f"threads: {threads}; ran on cores {ran_on}; pages on nodes {homes}, policy {policy}", title=arm)
-        lab.claim("one-thread", threads, equals=1)
+        lab.claim("one-thread", threads, equals=1, answers=True)
         lab.claim("one-core", ran_on, equals=[core])
         is_kept = policy.startswith("bind") and homes == [node]
         half, other = (tensor := torch.empty(mb << 18)).chunk(2)

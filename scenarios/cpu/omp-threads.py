@@ -11,12 +11,12 @@ you start by hand takes all again, whoever else is there. So torchrun sets OMP_N
 set is cores divided by ranks. The last chart shows it: the time of a small matmul beside a busy program on each core, with one
 thread and with all. It differs from run to run, as it hangs on the scheduler, so nothing is claimed about it.
 ## Predict
-How many threads does torchrun give each of two ranks?
+torchrun starts two ranks, and OMP_NUM_THREADS is not set. How many threads has a rank?
 ## Look for
 - [one-thread] OMP_NUM_THREADS=1 leaves torch one thread
 - [too-late] set after torch is imported it leaves that number as it is
 - [by-hand] a second process that is started by hand takes a thread for each core, too
-- [torchrun] torchrun gives each of two ranks one thread
+- [torchrun] under torchrun the first of two ranks has one thread
 - [matmul] for one program alone one thread takes at least 1.5 times as long for a large matmul as all
 ## Try next
 `--threads 2`: what the variable says is done, also for ranks. refutes: one-thread, torchrun
@@ -92,7 +92,7 @@ def run(
         lab.claim("by-hand", lab.arm("by hand", look_around, prefix=["env"])()[0], between=(every, len(cpus)))
         prefix = ["torchrun", "--standalone", "--nproc-per-node=2"]
         ranks = lab.arm("rank", count_threads, prefix=prefix, env=told if threads > 1 else None)
-        lab.claim("torchrun", ranks(), equals=1)
+        lab.claim("torchrun", ranks(), equals=1, answers=True)
         lab.stage("in a crowd")
         a = torch.rand(256, 256)
         for others in (0, len(cpus)):
@@ -105,4 +105,4 @@ def run(
     lab.claim_ratio("matmul", "one/every", at_least=1.5, cores=2, lacks="" if every > 1 else "a second core", advises=advice)
     if every > 1:
         a = torch.rand(size, size)
-        lab.race(one=lambda: multiply(a, 1), every=lambda: multiply(a, every), same=1e-3, seconds=0.5)
+        lab.race(one=lambda: multiply(a, 1), every=lambda: multiply(a, every), same=1e-3, seconds=0.3)

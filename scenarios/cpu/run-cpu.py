@@ -12,7 +12,7 @@ It preloads tcmalloc or jemalloc, and libiomp5, if it finds a file of just that 
 $CONDA_PREFIX, $VIRTUAL_ENV and ~/.local, /usr/local/lib and /usr/lib. Debian's packages call it libjemalloc.so.2, and put it
 in /usr/lib/x86_64-linux-gnu: both are passed over, with a warning. A stand-in of that name is used here.
 ## Predict
-CPUs 0 and 1 are one core, 2 and 3 another. On how many cores do two instances run that have one core each?
+CPUs 0 and 1 are one core, 2 and 3 another. The launcher starts two instances with one core each. On how many cores do they run?
 ## Look for
 - [lanes] two instances with one core each run on CPUs 0 and 1
 - [threads] each of them is told OMP_NUM_THREADS=1
@@ -20,7 +20,7 @@ CPUs 0 and 1 are one core, 2 and 3 another. On how many cores do two instances r
 - [taskset] without numactl taskset binds them to the same CPUs
 - [set-before] an OMP_NUM_THREADS of 3 that is set before stays
 - [limits] a launcher that may use the last CPU alone starts its first instance on CPU 0
-- [siblings] where CPUs 0 and 1 are one core, two instances run on one core
+- [siblings] where lscpu (here a stand-in) says that CPUs 0 and 1 are one core, two instances run on one core
 - [found] a libjemalloc.so in $VIRTUAL_ENV/lib is in LD_PRELOAD of both instances
 - [debian] a libjemalloc.so.2 there is in none
 ## Try next
@@ -112,4 +112,4 @@ def run(
     tools = {"lscpu": f"#!/bin/sh\nprintf '%s\\n' {TWO_THREADS_A_CORE}\n"}
     _, siblings, *_ = launch(lab, "two threads a core", 2, library, tools=tools)
     core_of = dict(row.split(",")[:2] for row in TWO_THREADS_A_CORE.split())
-    lab.claim("siblings", len({core_of[str(cpu)] for cpus in siblings for cpu in cpus}), equals=1)
+    lab.claim("siblings", len({core_of[str(cpu)] for cpus in siblings for cpu in cpus}), equals=1, answers=True)

@@ -10,7 +10,7 @@ for a reason. What the loop needs in between is as large as one tensor, stays in
 What foreach needs in between is as large as all weights, and goes through memory with each operation. So foreach pays on a CPU
 only for many small tensors, where calls are what costs: see the last chart. Fused is for both, but one has to ask for it.
 ## Predict
-Adam updates 40 tensors. How many calls of `aten._fused_adam_` does the fused step take?
+Adam with `foreach=False` updates 80 tensors in place of 40. How many operators more does a step call?
 ## Look for
 - [loop] the for-loop calls at least 5 operators more for each tensor more
 - [foreach] foreach calls as many operators on lists for 80 tensors as for 40
@@ -18,7 +18,7 @@ Adam updates 40 tensors. How many calls of `aten._fused_adam_` does the fused st
 - [same] after 10 steps the weights of all three agree to 1e-5
 - [loop-peak] in a step the loop needs at most a tenth of the bytes of all weights besides them
 - [foreach-peak] foreach needs at least as many bytes as all weights have
-- [fused-peak] fused needs less than 1 % of them
+- [fused-peak] fused needs at most 1 % of them
 - [default] of itself Adam calls what the for-loop calls on a CPU, and what foreach calls on a GPU
 - [fused-time] the for-loop takes at least 1.5 times as long as fused
 - [foreach-cpu] on a CPU foreach takes at least as long as the for-loop
@@ -89,7 +89,7 @@ def run(
         twice = {name: lab.count(build(2 * tensors, 1, form, device, dtype).step) for name, form in FORMS.items()}
         lab.bars("operators in a step", {name: one.operators for name, one in counted.items()})
         lab.bars("bytes in between, at most", {name: one.peak_bytes for name, one in counted.items()}, unit="B")
-        lab.claim("loop", twice["loop"].operators - counted["loop"].operators, at_least=5 * tensors)
+        lab.claim("loop", twice["loop"].operators - counted["loop"].operators, at_least=5 * tensors, answers=True)
         lab.claim("foreach", on_lists(counted["foreach"]), equals=on_lists(twice["foreach"]))
         updates = counted["fused"].calls["aten._fused_adam_"]
         lab.claim("fused", [updates, counted["fused"].operators <= 5], equals=[1, True])
@@ -117,4 +117,4 @@ def run(
     lab.claim_ratio("foreach-cpu", "foreach/loop", at_least=1, lacks="a CPU as the device" if on_gpu else "")
     lab.claim_ratio("foreach-gpu", "loop/foreach", at_least=2, lacks="" if on_gpu else "a CUDA device")
     arms = {name: lambda form=form: build(tensors, numbers, form, device, dtype).step for name, form in FORMS.items()}
-    lab.race(**arms, factories=True, seconds=0.7)
+    lab.race(**arms, factories=True, seconds=0.3)

@@ -1,4 +1,4 @@
-"""One print or .item() splits a compiled function in two, and inside a loop it leaves nothing compiled.
+"""One print or .item() splits a compiled function in two; inside a loop it leaves the function uncompiled.
 
 torch.compile does not read your source. It follows the bytecode of a call, with tensors that have a shape but no numbers, and
 writes down each operator until the function returns: a graph, for which a backend then writes kernels. Where Python needs a
@@ -6,14 +6,14 @@ number, there is none: `.item()` wants it, print wants it, `if y.sum() > 0` want
 there. It is compiled, Python does that one thing with real numbers, and a new graph begins behind it. No error is raised, the
 values stay right. But no kernel spans the break, and on a GPU Python waits there until all is computed.
 
-In a loop it is worse: torch.compile cannot go on in the middle of one, and gives up the whole function. A net that goes over
-its layers and prints at one of them is not compiled at all.
+In a loop it is worse: torch.compile cannot go on in the middle of one, and gives up the whole function. It may still compile
+functions of yours that this one calls, but no layers of torch: a net that prints in the loop over its layers has no graph left.
 
 Most breaks need no number. Divide by the tensor, not by its `.item()`. Choose with torch.where. Print when the function has
 returned. `fullgraph=True` raises at the first break and names the line; `torch._dynamo.explain(f)(x)` lists them all. Graphs
 are counted here before a backend gets them, so no C++ compiler is needed.
 ## Predict
-A function of eight operators prints in three places between them. In how many graphs is it compiled?
+A function of eight operators prints in three places between them. Into how many graphs is it compiled?
 ## Look for
 - [prints] with 3 prints on its way a function of 8 operators is 4 graphs of 2
 - [broken] .item(), a print and an if on a sum make two graphs each
@@ -97,7 +97,7 @@ def run(
     for count in lab.sweep(range(prints + 1), "more and more prints"):
         sizes, _ = graphs_of(partial(chain, prints=count), x)
         lab.log(count, graphs=len(sizes))
-    lab.claim("prints", sizes, equals=[2] * 4)
+    lab.claim("prints", sizes, equals=[2] * 4, answers=len(sizes))
     layers = [nn.Linear(8, 8, device=x.device) for _ in range(8)]
     ways = (".item()", "a tensor instead", "if on a sum", "torch.where instead", "if on a shape")
     cases = {way: partial(scaled, how=way) for way in ways} | {

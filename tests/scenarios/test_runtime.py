@@ -11,7 +11,7 @@ from tests.lessons import check_values
 
 @pytest.mark.library
 def test_pieces_pay_by_the_call_and_a_formula_by_its_operators(tmp_path: Path) -> None:
-    values = {"pieces": [4097, 1], "same-bytes": [2**20] * 2, "views": [[1, 0]] * 5, "rows": [127, 0], "one-call": [1, True]}
+    values = {"pieces": [1025, 1], "same-bytes": [2**18] * 2, "views": [[1, 0]] * 5, "rows": [127, 0], "one-call": [1, True]}
     check_values(tmp_path, "op-overhead", values)
 
 
