@@ -367,6 +367,8 @@ MISTAKES = [
     Mistake("embedding-bound", "64, 64, 3, padding=1", "64, 64, 1", "conv"),
     Mistake("embedding-bound", "sparse=sparse) for", "sparse=True) for", "dense"),
     Mistake("embedding-bound", "part.to_dense()", "2 * part.to_dense()", "same"),
+    Mistake("loader-workers", "num_workers=workers, collate_fn", "num_workers=workers, shuffle=True, collate_fn", "order"),
+    Mistake("loader-workers", "epoch[k::n]", "epoch[k :: n + 1]", "in-turn"),
 ]
 
 
