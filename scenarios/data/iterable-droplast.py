@@ -5,9 +5,9 @@ indices: each worker has a copy, takes its share of the items and makes batches 
 incomplete batch of its own, and `drop_last=True` drops them all. A share smaller than a batch gives nothing, without an error.
 
 What is lost is the end of each share, and without shuffling that is the same in every epoch: training never sees these items.
-Without `drop_last` nothing is lost, but as many batches as there are workers are small, and BatchNorm and the learning rate
-have to bear them. `len(loader)` counts as if one process made the batches. Fewer may come, and more: a schedule of the learning
-rate that is as long as `len` ends too late or too early.
+Without `drop_last` nothing is lost, but each worker may end with a small batch, and BatchNorm and the learning rate have to
+bear them. `len(loader)` counts as if one process made the batches. Fewer may come, and more: a schedule of the learning rate
+that is as long as `len` ends too late or too early.
 
 The cure is to share out batches and not items: the dataset yields whole batches, and the loader gets `batch_size=None`.
 ## Predict

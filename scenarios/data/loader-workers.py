@@ -110,11 +110,10 @@ def run(
         turns = [{made.loaded_by for made in epoch[k::n]} for n, epoch in epochs.items() for k in range(n)]
         lab.claim("in-turn", all(len(loaders) <= 1 for loaders in turns))
 
-    lab.stage("without workers against with them: slow items, then items in memory")
+    lab.stage("without workers against with them: slow items, and items in memory")
     needs = {"cores": 2 if work == "compute" else 0, "advises": f"DATALOADER_NUM_WORKERS={workers}"}  # to wait takes no core
     lab.claim_ratio("slow-items", "alone/helped", at_least=2, answers=True, **needs)
-    alone, helped = loader(item_ms, 0), loader(item_ms, workers)
-    lab.race(alone=lambda: [*train(alone, train_ms)], helped=lambda: [*train(helped, train_ms)], seconds=0.2)
     lab.claim_ratio("items-in-memory", "sent/at_hand", at_least=2)
-    sent, at_hand = loader(0, workers), loader(0, 0)
-    lab.race(sent=lambda: [*train(sent, 0)], at_hand=lambda: [*train(at_hand, 0)], seconds=0.2)
+    alone, helped, at_hand, sent = (loader(ms, count) for ms in (item_ms, 0) for count in (0, workers))
+    given = {"alone": (alone, train_ms), "helped": (helped, train_ms), "sent": (sent, 0), "at_hand": (at_hand, 0)}
+    lab.race(**{arm: lambda epoch=epoch: [*train(*epoch)] for arm, epoch in given.items()}, seconds=0.2)

@@ -12,7 +12,7 @@ generator that the loader has to itself, `generator=`, shuffles alike whatever e
 A DistributedSampler keeps no generator: it shuffles by its seed plus the epoch that `set_epoch` tells it. Without the call it
 has one order in every epoch.
 ## Predict
-Items draw random numbers. After one seed, 0, 2 and 4 workers load two shuffled epochs: how many second orders are there?
+Items call torch.rand. With one seed 0, 2 and 4 workers load two shuffled epochs: how many orders does the second have?
 ## Look for
 - [one-order] in the first epoch 0, 2 and 4 workers give 1 order
 - [main] every index of a sampler of our own is drawn in the main process, and 4 workers load
