@@ -5,13 +5,13 @@ indices: each worker has a copy, takes its share of the items and makes batches 
 incomplete batch of its own, and `drop_last=True` drops them all. A share smaller than a batch gives nothing, without an error.
 
 What is lost is the end of each share, and without shuffling that is the same in every epoch: training never sees these items.
-Without `drop_last` nothing is lost, but as many batches as there are workers are small, and BatchNorm and the learning rate
-have to bear them. `len(loader)` counts as if one process made the batches. Fewer may come, and more: a schedule of the learning
-rate that is as long as `len` ends too late or too early.
+Without `drop_last` nothing is lost, but each worker may end with a small batch, and BatchNorm and the learning rate have to
+bear them. `len(loader)` counts as if one process made the batches. Fewer may come, and more: a schedule of the learning rate
+that is as long as `len` ends too late or too early.
 
 The cure is to share out batches and not items: the dataset yields whole batches, and the loader gets `batch_size=None`.
 ## Predict
-64 items, 4 workers and batches of 10 with drop_last: how many items arrive?
+A stream of 64 items is shared out to 4 workers, in batches of 10 with drop_last. How many items arrive in none of 4 epochs?
 ## Look for
 - [stream] of 64 items in a stream, 0, 2 and 4 workers keep 60, 60 and 40
 - [map] of a map-style dataset each of them keeps all but the last incomplete batch
@@ -100,7 +100,8 @@ def run(
     seen["map-style"] = see(make_loader(range(items), 0, drop_last=True, shuffle=True), items)
     for name, arrived in seen.items():
         lab.image(f"{name}: epochs x items", arrived.repeat_interleave(2, 0))
-    lab.claim("never", [items - int(arrived.any(0).sum()) for arrived in seen.values()], equals=[24, 0])
+    never = [items - int(arrived.any(0).sum()) for arrived in seen.values()]
+    lab.claim("never", never, equals=[24, 0], answers=never[0])
 
     lab.stage("without drop_last, and large batches")
     lab.claim("nothing", len(count(make_loader(Stream(items), 4, batch=20, drop_last=True))), equals=0)

@@ -1,15 +1,14 @@
 """Every epoch starts new workers; persistent_workers keeps them, and their old copy of the dataset with them.
 
-`for batch in loader` makes an iterator. The iterator starts the workers, each with a copy of the dataset as it is at that
-moment, and the end of the epoch ends them. One look with `next(iter(loader))` costs the same start. What an item leaves in the
-dataset, a cache or an open file, is left in the copy and goes with the worker. `persistent_workers=True` makes the first
-iterator the only one. Its workers wait for the next epoch and their caches stay warm. What the loop sets in its own dataset
-between epochs, such as the number of the epoch, never reaches them.
-Batches go to the workers in turn. In a shuffled epoch a worker gets other items than in the one before, and each worker fills a
-cache of its own. `worker_init_fn` is called in a worker as it starts, never in the main process: with 0 workers, what it sets
-up is missing. The loop hands out work ahead: `prefetch_factor` batches for each worker, 2 by default, and one for each taken.
+`for batch in loader` makes an iterator, which starts the workers, each with a copy of the dataset as it is then, and the end of
+the epoch ends them. What an item leaves in the dataset, a cache or an open file, is left in the copy and goes with the worker.
+`persistent_workers=True` makes the first iterator the only one. Its workers wait for the next epoch and their caches stay warm.
+What the loop sets in its own dataset between epochs, such as the number of the epoch, never reaches them.
+Batches go to the workers in turn, so in a shuffled epoch a worker gets other items than before, for a cache of its own.
+`worker_init_fn` is called in a worker as it starts, never in the main process: with 0 workers, what it sets up is missing. The
+loop hands out work ahead: `prefetch_factor` batches for each worker, 2 by default, and one for each taken.
 ## Predict
-Three epochs with 2 workers: how many processes are started?
+Three epochs with 2 workers and no other option: how many worker processes are started?
 ## Look for
 - [started] three epochs with 2 workers start 6 processes; persistent ones start 2
 - [left] after three epochs no worker is left; of persistent ones both are
@@ -97,7 +96,8 @@ def run(
         found[arm] = train(lab, arm, loader)
         left.append(len(active_children()))
         del loader  # and with it the workers that it kept
-    lab.claim("started", [len({item.started for item in items}) for items in found.values()], equals=[6, 2])
+    started = [len({item.started for item in items}) for items in found.values()]
+    lab.claim("started", started, equals=[6, 2], answers=started[0])
     lab.claim("left", left, equals=[0, 2])
     lab.claim("stale", [[item.epoch for item in items[::ITEMS]] for items in found.values()], equals=[[0, 1, 2], [0, 0, 0]])
     lab.claim("cache", [sum(item.is_read for item in items) for items in found.values()], equals=[48, 16])

@@ -86,10 +86,11 @@ def run(
     places = {"dict": lambda data: {"x": data}, "list": lambda data: [data], "tuple": lambda data: (data,)}
     places |= {"named tuple": Named, "class with pin_memory()": Pinning, "dataclass": plain}
     found = {name: is_found(wrap) for name, wrap in places.items()}
-    for place, (name, is_there) in enumerate(found.items()):
-        lab.log(place, arm=name, found=int(is_there))
-    lab.text("\n".join(f"{name:24}{'found' if is_there else '-'}" for name, is_there in found.items()), title="what is found")
-    lab.claim("found", [found[name] for name in places if name != "dataclass"], equals=[True] * 5)
+    lab.axes("found", x="place in the table", y="1: the loader finds a tensor")
+    for place, is_there in enumerate(found.values(), 1):
+        lab.log(place, found=int(is_there))
+    lab.table("where the loader looks", [*found.items()], head=("a tensor in", "is found"))
+    lab.claim("found", [found[name] for name in places if name != "dataclass"], equals=[True] * 5, answers=sum(found.values()))
     lab.claim("not-found", found["dataclass"], equals=False)
     lab.claim("returned", pin_memory(Forgetful(StandIn())) is None)
 

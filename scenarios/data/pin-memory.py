@@ -7,7 +7,7 @@ on driver and bus; if it reads the CPU's memory as its own (NVLink-C2C), expect 
 from everyone else: let the DataLoader do it ahead of time. Its workers cannot, as they have no GPU: they put batches into
 shared memory, and a thread of the loop's own process pins them, if it finds them (pin-custom).
 ## Predict
-How many times longer does a copy take that goes through a buffer as large as itself?
+A tensor of 64 MB is copied by way of a buffer as large as itself: how many times as long does it take as a direct copy?
 ## Look for
 - [shared] a batch from a worker lies in shared memory, one from the loop's own process does not
 - [loader-pins] the DataLoader pins every batch where there is a GPU, and warns where there is none
@@ -89,7 +89,7 @@ def run(
         lab.claim("grid", grid, equals=[False, True] * 2, lacks=lacks)
 
     lab.stage("time")
-    lab.claim_ratio("staged", "staged/direct", at_least=1.8)
+    lab.claim_ratio("staged", "staged/direct", at_least=1.8, answers=True)
     arms = {"staged": lambda: afresh(staged), "direct": lambda: afresh(direct)}  # of the host alone: no GPU is asked
     lab.race(**arms, factories=True, same=torch.equal, seconds=0.5, device=torch.device("cpu"))
     lab.claim_ratio("pageable", "pageable/pinned", at_least=2, lacks=lacks, advises="DATALOADER_PIN_MEMORY=1")

@@ -12,7 +12,7 @@ generator that the loader has to itself, `generator=`, shuffles alike whatever e
 A DistributedSampler keeps no generator: it shuffles by its seed plus the epoch that `set_epoch` tells it. Without the call it
 has one order in every epoch.
 ## Predict
-32 items are shuffled with one seed and 0, 2 and 4 workers: how many different orders are there?
+Items call torch.rand. With one seed 0, 2 and 4 workers load two shuffled epochs: how many orders does the second have?
 ## Look for
 - [one-order] in the first epoch 0, 2 and 4 workers give 1 order
 - [main] every index of a sampler of our own is drawn in the main process, and 4 workers load
@@ -99,7 +99,8 @@ def run(
     lab.table("the first six items", begun, head=("workers", "epoch 1", "epoch 2"))
     none, two, four = shared.values()
     lab.claim("one-order", len({found[0][0] for found in (none, two, four)}), equals=1)
-    lab.claim("second", [none[1][0] == two[1][0], two[1][0] == four[1][0]], equals=[False, True])
+    orders = len({found[1][0] for found in (none, two, four)})
+    lab.claim("second", [none[1][0] == two[1][0], two[1][0] == four[1][0]], equals=[False, True], answers=orders)
     lab.claim("own", [len({found[epoch][0] for found in own.values()}) for epoch in range(2)], equals=[1, 1])
     drawn, again = ([found[0][1] for found in epochs] for epochs in (shared.values(), [two_epochs(n, draw) for n in WORKERS]))
     lab.claim("drawn", [len(set(drawn)), again == drawn], equals=[3, True])

@@ -7,10 +7,10 @@ before the last batch has come. It asks many hooks at each batch; where a batch 
 When an epoch ends within an accumulation, the Trainer steps with what it has. The loss was divided by the full number all the
 same, so this step is too short. float16 on a CPU becomes bfloat16, and only a warning says so.
 ## Predict
-The Trainer accumulates over 4 batches, and an epoch has 10. How many steps does it make?
+Gradients of 4 batches make a step, and the last of 9 makes one alone: what percentage of its gradient is in that step?
 ## Look for
 - [steps] by hand 64 batches accumulated over 16 make 4 steps
-- [rest] of 10 batches over 4 the last 2 make a step, too, with bitwise half of their mean gradient
+- [rest] of 9 batches over 4 the last one makes a step, too, with bitwise a quarter of its gradient
 - [clip] clipped to 0.1 no step has a gradient with a larger norm
 - [mixed] under autocast the net gives bfloat16, and its gradients are float32
 - [same] the Trainer gives bitwise the weights of the loop: plain, accumulated, with a rest, clipped, mixed
@@ -85,7 +85,7 @@ def run(lab: Lab, every: int = 16) -> None:  # batches for a step where gradient
     cases = {  # the data, our options, and the flags of the Trainer
         "plain": (batches, {}, {}),
         "accumulated": (batches, {"every": every}, {"accumulate_grad_batches": every}),
-        "with a rest": (batches[:10], {"every": 4}, {"accumulate_grad_batches": 4}),
+        "with a rest": (batches[:9], {"every": 4}, {"accumulate_grad_batches": 4}),
         "clipped": (batches, {"clip": 0.1}, {"gradient_clip_val": 0.1}),
         "mixed": (batches, {"dtype": torch.bfloat16}, {"precision": "16-mixed"}),
     }
@@ -93,9 +93,10 @@ def run(lab: Lab, every: int = 16) -> None:  # batches for a step where gradient
     ours = {name: by_hand(lab, name, data, **options) for name, (data, options, _) in cases.items()}
     lab.claim("steps", len(ours["accumulated"][1]), equals=4)
     net, _ = by_hand(lab, "without the rest", batches[:8], every=4)
-    sum(loss_of(net, *batch) / 2 for batch in batches[8:10]).backward()
-    mean, steps = nn.utils.parameters_to_vector(weight.grad for weight in net.parameters()), ours["with a rest"][1]
-    lab.claim("rest", [len(steps), torch.equal(steps[-1], mean / 2)], equals=[3, True])
+    loss_of(net, *batches[8]).backward()
+    last, steps = nn.utils.parameters_to_vector(weight.grad for weight in net.parameters()), ours["with a rest"][1]
+    percent = 100 * float(steps[-1].norm() / last.norm())
+    lab.claim("rest", [len(steps), torch.equal(steps[-1], last / 4)], equals=[3, True], answers=percent)
     lab.claim("clip", max(step.norm() for step in ours["clipped"][1]), at_most=0.1001)
     lab.claim("mixed", [ours["mixed"][0].gave, str(ours["mixed"][1][0].dtype)], equals=["torch.bfloat16", "torch.float32"])
     lab.stage("the Trainer")

@@ -37,7 +37,7 @@ def test_n_workers_are_n_processes_and_every_item_comes_once(result: Result) -> 
 
 @pytest.mark.library
 def test_one_batch_keeps_one_worker_busy_and_free_items_leave_nothing_to_hide(result: Result) -> None:
-    run = result("loader-workers", "--batch", "64", "--item-ms", "0")
+    run = result("loader-workers", "--batch", "16", "--item-ms", "0")
 
     why = evidence(run)
     assert why["processes"] == "measured [0, 1, 1], claimed [0, 2, 4]"

@@ -1,6 +1,7 @@
 """A claim that cannot fail claims nothing: where no parameter refutes it, a mistake in the experiment does, and only it.
 
-Each mistake is one replaced text in a copy of the lesson, which is run in this process: nothing here is timed.
+Each mistake is one replaced text in a copy of the lesson, which is run in this process: nothing here is timed. A claim
+that the box cannot test, for want of a package, is not asked for.
 """
 
 from pathlib import Path
@@ -273,11 +274,11 @@ MISTAKES = [
     Mistake("profiler", '"step": partial(step, net)', '"step": net', "backward"),
     Mistake("profiler", '{"forward": net,', '{"forward": partial(step, net),', "forward"),
     Mistake("profiler", '    with record_function("backward"):\n        return', "        return", "label"),
-    Mistake("lightning", "(loss / every).backward()", "loss.backward()", "rest"),
+    Mistake("lightning", "(loss / every).backward()", "loss.backward()", "rest, same"),
     Mistake("lightning", "batches[:8], every=4)", "batches[:7], every=4)", "rest"),
-    Mistake("lightning", " or number == len(batches)", "", "rest"),
-    Mistake("lightning", '{"clip": 0.1}', "{}", "clip"),
-    Mistake("lightning", '"dtype": torch.bfloat16', '"dtype": torch.float16', "mixed"),
+    Mistake("lightning", " or number == len(batches)", "", "rest, same"),
+    Mistake("lightning", '{"clip": 0.1}', "{}", "clip, same"),
+    Mistake("lightning", '"dtype": torch.bfloat16', '"dtype": torch.float16', "mixed, same"),
     Mistake("grad-underflow", 'trained["float32"][1].half()', '(1e-6 * trained["float32"][1]).half()', "weights"),
     Mistake("tensor-basics", "torch.tensor(0.5)", "torch.tensor(np.float64(0.5))", "default"),
     Mistake("grad-clip", "for loss in high) /", "for loss in low) /", "not-sooner"),
@@ -429,6 +430,8 @@ MISTAKES = [
     Mistake("cpu-ddp", '2 if case == "sum" else 1', "1", "sum"),
     Mistake("cpu-ddp", "* 2 * len(y) / 64", "* len(y) / 64", "weighed"),
     Mistake("cpu-ddp", "bucket.buffer().nbytes", "bucket.buffer().nbytes * len(x[part])", "bytes"),
+    Mistake("loader-workers", "num_workers=workers, collate_fn", "num_workers=workers, shuffle=True, collate_fn", "order"),
+    Mistake("loader-workers", "epoch[k::n]", "epoch[k :: n + 1]", "in-turn"),
 ]
 
 
@@ -440,4 +443,4 @@ def test_a_mistake_in_the_experiment_refutes_the_claims_that_tell_of_it(tmp_path
 
     claims = claimed(tmp_path, source.replace(mistake.right, mistake.wrong))
 
-    assert {key for key, claim in claims.items() if not holds(claim)} == set(mistake.refutes.split(", "))
+    assert {key for key, claim in claims.items() if not holds(claim)} == set(mistake.refutes.split(", ")) & claims.keys()

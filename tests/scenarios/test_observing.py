@@ -19,7 +19,7 @@ EXACT: dict[str, dict[str, Any]] = {
     },
     "profiler": {
         "counts": [3, 3, 1, 2],
-        "nested": ["aten::convolution", "aten::_convolution"],
+        "nested": ["aten::convolution", "aten::_convolution", True],
         "forward": 54_458_368,
         "shapes": [3, [1, 1, 1]],
         "label": [3, 0],
