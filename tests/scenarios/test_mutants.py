@@ -430,6 +430,10 @@ MISTAKES = [
     Mistake("cpu-ddp", '2 if case == "sum" else 1', "1", "sum"),
     Mistake("cpu-ddp", "* 2 * len(y) / 64", "* len(y) / 64", "weighed"),
     Mistake("cpu-ddp", "bucket.buffer().nbytes", "bucket.buffer().nbytes * len(x[part])", "bytes"),
+    Mistake("dp-vs-ddp", "DistributedDataParallel(Net())", "DistributedDataParallel(Net(), init_sync=False)", "ddp"),
+    Mistake("dp-vs-ddp", "[net.calls,", "[len(net.seen) // gpus,", "lost"),
+    Mistake("dp-vs-ddp", "else x.view_as(x)", "else x", "parameters"),
+    Mistake("dp-vs-ddp", "            copied.clear()\n", "", "pass"),
 ]
 
 
