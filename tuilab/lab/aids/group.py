@@ -33,14 +33,15 @@ def ranks_order(count: int, body: Callable[..., Any], args: Sequence[Any], *, ti
 def call_in_group(body: Callable[..., Any], lab: Any, args: Sequence[Any], timeout_s: float) -> list[Any] | None:
     """Call the body in the group of all ranks; rank 0 returns what each of them returned.
 
-    After a failure the group is left as it is, for the process ends: to leave it would fail the others, and theirs could be
-    the failure that is told.
+    A collective that the body has begun, and that not all ranks join, takes until the time-out. So the answers have a group of
+    their own, and no group is destroyed, which would wait for it, too: the process ends. Nor is one after a failure: to leave
+    it would fail the others, and theirs could be the failure that is told.
     """
     dist.init_process_group("gloo", timeout=timedelta(seconds=timeout_s))
+    answers = dist.new_group(timeout=timedelta(seconds=timeout_s))
     value = body(lab, *args)
     found: list[Any] | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
-    dist.gather_object(value, found)
-    dist.destroy_process_group()
+    dist.gather_object(value, found, group=answers)
     return found
 
 
