@@ -24,7 +24,7 @@ EXACT: dict[str, dict[str, Any]] = {
     "no-sync": {
         "every": [4 << 20] * 20,
         "quarter": [5, 0.25],
-        "backward": True,
+        "backward": 80 << 20,
         "forward": 20 << 20,
         "calls": [13, 1],
         "together": True,
