@@ -84,7 +84,7 @@ def run(
 
     @lab.once
     def exact():
-        lab.axes("moved_bytes", x="step; from the 11th on without a backward", y="weights and gradients so far")
+        lab.axes("moved_bytes", x="step, then forwards alone", y="weights and gradients so far")
         copied, torchs = [], getattr(COPIER, COPY)
 
         def copies(tensors, devices, detach):
