@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from itertools import count as counted
@@ -53,9 +54,10 @@ def ranks_in(run_dir: Path, journals: Path, line: Any) -> Ranks:
 
         ends = [_fork(be_rank, rank) for rank in range(count)]
         told = [_told_by(pid, end) for pid, end in ends]
-        for rank, answer in enumerate(told):
-            if "error" in answer:
-                raise ArmFailed(f"rank {rank}: {answer['error']}")
+        failed = [(answer["at"], rank, answer["error"]) for rank, answer in enumerate(told) if "error" in answer]
+        if failed:
+            _, rank, error = min(failed)  # it can be why others failed, which waited for it
+            raise ArmFailed(f"rank {rank}: {error}")
         found: list[Any] = told[0]["value"]
         return found
 
@@ -73,7 +75,7 @@ def _fork(be_rank: Callable[[int], Any], rank: int) -> tuple[int, int]:
         answer = {"value": be_rank(rank)}
     except BaseException as problem:
         traceback.print_exc(file=sys.stderr)
-        answer = {"error": f"{type(problem).__name__}: {problem}"}
+        answer = {"error": f"{type(problem).__name__}: {problem}", "at": time.monotonic()}
     with open(other, "w") as line:
         line.write(json.dumps(answer) + "\n")
     os._exit(0)
@@ -91,5 +93,5 @@ def _told_by(pid: int, end: int) -> dict[str, Any]:
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     os.close(end)
     os.close(gone)
-    answer: dict[str, Any] = json.loads(text) if text else {"error": f"exit code {code}"}
+    answer: dict[str, Any] = json.loads(text) if text else {"error": f"exit code {code}", "at": time.monotonic()}
     return answer

@@ -235,6 +235,12 @@ def reduce(lab, more):
 def fail(lab):
     if dist.get_rank():
         raise ValueError("this rank is bad")
+    dist.all_reduce(torch.ones(1))
+
+def leave(lab):
+    started = [dist.all_reduce, lambda x, async_op: dist.broadcast(x, 1, async_op=async_op)]
+    started[dist.get_rank()](torch.ones(1), async_op=True)
+    return dist.get_rank()
 
 def hang(lab):
     lab.stage("asleep")
@@ -248,6 +254,7 @@ def test_ranks_compute_in_one_group_and_each_of_them_answers(tuilab: Tuilab, roo
     body = """
 lab.claim("both", lab.ranks(2, reduce, 1), equals=[[0, 3, 1], [1, 3, 1]])
 lab.claim("alone", lab.ranks(1, reduce, 5), equals=[[0, 5, 1]])
+lab.claim("left", lab.ranks(2, leave, timeout=15), equals=[0, 1])
 lab.claim("bad", lab.raises(lab.ranks, 2, fail), equals="ArmFailed: rank 1: ValueError: this rank is bad")
 lab.claim("late", lab.raises(lambda: lab.ranks(2, hang, timeout=15)), equals="ArmFailed: timed out after 15 s")
 """
@@ -257,7 +264,7 @@ lab.claim("late", lab.raises(lambda: lab.ranks(2, hang, timeout=15)), equals="Ar
     run_dir = newest(root) or root
     summary = look(run_dir).summary
     assert done.returncode == 0, done.stdout
-    assert [claim.verdict.verdict for claim in summary.claims.values() if claim.verdict] == ["SUPPORTED"] * 4
+    assert [claim.verdict.verdict for claim in summary.claims.values() if claim.verdict] == ["SUPPORTED"] * 5
     assert "OMP_NUM_THREADS" not in (run_dir / "stderr.log").read_text()
     assert not processes_of(run_dir)
 

@@ -14,7 +14,7 @@ nothing, and the next one says so. Where the same ones are unused in every step,
 buckets again after two steps. The gradient of what is unused is zeros, and is sent all the same.
 The process here is alone in its group. DDP makes and hands over buckets as it does among many, and a hook notes when.
 ## Predict
-8 layers, built in reversed order, find_unused_parameters: after how many of the 8 gradients is the first bucket handed over?
+A net builds its 8 layers in reversed order, with find_unused_parameters: how many gradients are there when a bucket goes first?
 ## Look for
 - [first] by default the first step hands over one bucket, after all 8 gradients
 - [again] in later steps a bucket goes after each gradient, although the layers were built in reversed order
@@ -111,7 +111,7 @@ def run(
     lab.claim("first", there[0][0], equals=[LAYERS])
     lab.claim("again", there[0][1:], equals=[each] * (STEPS - 1))
     lab.claim("as-called", there[1], equals=[[*each, LAYERS]] * STEPS)  # the unused layer is in the last bucket
-    lab.claim("reversed", min(min(step) for step in there[2]), equals=LAYERS)
+    lab.claim("reversed", min(min(step) for step in there[2]), equals=LAYERS, answers=True)
     lab.claim("exposed", after[1:3], equals=[2, 9])
     lab.claim("static", there[3][2:], equals=[[*each, LAYERS]] * (STEPS - 2))
     lab.claim("zeros", [size / MIB for size in nbytes[:2]], equals=[8, 9])

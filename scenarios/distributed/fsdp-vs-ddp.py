@@ -9,7 +9,7 @@ the step all weights are there; gradients and optimizer stay cut.
 What is gathered together is what one `fully_shard` was called for: the layers first, then the model. Called for the model alone
 it gathers all at once. It replaces the parameters, so an optimizer that was made before holds the old ones and trains nothing.
 ## Predict
-4 MiB of parameters, Adam, 2 ranks: how many MiB does a rank hold between two steps with DDP, and how many with FSDP?
+4 MiB of parameters, Adam, FSDP on 2 ranks: how many MiB does a rank hold between two steps?
 ## Look for
 - [ddp] with DDP each rank holds 16 MiB, four times the parameters
 - [fsdp] with FSDP it holds half as much, of parameters, of gradients and of Adam's means
@@ -112,7 +112,7 @@ def run(
     held, largest = forms["DDP"][0], [max(nbytes for _, nbytes in forms[form][1]) for form in ("FSDP", "FSDP, whole")]
     lab.bars("a rank between two steps", {form: sum(forms[form][0]) for form in moved}, unit="B")
     lab.claim("ddp", sum(held), equals=4 * LAYERS * MIB, unit="B")
-    lab.claim("fsdp", forms["FSDP"][0], equals=[nbytes / 2 for nbytes in held], unit="B")
+    lab.claim("fsdp", part := forms["FSDP"][0], equals=[nbytes / 2 for nbytes in held], unit="B", answers=sum(part) / MIB)
     lab.claim("same", max(forms[form][2] for form in moved), at_most=1e-5)
     lab.claim("wire", [moved["DDP"] / LAYERS, moved["FSDP"] / LAYERS], equals=[2, 3])
     lab.claim("kept", moved["FSDP, kept"] / LAYERS, equals=2)

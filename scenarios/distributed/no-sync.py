@@ -11,7 +11,7 @@ What is left in `no_sync` is local. Where an epoch ends in the middle of a step,
 has stepped along its own gradient. Their weights differ from then on: DDP copies weights at its start, and never again. Count
 bytes, not calls: the first backward that sends has one bucket, later ones have several.
 ## Predict
-A step has 4 micro-batches. How many times as many bytes does DDP send in it without no_sync?
+A gradient of 4 MiB, 4 micro-batches a step, no_sync around the first 3 backwards alone: how many MiB does DDP send in 5 steps?
 ## Look for
 - [every] without it each of 20 backwards sends the whole gradient
 - [quarter] with it 5 of 20 backwards send, a quarter of the bytes
@@ -112,7 +112,7 @@ def run(
     lab.claim("every", sent["every"], equals=[LAYERS * MIB] * 20, unit="B")
     lab.claim("quarter", [sum(map(bool, sent["no_sync"])), total["no_sync"] / total["every"]], equals=[5, 1 / 4])
     lab.claim("right", max(rank[arm][1] for rank in ranks for arm in ("every", "no_sync")), at_most=1e-6)
-    lab.claim("backward", total["backward"] == total["every"])
+    lab.claim("backward", total["backward"], equals=total["every"], unit="B", answers=total["backward"] / MIB)
     lab.claim("forward", total["forward"], equals=total["every"] / micro, unit="B")
     calls = [sum(len(sizes) for sizes in ranks[0][arm][0][:micro]) for arm in ("every", "no_sync")]
     lab.claim("calls", calls, equals=[13, 1])

@@ -426,12 +426,18 @@ MISTAKES = [
     Mistake("fsdp-vs-ddp", "net := build_net(), [net])}", "net := build_net(), [*net[::2], net])}", "unit"),
     Mistake("fsdp-vs-ddp", 'nets["late"] = shard(net, [net])', 'nets["late"] = DistributedDataParallel(net)', "late"),
     Mistake("fsdp-vs-ddp", "torch.optim.Adam(net.parameters()) for", "torch.optim.SGD(net.parameters(), 0.1) for", "ddp, late"),
-    Mistake("cpu-ddp", "build_net(seed=rank))", "build_net(seed=rank), init_sync=False)", "same-start, mean, sum, weighed"),
+    Mistake(
+        "cpu-ddp", "build_net(seed=rank))", "build_net(seed=rank), init_sync=False)", "same-start, mean, sum, uneven, weighed"
+    ),
     Mistake("cpu-ddp", '2 if case == "sum" else 1', "1", "sum"),
     Mistake("cpu-ddp", "* 2 * len(y) / 64", "* len(y) / 64", "weighed"),
     Mistake("cpu-ddp", "bucket.buffer().nbytes", "bucket.buffer().nbytes * len(x[part])", "bytes"),
     Mistake("loader-workers", "num_workers=workers, collate_fn", "num_workers=workers, shuffle=True, collate_fn", "order"),
     Mistake("loader-workers", "epoch[k::n]", "epoch[k :: n + 1]", "in-turn"),
+    Mistake("dp-vs-ddp", "DistributedDataParallel(Net())", "DistributedDataParallel(Net(), init_sync=False)", "ddp"),
+    Mistake("dp-vs-ddp", "[net.calls,", "[len(net.seen) // gpus,", "lost"),
+    Mistake("dp-vs-ddp", "else x.view_as(x)", "else x", "parameters"),
+    Mistake("dp-vs-ddp", "            copied.clear()\n", "", "pass"),
 ]
 
 

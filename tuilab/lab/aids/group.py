@@ -1,6 +1,7 @@
 """Processes that compute together: n ranks under torchrun on loopback, or this process alone, in a group made for them."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,6 +17,7 @@ from tuilab.lab.given import whole
 _MOST = 64  # ranks: each loads a torch of its own
 # By its address the box is found even where nobody knows its name; the port is a free one.
 _TORCHRUN = ["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node"]
+_ENDING_S = 1.0
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
 
 
@@ -33,14 +35,18 @@ def ranks_order(count: int, body: Callable[..., Any], args: Sequence[Any], *, ti
 def call_in_group(body: Callable[..., Any], lab: Any, args: Sequence[Any], timeout_s: float) -> list[Any] | None:
     """Call the body in the group of all ranks; rank 0 returns what each of them returned.
 
-    After a failure the group is left as it is, for the process ends: to leave it would fail the others, and theirs could be
-    the failure that is told.
+    A collective that the body has begun, and that not all ranks join, takes until the time-out. So the answers have a group of
+    their own, and the end of the groups, which would wait for it, too, is not waited for: the process ends soon. After a
+    failure they are left as they are: to leave them would fail the others, and theirs could be the failure that is told.
     """
     dist.init_process_group("gloo", timeout=timedelta(seconds=timeout_s))
+    answers = dist.new_group(timeout=timedelta(seconds=timeout_s))
     value = body(lab, *args)
     found: list[Any] | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
-    dist.gather_object(value, found)
-    dist.destroy_process_group()
+    dist.gather_object(value, found, group=answers)
+    ending = threading.Thread(target=dist.destroy_process_group, daemon=True)  # torch aborts in an orderly exit without it
+    ending.start()
+    ending.join(_ENDING_S)
     return found
 
 
