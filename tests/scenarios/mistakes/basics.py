@@ -1,0 +1,28 @@
+"""Mistakes in the lessons of basics."""
+
+from tests.scenarios.mistakes.mistake import Mistake
+
+MISTAKES = [
+    Mistake("tensor-basics", "torch.from_numpy)", "torch.tensor)", "shared, bytes"),
+    Mistake("tensor-basics", "tensor.numpy()\n", "tensor.clone().numpy()\n", "back"),
+    Mistake("tensor-basics", "torch.zeros(3, 32, 32)", "torch.zeros(1, 3, 32, 32)", "ranks"),
+    Mistake("tensor-basics", "torch.randn(5, 4, device", "torch.randn(5, 5, device", "product"),
+    Mistake("tensor-basics", "torch.add, x, y", "torch.add, x, x", "sum"),
+    Mistake("tensor-basics", "requires_grad=True).numpy", "requires_grad=False).numpy", "gradient"),
+    Mistake("tensor-basics", "torch.tensor(0.5)", "torch.tensor(np.float64(0.5))", "default"),
+    Mistake("autograd-chain", "torch.equal(gradients, -2 * curve)", "torch.equal(gradients, 2 * curve)", "everywhere"),
+    Mistake("autograd-chain", "return -(x * x)", "return -(x * x) * 1", "nodes, one-pass"),
+    Mistake("module-registry", "nn.Linear(64, 32)", "nn.Linear(63, 32)", "sequential"),
+    Mistake("module-registry", "self.first(x).tanh()", "self.first(x).detach().tanh()", "gradients, moved"),
+    Mistake("module-registry", "(net, net.forward)", "(net, net)", "hooks"),
+    Mistake("linear-fit", "torch.eye(2).to(steepness) -", "torch.eye(2).to(steepness) - 2 *", "foretold"),
+    Mistake("linear-fit", "nn.init.zeros_(weight)", "nn.init.normal_(weight)", "layer"),
+    Mistake("same-code", "first, x, weight)", "first, *meta)", "cpu"),
+    Mistake("same-code", "device=x.device)\n    return", "device=x.device) * 2\n    return", "values"),
+    Mistake("same-code", "asked(*meta), asked", "asked(*meta).half(), asked", "same"),
+    Mistake("same-code", "*tensors(64, arm)", "*tensors(64 + (arm == 'meta'), arm)", "flops"),
+    Mistake("same-code", "scores.softmax(-1) @ x", "scores.softmax(-1) @ (x + 0 if x.is_meta else x)", "operators"),
+    Mistake("same-code", "[there.data_ptr()", "[here.data_ptr()", "no-memory"),
+    Mistake("same-code", "there.sum().item", "here.sum().item", "value"),
+    Mistake("same-code", "there[there > 0]", "here[here > 0]", "mask"),
+]

@@ -1,0 +1,35 @@
+"""Mistakes in the lessons of training."""
+
+from tests.scenarios.mistakes.mistake import Mistake
+
+MISTAKES = [
+    Mistake(
+        "conv-bias",
+        "weight.data.copy_(pair[0][0].weight)",
+        "weight.data.copy_(pair[0][0].weight + 1)",
+        "same, weights, absorbed",
+    ),
+    Mistake("conv-bias", "(y * direction).sum()", "(y.detach() * direction + 0 * y).sum()", "weight-norm, relu, group-norm"),
+    Mistake("conv-bias", "std=3", "std=0", "one-update"),
+    Mistake("conv-bias", "[nn.ReLU(), nn.BatchNorm2d(8)]", "[nn.BatchNorm2d(8)]", "relu"),
+    Mistake("conv-bias", "nn.GroupNorm(4, 8)", "nn.GroupNorm(8, 8)", "group-norm"),
+    Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
+    Mistake("conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"),
+    Mistake("conv-bias", "lab.raises(nn.BatchNorm2d(8), rows)", "lab.raises(nn.BatchNorm1d(8), rows)", "linear"),
+    Mistake("channels-last", "torch.randn(2, 1, 4, 4", "torch.randn(2, 2, 4, 4", "one-channel"),
+    Mistake("channels-last", "torch.ones([2] * n)", "torch.ones([2] * 4)", "dimensions"),
+    Mistake("channels-last", "lambda x: x + planes", "lambda x: planes + x", "kept"),
+    Mistake("channels-last", "lambda x: planes + x", "lambda x: x + planes", "lost"),
+    Mistake("channels-last", "convolution.to(memory_format=LAST)", "convolution", "weights"),
+    Mistake("grad-clip", "lr=rate", "lr=0", "explodes, trained, too-large, low-rate, middle-rate, high-rate, not-sooner, rare"),
+    Mistake(
+        "grad-clip",
+        "partial(nn.utils.clip_grad_norm_, max_norm=10.0)",
+        "partial(nn.utils.clip_grad_value_, clip_value=10.0)",
+        "by-norm, direction, nan",
+    ),
+    Mistake("grad-clip", "clip_grad_value_, clip_value=10.0", "clip_grad_norm_, max_norm=10.0", "by-value"),
+    Mistake("grad-clip", "clip_grad_norm_(weight, 1.0)", "clip_grad_norm_(weights, 1.0)", "groups, direction"),
+    Mistake("grad-clip", "error_if_nonfinite=True", "error_if_nonfinite=False", "raised"),
+    Mistake("grad-clip", "for loss in high) /", "for loss in low) /", "not-sooner"),
+]
