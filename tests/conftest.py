@@ -35,13 +35,8 @@ LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker more than cores: many tests wait for what they started; but those with the real torch compute.
-
-    On a GPU there is one test at a time.
-    """
-    if is_for_gpu(config):
-        return 0
-    return len(os.sched_getaffinity(0)) + int(config.option.markexpr != "library")
+    """A worker more than cores, as many tests wait for what they started; on a GPU there is one test at a time."""
+    return 0 if is_for_gpu(config) else len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

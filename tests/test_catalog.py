@@ -376,6 +376,13 @@ def test_the_list_shows_topics_marks_titles_and_reasons(mine: Path) -> None:
     )
 
 
+def test_in_a_terminal_titles_are_wrapped_beside_their_names(mine: Path) -> None:
+    assert render(load(mine), {}, {}, width=44).splitlines()[1:] == [
+        "    good  One operator, not five hundred",
+        "          slices",
+    ]
+
+
 def test_an_empty_list_says_what_to_do() -> None:
     assert render([], {}, {}) == "no scenarios found; write one: tuilab new NAME"
 

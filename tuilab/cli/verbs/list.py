@@ -1,6 +1,7 @@
 """`tuilab list`: the scenarios in an order that teaches, with the last verdict on this box."""
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -14,6 +15,7 @@ from tuilab.cli import options
 from tuilab.drawings.glyphs import style_of
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.text import show
+from tuilab.wrapping import wrap
 
 _UNTOLD = ("lesson", "sections", "headings", "imports")
 
@@ -30,11 +32,13 @@ def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
         print(json.dumps(document(found, topics, verdicts), indent=2))
         return
     style = style_of(sys.stdout)
-    print(style.fit(render(found, topics, {scenario: style.mark(verdict) for scenario, verdict in verdicts.items()})))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0  # in a pipe a scenario is a line
+    marks = {scenario: style.mark(verdict) for scenario, verdict in verdicts.items()}
+    print(style.fit(render(found, topics, marks, width)))
 
 
-def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapping[str, str]) -> str:
-    """Return the catalogue as text; `marks` has the last verdict of a scenario by its id."""
+def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapping[str, str], width: int = 0) -> str:
+    """Return the catalogue as text; `marks` has the last verdict of a scenario by its id. With a `width` titles are wrapped."""
     name_width = max((len(scenario.id) for scenario in scenarios), default=0)
     lines = []
     topic = ""
@@ -45,7 +49,9 @@ def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapp
             lines += ["", f"{show(topic)}: {show(about, 200)}" if about else show(topic)]
         mark = "!" if scenario.error else marks.get(scenario.id, " ")
         title = f"cannot be used: {scenario.error}" if scenario.error else translated(scenario).title
-        lines.append(f"  {mark} {show(scenario.id):{name_width}}  {show(title, 200)}".rstrip())
+        first, *rest = wrap(show(title, 200), max(width - name_width - 6, 30) if width else 1000) or [""]
+        lines.append(f"  {mark} {show(scenario.id):{name_width}}  {first}".rstrip())
+        lines += [" " * (name_width + 6) + line for line in rest]
     return "\n".join(lines[1:]) or "no scenarios found; write one: tuilab new NAME"
 
 
