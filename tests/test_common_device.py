@@ -40,7 +40,7 @@ def run(
     rows: int = 5,  # how many{more}
 ) -> None:
     lab.log(0, rows=rows)
-    lab.claim("one", [str({device}), lab.arm("apart", body)()], equals=["cpu", "cpu"])
+    lab.claim("one", [str({device}), lab.arm("apart", body)()], equals=["cpu", "cpu"], answers=2)
 '''
 
 

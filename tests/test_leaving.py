@@ -1,5 +1,7 @@
 """How a worker leaves: at once, but in order where a profiler in it has something to write."""
 
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -75,15 +77,14 @@ child.start()
 child.join()
 lab.text(str(child.exitcode))
 """
-    folder = tmp_path / "tmp"
-    folder.mkdir()
-
-    done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet", env={"TMPDIR": str(folder)})
+    with tempfile.TemporaryDirectory() as folder:  # of a short name: there is a socket in it
+        done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet", env={"TMPDIR": folder})
+        left = [name for name in os.listdir(folder) if name.startswith("pymp-")]
 
     run_dir = newest(root)
     assert run_dir is not None
     summary = look(run_dir).summary
     assert [text.text for text in summary.texts] == ["0"]
     assert (done.returncode, summary.leftover_count) == (0, 0)
-    assert list(folder.glob("pymp-*")) == []
+    assert left == []
     assert (run_dir / "stderr.log").read_text() == ""

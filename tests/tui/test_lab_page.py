@@ -29,7 +29,7 @@ from tuilab.tui.widgets.lab.source import Source
 HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x9b31m[/foo][bold]\u202egnirts\u2028\ud800".encode("utf-8", "replace").decode()
 DANGEROUS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
 
-TALL = (120, 90)  # all scenarios stand in the list at once
+TALL = (120, 130)  # all scenarios stand in the list at once
 
 
 @pytest.fixture(autouse=True)
