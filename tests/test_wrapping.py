@@ -2,12 +2,11 @@
 
 import textwrap
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tuilab.wrapping import cells, pad, wrap
+from tuilab.wrapping import cells, wrap
 
 MIXED = st.text(alphabet="ab -，。（）数值稳定性é", max_size=60)
 
@@ -41,8 +40,3 @@ def test_no_line_is_wider_than_it_may_be_and_nothing_is_lost(text: str, width: i
 @given(st.text(alphabet="ab -c,.", max_size=60), st.integers(6, 30))
 def test_plain_text_is_wrapped_as_ever(text: str, width: int) -> None:
     assert wrap(text, width, hang="  ") == textwrap.wrap(text, width, subsequent_indent="  ")
-
-
-@pytest.mark.parametrize(("text", "padded"), [("ab", "ab  "), ("数", "数  "), ("数值稳", "数值稳")])
-def test_a_text_is_padded_to_its_cells(text: str, padded: str) -> None:
-    assert pad(text, 4) == padded

@@ -12,16 +12,10 @@ _CODE = re.compile(r"[A-Za-z]{2,3}(?![A-Za-z])")
 
 def chosen() -> str:
     """Return the language as a code such as `zh`; English where nothing says another one, or the locale could not show it."""
-    if asked := asked_for():
-        return asked
+    if asked := os.environ.get("TUILAB_LANG"):
+        return code_of(asked)
     locale = next((os.environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if os.environ.get(name)), "")
     return code_of(locale) if is_utf8_terminal() else ENGLISH
-
-
-def asked_for() -> str:
-    """Return the language that the user asked tuilab for; nothing where only the locale says one."""
-    given = os.environ.get("TUILAB_LANG", "")
-    return code_of(given) if given else ""
 
 
 def code_of(name: str) -> str:

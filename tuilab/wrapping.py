@@ -52,11 +52,6 @@ def _needs_no_blank(before: str, character: str) -> bool:
     return _cells_of(before) == 2 and (_cells_of(character) == 2 or before in _NOT_FIRST or before in _NOT_LAST)
 
 
-def pad(text: str, width: int) -> str:
-    """Return a text with blanks after it, so that it takes that many cells at least."""
-    return text + " " * (width - cells(text))
-
-
 def _pieces(text: str, most: int) -> list[str]:
     """Return what is not divided, of `most` cells at most: a word with the blank before it, a wide character with its marks."""
     pieces: list[str] = []

@@ -9,10 +9,9 @@ from tuilab.catalogue.check_words import check_words
 from tuilab.catalogue.findings import File, Finding
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import Broken, called_method, lab_calls, lab_name, parse_source, race_arms, read_text, text_of
-from tuilab.catalogue.stated import SECTION
+from tuilab.catalogue.stated import SECTIONS
 from tuilab.probes.settings import read_setting
 
-SECTIONS = ("Predict", SECTION, "Try next", "Source")
 RESERVED = {
     "as_json", "as_jsonl", "detach", "headless", "help", "json", "jsonl", "name", "no_color", "plot", "quick", "quiet",
     "predict", "repeat", "report", "root", "scenarios", "strict", "timeout",

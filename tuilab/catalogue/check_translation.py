@@ -4,11 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tuilab.catalogue.findings import Finding
+from tuilab.catalogue.findings import Finding, line_of
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import Broken, lab_calls, lab_name, parse_source, read_text, text_of
-from tuilab.catalogue.stated import changes_of
-from tuilab.catalogue.translation import SECTIONS, Translation, digest, parse, place
+from tuilab.catalogue.stated import SECTIONS, changes_of
+from tuilab.catalogue.translation import Translation, digest, parse, place
 from tuilab.files import replace
 from tuilab.text import join, show
 
@@ -23,14 +23,9 @@ def check_translation(scenario: Scenario, code: str) -> list[Finding]:
         words = parse(text)
     except (Broken, ValueError) as problem:
         return [Finding(1, str(problem))]
-    lines = text.split("\n")
-
-    def line_of(part: str) -> int:
-        return next((number for number, line in enumerate(lines, 1) if part in line), 1)
-
     found = [*_check_age(scenario, words), *_check_claims(scenario, words), *_check_changes(scenario, words)]
     found += [*_check_labels(scenario, words), *_check_sections(scenario, words)]
-    return sorted(Finding(line_of(part) if part else 1, sentence) for part, sentence in found)
+    return sorted(Finding(line_of(text, part) if part else 1, sentence) for part, sentence in found)
 
 
 def stamp(scenario: Scenario, code: str) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tuilab.catalogue.findings import File, Finding
 from tuilab.catalogue.lesson import blocks
+from tuilab.catalogue.stated import intro_of
 from tuilab.text import show
 
 LONGEST = 35  # words of a sentence
@@ -14,7 +15,6 @@ HEDGES = (
 )  # fmt: skip
 
 _PROSE = ("text", "bullet", "item")
-_HEADING = re.compile(r"(?m)^## .*$")
 _CODE = re.compile(r"`[^`]*`")
 _END = re.compile(r"(?<=[.!?;:])\s+")
 _HEDGE = re.compile(rf"(?i)\b(?:{'|'.join(HEDGES)})\b")
@@ -22,7 +22,9 @@ _HEDGE = re.compile(rf"(?i)\b(?:{'|'.join(HEDGES)})\b")
 
 def check_words(file: File) -> Iterator[Finding]:
     """Long sentences lose a reader, and a word that hedges says that the author does not know."""
-    for block in (block for part in _HEADING.split(file.scenario.lesson) for block in blocks(part)):
+    for block in (
+        block for part in (intro_of(file.scenario.lesson), *file.scenario.sections.values()) for block in blocks(part)
+    ):
         prose = _CODE.sub("code", block.text) if block.kind in _PROSE else ""
         for sentence in _END.split(prose):
             if (count := len(sentence.split())) > LONGEST:

@@ -14,6 +14,11 @@ class Finding(NamedTuple):
     sentence: str
 
 
+def line_of(text: str, words: str, after: int = 0) -> int:
+    """Return the first line of a text after some line that has these words, or 1."""
+    return next((number for number, line in enumerate(text.split("\n"), 1) if number > after and words in line), 1)
+
+
 class File(NamedTuple):
     """A scenario with its source."""
 
@@ -24,7 +29,7 @@ class File(NamedTuple):
 
     def line_of(self, words: str, after: int = 0) -> int:
         """Return the first line after some line that has these words, or 1."""
-        return next((number for number, line in enumerate(self.text.split("\n"), 1) if number > after and words in line), 1)
+        return line_of(self.text, words, after)
 
     def calls(self, *methods: str) -> list[ast.Call]:
         return lab_calls(self.tree, lab_name(self.run), *methods)

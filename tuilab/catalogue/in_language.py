@@ -8,11 +8,11 @@ from tuilab.catalogue.translation import Translation, of
 from tuilab.record.summary import RunSummary
 
 
-def speaker(scenarios: Iterable[Scenario]) -> Callable[[RunSummary], None]:
-    """Return what puts the words of one of these scenarios into a summary of its run; in English there is nothing to do."""
+def speaker(scenarios: Callable[[], Iterable[Scenario]]) -> Callable[[RunSummary], None]:
+    """Return what puts the words of one of these scenarios into a summary of its run; for English they are not even listed."""
     if language.chosen() == language.ENGLISH:
         return lambda summary: None
-    known = {(scenario.topic, scenario.id): scenario for scenario in scenarios}
+    known = {(scenario.topic, scenario.id): scenario for scenario in scenarios()}
 
     def speak(summary: RunSummary) -> None:
         run = summary.run

@@ -11,6 +11,7 @@ from tuilab.text import show
 from tuilab.wrapping import flow
 
 SECTION = "Look for"
+SECTIONS = ("Predict", SECTION, "Try next", "Source")  # of a lesson, in their order
 OLD_FORM = "the old form of a claim, which works until 0.2"
 KEY_RULE = "a-z, 0-9 and -, a letter first, 40 at most"
 _KEY = r"[a-z][a-z0-9-]{0,39}"
@@ -27,6 +28,11 @@ class Stated(NamedTuple):
 
     key: str
     text: str
+
+
+def intro_of(lesson: str) -> str:
+    """Return what a lesson says before its first section."""
+    return _HEADING.split(lesson, maxsplit=1)[0]
 
 
 def sections_of(lesson: str) -> dict[str, str]:

@@ -16,10 +16,8 @@ from hashlib import sha256
 
 from tuilab import language
 from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.stated import Stated, bullets, sections_of, stated
+from tuilab.catalogue.stated import SECTION, SECTIONS, Stated, bullets, intro_of, sections_of, stated
 from tuilab.files import Unusable, read_small
-
-SECTIONS = ("Predict", "Look for", "Try next", "Source")  # then the two lists of labels
 
 _LIMIT = 256 * 1024
 _NAME = re.compile(r"[^.]+\.([a-z]{2,3})\.md")
@@ -67,17 +65,16 @@ def parse(text: str) -> Translation:
     title, _, rest = text[made_from.end() if made_from else 0 :].partition("\n")
     if not made_from or not title.startswith("# "):
         raise ValueError('it does not begin with "<!-- made from ... -->" (by `tuilab check --stamp`) and "# " with the title')
-    intro = re.split(r"(?m)^## ", rest, maxsplit=1)[0]
     written = [*sections_of(rest).items()]
     headings = dict(zip(SECTIONS, (heading for heading, _ in written), strict=False))
     bodies = dict(zip((*SECTIONS, "params", "labels"), (body for _, body in written), strict=False))
     return Translation(
         made_from[1],
         title.removeprefix("# ").strip().removesuffix("。"),
-        intro.strip(),
+        intro_of(rest).strip(),
         headings,
         {name: bodies[name] for name in SECTIONS if name in bodies},
-        dict(map(stated, bullets(bodies.get("Look for", "")))),
+        dict(map(stated, bullets(bodies.get(SECTION, "")))),
         dict(_LABEL.findall(bodies.get("params", ""))),
         dict(_LABEL.findall(bodies.get("labels", ""))),
     )

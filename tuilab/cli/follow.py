@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,8 @@ from tuilab.reports.document import document
 from tuilab.reports.plain import render
 from tuilab.runs import earlier, store
 from tuilab.text import plural, show
+
+Listed = Callable[[], Sequence[Scenario]]
 
 
 @dataclass
@@ -78,7 +80,7 @@ class Outcome:
             _say(f"report: {show(self.report, 500)}")
 
 
-def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Sequence[Scenario] = ()) -> ExitCode:
+def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple) -> ExitCode:
     """Run orders of scenarios one after another; an interrupt ends the line."""
     for order in orders:
         with OneByOne():
@@ -91,13 +93,13 @@ def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Sequence[Scenar
     return outcome.finish()
 
 
-def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool, scenarios: Sequence[Scenario] = ()) -> None:
+def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool, scenarios: Listed = tuple) -> None:
     """Follow a run to its end and keep its result; leave one that is not ours when interrupted.
 
     It is told in the language of its lesson, one of `scenarios`; what is for a program or a file is in English.
     """
     watch = Watch(run_dir)
-    speak = speaker(() if outcome.as_json or outcome.as_jsonl or outcome.report else scenarios)
+    speak = speaker(tuple if outcome.as_json or outcome.as_jsonl or outcome.report else scenarios)
     talk: headless.Talk = headless.Quiet()
     if not outcome.is_quiet:
         is_live = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.files import Unusable, read_small
+from tuilab.files import Unusable, open_to_append, read_small
 from tuilab.text import show
 
 FILE = "notes.jsonl"
@@ -52,8 +52,7 @@ def add(run_dir: Path, text: str = "", tags: Sequence[str] = (), untags: Sequenc
     fields |= {name: list(words) for name, words in (("tags", tags), ("untags", untags)) if words}
     line = json.dumps(fields).encode() + b"\n"
     try:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        fd = os.open(run_dir / FILE, flags, 0o600)
+        fd = open_to_append(run_dir / FILE)
         try:
             seen = os.fstat(fd)
             if not stat.S_ISREG(seen.st_mode):

@@ -15,7 +15,7 @@ from pathlib import Path
 from tuilab import places
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
-from tuilab.files import Unusable, read_small
+from tuilab.files import Unusable, open_to_append, read_small
 from tuilab.judging.prediction import WORDS, Nearness, answer_of, nearness
 from tuilab.record.summary import RunSummary
 from tuilab.text import plural
@@ -77,7 +77,7 @@ def _is_plain(one: Learned) -> bool:
 def _append(line: bytes) -> None:
     path = places.score_file()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    fd = open_to_append(path)
     try:
         os.write(fd, line)
     finally:
@@ -89,11 +89,16 @@ def upcoming(lessons: Sequence[Scenario], learned: Mapping[str, Learned]) -> Sce
     return next((lesson for lesson in lessons if lesson.id not in learned and not lesson.error), None)
 
 
+def done(lessons: Sequence[Scenario], learned: Mapping[str, Learned]) -> list[Learned]:
+    """Return what is known of those lessons that were done, in their order."""
+    return [learned[lesson.id] for lesson in lessons if lesson.id in learned]
+
+
 def told(lessons: Sequence[Scenario], learned: Mapping[str, Learned]) -> str:
     """Return the score in a sentence."""
-    done = [learned[lesson.id] for lesson in lessons if lesson.id in learned]
-    counts = Counter(one.nearness for one in done if one.nearness)
-    said = f"{len(done)} of {plural(len(lessons), 'lesson')} done"
+    known = done(lessons, learned)
+    counts = Counter(one.nearness for one in known if one.nearness)
+    said = f"{len(known)} of {plural(len(lessons), 'lesson')} done"
     if not counts:
         return said
     near = ", ".join(f"{counts[one]} {WORDS[one]}" for one in Nearness if counts[one])

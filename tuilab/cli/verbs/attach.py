@@ -48,5 +48,5 @@ def command(
             return tui.start(folder, show=run_dir, fps=fps)
     has_chart = (plot or sys.stdout.isatty()) and not quiet
     outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
-    follow_one(run_dir, outcome, is_ours=False, scenarios=catalog.load())
+    follow_one(run_dir, outcome, is_ours=False, scenarios=catalog.load)
     return outcome.finish()

@@ -50,7 +50,7 @@ def command(headless: bool, as_json: bool, fps: float, scenarios: Sequence[str],
 
 def render(lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None) -> str:
     """Return the lessons that were done with what was predicted of them, the score, and the next lesson."""
-    done = [learned[one.id] for one in lessons if one.id in learned]
+    done = score.done(lessons, learned)
     width = max((len(one.lesson) for one in done), default=0)
     lines = [f"  {show(one.lesson):{width}}  {_told(one)}" for one in done]
     lines += [""] if lines else []
@@ -81,7 +81,7 @@ def document(lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming:
     """Return the score for `--json`; a number that is none is spelled as a text."""
     from tuilab.record.encoding import spell_out
 
-    done = [learned[one.id] for one in lessons if one.id in learned]
+    done = score.done(lessons, learned)
     rows = [{**vars(one), "nearness": one.nearness} for one in done]
     return {
         "schema": "tuilab.learn/1",

@@ -190,7 +190,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         if not why:
             return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
         print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
-    return run_all(orders, outcome, runnable)
+    return run_all(orders, outcome, lambda: runnable)
 
 
 def _detach(orders: list[Any]) -> int:

@@ -14,6 +14,7 @@ from tuilab.catalogue.lesson import notes_apart
 from tuilab.catalogue.params import describe, spell
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import Broken, read_text
+from tuilab.catalogue.stated import intro_of
 from tuilab.catalogue.translation import translated
 from tuilab.cli import options
 from tuilab.text import show, show_lines
@@ -43,7 +44,7 @@ def render(scenario: Scenario, width: int) -> str:
     if scenario.error:
         return f"{where}\ncannot be used: {show(scenario.error)}\n"
     old = [claim for claim in scenario.claims if not claim.key]  # those with a key stand in the lesson
-    mechanism, heading, sections = scenario.lesson.partition("## ")
+    mechanism = intro_of(scenario.lesson)
     blocks = [
         "\n".join(wrapping.wrap(show(scenario.title), width)),
         "\n".join(
@@ -51,7 +52,7 @@ def render(scenario: Scenario, width: int) -> str:
         ),
         wrap(show_lines(mechanism.strip()), width),
         _code(scenario),
-        wrap(show_lines(notes_apart(heading + sections)), width),
+        wrap(show_lines(notes_apart(scenario.lesson[len(mechanism) :])), width),
         _block("Parameters", [line for param in scenario.params for line in _describe(param, width)]),
         _block("Claims", [line for claim in old for line in _hang(f"- {show(claim.text)}", width)]),
         _block("Arms", _hang(", ".join(map(show, scenario.arms)), width)),

@@ -43,7 +43,7 @@ class Desk:
         """What tells of a run in the language of the lessons."""
         from tuilab.catalogue.in_language import speaker
 
-        return speaker(self.scenarios)
+        return speaker(lambda: self.scenarios)
 
     @cached_property
     def topics(self) -> dict[str, str]:

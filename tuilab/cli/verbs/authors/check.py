@@ -47,7 +47,8 @@ def command(names: Sequence[str], stamped: bool, scenarios: Sequence[str]) -> in
 def _translations(scenarios: Iterable[Scenario]) -> list[tuple[Scenario, str]]:
     """Return which of these scenarios are translated, and into which languages."""
     usable = [scenario for scenario in scenarios if not scenario.error]
-    return [(scenario, code) for scenario in usable for code in languages(usable) if os.path.exists(place(scenario, code))]
+    codes = languages(usable)
+    return [(scenario, code) for scenario in usable for code in codes if os.path.exists(place(scenario, code))]
 
 
 def _stamp(scenarios: Iterable[Scenario]) -> int:

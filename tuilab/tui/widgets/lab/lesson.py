@@ -1,6 +1,5 @@
 """The lesson of a scenario, laid out for reading, with what its claims came to on this box."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
@@ -19,8 +18,6 @@ from tuilab.tui.state.command_line import check_words
 from tuilab.tui.state.command_line import line as spell_command
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.widgets.lines import Lines
-
-_SECTION = re.compile(r"(?m)^## +.+$")
 
 
 class Lesson(Lines):
@@ -86,8 +83,7 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
     if last is not None and last.lacks:
         yield from hang(mark(Verdict.NOT_TESTABLE), plain(f"not testable here: {last.lacks}", 500, "bold"), width)
         yield Content("")
-    intro = _SECTION.split(scenario.lesson, maxsplit=1)[0]
-    yield from lay_out(intro, width)
+    yield from lay_out(stated.intro_of(scenario.lesson), width)
     if scenario.builds_on:
         yield Content("")
         yield from plain(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted").wrap(width)
