@@ -8,7 +8,8 @@ import importlib.util
 import inspect
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -25,6 +26,13 @@ from tuilab.record.journal.writer import Writer
 def source_of(lesson: str) -> str:
     (path,) = [found.path for found in catalog.load() if found.id == lesson]
     return Path(path).read_text()
+
+
+@contextmanager
+def short_races() -> Iterator[None]:
+    """Let a race have the fewest rounds, of blocks that are next to nothing: all is called and compared, little is timed."""
+    with patch.dict("tuilab.lab.races.timing._BLOCK_S", cpu=1e-5), patch("tuilab.lab.races.rounds._MOST_ROUNDS", 1):
+        yield
 
 
 def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimMeasured]:
@@ -44,7 +52,7 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     module = sys.modules["scenario"] = importlib.util.module_from_spec(spec)  # torch.compile looks for it there
     line = messages.WorkerLine(ours)
     as_forks = patch.object(Lab, "ranks", ranks_in(folder, folder, line))
-    with ours, theirs, torch.random.fork_rng(), as_forks, warnings.catch_warnings():
+    with ours, theirs, torch.random.fork_rng(), as_forks, short_races(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This process .* is multi-threaded")  # pytest-xdist's threads; a worker has none
         begin(is_placed=False)
         spec.loader.exec_module(module)

@@ -256,7 +256,7 @@ lab.claim("both", lab.ranks(2, reduce, 1), equals=[[0, 3, 1], [1, 3, 1]])
 lab.claim("alone", lab.ranks(1, reduce, 5), equals=[[0, 5, 1]])
 lab.claim("left", lab.ranks(2, leave, timeout=15), equals=[0, 1])
 lab.claim("bad", lab.raises(lab.ranks, 2, fail), equals="ArmFailed: rank 1: ValueError: this rank is bad")
-lab.claim("late", lab.raises(lambda: lab.ranks(2, hang, timeout=15)), equals="ArmFailed: timed out after 15 s")
+lab.claim("late", lab.raises(lambda: lab.ranks(2, hang, timeout=3)), equals="ArmFailed: timed out after 3 s")
 """
 
     done = tuilab("run", str(write_scenario(tmp_path, body, GROUP)), "--headless", "--quiet")

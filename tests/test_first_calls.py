@@ -1,6 +1,7 @@
 """The first call of each arm: what differs is told, what was returned is let go, what is left behind is refused."""
 
 import gc
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -92,8 +93,10 @@ def test_a_race_on_the_cpu_may_use_a_gpu_for_the_first_time(unused_cuda: "FakeCu
         unused_cuda.work(1_000)
         torch.cuda.synchronize()
 
+    before = sorted(os.listdir("/proc/self/fd"))
     run_race(Recorder(), {"a": arm, "b": arm}, None, 0.01, 1, torch.device("cpu"), False)
 
+    assert sorted(os.listdir("/proc/self/fd")) == before  # a sweep has hundreds of races, a shell often 1024 files
     assert unused_cuda.initialised_by == "a kernel"
 
 

@@ -1,5 +1,6 @@
 """A race between arms in processes of their own: what it records of them, and of what happened round them."""
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -41,6 +42,14 @@ def raced(repeat: int, **seconds: float) -> Notes:
     notes = Notes(repeat)
     run_process_race(notes, {name: arm(value) for name, value in seconds.items()})
     return notes
+
+
+def test_a_race_of_processes_leaves_no_file_open() -> None:
+    before = sorted(os.listdir("/proc/self/fd"))
+
+    raced(0, one=1.0, two=2.0)
+
+    assert sorted(os.listdir("/proc/self/fd")) == before
 
 
 def test_in_every_second_repeat_the_first_arm_runs_once_more_at_the_end() -> None:

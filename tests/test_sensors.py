@@ -18,7 +18,8 @@ def test_steal_is_that_of_the_core_that_the_thread_is_on() -> None:
     os.sched_setaffinity(0, {core})
     try:
         before = Path("/proc/stat").read_text()
-        reading = Sensors().read()
+        with Sensors() as sensors:
+            reading = sensors.read()
         after = Path("/proc/stat").read_text()
     finally:
         os.sched_setaffinity(0, allowed)

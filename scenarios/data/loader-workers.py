@@ -2,10 +2,10 @@
 
 With `num_workers=0` the training loop loads every item itself while the GPU waits. Workers are processes that load whole
 batches ahead of the loop, each in its turn, so one slow batch holds up all behind it. They cost start-up time (not raced) and
-the transfer of each batch between processes; for items already in memory, that cost is all you get. Loading a batch takes
-`batch * item_ms`, training on it (here a sleep) `train_ms`: the quotient is the number of workers that keeps the loop busy;
-more are idle. Until the first batch is there everybody waits, here for a third of the epoch. The rule of the source, 4 per GPU,
-knows neither. torch warns above one worker a core: wrong for items that wait (disk, network).
+the transfer of each batch between processes: for items in memory that is all you get. Loading a batch takes `batch * item_ms`,
+training on it (here a sleep) `train_ms`: the quotient is the number of workers that keeps the loop busy; more are idle. Until
+the first batch is there everybody waits, here for a third of the epoch. The rule of the source, 4 per GPU, knows neither. torch
+warns above one worker a core: wrong for items that wait (disk, network). The last chart has epochs beside busy programs.
 ## Predict
 Each of 8 batches loads for 10 ms and trains for 2.5 ms. Without workers, how many times as long does an epoch take as with 4?
 ## Look for
@@ -33,12 +33,10 @@ from torch.utils.data import DataLoader
 
 from tuilab import Lab
 
-Batch = namedtuple("Batch", "items loaded_by began ended asked got trained")  # the process, and times
+Batch = namedtuple("Batch", "items worker began ended asked got trained")  # the process, and times
 
 
-class Items:
-    """A dataset whose items say who loaded them, and when."""
-
+class Items:  # a dataset whose items say who loaded them, and when
     def __init__(self, count, item_ms, work):
         self.count, self.item_s, self.work = count, item_ms / 1e3, work
 
@@ -60,17 +58,17 @@ def collate(items):  # a tensor (batch,), and of whom it comes
 
 def train(loader, train_ms):
     asked = time.monotonic()
-    for items, loaded_by, began, ended in loader:
+    for items, worker, began, ended in loader:
         got = time.monotonic()
         time.sleep(train_ms / 1e3)  # the GPU works
-        yield Batch(items.tolist(), loaded_by, began, ended, asked, got, time.monotonic())
+        yield Batch(items.tolist(), worker, began, ended, asked, got, time.monotonic())
         asked = time.monotonic()
 
 
 def show(lab, epoch, arm):  # where the lane of the loop is empty, it waits
     lanes, epoch = {os.getpid(): "loop"}, epoch[:30]  # of a long one, as many batches as one can tell apart
     for batch in epoch:
-        lane = lanes.setdefault(batch.loaded_by, f"worker {len(lanes)}")
+        lane = lanes.setdefault(batch.worker, f"worker {len(lanes)}")
         lab.span(lane, batch.began, batch.ended, "loads", arm=arm)
     for batch in epoch:
         lab.span("loop", batch.got, batch.trained, "trains", arm=arm)
@@ -95,20 +93,23 @@ def run(
     def exact():
         lab.axes("wait_ms", x="batch", y="the loop waits for a batch")
         lab.axes("batches_ready", x="batch", y="batches that are ready by then")
-        epochs = {}
+        lab.axes("epoch_ms", x="busy programs beside it", y="an epoch")
+        epochs, cores = {}, len(os.sched_getaffinity(0))
         for count in sorted({0, min(2, workers), workers}):
-            lab.stage(f"an epoch with {count} workers")
-            loading = loader(item_ms, count)
-            epoch = epochs[count] = [[*train(loading, train_ms)] for _ in range(2)][1]  # in the first one workers start
-            for step, made in enumerate(epoch):
-                ready = sum(other.ended <= made.got for other in epoch[step + 1 :])
-                lab.log(step, arm=f"{count} workers", wait_ms=(made.got - made.asked) * 1e3, batches_ready=ready)
+            lab.stage(f"epochs with {count} workers")
+            _ = [*train(loading := loader(item_ms, count), 0)]  # workers start
+            for busy in (cores, 0):
+                with lab.neighbours(busy):
+                    epoch = epochs[count] = [*train(loading, train_ms)]
+                lab.log(busy, arm=f"{count} workers", epoch_ms=(epoch[-1].trained - epoch[0].asked) * 1e3)
+            for step, one in enumerate(epoch):
+                ready = sum(other.ended <= one.got for other in epoch[step + 1 :])
+                lab.log(step, arm=f"{count} workers", wait_ms=(one.got - one.asked) * 1e3, batches_ready=ready)
             show(lab, epoch, arm=f"{count} workers")
-        others = [len({made.loaded_by for made in epoch} - {os.getpid()}) for epoch in epochs.values()]
-        lab.claim("processes", others, equals=list(epochs))
+        others = [len({one.worker for one in epoch} - {os.getpid()}) for epoch in epochs.values()]
+        lab.claim("processes", others, equals=[*epochs])
         lab.claim("order", all([item for made in epoch for item in made.items] == [*range(items)] for epoch in epochs.values()))
-        turns = [{made.loaded_by for made in epoch[k::n]} for n, epoch in epochs.items() for k in range(n)]
-        lab.claim("in-turn", all(len(loaders) <= 1 for loaders in turns))
+        lab.claim("in-turn", all(len({one.worker for one in epoch[k::n]}) < 2 for n, epoch in epochs.items() for k in range(n)))
 
     lab.stage("without workers against with them: slow items, and items in memory")
     needs = {"cores": 2 if work == "compute" else 0, "advises": f"DATALOADER_NUM_WORKERS={workers}"}  # to wait takes no core

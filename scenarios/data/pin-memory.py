@@ -5,7 +5,8 @@ ordinary, pageable memory the driver first copies every byte into a pinned buffe
 walked: direct or through a buffer. Twice the copies are twice the time only while both go to memory. On a GPU the gain depends
 on driver and bus; if it reads the CPU's memory as its own (NVLink-C2C), expect less. Pinning is a copy too and takes pages
 from everyone else: let the DataLoader do it ahead of time. Its workers cannot, as they have no GPU: they put batches into
-shared memory, and a thread of the loop's own process pins them, if it finds them (pin-custom).
+shared memory, and a thread of the loop's own process pins them, if it finds them (pin-custom). To copy takes a core as well,
+DMA takes none: the second chart has all copies beside a busy program on each core. Nothing is claimed about it.
 ## Predict
 A tensor of 64 MB is copied by way of a buffer as large as itself: how many times as long does it take as a direct copy?
 ## Look for
@@ -22,8 +23,10 @@ A tensor of 64 MB is copied by way of a buffer as large as itself: how many time
 pinning. Ours: the rest.
 """
 
+import os
 import timeit
 from functools import partial
+from statistics import median
 
 import torch
 from torch.utils.data import DataLoader
@@ -39,8 +42,8 @@ def direct(source, buffer, target):
     return target.copy_(source)
 
 
-def gb_per_s(copy, size):
-    return size / 1e9 / min(timeit.repeat(copy, repeat=7, number=1))  # a copy to a GPU is waited for
+def gb_per_s(copy, size, of=min):
+    return size / 1e9 / of(timeit.repeat(copy, repeat=7, number=1))  # a copy to a GPU is waited for
 
 
 def load(**how):
@@ -63,17 +66,24 @@ def run(
     def fetch(source):
         return partial(torch.empty_like(source, device=device).copy_, source)
 
+    def copies(part):
+        host = {way.__name__: afresh(way, part) for way in (staged, direct)}
+        return host | ({"pageable to GPU": fetch(part), "pinned to GPU": fetch(part.pin_memory())} if on_gpu else {})
+
     @lab.once
     def exact():
         lab.stage("speed by size")
         lab.axes("gb_per_s", x="bytes copied", y="speed, GB/s", log="x")
         for power in range(16, len(source).bit_length()):
             part = source[: 2**power]
-            for way in (staged, direct):
-                lab.log(len(part), arm=way.__name__, gb_per_s=gb_per_s(afresh(way, part), len(part)))
-            if on_gpu:
-                lab.log(len(part), arm="pageable to GPU", gb_per_s=gb_per_s(fetch(part), len(part)))
-                lab.log(len(part), arm="pinned to GPU", gb_per_s=gb_per_s(fetch(part.pin_memory()), len(part)))
+            for arm, copy in copies(part).items():
+                lab.log(len(part), arm=arm, gb_per_s=gb_per_s(copy, len(part)))
+        lab.stage("speed beside busy programs")
+        lab.axes("busy_gb_per_s", x="busy programs", y="speed, GB/s")
+        for others in (0, len(os.sched_getaffinity(0))):
+            with lab.neighbours(others):
+                for arm, copy in copies(source).items():
+                    lab.log(others, arm=arm, busy_gb_per_s=gb_per_s(copy, len(source), of=median))
         lab.stage("the DataLoader")
         lab.claim("shared", [load(num_workers=n)[0].is_shared() for n in (0, 1)], equals=[False, True])
         is_free = on_gpu or not torch.accelerator.is_available()  # to pin takes memory of the GPU, too

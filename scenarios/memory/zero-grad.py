@@ -3,10 +3,9 @@
 `backward()` adds to `.grad`. A zero that stands there takes one operator for each parameter to write it, and one to add to it.
 Where `.grad` is None, backward hands over the gradient that it has just computed. And between steps None is no memory: when
 activations are at their most, there are no gradients yet, so the peak is not the sum of both.
-The tip is the default by now: `zero_grad()` of optimizers and modules sets None. What it does not tell is that the two mean
-different things. A zero says "the gradient is zero", so momentum, weight decay and Adam go on with that parameter. None says
-"took no part", and the optimizer passes it over. So a layer that some batches do not use moves under the one and stands still
-under the other. A log that reads `weight.grad.norm()` of such a layer fails under None.
+The tip is the default by now: `zero_grad()` of optimizers and modules sets None. What it does not tell: the two mean different
+things. A zero says "the gradient is zero", so momentum, weight decay and Adam go on with that parameter. None says "took no
+part", and the optimizer passes it over. So a layer that some batches do not use moves under the one, and not under the other.
 ## Predict
 A layer is used in the first of six steps alone, and then its gradients are zeros. How many of these five optimizers still
 move it: SGD, SGD with momentum, SGD with weight decay, Adam, AdamW?
@@ -19,6 +18,7 @@ move it: SGD, SGD with momentum, SGD with weight decay, Adam, AdamW?
 - [peak] the peak of a later step is lower by the bytes of the parameters
 - [zeros-move] with zeros a layer out of use moves under SGD with momentum, SGD with decay, Adam and AdamW, not under plain SGD
 - [none-stands] with None it stands under all five
+- [buckets] in DDP each gradient has memory of its own beside its bucket; with gradient_as_bucket_view=True it lies in that
 - [norm] under None a log of its gradient's norm raises an AttributeError, under zeros it raises nothing
 ## Try next
 `--clear zeros`: both arms write zeros. refutes: writes, adds, released, peak, none-stands, norm
@@ -74,7 +74,7 @@ def run(
     arms = {"zeros": CLEAR["zeros"], f"second: {clear}": CLEAR[clear]}
 
     lab.axes("live_bytes", x="births and deaths of tensors", y="bytes that live")
-    weights, released, peaks, steps, onto = ([] for _ in range(5))
+    weights, released, peaks, steps, onto, left, own = ([] for _ in range(7))
     for arm, clearing in arms.items():
         lab.stage(f"three steps, {arm}")
         torch.manual_seed(1)
@@ -98,13 +98,17 @@ def run(
     lab.claim("released", released, equals=[0, nbytes], unit="B")
     lab.claim("peak", peaks[0] - peaks[1], equals=nbytes, unit="B")
     lab.claim("same", torch.equal(*weights))
-    left = []
     for owner in (optimizer, net):
         backward(net, x)
         owner.zero_grad()
         left += [weight.grad for weight in net.parameters()]
     lab.claim("default", left == [None] * 2 * number)
-
+    with lab.group():
+        for is_view in (False, True):
+            backward(nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=is_view), x)
+            gradients = [weight.grad for weight in net.parameters()]
+            own.append(sum(one.nbytes for one in gradients if one.untyped_storage().nbytes() == one.nbytes))
+    lab.claim("buckets", own, equals=[nbytes, 0], unit="B")
     lab.stage("a layer out of use")
     found = {name: [out_of_use(make, arm) for arm in arms.values()] for name, make in OPTIMIZERS.items()}
     moved = {name: [far for far, _ in arm] for name, arm in found.items()}

@@ -55,9 +55,9 @@ def fit(lab, arm, weight, rate, forward):
     return [weight.item(), moved]
 
 
-def largest_lost(weight, sign):
-    """The largest power of two that changes nothing."""
-    return next(2.0**-k for k in range(40) if weight + sign * 2.0**-k == weight)
+def largest_lost(lab, weight, sign):
+    """The largest power of two that changes nothing: half of the smallest that does."""
+    return 2.0 ** -(1 + lab.limit(lambda k: weight + sign * 2.0**-k != weight, -10, 40))
 
 
 def rounded_at_random(x):  # float32, to the numbers of bfloat16: the upper 16 bits
@@ -89,8 +89,8 @@ def run(
 
     lab.stage("single updates")
     both = [torch.tensor(weight, device=device, dtype=DTYPES[name]) for name in ("float16", "bfloat16")]
-    lab.claim("up", [largest_lost(one, 1) for one in both], equals=[2**-11, 2**-8])
-    lab.claim("down", [largest_lost(one, -1) for one in both], equals=[2**-12, 2**-9])
+    lab.claim("up", [largest_lost(lab, one, 1) for one in both], equals=[2**-11, 2**-8])
+    lab.claim("down", [largest_lost(lab, one, -1) for one in both], equals=[2**-12, 2**-9])
     at_random = nearest = torch.ones(1000, device=device)
     for _ in lab.steps(1000, "rounding at random"):
         at_random = rounded_at_random(at_random - 0.0001)

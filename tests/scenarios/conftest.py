@@ -37,21 +37,24 @@ def waiting(environment: None) -> Iterator[WarmTuilab]:
 
 
 @pytest.fixture
-def as_it_comes(
-    tuilab: Callable[..., "CompletedProcess[str]"], root: Path, waiting: WarmTuilab
-) -> Callable[[str], "CompletedProcess[str]"]:
-    """Run a lesson with its defaults: as a user does where it times or starts something, else in such a fork.
+def as_it_comes(tuilab: Callable[..., "CompletedProcess[str]"], root: Path, waiting: WarmTuilab) -> Result:
+    """Run a lesson with its defaults: as a user does where it starts something, else in such a fork. All exact claims hold.
 
-    What claims times is repeated once: the repeats that it takes by itself would find out nothing more.
+    What claims times is not repeated: the repeats that it takes by itself would find out nothing more.
     """
-    lessons = {found.id: found for found in catalog.load()}
+    paths = {found.id: found.path for found in catalog.load()}
 
-    def run(name: str) -> "CompletedProcess[str]":
-        lesson = lessons[name]
-        if lesson.is_timed or not is_without_arms(lesson.path, ranks=True):
-            repeats = "2" if lesson.is_timed else "1"
-            return tuilab("run", name, "--headless", "--json", "--quiet", "--repeat", repeats, timeout=400)
-        return waiting.run(("run", name), {**os.environ, "TUILAB_ROOT": str(root)}, Path.cwd(), 400)
+    def run(name: str) -> dict[str, Any]:
+        if not is_without_arms(paths[name], ranks=True):
+            done = tuilab("run", name, "--headless", "--json", "--quiet", "--repeat", "1", timeout=400)
+        else:
+            done = waiting.run(("run", name), {**os.environ, "TUILAB_ROOT": str(root)}, Path.cwd(), 400)
+        found = run_of(done)
+        assert found["state"] == "succeeded", found["reason"]
+        undecided = [claim["text"] for claim in found["claims"] if claim["verdict"] is None]
+        refuted = [claim["text"] for claim in found["claims"] if claim["measured"] and claim["verdict"] == "REFUTED"]
+        assert (undecided, refuted) == ([], [])
+        return found
 
     return run
 

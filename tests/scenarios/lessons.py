@@ -2,25 +2,27 @@
 
 The fork opens the run, forks once more for its worker, which does all that a worker does from its order on, and judges it: what
 a supervisor is not needed for. A lesson that starts arms in processes of their own needs one, and is run as a user does; ranks
-are forks again.
+are forks again. With `--quick` races are next to nothing.
 """
 
 import json
 import os
 import re
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from tests.forked_ranks import ranks_in
+from tests.lessons import short_races
 
 if TYPE_CHECKING:
     from tuilab.engine import messages
     from tuilab.engine.create_run import OpenRun
     from tuilab.engine.messages import RunOrder
 
-ARMS = r"lab\.(arm|neighbours)\("  # what a supervisor starts
+ARMS = r"lab\.arm\("  # what a supervisor starts
 
 
 def is_without_arms(path: str, *, ranks: bool = False) -> bool:
@@ -96,7 +98,8 @@ def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
             run_dir=str(run_dir), writer="worker-0", source_dir=source_dir, params=order.params, quick=order.quick
         )
         line = messages.WorkerLine(theirs)
-        with patch.object(Lab, "ranks", ranks_in(run_dir, run_dir / "journal", line)):
+        as_forks = patch.object(Lab, "ranks", ranks_in(run_dir, run_dir / "journal", line))
+        with as_forks, short_races() if order.quick else nullcontext():
             worker.serve(told, line)
     theirs.close()
     opened.journal.append(WorkerStarted(writer="worker-0", pid=pid, start=1, repeat=0))

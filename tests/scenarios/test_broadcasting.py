@@ -75,17 +75,6 @@ def test_a_split_layer_computes_the_same_with_fewer_operations_and_bytes(result:
 
 
 @pytest.mark.library
-def test_a_narrow_shared_input_leaves_little_to_save(result: Result) -> None:
-    run = result("broadcast-merge", "--shared", "8")
-
-    assert run["exit_code"] == 1
-    assert refuted(run) == [
-        "quarter-operations",
-        "half-bytes",
-    ]
-
-
-@pytest.mark.library
 def test_a_loop_over_500_rows_calls_1001_operators_and_sum_one(result: Result) -> None:
     run = result("row-reduce")
 

@@ -56,13 +56,6 @@ def test_a_worker_uses_shared_memory_and_the_loader_pins_only_for_a_gpu(result: 
 
 
 @pytest.mark.library
-def test_without_pin_nothing_is_pinned_and_nobody_warns(result: Result) -> None:
-    run = result("pin-memory", "--no-pin")
-
-    assert run["verdicts"]["loader-pins"] == "REFUTED"
-
-
-@pytest.mark.library
 def test_the_loader_finds_a_tensor_in_containers_and_passes_by_a_dataclass(result: Result) -> None:
     run = result("pin-custom")
 
@@ -73,8 +66,8 @@ def test_the_loader_finds_a_tensor_in_containers_and_passes_by_a_dataclass(resul
 
 
 @pytest.mark.library
-def test_a_forked_worker_inherits_all_and_the_hang_and_the_others_nothing(result: Result) -> None:
-    run = result("loader-start")
+def test_a_forked_worker_inherits_all_and_the_hang_and_the_others_nothing(as_it_comes: Result) -> None:
+    run = as_it_comes("loader-start")
 
     why = evidence(run)
     assert why["memory"] == 'measured ["of the parent", "of the file", "of the file", "of the file"]'
@@ -83,7 +76,6 @@ def test_a_forked_worker_inherits_all_and_the_hang_and_the_others_nothing(result
     assert why["lambda"] == "measured [False, True, True]"
     assert run["verdicts"]["private"] == "SUPPORTED"
     assert why["hang"] in ("measured [True, False]", "GNU OpenMP (libgomp) in torch")
-    assert run["state"] == "succeeded"
 
 
 @pytest.mark.library

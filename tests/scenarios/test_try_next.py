@@ -14,6 +14,7 @@ from tuilab.catalogue.stated import Change, changes_of
 
 Result = Callable[..., dict[str, Any]]
 BY_CHANCE = {"one-core"}  # on which cores an unbound process runs is the scheduler's affair
+INTERCEPTS = {"--steps 2000": 0.2, "--beta2 0.99": 0.001, "--span 1": 0.001}  # of curve-fit: how near to 3 all seeds come
 CHANGES = [(found.id, change) for found in catalog.load() for change in changes_of(found.sections["Try next"])]
 
 
@@ -28,6 +29,9 @@ def test_a_change_refutes_what_the_lesson_says(result: Result, name: str, change
     untestable = {claim["key"] for claim in run["claims"] if claim["verdict"] == "NOT TESTABLE HERE"}
     assert refuted - BY_CHANCE == set(change.refutes) - untestable
     assert run["state"] == "succeeded"
+    if name == "curve-fit":
+        ends = [series["last"] for series in run["series"] if series["name"] == "intercept"]
+        assert ends == pytest.approx([3.0] * 5, abs=INTERCEPTS[change.options])
 
 
 def test_every_scenario_says_of_some_change_what_it_refutes() -> None:

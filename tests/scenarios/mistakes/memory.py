@@ -17,6 +17,7 @@ MISTAKES = [
     Mistake("no-grad", "[1], requires_grad", "[1.0], requires_grad", "integer"),
     Mistake("zero-grad", "owner.zero_grad()", "owner.zero_grad(set_to_none=False)", "default"),
     Mistake("zero-grad", "torch.manual_seed(1)", "torch.manual_seed(len(weights))", "same"),
+    Mistake("zero-grad", "gradient_as_bucket_view=is_view", "gradient_as_bucket_view=False", "buckets"),
     Mistake("zero-grad", "weight_decay=0.1", "weight_decay=0.0", "zeros-move"),
     Mistake("grad-accum", "[1] * number)", "shares)", "forgotten"),
     Mistake("grad-accum", 'build_net("batch", device)', 'build_net("layer", device)', "batch-norm"),

@@ -27,14 +27,14 @@ def run_process_race(lab: RaceRecorder, arms: Arms) -> Race:
     turns: list[tuple[str, events.Control]] = [(name, "") for name in names]
     if lab.repeat % 2:
         turns = [*turns[::-1], (first, "same")]
-    sensors = Sensors()
     times: dict[str, list[float]] = {}
-    for slot, (name, control) in enumerate(turns):
-        block = _time(sensors, name, arms[name], slot)
-        block.control = control
-        times.setdefault(name, [block.wall_ns / 1e9])
-        lab.record(block)
-        lab.progress(slot + 1, len(turns), "arms")
+    with Sensors() as sensors:
+        for slot, (name, control) in enumerate(turns):
+            block = _time(sensors, name, arms[name], slot)
+            block.control = control
+            times.setdefault(name, [block.wall_ns / 1e9])
+            lab.record(block)
+            lab.progress(slot + 1, len(turns), "arms")
     lab.record(events.RaceFinished(arms=names))
     return Race(times)
 

@@ -51,13 +51,16 @@ class Rounds:
         self._seconds = seconds
         self._threads = threads
         self._device = device
-        self._sensors = Sensors()
         self._warm: dict[str, list[float]] = {slot.arm: [] for slot in slots}
         self._times: dict[str, list[float]] = {slot.arm: [] for slot in slots}
         self._record_ns: list[int] = []
 
     def run(self) -> Timings:
         """Warm up until the times have settled, or for a third of the time; then time until it is used up."""
+        with Sensors() as self._sensors:
+            return self._run()
+
+    def _run(self) -> Timings:
         began = time.monotonic()
         is_warmup, is_settled, turn = True, None, 0
         while True:

@@ -6,7 +6,7 @@ import os
 import resource
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from tuilab.lab.races.timing import Timed
 
@@ -52,25 +52,30 @@ def _gained(before: int | None, now: int | None) -> int | None:
 
 
 class Sensors:
-    """Keeps the kernel's files open, so that a reading costs some twenty microseconds, outside of what is timed."""
+    """Keeps the kernel's files open for a race, so that a reading costs some twenty microseconds, outside of what is timed."""
 
-    def __init__(self) -> None:
-        self._pressure = _open("/proc/pressure/cpu")
-        self._stat = _open("/proc/stat")
-        self._cgroup = _open_cgroup()
+    def __enter__(self) -> Self:
+        self._files = [_open("/proc/pressure/cpu"), _open("/proc/stat"), _open_cgroup()]
         self._core = _find_getcpu()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        for fd in self._files:
+            if fd is not None:
+                os.close(fd)
 
     def read(self) -> Reading:
         """Read every counter."""
+        pressure, stat, cgroup = self._files
         core = self._core()
-        every, ours = steal_in(_read(self._stat, _LINE_BYTES * (2 + (core or 0))), core)
+        every, ours = steal_in(_read(stat, _LINE_BYTES * (2 + (core or 0))), core)
         return Reading(
             resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
-            _find(self._pressure, b"total="),
+            _find(pressure, b"total="),
             every,
             core,
             ours,
-            _find(self._cgroup, b"nr_throttled "),
+            _find(cgroup, b"nr_throttled "),
         )
 
 
