@@ -18,8 +18,12 @@ INTERCEPTS = {"--steps 2000": 0.2, "--beta2 0.99": 0.001, "--span 1": 0.001}  # 
 CHANGES = [(found.id, change) for found in catalog.load() for change in changes_of(found.sections["Try next"])]
 
 
-@pytest.mark.library
-@pytest.mark.parametrize(("name", "change"), CHANGES, ids=[f"{name} {change.options}" for name, change in CHANGES])
+def case(name: str, change: Change) -> Any:
+    suite = pytest.mark.tools if "--compile" in change.options else pytest.mark.library  # a compiler is a tool
+    return pytest.param(name, change, id=f"{name} {change.options}", marks=suite)
+
+
+@pytest.mark.parametrize(("name", "change"), [case(*change) for change in CHANGES])
 def test_a_change_refutes_what_the_lesson_says(result: Result, name: str, change: Change) -> None:
     run = result(name, "--repeat", "1", *shlex.split(change.options))
     if run["state"] == "succeeded" and set(run["verdicts"].values()) == {"NOT TESTABLE HERE"}:
