@@ -27,6 +27,7 @@ VERBS = {
     "attach": "Show a run on the screens, or follow it to its end and print its result.",
     "replay": "Play a run again, as the screens would have shown it.",
     "note": "Write a note about a run, or tag it.",
+    "queue": "The runs that wait for their turn: list, move, cancel, pause.",
     "stop": "Stop a run.",
     "rm": "Delete runs.",
     "export": "Pack a run into one file.",

@@ -25,7 +25,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.reports.document import document
 from tuilab.reports.plain import render
-from tuilab.runs import earlier, store
+from tuilab.runs import earlier, queue, store
 from tuilab.text import plural, show
 
 Listed = Callable[[], Sequence[Scenario]]
@@ -83,6 +83,8 @@ class Outcome:
 def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple) -> ExitCode:
     """Run orders of scenarios one after another; an interrupt ends the line."""
     for order in orders:
+        if not outcome.is_quiet:
+            _tell_others(order)
         with OneByOne():
             run_dir, supervisor = launch.start(order)
             follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios)
@@ -91,6 +93,14 @@ def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple)
         if outcome.codes[-1] == ExitCode.INTERRUPTED:
             break
     return outcome.finish()
+
+
+def _tell_others(order: RunOrder) -> None:
+    """Say who else times something on the device of a run that starts without waiting for it."""
+    others = [one for one in queue.running(Path(order.root)) if queue.share(one.devices, order.devices)]
+    if others:
+        names = ", ".join(f"{show(one.name)} {store.short_id(one.run)}" for one in others)
+        _say(f"beside {names}: both will be slower, and their times less certain; tuilab queue shows who runs")
 
 
 def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool, scenarios: Listed = tuple) -> None:

@@ -11,6 +11,7 @@ from tuilab.catalogue.params import check_values, stand_ins
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Receipt, RunOrder
+from tuilab.engine.turn import devices_of
 from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging.looks import PLANNED
@@ -78,6 +79,7 @@ def order(
     is_quick: bool = False,
     timeout_s: float | None = None,
     prediction: float | None = None,
+    waits: bool = False,
     argv: list[str] | None = None,
 ) -> RunOrder:
     """Return the order for one run of a scenario with the params that were given; the others take their defaults.
@@ -108,6 +110,8 @@ def order(
         imports=list(scenario.imports),
         quick=is_quick,
         timeout_s=timeout_s,
+        devices=devices_of(scenario, values),
+        waits=waits,
         prediction=prediction,
         argv=argv or [],
     )

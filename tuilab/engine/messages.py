@@ -41,6 +41,8 @@ class RunOrder(msgspec.Struct, kw_only=True):
     imports: list[str] = []  # modules that a worker may load before its turn
     quick: bool = False
     timeout_s: float | None = None
+    devices: list[str] = []  # that what it times needs for itself: `cores`, `cuda:0`, or `cuda` for any GPU
+    waits: bool = False  # until runs before it in the queue have done with these
     prediction: float | None = None
     argv: list[str] = []
 

@@ -22,9 +22,11 @@ from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_g
 from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
 from tuilab.engine.spawn import Child, spawn_spare, spawn_worker
 from tuilab.engine.stream_counts import stream_counts
-from tuilab.errors import TuilabError
+from tuilab.engine.turn import may_begin, take_ticket, why_not
+from tuilab.errors import CannotRecord, TuilabError
 from tuilab.record import events
 from tuilab.record.states import RunState
+from tuilab.runs import queue
 from tuilab.scrub import words_for_record
 from tuilab.text import plural
 
@@ -49,14 +51,17 @@ class Supervisor:
         self._loading_s = 0.0  # what it took to get them ready, at most
         for one in self._spares:
             self._crew.add(one)
-        self._deadline = time.monotonic() + order.timeout_s if order.timeout_s else None
+        self._deadline: float | None = None
         self._stop: tuple[RunState, str] | None = None  # the state and reason that the run will end in
         self._is_hurried = False
         self._state = RunState.STARTING
         self._given_up: set[int] = set()  # processes that could not be ended: they are not waited for again
 
     def run(self) -> None:
-        """Run the order and write down how it ended."""
+        """Run the order, when it is its turn, and write down how it ended."""
+        if stopped := self._wait_for_turn():
+            self._enter(*stopped)
+            return
         self._enter(RunState.STARTING)
         self._attendants.start_sampler()
         state, reason = self._run_repeats()
@@ -73,6 +78,18 @@ class Supervisor:
         if not self.journal.sync_all():  # so that a record with an end has lost nothing
             self._doubt_storage()
         self._enter(state, reason)
+
+    def _wait_for_turn(self) -> tuple[RunState, str] | None:
+        """Wait in the queue, if it is to; return the state and reason that it ends in if it was stopped there."""
+        while self.order.devices and self.order.waits and not self._stop and not may_begin(self.run_dir):
+            if self._state != RunState.QUEUED:
+                for spare in self._spares:
+                    spare.kill("its run has to wait, and it holds memory")
+                self._enter(RunState.QUEUED, why_not(self.run_dir))
+            self._turn(0.5)
+        self._began = time.monotonic()
+        self._deadline = self._began + self.order.timeout_s if self.order.timeout_s else None
+        return self._stop
 
     # ---- workers and arms
 
@@ -307,9 +324,11 @@ def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
         spare.kill("the scenario does something before it imports torch, or instead")
         spare = None
     try:
-        return Supervisor(order, run, spare)
-    except OSError as problem:
-        raise cannot_record(run.run_dir, problem.strerror or str(problem)) from problem
+        supervisor = Supervisor(order, run, spare)
+        take_ticket(order, run.run_dir)
+        return supervisor
+    except (OSError, CannotRecord) as problem:
+        raise cannot_record(run.run_dir, getattr(problem, "strerror", "") or str(problem)) from problem
 
 
 def main() -> None:
@@ -335,6 +354,7 @@ def main() -> None:
     if not is_heard:
         reason = "whoever asked for it was gone before it began"
         supervisor.journal.append(events.StateChanged(state=RunState.STOPPED, reason=reason))
+        queue.leave(supervisor.run_dir.parent, supervisor.run_dir.name)
         return
     let_go(supervisor.run_dir)
     try:
@@ -345,6 +365,8 @@ def main() -> None:
             processes.end_descendants(0)
         supervisor.journal.append(events.StateChanged(state=RunState.FAILED, reason=f"tuilab's supervisor failed: {problem!r}"))
         raise SystemExit(1) from problem
+    finally:
+        queue.leave(supervisor.run_dir.parent, supervisor.run_dir.name)
 
 
 if __name__ == "__main__":

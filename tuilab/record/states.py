@@ -9,6 +9,7 @@ from enum import StrEnum
 class RunState(StrEnum):
     """The state of a run."""
 
+    QUEUED = "queued"  # it waits until others have done with its device
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
@@ -22,6 +23,6 @@ class RunState(StrEnum):
     UNREADABLE = "unreadable"
 
 
-RUNNING_STATES = frozenset({RunState.STARTING, RunState.RUNNING, RunState.STOPPING})
+RUNNING_STATES = frozenset({RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.STOPPING})
 FINAL_STATES = frozenset({RunState.FAILED, RunState.KILLED, RunState.STOPPED, RunState.SUCCEEDED, RunState.UNKILLABLE})
 BROKEN_STATES = frozenset({RunState.FAILED, RunState.KILLED, RunState.UNKILLABLE, RunState.LOST, RunState.UNREADABLE})

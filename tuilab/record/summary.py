@@ -79,7 +79,7 @@ class RunSummary:
     is_untimed: bool = False  # the first repeat timed nothing, and is the only one
     damage: Damage = field(default_factory=Damage)
     records: int = 0
-    first_t: int = 0
+    first_t: int = 0  # when it began; while it is queued, when that began
     last_t: int = 0
 
     @property
@@ -119,7 +119,7 @@ class RunSummary:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds from the first record to the last."""
+        """Seconds from the first record to the last, without those in the queue."""
         return (self.last_t - self.first_t) / 1e9
 
     @property

@@ -6,7 +6,7 @@ from tuilab.errors import UsageError
 from tuilab.record import live_run, presence
 from tuilab.record.imported import is_imported
 from tuilab.record.states import RunState
-from tuilab.runs import elsewhere, ledger, store
+from tuilab.runs import elsewhere, ledger, queue, store
 from tuilab.runs.ledger import Entry
 from tuilab.text import show
 
@@ -31,6 +31,7 @@ def delete(run_dir: Path, *, is_given_up: bool = False) -> None:
     if why := why_not(run_dir, ledger.read(run_dir), is_given_up=is_given_up):
         raise UsageError(why)
     store.remove(run_dir)
+    queue.leave(run_dir.parent, run_dir.name)  # one that was lost there has a ticket still
 
 
 def _why_not_while_some_are_left(name: str, run: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuilab.errors import TuilabError
-from tuilab.text import show
+from tuilab.text import plural, show
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks import themes
 from tuilab.tui.palette import Commands
@@ -41,6 +41,7 @@ class TuilabApp(PacedApp[int]):
         self._first_orders = list(orders)
         self._first_run = show
         self._is_first_replay = is_replay
+        self._shown_in_turn: list[Path] = []  # the runs that were started from here, until they are over
         for theme in themes.OURS:
             self.register_theme(theme)
         self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
@@ -55,24 +56,25 @@ class TuilabApp(PacedApp[int]):
     # ---- screens
 
     def run_orders(self, orders: "list[RunOrder]") -> None:
-        """Start runs one after another, and show each while it goes on."""
-        self.desk.waiting += orders
-        self._start_next()
+        """Queue runs, and show each while it goes on: the first at once, unless another one goes on."""
+        was_busy = self.desk.is_running()
+        started = [self.desk.queue(order) for order in orders]
+        self._shown_in_turn += started
+        if was_busy:
+            self.tell(f"{plural(len(started), 'run')} queued; Q shows the queue", is_problem=False)
+        elif started:
+            self.open_run(started[0])
+        self._show_next()
 
-    def _start_next(self) -> None:
-        """Start the next run that waits, unless one goes on; look again in a second while there are any."""
-        if self.desk.waiting and not self.desk.is_running():
-            try:
-                run_dir = self.desk.start(self.desk.waiting.pop(0))
-            except TuilabError as problem:
-                self.desk.waiting.clear()
-                self.tell(str(problem))
-                return
-            if getattr(self.screen, "is_following", False):
+    def _show_next(self) -> None:
+        """Show the next of the runs that were queued here, when the one before is over and is still looked at."""
+        if self._shown_in_turn and not self.desk.is_going_on(self._shown_in_turn[0]):
+            self._shown_in_turn.pop(0)
+            if self._shown_in_turn and getattr(self.screen, "is_following", False):
                 self.pop_screen()  # the run before this one
-            self.open_run(run_dir)
-        if self.desk.waiting:
-            self.set_timer(1.0, self._start_next)
+                self.open_run(self._shown_in_turn[0])
+        if self._shown_in_turn:
+            self.set_timer(1.0, self._show_next)
 
     def open_run(self, run_dir: Path, *, is_replay: bool = False) -> None:
         """Show a run: live while it goes on, else its record, or played again."""
@@ -105,6 +107,12 @@ class TuilabApp(PacedApp[int]):
         from tuilab.tui.screens.box import BoxPage
 
         self.push_screen(BoxPage())
+
+    def action_open_queue(self) -> None:
+        from tuilab.tui.screens.queue import QueuePage
+
+        if not isinstance(self.screen, QueuePage):
+            self.push_screen(QueuePage())
 
     def action_open_help(self) -> None:
         from tuilab.tui.screens.help import HelpPage

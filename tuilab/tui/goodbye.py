@@ -5,7 +5,7 @@ import os
 
 from tuilab.errors import TuilabError
 from tuilab.record.live_run import Watch
-from tuilab.record.states import RUNNING_STATES
+from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.runs import store
 from tuilab.text import is_utf8_terminal, show
 from tuilab.tui.state.session import Desk
@@ -32,6 +32,8 @@ def _line(desk: Desk, name: str) -> str:
         return ""
     run = watch.summary.run
     title = f"{show(run.topic)}/{show(run.scenario)} {id}" if run else id
+    if state == RunState.QUEUED:
+        return f"{title} is queued.  All that waits: tuilab queue   take it out: tuilab queue cancel {id}"
     if state in RUNNING_STATES:
         return f"{title} goes on.  Come back: tuilab attach {id}   end it: tuilab stop {id}"
     return f"{title} {state}.  Its result: tuilab attach {id} --headless"

@@ -1,4 +1,7 @@
-"""`tuilab run NAME`: run a scenario, a topic or all, follow it, print the result."""
+"""`tuilab run NAME...`: run scenarios, a topic or all, one after another, and print what came of them.
+
+With --detach several wait in the queue of their device, each until those before it are over: tuilab queue shows them.
+"""
 
 import contextlib
 import sys
@@ -18,9 +21,10 @@ from tuilab.runs import store
 from tuilab.text import show
 
 _BASE: list[click.Parameter] = [
-    click.Argument(["name"], shell_complete=options.complete_scenario),
+    click.Argument(["names"], nargs=-1, required=True, metavar="NAME...", shell_complete=options.complete_scenario),
     click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
-    click.Option(["--detach"], is_flag=True, help="Start it, print the run's id and return at once."),
+    click.Option(["--detach"], is_flag=True, help="Start it, print the run's id and return at once; several are queued."),
+    click.Option(["--beside"], is_flag=True, help="Do not queue: start all at once, beside whatever runs."),
     click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
     click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, as it comes."),
     click.Option(["--quick"], is_flag=True, help="Smaller sizes: an answer in seconds."),
@@ -86,10 +90,13 @@ class _RunCommand(click.Command):
         return super().get_params(ctx) + extra
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        chosen = _find_scenarios(ctx, args)
+        names, chosen = _find_scenarios(ctx, args)
         ctx.meta["tuilab.chosen"] = chosen
         ctx.meta["tuilab.options"] = [_ScenarioOption(param) for param in shared_params(chosen)]
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        if names and set(ctx.params["names"]) != set(names):
+            raise UsageError("it is not clear which words are names; say them first: tuilab run NAME NAME --option")
+        return rest
 
 
 def shared_params(scenarios: list[Scenario]) -> list[Param]:
@@ -101,20 +108,27 @@ def shared_params(scenarios: list[Scenario]) -> list[Param]:
     return [param for param in whole[0].params if all((param.name, param.type, param.choices) in names for names in known)]
 
 
-def _find_scenarios(ctx: click.Context, args: list[str]) -> list[Scenario]:
-    """Return what the name on the line means; the name is the first word that no option takes."""
-    words, folders = _words(args)
+def _find_scenarios(ctx: click.Context, args: list[str]) -> tuple[list[str], list[Scenario]]:
+    """Return the names on the line and what they mean: words that no option takes, or the first that may be a name."""
+    sure, doubtful, folders = _words(args)
     for folder in folders:
         options.refuse_empty("--scenarios", folder)  # it is read before the options are
     listed = catalog.load([Path(folder) for folder in folders])
-    for word in words:
-        with contextlib.suppress(UsageError):
-            return catalog.find(listed, word)
-    return [] if not words or ctx.resilient_parsing else catalog.find(listed, words[0])  # which says what is wrong
+    if ctx.resilient_parsing:
+        return [], [one for word in sure for one in _known(listed, word)]
+    names = sure or [word for word in doubtful if _known(listed, word)][:1] or doubtful[:1]
+    found = [one for name in names for one in catalog.find(listed, name)]  # which says what is wrong
+    return names, list({scenario.path: scenario for scenario in found}.values())
 
 
-def _words(args: list[str]) -> tuple[list[str], list[str]]:
-    """Return the words that may be a scenario's name, likely ones first, and the folders given with --scenarios."""
+def _known(listed: list[Scenario], word: str) -> list[Scenario]:
+    with contextlib.suppress(UsageError):
+        return catalog.find(listed, word)
+    return []
+
+
+def _words(args: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """Return the words that are names, those that may be one or an option's value, and the folders given with --scenarios."""
     takes_value = {o for option in _BASE if isinstance(option, click.Option) and not option.is_flag for o in option.opts}
     sure: list[str] = []
     doubtful: list[str] = []
@@ -132,7 +146,7 @@ def _words(args: list[str]) -> tuple[list[str], list[str]]:
             is_after_unknown = before.startswith("--") and "=" not in before and before not in _flags()
             (doubtful if is_after_unknown else sure).append(arg)
         before = arg
-    return sure[:1] + doubtful, folders
+    return sure, doubtful, folders
 
 
 def _flags() -> set[str]:
@@ -158,6 +172,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             is_quick=given["quick"],
             timeout_s=given["timeout"],
             prediction=given["predict"],
+            waits=given["detach"] and len(runnable) > 1 and not given["beside"],
             argv=sys.argv[1:],
         )
         for scenario in runnable
@@ -194,9 +209,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
 
 def _detach(orders: list[Any]) -> int:
-    """Start the runs and print their ids; several are started by a process that outlives us."""
-    if len(orders) > 1:
-        raise UsageError("--detach starts one scenario; for a topic use: nohup tuilab run TOPIC --headless &")
-    run_dir, _ = launch.start(orders[0])
-    print(store.short_id(run_dir.name))
+    """Start the runs and print their ids; of several each waits for its turn by itself."""
+    for order in orders:
+        run_dir, _ = launch.start(order)
+        print(store.short_id(run_dir.name), flush=True)
     return ExitCode.DONE

@@ -31,6 +31,8 @@ def _announce_claims(summary: RunSummary, event: events.RunStarted | events.RunD
 
 
 def state_changed(summary: RunSummary, stream: str, event: events.StateChanged) -> None:
+    if summary.state == RunState.QUEUED and event.state == RunState.STARTING:
+        summary.first_t = event.t  # all times are told from where it began, and not from where it was queued
     summary.state, summary.reason = event.state, event.reason
     summary.states.append(event)
 

@@ -15,6 +15,7 @@ _COLOURS: dict[Kind, str] = {
     "none": "dim",
 }
 _STATES: dict[str, tuple[str, str]] = {
+    RunState.QUEUED: ("○", "$text-muted"),
     RunState.STARTING: ("○", "$text-primary"),
     RunState.RUNNING: ("●", "$text-primary"),
     RunState.STOPPING: ("●", "$text-warning"),

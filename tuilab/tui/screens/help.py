@@ -23,6 +23,7 @@ _VERDICTS = {
     Verdict.NOT_TESTABLE: "This box lacks something; what, is said.",
 }
 _STATES = {
+    RunState.QUEUED: "It waits until others have done with the device that it needs for itself.",
     RunState.STARTING: "The processes of the run come up.",
     RunState.RUNNING: "It goes on, and goes on when you leave.",
     RunState.STOPPING: "It was asked to stop.",

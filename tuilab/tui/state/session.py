@@ -31,7 +31,6 @@ class Desk:
         self.is_learning = False  # the screens open at the next lesson
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
         self._spare: Spare | None = None
-        self.waiting: list[RunOrder] = []  # runs to be started, each when the one before is over
 
     @cached_property
     def scenarios(self) -> list[Scenario]:
@@ -54,10 +53,11 @@ class Desk:
         """Return, by scenario, the last verdict on this box."""
         return self.ledger.last_verdicts()
 
-    def start(self, order: "RunOrder") -> Path:
-        """Start a run and return its folder."""
+    def queue(self, order: "RunOrder") -> Path:
+        """Start a run, which waits for its turn in the queue, and return its folder."""
         from tuilab.engine import launch
 
+        order.waits = True
         spare, self._spare = self._spare, None
         run_dir, _ = launch.start(order, spare)
         self.started.append(run_dir.name)
@@ -77,5 +77,8 @@ class Desk:
             self._spare = None
 
     def is_running(self) -> bool:
-        """Whether the run that was started last from here goes on."""
-        return bool(self.started) and self.ledger.entry(self.root / self.started[-1]).is_running
+        """Whether a run that was started from here goes on."""
+        return any(self.is_going_on(self.root / run) for run in reversed(self.started))
+
+    def is_going_on(self, run_dir: Path) -> bool:
+        return self.ledger.entry(run_dir).is_running

@@ -7,6 +7,8 @@ from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
+from tuilab.record.states import RunState
+from tuilab.text import plural
 from tuilab.tui.looks.marks import plain, state_words
 
 if TYPE_CHECKING:
@@ -43,11 +45,19 @@ class GoingLine(Widget):
 
         if not self.runs:
             return Content("")
-        count = len(self.runs)
-        state = state_words(self.runs[0].state) if count == 1 else Content.styled(f"● {count} runs", "$text-primary")
+        queued = sum(run.state == RunState.QUEUED for run in self.runs)
+        count = len(self.runs) - queued
+        state = (
+            state_words(self.runs[0].state) if len(self.runs) == 1 else Content.styled(_counts(count, queued), "$text-primary")
+        )
         names = [Content.assemble(plain(run.name, 40, "bold"), (f" {short_id(run.run)}", "$text-muted")) for run in self.runs]
         key = Content.assemble(
-            "  ", ("a", "bold $text-accent"), (" goes there" if count == 1 else " goes to each in turn", "dim")
+            "  ", ("a", "bold $text-accent"), (" goes there" if len(self.runs) == 1 else " goes to each in turn", "dim")
         )
         told = Content.assemble(state, "  ", Content(", ").join(names))
         return Content("").join([told.truncate(max(self.size.width - 2 - key.cell_length, 8), ellipsis=True), key])
+
+
+def _counts(running: int, queued: int) -> str:
+    """Return how many run, and how many wait for their turn."""
+    return "● " + ", ".join([plural(running, "run"), *([f"{queued} queued"] if queued else [])])

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from tuilab.errors import TuilabError
 from tuilab.runs.past_runs import PastRun
-from tuilab.text import plural
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.state import drafts
 from tuilab.tui.state.draft import Draft
@@ -47,8 +46,6 @@ class Starter:
     def _run(self, draft: Draft | None, command: str) -> None:
         try:
             orders = self._orders(draft, command)
-            if orders and self._lab.desk.is_running():
-                self._lab.tell(f"{plural(len(orders), 'run')} will start when the one before is over", is_problem=False)
             if orders:
                 self._lab.run_orders(orders)
         except TuilabError as problem:

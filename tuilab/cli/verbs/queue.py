@@ -1,0 +1,109 @@
+"""`tuilab queue`: the runs that wait for others to be done with their device, and those that they wait for."""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tuilab.cli import options
+from tuilab.drawings.glyphs import Style, style_of
+from tuilab.runs import queue, store
+from tuilab.text import show
+
+_RUN = click.Argument(["run"], shell_complete=options.complete_run)
+_RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=options.complete_run)
+
+
+@click.group(
+    help=__doc__,
+    invoke_without_command=True,
+    params=[click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."), options.ROOT],
+)
+@click.pass_context
+def command(ctx: click.Context, as_json: bool, root: str | None) -> None:
+    ctx.obj = options.root(root)
+    if ctx.invoked_subcommand is None:
+        click.echo(json.dumps(_document(ctx.obj), indent=2) if as_json else _page(ctx.obj, style_of(sys.stdout)))
+
+
+@command.command(params=[_RUN, click.Argument(["place"], type=int)])
+@click.pass_obj
+def move(root: Path, run: str, place: int) -> None:
+    """Give a run that waits another place; 1 is the next."""
+    run_dir = queue.find(run, root)
+    queue.move(root, run_dir.name, place)
+    click.echo(_page(root, style_of(sys.stdout)))
+
+
+@command.command(params=[_RUNS])
+@click.pass_obj
+def cancel(root: Path, runs: Sequence[str]) -> None:
+    """Take runs that wait out of the queue; one that has begun is stopped by `tuilab stop`."""
+    from tuilab.engine import launch
+
+    for run_dir in [queue.find(run, root) for run in runs]:
+        click.echo(launch.stop(run_dir))
+
+
+@command.command()
+@click.pass_obj
+def pause(root: Path) -> None:
+    """Let no run begin until `tuilab queue resume`; what has begun goes on."""
+    queue.pause(root)
+    click.echo(f"the queue is paused, {len(queue.waiting(root))} wait; go on: tuilab queue resume")
+
+
+@command.command()
+@click.pass_obj
+def resume(root: Path) -> None:
+    """Let runs begin again."""
+    queue.resume(root)
+    click.echo(f"the queue goes on, {len(queue.waiting(root))} wait")
+
+
+@command.command(params=[click.Argument(["runs"], nargs=-1, shell_complete=options.complete_run)])
+@click.pass_obj
+def again(root: Path, runs: Sequence[str]) -> None:
+    """Queue runs again that waited when they were killed or the box was started anew: those named, or all."""
+    from tuilab.engine.requeue import queue_again
+
+    chosen = {store.find_surely(run, [root]).name for run in runs}
+    for old, new in queue_again(root, chosen):
+        click.echo(f"{store.short_id(old)} is queued again as {store.short_id(new.name)}")
+
+
+def _page(root: Path, style: Style) -> str:
+    lines = [_line("runs", one, style) for one in queue.running(root)]
+    lines += [_line(str(place), one, style) for place, one in enumerate(queue.waiting(root), 1)]
+    lines += [_line("lost", one, style) for one in queue.lost(root)]
+    if not lines:
+        lines = ["nothing waits; queue runs: tuilab run TOPIC --detach"]
+    if queue.is_paused(root):
+        lines.append("paused: none begins; go on: tuilab queue resume")
+    if queue.lost(root):
+        lines.append("lost: they waited when they were killed or the box was started anew; once more: tuilab queue again")
+    return style.fit("\n".join(lines))
+
+
+def _line(place: str, one: queue.Ticket, style: Style) -> str:
+    waited = f"{max(time.time_ns() - one.since_ns, 0) / 1e9:.0f} s"
+    devices = style.dim(show(", ".join(one.devices)))
+    return f"{place:>4}  {store.short_id(one.run)}  {show(one.name):32} {waited:>8}  {devices}".rstrip()
+
+
+def _document(root: Path) -> dict[str, Any]:
+    rows: list[tuple[str, int | None, queue.Ticket]] = [("running", None, one) for one in queue.running(root)]
+    rows += [("queued", place, one) for place, one in enumerate(queue.waiting(root), 1)]
+    rows += [("lost", None, one) for one in queue.lost(root)]
+    return {
+        "schema": "tuilab.queue/1",
+        "is_paused": queue.is_paused(root),
+        "runs": [
+            {"run": one.run, "scenario": one.name, "state": state, "place": place, "devices": one.devices}
+            for state, place, one in rows
+        ],
+    }

@@ -1,0 +1,26 @@
+"""Queues runs again that waited when they were killed, or when the box was started anew."""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import msgspec
+
+from tuilab.engine import launch
+from tuilab.engine.messages import RunOrder
+from tuilab.errors import UsageError
+from tuilab.runs import queue, store
+from tuilab.text import show
+
+
+def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str, Path]]:
+    """Queue the chosen ones of the runs that were lost while they waited, or all; yield each with the folder of its new run."""
+    lost = [one for one in queue.lost(root) if not chosen or one.run in chosen]
+    if strangers := set(chosen) - {one.run for one in lost}:
+        raise UsageError(f"{show(store.short_id(min(strangers)))} was not lost while it waited; tuilab queue shows what was")
+    for one in lost:
+        if one.order is None:
+            id = store.short_id(one.run)
+            raise UsageError(f"{show(one.name)} {id} has a secret parameter, which is kept nowhere; run it anew")
+        run_dir, _ = launch.start(msgspec.convert(one.order, RunOrder))
+        queue.leave(root, one.run)
+        yield one.run, run_dir

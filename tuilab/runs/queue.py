@@ -1,0 +1,229 @@
+"""The queue of a folder of runs: a ticket for each run that times something, which tells its devices and its place.
+
+A ticket is a small file in `.queue`. The supervisor of its run writes it when the run is made, and takes it away at the end; of
+one that was killed it stays behind, and counts no more. Nobody listens, and nothing outlives the last run. Whoever begins, or
+changes the order, has the lock of the folder for that moment.
+"""
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuilab.errors import CannotRecord, UsageError
+from tuilab.files import Unusable, json_as, read_small, replace
+from tuilab.record.events import Identity
+from tuilab.record.presence import presence
+from tuilab.runs import store
+from tuilab.text import show
+
+FOLDER = ".queue"
+_PAUSED = "paused"
+_LIMIT = 1024 * 1024  # bytes of a ticket
+_PATIENCE_S = 5.0  # for the lock, which others have for a moment
+
+
+class Ticket(msgspec.Struct, kw_only=True):
+    """A run's place in the queue."""
+
+    run: str
+    name: str  # topic/scenario
+    devices: list[str]
+    supervisor: Identity
+    place: float  # the lower one goes first
+    since_ns: int
+    has_begun: bool = False
+    order: dict[str, Any] | None = None  # to queue it again; None where a secret is in it
+
+    @property
+    def is_waiting(self) -> bool:
+        return not self.has_begun
+
+
+def enter(root: Path, ticket: Ticket) -> None:
+    """Put a run behind all others; what runs that were killed left behind is taken away."""
+    with _lock(root):
+        for other in tickets(root):
+            if other.has_begun and presence(other.supervisor) == "dead":
+                _take_away(root, other.run)
+        ticket.place = max((other.place for other in tickets(root)), default=0.0) + 1.0
+        _write(root, ticket)
+
+
+def begin(root: Path, run: str) -> bool:
+    """Let a run begin if it is its turn: no run that shares a device with it has begun or is before it, and none pauses all."""
+    with _lock(root, patience_s=0.0) as is_ours:
+        own = _read(root, run)
+        if own is None:
+            return True  # its ticket was taken away: nobody can wait for it either
+        if not is_ours or is_paused(root) or ahead(own, tickets(root)):
+            return False
+        own.has_begun = True
+        _write(root, own)
+        return True
+
+
+def leave(root: Path, run: str) -> None:
+    """Take the ticket of a run away, if there is one."""
+    with contextlib.suppress(OSError, CannotRecord), _lock(root):  # else it could be moved, and so be there again
+        _take_away(root, run)
+
+
+def tickets(root: Path) -> list[Ticket]:
+    """Return all tickets: those of runs that have begun, then the others as they wait."""
+    try:
+        names = sorted(name for name in os.listdir(root / FOLDER) if name.endswith(".json"))
+    except OSError:
+        return []
+    found = [ticket for name in names if (ticket := _read(root, name.removesuffix(".json")))]
+    return sorted(found, key=lambda one: (one.is_waiting, one.place, one.run))
+
+
+def waiting(root: Path) -> list[Ticket]:
+    """Return the runs that wait, the next one first."""
+    return [one for one in tickets(root) if one.is_waiting and _lives(one)]
+
+
+def lost(root: Path) -> list[Ticket]:
+    """Return the runs that waited when their supervisors were killed, or the box was started again."""
+    return [one for one in tickets(root) if one.is_waiting and presence(one.supervisor) == "dead"]
+
+
+def running(root: Path) -> list[Ticket]:
+    """Return the runs that have begun and time something."""
+    return [one for one in tickets(root) if one.has_begun and _lives(one)]
+
+
+def ahead(ticket: Ticket, every: Sequence[Ticket]) -> list[Ticket]:
+    """Return the runs that one has to wait for."""
+    before = [one for one in every if one.has_begun or (one.place, one.run) < (ticket.place, ticket.run)]
+    return [one for one in before if one.run != ticket.run and share(one.devices, ticket.devices) and _lives(one)]
+
+
+def share(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Say whether two runs use a device both; `cuda` is any GPU, and so may be each."""
+    return any(one == other or ("cuda" in (one, other) and one[:4] == other[:4]) for one in some for other in others)
+
+
+def move(root: Path, run: str, place: int) -> None:
+    """Give a run that waits another place among those that wait, 1 for the next."""
+    with _lock(root) as is_ours:
+        if not is_ours:
+            raise UsageError("somebody else is changing the queue; try it again")
+        line = waiting(root)
+        own = _waiting_one(root, run, line)
+        if not 1 <= place <= len(line):
+            raise UsageError(f"there are places 1 to {len(line)} in the queue, not {place}")
+        line.remove(own)
+        line.insert(place - 1, own)
+        for one, taken in zip(line, sorted(one.place for one in line), strict=True):
+            one.place = taken
+            _write(root, one)
+
+
+def _waiting_one(root: Path, run: str, line: Sequence[Ticket]) -> Ticket:
+    for one in line:
+        if one.run == run:
+            return one
+    id = show(store.short_id(run))
+    ticket = _read(root, run)
+    if ticket and ticket.has_begun:
+        raise UsageError(f"{id} has begun and waits no more; stop it: tuilab stop {id}")
+    raise UsageError(f"{id} does not wait; tuilab queue shows what does")
+
+
+def find(reference: str, root: Path) -> Path:
+    """Return the folder of a run that waits; UsageError for one that does not."""
+    run_dir = store.find_surely(reference, [root])
+    _waiting_one(root, run_dir.name, waiting(root))
+    return run_dir
+
+
+# ---- to pause it
+
+
+def pause(root: Path) -> None:
+    """Let no run begin until `resume`."""
+    _make(root)
+    _tell_problem(root, lambda: replace(root / FOLDER / _PAUSED, str(time.time_ns()).encode()))
+
+
+def resume(root: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        _tell_problem(root, lambda: os.unlink(root / FOLDER / _PAUSED))
+
+
+def is_paused(root: Path) -> bool:
+    return (root / FOLDER / _PAUSED).exists()
+
+
+# ---- files
+
+
+def _lives(ticket: Ticket) -> bool:
+    """Say whether a run is there to wait for: one of another box has other devices."""
+    return presence(ticket.supervisor) in ("alive", "unknown")
+
+
+def _path(root: Path, run: str) -> Path:
+    return root / FOLDER / f"{run}.json"
+
+
+def _take_away(root: Path, run: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(_path(root, run))
+
+
+def _read(root: Path, run: str) -> Ticket | None:
+    try:
+        ticket = read_small(_path(root, run), json_as(Ticket), _LIMIT)
+    except Unusable:
+        return None
+    return ticket if ticket.run == run else None
+
+
+def _write(root: Path, ticket: Ticket) -> None:
+    _tell_problem(root, lambda: replace(_path(root, ticket.run), msgspec.json.encode(ticket)))
+
+
+def _make(root: Path) -> None:
+    _tell_problem(root, lambda: (root / FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700))
+
+
+def _tell_problem(root: Path, change: Callable[[], object]) -> None:
+    try:
+        change()
+    except FileNotFoundError:
+        raise
+    except OSError as problem:
+        raise CannotRecord(f"cannot write in {show(root / FOLDER)}: {problem.strerror}") from problem
+
+
+@contextlib.contextmanager
+def _lock(root: Path, patience_s: float = _PATIENCE_S) -> Iterator[bool]:
+    """Have the lock of the queue in a `with` block, if nobody has it for so long; a disk without locks is taken to be ours."""
+    _make(root)
+    fd = os.open(root / FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield _is_locked(fd, time.monotonic() + patience_s)
+    finally:
+        os.close(fd)
+
+
+def _is_locked(fd: int, until: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.02)
+        except OSError:
+            return True
+        else:
+            return True

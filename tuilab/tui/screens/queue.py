@@ -1,0 +1,130 @@
+"""The Queue screen: what times something, and what waits for its turn; move, cancel, pause."""
+
+import shlex
+from functools import partial
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.message import Message
+
+from tuilab.runs import queue, store
+from tuilab.text import plural
+from tuilab.tui.keys import bindings
+from tuilab.tui.screens.page import Page
+from tuilab.tui.state.command_line import root_option
+from tuilab.tui.widgets.question import Question
+from tuilab.tui.widgets.queuelist import QueueList, Standing, look
+
+_POLL_S = 1.0
+
+
+class QueuePage(Page):
+    """What the files of the queue say, looked at each second while the screen is open."""
+
+    PLACE = "queue"
+    BINDINGS = bindings("queue")
+
+    class Looked(Message):
+        """How the queue stands now."""
+
+        def __init__(self, standing: Standing) -> None:
+            super().__init__()
+            self.standing = standing
+
+    def compose_body(self) -> ComposeResult:
+        self.queue = QueueList()
+        yield self.queue
+
+    def on_mount(self) -> None:
+        self.queue.focus()
+        self.set_interval(_POLL_S, self._poll)
+        self._look()
+
+    def on_screen_resume(self) -> None:
+        self._look()
+
+    def command(self) -> str:
+        return shlex.join(["tuilab", "queue", *root_option(self.desk.root)])
+
+    def _poll(self) -> None:
+        if self.is_current:
+            self._look()
+
+    @work(thread=True, exclusive=True, group="look")
+    def _look(self) -> None:
+        self.post_message(self.Looked(look(self.desk.root)))
+
+    def on_queue_page_looked(self, message: Looked) -> None:
+        standing = message.standing
+        self.queue.show(standing)
+        parts = [f"{plural(len(standing.running), 'run')} now", f"{len(standing.waiting)} queued"]
+        parts += [f"{len(standing.lost)} lost"] if standing.lost else []
+        paused = ("  paused: none begins", "bold $text-warning") if standing.is_paused else ""
+        self.heading.show(Content.assemble(("tuilab", "bold"), "  queue  ", " · ".join(parts), paused))
+        self.show_keys()
+
+    @on(QueueList.Chosen)
+    def action_open(self) -> None:
+        if self.queue.chosen:
+            self.lab.open_run(self.desk.root / self.queue.chosen[1].run)
+
+    def action_shift(self, places: int) -> None:
+        """Move the run under the cursor towards the front or the end."""
+        waiting = [one.run for one in self.queue.standing.waiting]
+        state, one = self.queue.chosen or ("", None)
+        if one is None or state != "queued":
+            self.lab.tell("only a run that is queued has a place to move from", is_problem=False)
+            return
+        place = waiting.index(one.run) + 1 + places
+        if 1 <= place <= len(waiting):
+            self.do(partial(self._move, one.run, place))
+
+    def _move(self, run: str, place: int) -> str:
+        queue.move(self.desk.root, run, place)
+        return f"{store.short_id(run)} has place {place}"
+
+    def action_pause(self) -> None:
+        """Let no run begin, or let them begin again."""
+        self.do(self._resume if self.queue.standing.is_paused else self._pause)
+
+    def _pause(self) -> str:
+        queue.pause(self.desk.root)
+        return "the queue is paused: what runs goes on, and none begins"
+
+    def _resume(self) -> str:
+        queue.resume(self.desk.root)
+        return "the queue goes on"
+
+    @work(group="question")
+    async def action_cancel(self) -> None:
+        """Stop the run under the cursor, or take it out of the queue, after a question."""
+        state, one = self.queue.chosen or ("", None)
+        if one is None:
+            return
+        does = {"running": "Stop", "queued": "Take out of the queue", "lost": "Forget"}[state]
+        if await self.app.push_screen_wait(Question(f"{does}?", [f"{store.short_id(one.run)}  {one.name}"])):
+            self.do(partial(self._end, state, one.run))
+
+    def _end(self, state: str, run: str) -> str:
+        from tuilab.engine import launch
+
+        if state == "lost":
+            queue.leave(self.desk.root, run)
+            return f"{store.short_id(run)} will not be queued again"
+        return launch.stop(self.desk.root / run)
+
+    def action_again(self) -> None:
+        """Queue what was lost again."""
+        self.do(self._queue_again)
+
+    def _queue_again(self) -> str:
+        from tuilab.engine.requeue import queue_again
+
+        return f"{plural(len([*queue_again(self.desk.root)]), 'run')} queued again"
+
+    def say_done(self, said: str, *, is_problem: bool) -> None:
+        """Say what came of something that was done, and look what it did to the queue."""
+        super().say_done(said, is_problem=is_problem)
+        if self.is_attached:
+            self._look()
