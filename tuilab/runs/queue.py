@@ -70,8 +70,9 @@ def begin(root: Path, run: str) -> bool:
 
 def leave(root: Path, run: str) -> None:
     """Take the ticket of a run away, if there is one."""
-    with contextlib.suppress(OSError, CannotRecord), _lock(root):  # else it could be moved, and so be there again
-        _take_away(root, run)
+    if os.path.lexists(_path(root, run)):  # most runs time nothing, and have none
+        with contextlib.suppress(OSError, CannotRecord), _lock(root):  # else it could be moved, and so be there again
+            _take_away(root, run)
 
 
 def tickets(root: Path) -> list[Ticket]:

@@ -1,0 +1,251 @@
+"""The queue: who waits for whom, whatever becomes of the fronts and of those that wait."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.engine import look, newest, start, until, write_scenario
+from tuilab.catalogue import catalog
+from tuilab.engine.turn import devices_of
+from tuilab.errors import UsageError
+from tuilab.record import presence
+from tuilab.record.events import Identity
+from tuilab.runs import queue, store
+from tuilab.runs.queue import Ticket
+
+Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+TIMED = """
+lab.stage("on")
+while not os.path.exists("{gate}"): time.sleep(0.01)
+if False: lab.claim_ratio("r", "a/b", at_least=1)
+"""
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A file; when it is there, the scenarios of `timed` come to their end."""
+    return tmp_path / "gate"
+
+
+@pytest.fixture
+def timed(tmp_path: Path, gate: Path) -> Path:
+    """A folder with three scenarios that time something, and one that does not."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name in ("first", "second", "third"):
+        write_scenario(folder, TIMED.format(gate=gate), name=name)
+    write_scenario(folder, 'lab.stage("done")', name="untimed")
+    return folder
+
+
+def queued(tuilab: Tuilab, folder: Path, *names: str) -> list[str]:
+    """Queue scenarios, wait until the first of them has begun and the others wait, and return their ids."""
+    root = folder.parent / "runs"
+    done = tuilab("run", *(f"{folder}/{name}.py" for name in names), "--detach", "--quick")
+    ids = done.stdout.split()
+    until(lambda: look(store.find(ids[0], root)).summary.stages)
+    until(lambda: all(look(store.find(id, root)).state == "queued" for id in ids[1:]))
+    return ids
+
+
+def waiting(root: Path) -> list[str]:
+    return [one.name.rpartition("/")[2] for one in queue.waiting(root)]
+
+
+def states(root: Path, ids: list[str]) -> list[str]:
+    return [look(store.find(id, root)).state for id in ids]
+
+
+def ends(root: Path, ids: list[str]) -> list[str]:
+    return until(lambda: found if set(found := states(root, ids)) <= {"succeeded", "stopped", "lost"} else None)
+
+
+def test_of_several_each_waits_until_those_before_it_are_over(tuilab: Tuilab, root: Path, timed: Path, gate: Path) -> None:
+    ids = queued(tuilab, timed, "first", "second", "third")
+
+    assert waiting(root) == ["second", "third"]
+    assert look(store.find(ids[1], root)).summary.reason == f"behind mine/first {ids[0]}"
+    gate.touch()
+    assert ends(root, ids) == ["succeeded"] * 3
+    began = [look(store.find(id, root)).summary for id in ids]
+    assert [a.last_t < b.first_t for a, b in pairwise(began)] == [True, True]
+    until(lambda: queue.tickets(root) == [])
+
+
+def test_what_times_nothing_waits_for_nobody_and_neither_does_what_runs_beside(
+    tuilab: Tuilab, root: Path, timed: Path, gate: Path
+) -> None:
+    queued(tuilab, timed, "first", "second")
+
+    untimed = tuilab("run", f"{timed}/untimed.py", f"{timed}/third.py", "--detach", "--quick").stdout.split()
+    assert until(lambda: look(store.find(untimed[0], root)).summary.is_over)
+    beside = tuilab("run", f"{timed}/second.py", f"{timed}/third.py", "--detach", "--quick", "--beside").stdout.split()
+    until(lambda: all(look(store.find(id, root)).summary.stages for id in beside))
+    assert waiting(root) == ["second", "third"]
+    gate.touch()
+
+
+def test_a_single_run_starts_at_once_and_says_who_else_runs(tuilab: Tuilab, root: Path, timed: Path, gate: Path) -> None:
+    (id,) = queued(tuilab, timed, "first")
+    front = start(root, "run", f"{timed}/second.py", "--headless", "--quick")
+    until(lambda: len(queue.running(root)) == 2)
+    gate.touch()
+
+    _, err = front.communicate(timeout=60)
+
+    assert f"beside mine/first {id}: both will be slower" in err
+
+
+def test_a_queue_outlives_its_front(root: Path, timed: Path, gate: Path) -> None:
+    front = start(root, "run", *(f"{timed}/{name}.py" for name in ("first", "second", "third")), "--detach", "--quick")
+    until(lambda: newest(root))
+    front.kill()
+    front.communicate()
+    ids = [run.name for run in store.list_runs(root)]
+
+    gate.touch()
+
+    assert set(ends(root, ids)) == {"succeeded"}
+
+
+def test_a_waiter_that_is_killed_leaves_the_queue_and_is_queued_again(
+    tuilab: Tuilab, root: Path, timed: Path, gate: Path
+) -> None:
+    ids = queued(tuilab, timed, "first", "second", "third")
+    killed = queue.waiting(root)[0]
+    os.kill(killed.supervisor.pid, signal.SIGKILL)
+    until(lambda: presence.presence(killed.supervisor) == "dead")
+
+    assert waiting(root) == ["third"]
+    assert "tuilab queue again" in tuilab("queue").stdout
+    again = tuilab("queue", "again").stdout
+    assert again.startswith(f"{ids[1]} is queued again as ")
+    assert waiting(root) == ["third", "second"]
+    assert tuilab("queue", "again", ids[1]).stderr.startswith(f"tuilab: {ids[1]} was not lost while it waited; ")
+    gate.touch()
+    assert ends(root, [ids[0], ids[1], ids[2], again.split()[-1]]) == ["succeeded", "lost", "succeeded", "succeeded"]
+
+
+def test_runs_are_moved_and_taken_out(tuilab: Tuilab, root: Path, timed: Path, gate: Path) -> None:
+    ids = queued(tuilab, timed, "first", "second", "third")
+
+    assert tuilab("queue", "move", ids[2], "1").returncode == 0
+    assert waiting(root) == ["third", "second"]
+    assert tuilab("queue", "move", ids[1], "3").stderr == "tuilab: there are places 1 to 2 in the queue, not 3\n"
+    assert tuilab("queue", "move", ids[0], "1").stderr.endswith(f"has begun and waits no more; stop it: tuilab stop {ids[0]}\n")
+    assert tuilab("queue", "cancel", "nope").returncode == 2
+    tuilab("queue", "cancel", ids[2])
+    gate.touch()
+
+    assert ends(root, ids) == ["succeeded", "succeeded", "stopped"]
+    assert look(store.find(ids[2], root)).summary.workers == {}
+
+
+def test_a_paused_queue_lets_none_begin(tuilab: Tuilab, root: Path, timed: Path, gate: Path) -> None:
+    ids = queued(tuilab, timed, "first", "second")
+    tuilab("queue", "pause")
+    gate.touch()
+
+    until(lambda: look(store.find(ids[0], root)).summary.is_over)
+    told = json.loads(tuilab("queue", "--json").stdout)
+    assert (told["is_paused"], [run["state"] for run in told["runs"] if run["place"]]) == (True, ["queued"])
+    tuilab("queue", "resume")
+
+    assert ends(root, ids) == ["succeeded"] * 2
+
+
+def test_a_deleted_run_has_no_place_to_be_queued_again_to(tuilab: Tuilab, root: Path, timed: Path, gate: Path) -> None:
+    ids = queued(tuilab, timed, "first", "second")
+    (ticket,) = queue.waiting(root)
+    os.kill(ticket.supervisor.pid, signal.SIGKILL)
+    until(lambda: look(store.find(ids[1], root)).state == "lost")
+
+    assert tuilab("rm", ids[1]).returncode == 0
+    assert queue.lost(root) == []
+    gate.touch()
+
+
+# ---- tickets
+
+
+def ticket(run: str, *devices: str, place: float = 1.0, begun: bool = False, supervisor: Identity | None = None) -> Ticket:
+    me = supervisor or presence.identify(os.getpid())
+    assert me is not None
+    return Ticket(run=run, name=run, devices=[*devices], supervisor=me, place=place, since_ns=0, has_begun=begun)
+
+
+@pytest.mark.parametrize(
+    ("some", "others", "expected"),
+    [
+        (["cores"], ["cores"], True),
+        (["cores"], ["cuda:0"], False),
+        (["cuda:0"], ["cuda:1"], False),
+        (["cuda:1"], ["cuda"], True),  # any GPU may be that one
+        (["cuda"], ["cuda"], True),
+        (["cuda"], ["cores"], False),
+    ],
+)
+def test_devices_are_shared(some: list[str], others: list[str], expected: bool) -> None:
+    assert queue.share(some, others) == queue.share(others, some) == expected
+
+
+def test_one_waits_for_those_before_it_on_its_device_that_live() -> None:
+    dead = presence.identify(os.getpid())
+    assert dead is not None
+    dead = msgspec.structs.replace(dead, start=1)
+    own = ticket("own", "cores", place=5)
+    every = [
+        own,
+        ticket("running", "cores", place=9, begun=True),
+        ticket("before", "cores", place=4),
+        ticket("behind", "cores", place=6),
+        ticket("on a GPU", "cuda", place=1),
+        ticket("dead", "cores", place=1, supervisor=dead),
+        ticket("on another box", "cores", place=1, supervisor=msgspec.structs.replace(dead, boot="x", host="y")),
+    ]
+
+    assert [one.run for one in queue.ahead(own, every)] == ["running", "before"]
+
+
+def test_what_stands_in_the_place_of_a_ticket_counts_for_nothing(tmp_path: Path) -> None:
+    queue.enter(tmp_path, ticket("own", "cores"))
+    folder = tmp_path / queue.FOLDER
+    (folder / "garbage.json").write_bytes(b"\xff{")
+    (folder / "folder.json").mkdir()
+    (folder / "other.json").write_bytes(msgspec.json.encode(ticket("not other", "cores", place=0)))
+    os.mkfifo(folder / "fifo.json")
+
+    assert [one.run for one in queue.tickets(tmp_path)] == ["own"]
+    assert queue.begin(tmp_path, "own")
+
+
+def test_while_another_has_the_lock_none_begins_and_the_order_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "_PATIENCE_S", 0.0)
+    queue.enter(tmp_path, ticket("own", "cores"))
+
+    with queue._lock(tmp_path, 0.0) as is_ours:  # noqa: SLF001
+        assert is_ours
+        assert not queue.begin(tmp_path, "own")
+        with pytest.raises(UsageError, match="try it again"):
+            queue.move(tmp_path, "own", 1)
+
+
+def test_only_what_claims_times_needs_a_device_for_itself() -> None:
+    lessons = {found.id: found for found in catalog.load()}
+
+    def needed(name: str, **params: str) -> list[str]:
+        found = lessons[name]
+        return devices_of(found, {param.name: param.default for param in found.params} | params)
+
+    assert needed("softmax") == []
+    assert needed("row-reduce", device="cpu") == ["cores"]
+    assert needed("row-reduce", device="cuda:3") == ["cuda:3"]
+    assert needed("row-reduce", device="cuda") == ["cuda"]
