@@ -45,9 +45,8 @@ def lesson(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the score of this test's folder of runs is kept."""
-    monkeypatch.setenv("TUILAB_ROOT", str(root))
+def kept() -> Path:
+    """Where the score is kept: with the user, wherever the runs are."""
     return Path(places.score_file())
 
 
@@ -106,8 +105,10 @@ def test_the_first_prediction_of_a_lesson_is_the_one_that_counts(tuilab: Tuilab,
 
 
 def test_what_was_predicted_for_other_parameters_is_not_scored(tuilab: Tuilab, lesson: str, kept: Path) -> None:
-    tuilab("run", lesson, "--headless", "--quiet", "--two", "3", "--predict", "6")
+    done = tuilab("run", lesson, "--headless", "--two", "3", "--predict", "6")
 
+    said = "you predicted 6; measured 6: right; not scored: two is 3, and the question is about the lesson as it comes"
+    assert said in " ".join(done.stdout.split())
     assert score.read()["four"].predicted is None
 
 
@@ -118,18 +119,58 @@ def test_a_run_that_was_not_finished_is_no_lesson_done(tuilab: Tuilab, lesson: s
     assert not kept.exists()
 
 
-def test_a_score_that_cannot_be_kept_hurts_no_run(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+def test_a_score_that_cannot_be_kept_hurts_no_run_and_is_told(tuilab: Tuilab, lesson: str, kept: Path) -> None:
     kept.mkdir(parents=True)
-    done = tuilab("run", lesson, "--headless")
+    done = tuilab("run", lesson, "--headless", env={"COLUMNS": "300"})
 
     assert done.returncode == 0
+    assert f"the score of lessons: {kept}: Is a directory" in done.stdout
+    assert tuilab("verify", "last").returncode == 0
     assert score.read() == {}
+
+
+@pytest.mark.parametrize("torn", ["torn{", '{"lesson": "xyy", "run": "r"}'])
+def test_a_line_that_was_torn_swallows_no_other(tuilab: Tuilab, lesson: str, kept: Path, torn: str) -> None:
+    kept.parent.mkdir(parents=True)
+    kept.write_text(torn)
+    tuilab("run", lesson, "--headless", "--quiet")
+
+    assert "four" in score.read()
+    assert kept.read_text().splitlines()[0] == torn
+
+
+def test_a_run_that_was_ordered_otherwise_and_could_test_nothing_is_no_lesson_done(
+    tuilab: Tuilab, lesson: str, kept: Path
+) -> None:
+    Path(lesson).write_text(LESSON.replace("equals=4", "equals=4, lacks='a GPU' * (two > 2)"))
+
+    tuilab("run", lesson, "--headless", "--quiet", "--two", "3")
+    assert score.read() == {}
+    tuilab("run", lesson, "--headless", "--quiet")
+    assert [*score.read()] == ["four"]
+
+
+@pytest.mark.parametrize("given", ["nan", "inf", "1e400", "1_000", "12 ms", "0,5", "1/3"])
+def test_a_prediction_is_a_number_and_no_more(tuilab: Tuilab, lesson: str, kept: Path, given: str) -> None:
+    done = tuilab("run", lesson, "--headless", "--predict", given)
+
+    assert done.returncode == 2
+    assert f'"{given}" is not a number; it takes one without a unit, as 12 or 0.5' in done.stderr
+
+
+def test_where_nothing_is_asked_nothing_can_be_predicted(tuilab: Tuilab, lesson: str) -> None:
+    Path(lesson).write_text(LESSON.replace("## Predict\nHow many is two and two?\n\n", ""))
+    done = tuilab("run", lesson, "--headless", "--predict", "4")
+
+    assert (done.returncode, done.stderr) == (2, "tuilab: four asks no question that --predict could answer; leave it out\n")
 
 
 def test_lines_that_cannot_be_read_are_passed_over(kept: Path) -> None:
     good = json.dumps({"lesson": "four", "run": "r", "predicted": 4, "measured": 4})
     kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_bytes(f'{{"lesson"\n[]\n{{"lesson": 1, "run": 2}}\n{{"x": 1}}\n\xff\n{good}\n{good[:9]}'.encode("latin-1"))
+    huge = f'{{"lesson": "huge", "run": "r", "measured": {"9" * 400}}}'
+    lines = f'{{"lesson"\n[]\n{{"lesson": 1, "run": 2}}\n{{"x": 1}}\n{huge}\n\xff\n{good}\n{good[:9]}'
+    kept.write_bytes(lines.encode("latin-1"))
 
     assert score.read() == {"four": Learned("four", "r", 4, 4)}
 
@@ -151,16 +192,18 @@ def test_learn_tells_the_score_and_the_next_lesson(tuilab: Tuilab, lesson: str, 
     assert first == "  four  off    you predicted 9, measured 4"
     assert told.startswith("1 of ") and told.endswith(" lessons done; of 1 prediction 1 off")
     assert upcoming.startswith("Next: basics/tensor-basics  ")
-    assert command == "  run it:  tuilab run tensor-basics --headless --predict NUMBER"
+    assert command == f"  run it:  tuilab run tensor-basics --scenarios {folder} --headless --predict NUMBER"
 
 
 def test_learn_as_json_is_one_document(tuilab: Tuilab, lesson: str, kept: Path) -> None:
-    tuilab("run", lesson, "--headless", "--quiet", "--predict", "inf")
+    tuilab("run", lesson, "--headless", "--quiet", "--predict", "65504")
     document = json.loads(tuilab("learn", "--json", "--scenarios", str(Path(lesson).parent.parent)).stdout)
 
     (row,) = document.pop("done")
-    assert (row["lesson"], row["predicted"], row["measured"], row["nearness"]) == ("four", "inf", 4.0, "off")
-    assert (document["schema"], document["next"]) == ("tuilab.learn/1", "tensor-basics")
+    assert (row["lesson"], row["predicted"], row["measured"], row["nearness"]) == ("four", 65504.0, 4.0, "off")
+    assert document["schema"] == "tuilab.learn/1"
+    assert (document["next"]["id"], document["next"]["topic"]) == ("tensor-basics", "basics")
+    assert document["next"]["question"].endswith("?")
 
 
 def test_a_prediction_is_for_one_lesson(tuilab: Tuilab) -> None:

@@ -16,8 +16,8 @@ def calibration_file() -> str:
 
 
 def score_file() -> str:
-    """Return where it is noted which lessons were done, beside the folder of runs."""
-    return f"{os.path.dirname(os.path.abspath(runs_folder()))}/learned.jsonl"
+    """Return where it is noted which lessons were done: with the user, as a folder of runs may be shared."""
+    return f"{_base('XDG_STATE_HOME', '.local/state')}/tuilab/learned.jsonl"
 
 
 def settings_file() -> str:

@@ -7,9 +7,9 @@ and adds in float32. On a CPU without one torch goes through float16 in a plain 
 So ask before you choose: this lesson asks torch for the units and skips the claims about those that are not there.
 
 What it costs in digits is easily told. The factors are rounded, and the result is; the sums are made in float32. So the error
-does not grow with the length of the sum, and bfloat16, with 3 bits less, is off by 8 times as much as float16. Short numbers
-also halve what memory must deliver. 125 TFLOP/s from 0.9 TB/s are 139 operations for a byte, and a product of n x n has n / 3
-in 16 bits: under n = 417 those units wait for memory.
+does not grow with the length of the sum, and how far it is off is a matter of bits: bfloat16 has 3 less. Short numbers also
+halve what memory must deliver. 125 TFLOP/s from 0.9 TB/s are 139 operations for a byte, and a product of n x n has n / 3 in 16
+bits: under n = 417 those units wait for memory.
 ## Predict
 bfloat16 and float16 both have 16 bits. How many times the error of float16 does a product of random matrices have in bfloat16?
 ## Look for

@@ -1,8 +1,9 @@
 """Autograd applies the chain rule to what was computed: exact, and one pass for all inputs.
 
 The obvious way to a derivative is the quotient (f(x + h) - f(x)) / h. It is wrong twice. With a large h it has the slope of a
-secant. With a small h the two values agree in most of their digits, and their difference is rounding. In float32 the best h
-leaves an error of 0.0003, and for h = 1e-8 the sum x + h is x: the quotient is 0. It takes a call for each input besides.
+secant. With a small h the two values agree in most of their digits, and their difference is rounding. Between them lies a
+best h, whose error is still no rounding of the last digit. For h = 1e-8 in float32 x + h is x, and the quotient is 0. And it
+takes a call for each input.
 
 Autograd records each operator as a node of a graph. Backward walks the graph from the result to the inputs, and multiplies
 with the derivative of each operator, which torch knows as a formula. For -x * x that is: -1 for the minus, and for the

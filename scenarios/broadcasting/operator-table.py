@@ -4,8 +4,8 @@ Each operator of Python calls a function of torch: `x + y` is `torch.add(x, y)`,
 source lists them. Most of the list holds, and the table below runs every row of it.
 
 `&`, `|`, `^` and `~` are operators on bits. For bool there is one bit, so they are the logical functions that the list names.
-For integers they are not: 6 & 3 is 2, 6 ^ 3 is 5 and ~6 is -7, while the functions say True, False and False. Floats have no
-such operators at all.
+For integers they are not: 6 & 3 is 2 and ~6 is -7, while the functions say True and False. Floats have no such operators at
+all.
 
 Division rounds down: -7 // 2 is -4, and the remainder has the sign of the divisor, as in Python. `fmod` and C round towards
 0.

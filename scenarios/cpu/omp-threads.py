@@ -41,7 +41,7 @@ def look_around(lab):
     threads = torch.get_num_threads()
     for size in (32, 128, 512):
         timer = Timer("a @ a", globals={"a": torch.rand(size, size)}, num_threads=threads)
-        lab.log(size, gflop_per_s=2e-9 * size**3 / timer.blocked_autorange(min_run_time=0.05).median)
+        lab.log(size, gflop_per_s=2e-9 * size**3 / timer.blocked_autorange(min_run_time=0.02).median)
     os.environ["OMP_NUM_THREADS"] = str(threads + 1)
     return threads, torch.get_num_threads()
 
@@ -57,7 +57,7 @@ def multiply(a, threads):
     return product
 
 
-def call_ms(a, threads, seconds=0.2):
+def call_ms(a, threads, seconds=0.1):
     """The mean time of a product."""
     multiply(a, threads)  # the first one starts the threads
     calls, began = 0, time.perf_counter()

@@ -1,4 +1,4 @@
-"""Six waits in one training step: whatever needs a value of a tensor makes the CPU wait for the GPU.
+"""Whatever needs a value of a tensor makes the CPU wait for the GPU: a print, an if, a mask.
 
 The CPU tells the GPU what to do and goes on, many operators ahead. It stops where Python needs a number: for `.item()`, for an
 `if`, a print, and a shape that depends on values, as that of `x[mask]`. It waits until the GPU has done all that it was told.

@@ -1,13 +1,13 @@
 """Checkpointing single layers saved nothing: the notebook still held the old output.
 
 A checkpoint drops what a layer saves for its backward, all but the layer's input, and computes it again when backward comes.
-The source wraps the middle Linears of an MLP one by one, reads a peak of 19.67 MB with checkpoints and 30.34 MB without, and
-credits the checkpoints. But a Linear saves nothing besides its input; that is the output of the ReLU before it, and the ReLU
-saves its output anyway. Both models save the same bytes.
+The source wraps the middle Linears of an MLP one by one, reads a lower peak with checkpoints than without, and credits them.
+But a Linear saves nothing besides its input; that is the output of the ReLU before it, and the ReLU saves its output anyway.
+Both models save the same bytes.
 
-The 10.67 MB between the readings come from the order of two notebook cells. While the second cell computes, the name `output`
-still holds the result of the first; that holds its graph, and the graph holds old activations, old input and old weights.
-Swap the cells, and it is checkpointing that "costs" 30.34 MB. Compare peaks in a fresh process each, or in both orders.
+The difference comes from the order of two notebook cells. While the second cell computes, the name `output` still holds the
+result of the first; that holds its graph, and the graph holds old activations, old input and old weights. Swap the cells, and
+it is checkpointing that "costs" memory. Compare peaks in a fresh process each, or in both orders.
 
 Bytes are counted at the dispatcher, so a CPU shows what a GPU's allocator would hand out. On top of them comes the workspace
 that cuBLAS takes with the first matmul: 8,519,680 bytes on the source's GPU, the default CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8

@@ -96,7 +96,7 @@ def test_quick_changes_what_untouched_fields_say(fast: Scenario, root: Path) -> 
         ("scale", "nan", '"nan" is not a number (default 1.5)'),
         (REPEAT, "0", "0 is out of range; it takes 1..1000 (default 6)"),
         (BUDGET, "soon", "'soon' is not a duration; it takes 90s, 2m or 1.5h"),
-        (GUESS, "lots", '"lots" is not a number'),
+        (GUESS, "lots", '"lots" is not a number; it takes one without a unit, as 12 or 0.5'),
         (TIMEOUT, "soon", "'soon' is not a duration; it takes 90s, 2m or 1.5h"),
         (REPEAT, "", ""),
         (GUESS, "1e3", ""),

@@ -54,6 +54,14 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
+def parse_prediction(text: str) -> float:
+    """Return the number that somebody expects."""
+    value = _read(Param("prediction", "float", 0.0), text.strip())
+    if not isinstance(value, float):
+        raise UsageError(f'"{show(text, 60)}" is not a number; it takes one without a unit, as 12 or 0.5')
+    return value
+
+
 def check_values(params: Iterable[Param], given: Mapping[str, Value]) -> dict[str, Value]:
     """Return a value for every parameter: the given one, checked, or the default."""
     known = {param.name: param for param in params}

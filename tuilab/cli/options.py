@@ -122,6 +122,20 @@ class Duration(ParamType):
             self.fail(str(problem), param, ctx)
 
 
+class Prediction(ParamType):
+    """The number that somebody expects: no words, no unit."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from tuilab.catalogue.params import parse_prediction  # as above
+
+        try:
+            return parse_prediction(str(value))
+        except UsageError as problem:
+            self.fail(str(problem), param, ctx)
+
+
 class Age(ParamType):
     """Seconds, from `90s`, `30m`, `12h`, `30d` or `2w`."""
 

@@ -6,12 +6,13 @@ python -P -m tuilab.engine.judge RUN_DIR --look    write nothing; exit 10 while 
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab.engine.messages import UNDECIDED
 from tuilab.judging.judge_run import judge
 from tuilab.judging.looks import says_all
-from tuilab.record.events import VerdictReached
+from tuilab.record.events import Event, Unavailable
 from tuilab.record.folding.of_claims import verdict_reached
 from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import read_run
@@ -26,18 +27,20 @@ def main() -> None:
     if "--look" in sys.argv[2:]:
         is_over = all(says_all(summary.claims[verdict.claim_id].declared, verdict) for verdict in verdicts)
         raise SystemExit(0 if is_over else UNDECIDED)
-    if verdicts:
-        _write(run_dir, verdicts)
+    told: list[Event] = [*verdicts]
     if "--done" in sys.argv[2:]:
         for verdict in verdicts:
             verdict_reached(summary, "judge", verdict)
-        score.note(summary, run_dir)
+        if why_not := score.note(summary, run_dir):
+            told.append(Unavailable(what="the score of lessons", reason=why_not))
+    if told:
+        _write(run_dir, told)
 
 
-def _write(run_dir: Path, verdicts: list[VerdictReached]) -> None:
+def _write(run_dir: Path, records: Sequence[Event]) -> None:
     journal = Writer(run_dir / "journal" / "judge.jsonl")
-    for verdict in verdicts:
-        journal.append(verdict)
+    for record in records:
+        journal.append(record)
     journal.sync()
     if journal.lost:
         raise SystemExit(1)

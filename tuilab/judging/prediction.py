@@ -40,8 +40,14 @@ def answer_of(claims: Iterable[Claim]) -> Answer | None:
     return None
 
 
+def not_scored(run: RunStarted) -> str:
+    """Return why what was predicted for a run is not scored: the question is about the lesson as it comes; else nothing."""
+    others = [f"{name} is {run.params[name]}" for name in run.changed if name != "device" and name in run.params]
+    return f"not scored: {', '.join(others)}, and the question is about the lesson as it comes" if others else ""
+
+
 def nearness(predicted: float, measured: float) -> Nearness:
-    """Say how near a prediction is: right to a tenth, near to a factor of two."""
+    """Say how near a prediction is: right within a factor of 1.1, near within a factor of two."""
     if predicted == measured or (math.isnan(predicted) and math.isnan(measured)):
         return Nearness.RIGHT
     if not (math.isfinite(predicted) and math.isfinite(measured)) or predicted * measured <= 0:
@@ -56,5 +62,7 @@ def told(run: RunStarted | None, claims: Iterable[Claim]) -> str:
         return ""
     found = answer_of(claims)
     if found is None:
-        return f"you predicted {run.prediction:g}"
-    return f"you predicted {run.prediction:g}; measured {found.value:.4g}: {WORDS[nearness(run.prediction, found.value)]}"
+        return f"you predicted {run.prediction:.6g}"
+    near = WORDS[nearness(run.prediction, found.value)]
+    said = f"you predicted {run.prediction:.6g}; measured {found.value:.6g}: {near}"
+    return "; ".join(part for part in (said, not_scored(run)) if part)

@@ -46,7 +46,7 @@ def render(
     parts.append(_key_numbers(summary, style, width, trust))
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
-    parts.append(_where(state, run_dir, style))
+    parts.append(_where(summary, state, run_dir, style))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -261,7 +261,9 @@ def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
     return [shade(image, min(width, 32), is_utf8=style.is_utf8) for image in list(summary.images.values())[:4]]
 
 
-def _where(state: str, run_dir: Path, style: Style) -> str:
+def _where(summary: RunSummary, state: str, run_dir: Path, style: Style) -> str:
     name = store.short_id(run_dir.name)
     again = f"see it again: tuilab attach {name}   its files: tuilab verify {name}"
+    if summary.run and summary.run.prediction is not None:
+        again += "\nthe next lesson: tuilab learn"
     return style.dim(f"run {show(run_dir)}\nrecord {digest_of(run_dir, state)}\n{again}")

@@ -1,4 +1,4 @@
-"""Which lessons this user has done, and what was predicted of them: `learned.jsonl`, beside the folder of runs.
+"""Which lessons this user has done, and what was predicted of them: `learned.jsonl` in the user's state folder.
 
 A run adds a line of JSON at its end where it says something new: the first of a lesson, and the first with a prediction. It
 is added in one write, so that two runs at once lose nothing; a line that cannot be read is passed over.
@@ -16,11 +16,13 @@ from tuilab import places
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
 from tuilab.files import Unusable, open_to_append, read_small
-from tuilab.judging.prediction import WORDS, Nearness, answer_of, nearness
+from tuilab.judging.prediction import WORDS, Nearness, answer_of, nearness, not_scored
 from tuilab.record.summary import RunSummary
+from tuilab.record.verdicts import Verdict
 from tuilab.text import plural
 
 _LIMIT = 4 * 1024 * 1024
+_MOST = 10**300  # of a whole number: a larger one is none of ours, and no float
 
 
 @dataclass(frozen=True)
@@ -50,17 +52,26 @@ def read() -> dict[str, Learned]:
     return found
 
 
-def note(summary: RunSummary, run_dir: Path) -> None:
-    """Note what a judged run says of its lesson, if that is new; where it cannot be kept, the run is none the worse."""
+def note(summary: RunSummary, run_dir: Path) -> str:
+    """Note what a judged run says of its lesson, if that is new; return why it cannot be kept: the run is none the worse."""
     run = summary.run
-    if run is None:
-        return
+    if run is None or _was_in_vain(summary):
+        return ""
     answer = answer_of(summary.claims.values())
-    is_asked = run.prediction is not None and answer is not None and not set(run.changed) - {"device"}
-    one = Learned(run.scenario, run_dir.name, *((run.prediction, answer.value) if is_asked and answer else ()))
-    with suppress(OSError, TuilabError):
+    is_scored = run.prediction is not None and answer is not None and not not_scored(run)
+    one = Learned(run.scenario, run_dir.name, *((run.prediction, answer.value) if is_scored and answer else ()))
+    try:
         if _is_news(one, read()):
             _append(json.dumps(vars(one)).encode() + b"\n")
+    except (OSError, TuilabError) as problem:
+        return f"{places.score_file()}: {getattr(problem, 'strerror', None) or problem}"
+    return ""
+
+
+def _was_in_vain(summary: RunSummary) -> bool:
+    """Say whether a run that its user wanted otherwise could test nothing here: the lesson as it comes may say more."""
+    verdicts = {claim.verdict.verdict for claim in summary.claims.values() if claim.verdict}
+    return bool(summary.run and summary.run.changed) and verdicts <= {Verdict.NOT_TESTABLE}
 
 
 def _is_news(one: Learned, known: dict[str, Learned]) -> bool:
@@ -70,8 +81,11 @@ def _is_news(one: Learned, known: dict[str, Learned]) -> bool:
 
 def _is_plain(one: Learned) -> bool:
     """Say whether a line holds what we write."""
-    numbers = (one.predicted, one.measured)
-    return isinstance(one.lesson, str) and isinstance(one.run, str) and all(isinstance(n, int | float | None) for n in numbers)
+    return isinstance(one.lesson, str) and isinstance(one.run, str) and _is_number(one.predicted) and _is_number(one.measured)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or isinstance(value, float) or (isinstance(value, int) and abs(value) < _MOST)
 
 
 def _append(line: bytes) -> None:
@@ -79,9 +93,17 @@ def _append(line: bytes) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     fd = open_to_append(path)
     try:
-        os.write(fd, line)
+        os.write(fd, line if _is_whole(path) else b"\n" + line)
     finally:
         os.close(fd)
+
+
+def _is_whole(path: str) -> bool:
+    """Say whether the last line of a file has an end; one that was torn must not swallow the next."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        return file.read(1) in (b"", b"\n")
 
 
 def upcoming(lessons: Sequence[Scenario], learned: Mapping[str, Learned]) -> Scenario | None:

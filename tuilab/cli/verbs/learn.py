@@ -5,6 +5,8 @@ it prints what was done and which lesson comes next.
 """
 
 import json
+import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 
@@ -17,7 +19,7 @@ from tuilab.cli import options
 from tuilab.runs import score
 from tuilab.runs.score import Learned
 from tuilab.text import show
-from tuilab.wrapping import flow
+from tuilab.wrapping import flow, wrap
 
 
 @click.command(
@@ -44,37 +46,49 @@ def command(headless: bool, as_json: bool, fps: float, scenarios: Sequence[str],
         if not why:
             return tui.start(options.root(root), scenarios, is_learning=True, fps=fps)
         print(f"tuilab: {why}; printing the score, as with --headless", file=sys.stderr)
-    print(render(lessons, learned, upcoming))
+    folders = "".join(f" --scenarios {shlex.quote(folder)}" for folder in scenarios)
+    width = min(shutil.get_terminal_size((100, 24)).columns, 100)
+    print(render(lessons, learned, upcoming, folders, width))
     return 0
 
 
-def render(lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None) -> str:
+def render(
+    lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None, folders: str = "", width: int = 100
+) -> str:
     """Return the lessons that were done with what was predicted of them, the score, and the next lesson."""
     done = score.done(lessons, learned)
-    width = max((len(one.lesson) for one in done), default=0)
-    lines = [f"  {show(one.lesson):{width}}  {_told(one)}" for one in done]
+    longest = max((len(one.lesson) for one in done), default=0)
+    lines = [f"  {show(one.lesson):{longest}}  {_told(one)}" for one in done]
     lines += [""] if lines else []
     lines.append(score.told(lessons, learned))
-    return "\n".join([*lines, "", *_next(upcoming)])
+    return "\n".join([*lines, "", *_next(upcoming, folders, width)])
 
 
 def _told(one: Learned) -> str:
     if one.nearness is None:
         return "done, without a prediction"
-    return f"{one.nearness:5}  you predicted {one.predicted:g}, measured {one.measured:.4g}"
+    return f"{one.nearness:5}  you predicted {one.predicted:.6g}, measured {one.measured:.6g}"
 
 
-def _next(upcoming: Scenario | None) -> list[str]:
+def _next(upcoming: Scenario | None, folders: str, width: int) -> list[str]:
     if upcoming is None:
         return ["You have done them all. Write one: tuilab new NAME"]
     upcoming = translated(upcoming)
-    question = flow(upcoming.sections.get("Predict", ""))
+    question = _question(upcoming)
     return [
-        f"Next: {show(upcoming.topic)}/{show(upcoming.id)}  {show(upcoming.title)}",
-        *([f"  {show(question, 400)}"] if question else []),
-        f"  read it: tuilab show {show(upcoming.id)}",
-        f"  run it:  tuilab run {show(upcoming.id)} --headless{' --predict NUMBER' if question else ''}",
+        *wrap(f"Next: {show(upcoming.topic)}/{show(upcoming.id)}  {show(upcoming.title)}", width),
+        *(f"  {line}" for line in wrap(show(question), width - 2)),
+        f"  read it: tuilab show {show(upcoming.id)}{folders}",
+        f"  run it:  {_command(upcoming, folders)}",
     ]
+
+
+def _question(lesson: Scenario) -> str:
+    return flow(lesson.sections.get("Predict", ""))
+
+
+def _command(lesson: Scenario, folders: str) -> str:
+    return f"tuilab run {show(lesson.id)}{folders} --headless{' --predict NUMBER' if _question(lesson) else ''}"
 
 
 def document(lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None) -> dict[str, object]:
@@ -86,6 +100,10 @@ def document(lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming:
     return {
         "schema": "tuilab.learn/1",
         "lessons": len(lessons),
-        "next": upcoming.id if upcoming else None,
+        "next": _fields(upcoming) if upcoming else None,
         "done": spell_out(rows),
     }
+
+
+def _fields(lesson: Scenario) -> dict[str, str]:
+    return {"id": lesson.id, "topic": lesson.topic, "title": lesson.title, "question": _question(lesson)}

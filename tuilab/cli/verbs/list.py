@@ -46,7 +46,7 @@ def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapp
         if scenario.topic != topic:
             topic = scenario.topic
             about = topics.get(topic, "")
-            lines += ["", f"{show(topic)}: {show(about, 200)}" if about else show(topic)]
+            lines += ["", *wrap(f"{show(topic)}: {show(about, 200)}" if about else show(topic), width or 1000)]
         mark = "!" if scenario.error else marks.get(scenario.id, " ")
         title = f"cannot be used: {scenario.error}" if scenario.error else translated(scenario).title
         first, *rest = wrap(show(title, 200), max(width - name_width - 6, 30) if width else 1000) or [""]

@@ -34,7 +34,9 @@ _BASE: list[click.Parameter] = [
     click.Option(["--budget"], type=options.Duration(), help="Repeat until the claims are decided, or this time is spent."),
     click.Option(["--timeout"], type=click.FloatRange(0, min_open=True), help="Stop it after so many seconds."),
     click.Option(
-        ["--predict"], type=float, help="What you expect for the question of the lesson; the result tells how near it is."
+        ["--predict"],
+        type=options.Prediction(),
+        help="What you expect for the lesson's question; the result tells how near it is.",
     ),
     click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
     click.Option(
@@ -161,6 +163,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     values = {name: extra[name].value(given[name]) for name in extra if given[name] is not None}
     if given["predict"] is not None and len(chosen) > 1:
         raise UsageError("--predict answers the question of one lesson; name it")
+    if given["predict"] is not None and "Predict" not in chosen[0].sections:
+        raise UsageError(f"{show(chosen[0].id)} asks no question that --predict could answer; leave it out")
     runnable = [scenario for scenario in chosen if not scenario.error] if len(chosen) > 1 else chosen
     orders = [
         launch.order(

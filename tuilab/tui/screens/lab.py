@@ -138,8 +138,7 @@ class LabPage(Page):
             if run_dir := self._bench.chosen_run:
                 self.lab.open_run(run_dir)
         else:
-            past = self._lookout.past(self.scenario) if self.scenario else None
-            self._starter.start(self.draft, past, self.command())
+            self._starter.start(self.draft, self.command())
 
     def action_attach(self) -> None:
         """Go to a run that goes on; asked again, to the next of them."""
@@ -154,7 +153,9 @@ class LabPage(Page):
 
         learned = score.read()
         upcoming = score.upcoming(self.desk.scenarios, learned)
-        if upcoming and self._catalogue.go_to(upcoming.id):
+        if upcoming:
+            self.columns.show_all()
+            self._catalogue.go_to(upcoming.id)
             self.columns.show_part("lesson")
         self.lab.tell(score.told(self.desk.scenarios, learned), is_problem=False)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuilab.catalogue.params import has_gpus, parse, parse_duration, spell, stand_ins
+from tuilab.catalogue.params import has_gpus, parse, parse_duration, parse_prediction, spell, stand_ins
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario, Value
 from tuilab.catalogue.translation import translated
 from tuilab.errors import UsageError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 GUESS, REPEAT, BUDGET, TIMEOUT = "prediction?", "--repeat", "--budget", "--timeout"  # keys that no parameter can have
 _GUESS = Param("prediction", "float", 0.0, label="the run tells how near it is")
-_DURATIONS = (BUDGET, TIMEOUT)
+_PARSERS = {GUESS: parse_prediction, BUDGET: parse_duration, TIMEOUT: parse_duration}
 _TIMEOUT = Param("timeout", "str", "", label="stop it when it takes longer than this: 90s, 2m, 1.5h")
 _BUDGET = Param("budget", "str", "", label="repeat until the claims are decided or so long: 90s, 2m, 1.5h")
 
@@ -49,9 +49,9 @@ class Draft:
             return ""
         param = self.fields[key]
         try:
-            parse_duration(text) if key in _DURATIONS else parse(param, text)
+            _PARSERS[key](text) if key in _PARSERS else parse(param, text)
         except UsageError as problem:
-            return str(problem).removeprefix(f"{param.name}: ").removesuffix(" (default 0)" if key == GUESS else "")
+            return str(problem).removeprefix(f"{param.name}: ")
         return ""
 
     @property
@@ -100,7 +100,7 @@ class Draft:
     @property
     def prediction(self) -> float | None:
         """What the user expects the answer to the lesson's question to be."""
-        return float(parse(_GUESS, self.text(GUESS))) if GUESS in self.fields and self.text(GUESS).strip() else None
+        return parse_prediction(self.text(GUESS)) if GUESS in self.fields and self.text(GUESS).strip() else None
 
     def _duration(self, key: str) -> float | None:
         return parse_duration(self.text(key)) if self.text(key).strip() else None

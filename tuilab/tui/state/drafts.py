@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tuilab.catalogue.scenario import Scenario, Value
-from tuilab.runs.past_runs import PastRun
 from tuilab.tui.state import command_line
 from tuilab.tui.state.draft import GUESS, Draft, spelt
 from tuilab.tui.state.session import Desk
@@ -30,11 +29,13 @@ class Drafts:
         wrong = list(draft.problems) if draft and not draft.scenario.error else []
         return f"✗ look at {', '.join(wrong)}" if wrong else ""
 
-    def has_to_ask(self, draft: Draft, past: Sequence[PastRun] | None) -> bool:
-        """Say whether this is the first run of a scenario here, and nobody has said what it may bring."""
+    def has_to_ask(self, draft: Draft) -> bool:
+        """Say whether this lesson was never done, and nobody has said what it may bring."""
         if GUESS not in draft.fields or draft.problems or draft.scenario.path in self._asked:
             return False
-        return not draft.text(GUESS).strip() and past == []
+        from tuilab.runs import score  # the first picture does not wait for what reads it
+
+        return not draft.text(GUESS).strip() and draft.scenario.id not in score.read()
 
     def note_asked(self, draft: Draft) -> None:
         """Note that nobody is to be asked again what a scenario may bring."""

@@ -89,9 +89,13 @@ class Columns(Horizontal):
     def step_out(self) -> None:
         """Clear the filter, or back to the list."""
         if self._left.has_focus_within and self._left.is_filtered:
-            self._left.close_filter()
+            self.show_all()
         else:
             self._back_to_list()
+
+    def show_all(self) -> None:
+        """Take the filter away."""
+        self._left.close_filter()
 
     def _back_to_list(self) -> None:
         self.screen.remove_class("-reading")

@@ -1,10 +1,8 @@
 """Runs what is chosen on the Lab screen: a prediction is asked for first, and a form that cannot be used is gone to."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tuilab.errors import TuilabError
-from tuilab.runs.past_runs import PastRun
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.state import drafts
 from tuilab.tui.state.draft import Draft
@@ -23,9 +21,9 @@ class Starter:
         self._drafts = drafts
         self._lab = lab
 
-    def start(self, draft: Draft | None, past: Sequence[PastRun] | None, command: str) -> None:
-        """Run a draft, or the topic under the cursor; `past` runs of the draft's scenario are None while nobody has looked."""
-        if draft and self._drafts.has_to_ask(draft, past):
+    def start(self, draft: Draft | None, command: str) -> None:
+        """Run a draft, or the topic under the cursor."""
+        if draft and self._drafts.has_to_ask(draft):
             self._ask(draft, command)
         elif draft and draft.problems:
             self._columns.show_part("form", next(iter(draft.problems)))
@@ -39,7 +37,7 @@ class Starter:
             if wants_to_run:
                 self._drafts.note_asked(draft)
                 self._columns.bench.refill()
-                self.start(draft, None, command)
+                self.start(draft, command)
 
         self._columns.app.push_screen(Prediction(draft), heed)
 

@@ -37,7 +37,7 @@ class ClaimsPane(TextPane):
             for line in _lines(claim, run.summary, standings.get(name), self.before.get(name, ""))
         ]
         if said := prediction.told(run.summary.run, claims):
-            lines.append(plain(said, 200, "bold"))
+            lines.insert(0, plain(said, 300, "bold"))
         self.put(lines or [Content.styled("no claims yet", "$text-muted")])
 
 
