@@ -1,0 +1,76 @@
+"""The Queue screen: what runs, what waits and what was lost, and the keys that change it."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import msgspec
+
+from tests.tui.screens import app_on, opened, press, text
+from tuilab.record import presence
+from tuilab.runs import queue
+from tuilab.runs.queue import Ticket
+
+
+def enter(root: Path, name: str, *, begun: bool = False, dead: bool = False) -> str:
+    """Put a run into the queue whose supervisor is the process of the test, or none any more."""
+    run, me = f"20270115T080000000Z-{name}-{len(name):06x}", presence.identify(os.getpid())
+    assert me is not None
+    if dead:
+        me = msgspec.structs.replace(me, start=1)
+    ticket = Ticket(run=run, name=f"mine/{name}", devices=["cores"], supervisor=me, place=0.0, since_ns=0, has_begun=begun)
+    queue.enter(root, ticket)
+    return run
+
+
+def test_the_queue_is_shown_moved_and_paused(root: Path) -> None:
+    app = app_on(root)
+    enter(root, "running", begun=True)
+    for name in ("one", "three"):
+        enter(root, name)
+    enter(root, "gone", dead=True)
+
+    async def main() -> None:
+        async with opened(app, "Q") as pilot:
+            lines = text(pilot).split("\n")
+            assert "queue  1 run now · 2 queued · 1 lost" in lines[0]
+            assert [line.split()[:3] for line in lines[1:5]] == [
+                ["●", "running", "mine/running"],
+                ["1.", "○", "queued"],
+                ["2.", "○", "queued"],
+                ["!", "lost", "mine/gone"],
+            ]
+            await press(pilot, "down", "down", "K", "p")
+            assert [one.name for one in queue.waiting(root)] == ["mine/three", "mine/one"]
+            assert "paused: none begins" in text(pilot)
+            await press(pilot, "p", "up", "up", "J")
+            assert not queue.is_paused(root)
+            assert app.said[-1] == "only a run that is queued has a place to move from"
+
+    asyncio.run(main())
+
+
+def test_what_was_lost_is_forgotten_after_a_question(root: Path) -> None:
+    app = app_on(root)
+    enter(root, "gone", dead=True)
+
+    async def main() -> None:
+        async with opened(app, "Q", "d", "n", "d", "y") as pilot:
+            assert "Nothing runs and nothing waits." in text(pilot)
+
+    asyncio.run(main())
+    assert queue.tickets(root) == []
+
+
+def test_a_hostile_name_cannot_steer_the_screen(root: Path) -> None:
+    app = app_on(root)
+    run = enter(root, "one")
+    (ticket,) = queue.waiting(root)
+    ticket.name = "[red]\x1b[2Jx[/]"
+    (root / queue.FOLDER / f"{run}.json").write_bytes(msgspec.json.encode(ticket))
+
+    async def main() -> None:
+        async with opened(app, "Q") as pilot:
+            assert "[red]�[2Jx[/]" in text(pilot)
+
+    asyncio.run(main())
