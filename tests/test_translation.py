@@ -158,6 +158,36 @@ def test_an_unknown_language_is_told_and_english_is_shown(tuilab: Tuilab) -> Non
     assert tuilab("list", env={"TUILAB_LANG": "\x1b[2J"}).stderr.count("\x1b") == 0
 
 
+def test_a_named_file_and_folders_of_ones_own_have_languages_too(path: Path, tuilab: Tuilab) -> None:
+    Path(place(read_scenario(path), "zh")).rename(path.with_suffix(".de.md"))
+    folder = str(path.parent.parent)
+
+    for arguments in (["show", str(path)], ["show", "four", "--scenarios", folder], ["list", "--scenarios", folder]):
+        shown = tuilab(*arguments, "--lang", "de")
+        assert (shown.stderr, "二加二等于四" in shown.stdout) == ("", True)
+    assert tuilab("list", env={"TUILAB_LANG": "de", "TUILAB_SCENARIOS": folder}).stderr == ""
+    assert tuilab("run", str(path), "--headless", "--quiet", "--lang=de").stdout.count("二加二等于四") == 1
+    assert tuilab("--lang", "tlh", "list", "--lang", "zh").stderr == ""
+
+
+def test_the_help_of_a_run_has_the_labels_of_the_lesson(path: Path, tuilab: Tuilab) -> None:
+    assert "与自己相加的数" in tuilab("run", str(path), "--help", "--lang", "zh").stdout
+    assert "what is added to itself" in tuilab("run", str(path), "--help").stdout
+
+
+@pytest.mark.parametrize(("name", "shown"), [("zh_TW.UTF-8", "zh_TW"), ("zh-hant", "zh-Hant"), ("zh_CN", "zh"), ("zh", "zh")])
+def test_a_country_or_a_script_has_a_translation_of_its_own_before_that_of_the_language(
+    path: Path, monkeypatch: pytest.MonkeyPatch, name: str, shown: str
+) -> None:
+    for code in ("zh_TW", "zh-Hant"):
+        text = CHINESE.replace("二加二等于四", code).replace("000000000000", digest(read_scenario(path)))
+        path.with_suffix(f".{code}.md").write_text(text)
+    monkeypatch.setenv("TUILAB_LANG", name)
+
+    assert translated(read_scenario(path)).title == {"zh": "二加二等于四"}.get(shown, shown)
+    assert languages([read_scenario(path)]) == ["en", "zh", "zh-Hant", "zh_TW"]
+
+
 def test_the_languages_are_those_of_files_beside_lessons(path: Path) -> None:
     (path.parent / "README.md").write_text("x")
     (path.parent / "four.zh.md.bak").write_text("x")

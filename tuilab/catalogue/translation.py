@@ -20,7 +20,7 @@ from tuilab.catalogue.stated import SECTION, SECTIONS, Stated, bullets, intro_of
 from tuilab.files import Unusable, read_small
 
 _LIMIT = 256 * 1024
-_NAME = re.compile(r"[^.]+\.([a-z]{2,3})\.md")
+_NAME = re.compile(r"[^.]+\.([a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?)\.md")
 _MADE_FROM = re.compile(r"<!-- made from ([0-9a-f]{12}) -->\n")
 _LABEL = re.compile(r"(?m)^- (.+?): +(\S.*)$")
 
@@ -90,8 +90,9 @@ def read(path: str) -> Translation | None:
 
 def of(scenario: Scenario) -> Translation | None:
     """Return a scenario's translation into the language that was chosen."""
-    code = language.chosen()
-    return None if code == language.ENGLISH else read(place(scenario, code))
+    if language.chosen() == language.ENGLISH:
+        return None
+    return next(filter(None, (read(place(scenario, code)) for code in language.codes())), None)
 
 
 def translated(scenario: Scenario) -> Scenario:
