@@ -70,7 +70,7 @@ def wrap(text: str, width: int) -> str:
             paragraphs[-1].append(line.strip())
         else:
             paragraphs.append([line])
-    return "\n".join(line for words in paragraphs for line in (_hang(" ".join(words), width) if _flows(words[0]) else words))
+    return "\n".join(line for words in paragraphs for line in (_hang("\n".join(words), width) if _flows(words[0]) else words))
 
 
 def _goes_on(words: Sequence[str], line: str) -> bool:
