@@ -8,7 +8,7 @@ import click
 
 from tuilab import places
 from tuilab.errors import UsageError
-from tuilab.text import show
+from tuilab.text import join, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,19 +66,20 @@ LANG = click.Option(
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
 
 
-def tell_language(known: "Iterable[Scenario]") -> None:
-    """Tell when none of the lessons that are there is in the language asked for, which is then English."""
+def tell_language(known: "Iterable[Scenario]", shown: "Iterable[Scenario]" = ()) -> None:
+    """Tell when none of the lessons that are there is in the language asked for, and which shown ones have changed since."""
     given = os.environ.get("TUILAB_LANG")
-    if not given:
-        return
-    from tuilab.catalogue.translation import languages
+    from tuilab.catalogue.translation import OLD, is_old, languages
     from tuilab.language import ENGLISH, codes_of
 
-    there, codes = languages(known), codes_of(given)
-    if not set(codes) & set(there) or (codes == [ENGLISH] and not given.lower().startswith(ENGLISH)):
-        words = f"no lesson is in the language {show(given, 40)}; there are {', '.join(there)}. Shown in English"
-        click.echo(f"tuilab: {words}", err=True)
-        os.environ["TUILAB_LANG"] = ENGLISH
+    if given:
+        there, codes = languages(known), codes_of(given)
+        if not set(codes) & set(there) or (codes == [ENGLISH] and not given.lower().startswith(ENGLISH)):
+            words = f"no lesson is in the language {show(given, 40)}; there are {', '.join(there)}. Shown in English"
+            click.echo(f"tuilab: {words}", err=True)
+            os.environ["TUILAB_LANG"] = ENGLISH
+    if old := [scenario.id for scenario in shown if is_old(scenario)]:
+        click.echo(f"tuilab: {OLD}: {join(old)}", err=True)
 
 
 def _fps() -> float:
