@@ -1,11 +1,10 @@
 """nn.DataParallel copies the weights to every GPU in each forward and computes in threads of one process: take DDP.
 
-DataParallel keeps the net on the first GPU. Each forward copies all weights to the others, also where no backward follows, and
-runs the copies in threads that share a GIL: with many small operators they mostly wait for each other. In
-DistributedDataParallel (DDP) each GPU has a process and weights of its own, sent once, when DDP is made. After that only
-gradients travel. The copies are thrown away after forward, with all that it has set on them. Their weights are no leaves, so no
-parameters: `next(self.parameters())` raises StopIteration in forward. Here torch makes the copies as for GPUs, but on the CPU,
-and they run one after another.
+DataParallel keeps the net on the first GPU. Each forward copies all weights to the others and runs the copies in threads that
+share a GIL: with many small operators they mostly wait for each other. In DistributedDataParallel (DDP) each GPU has a process
+and weights of its own, sent once, when DDP is made. After that only gradients travel. The copies are thrown away after forward,
+with all that it has set on them. Their weights are no leaves, so no parameters: `next(self.parameters())` raises StopIteration
+in forward. Here torch makes the copies as for GPUs, but on the CPU, and they run one after another.
 ## Predict
 The weights of a net are 1 MiB. In 10 training steps on 4 GPUs, how many MiB of weights does nn.DataParallel copy to other GPUs?
 ## Look for
