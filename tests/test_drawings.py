@@ -8,13 +8,15 @@ from collections.abc import Sequence
 
 import pytest
 
+from tuilab.drawings.bars import draw_bars
 from tuilab.drawings.heat import draw_image
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.picture import Canvas, fit
 from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.strips import Marks, Row, Strip, Words, columns_of, draw_strips
 from tuilab.drawings.symbols import ASCII, BRAILLE
-from tuilab.record.events import ImageShown
+from tuilab.drawings.table import draw_table
+from tuilab.record.events import BarsShown, ImageShown, TableShown
 from tuilab.record.series import Series
 from tuilab.words import clock, number, unit_of
 
@@ -100,6 +102,27 @@ def test_wide_characters_never_move_what_follows() -> None:
 
     assert canvas.picture().text == "模 x模"
     assert fit("模型模型", 5) == "模型…"
+
+
+def test_accents_and_vowel_signs_stay_with_the_character_before_them() -> None:
+    canvas = Canvas(8, 2)
+    canvas.put(0, 0, "ภาษาที่นี่")
+    canvas.put(0, 1, "e\u0301值\u0302xxxxxx")
+
+    assert canvas.picture().text == "ภาษาที่นี่\ne\u0301值\u0302xxxxx"
+    canvas.put(0, 1, "ea")
+    assert canvas.picture().text.splitlines()[1] == "ea xxxxx"
+    assert fit("ภาษาที่นี่", 5) == "ภาษา…"
+    assert fit("ภาษาที่นี่", 4) == "ภาษ…"
+    assert fit("e\u0301e\u0301e", 2) == "e\u0301…"
+
+
+def test_tables_and_bars_have_their_words_whole() -> None:
+    table = TableShown(title="ภาษาที่นี่", head=["ที่", "n"], rows=[["e\u0301", 1]])
+    bars = BarsShown(title="ภาษาที่นี่", names=["ที่"], values=[1.0], unit="")
+
+    assert draw_table(table, 20).text.splitlines() == ["ภาษาที่นี่", "ที่  n", "────", "e\u0301  1"]
+    assert "ที่ █" in draw_bars(bars, 20).text
 
 
 def test_blanks_have_no_role_so_that_they_do_not_change_with_their_neighbours() -> None:

@@ -52,7 +52,7 @@ def units(device: torch.device) -> set[str]:
         ("6.1", "GTX 1080", ""),
         ("7.0", "V100", "float16"),
         ("7.5", "T4", "float16"),
-        ("7.5", "NVIDIA GeForce GTX 1660 Ti", ""),
+        *(("7.5", name, "") for name in ("NVIDIA GeForce GTX 1660 Ti", "NVIDIA T1000", "T600 Laptop GPU", "GeForce MX450")),
         ("8.0", "A100", "float16 bfloat16 float32"),
         ("8.9", "L4", "float16 bfloat16 float32 float8_e4m3fn float8_e5m2"),
         ("12.0", "RTX PRO 6000", "float16 bfloat16 float32 float8_e4m3fn float8_e5m2"),

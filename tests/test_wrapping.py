@@ -1,12 +1,18 @@
 """Lines of a width in cells, in which a wide character takes two."""
 
 import textwrap
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tuilab.wrapping import cells, wrap
+from tests.tui.made_up import make_run, started
+from tuilab.drawings.glyphs import Style
+from tuilab.record import events
+from tuilab.reports.plain import render
+from tuilab.reports.subject import read_subject
+from tuilab.wrapping import cells, flow, wrap
 
 MIXED = st.text(alphabet="ab -，。（）数值稳定性é", max_size=60)
 
@@ -25,6 +31,17 @@ def test_words_stay_whole_where_they_fit() -> None:
     assert wrap("见 https://example.com/a-long-address", 12, keeps_words=True) == ["见", "https://example.com/a-long-address"]
 
 
+def test_a_blank_that_was_written_stays_and_one_that_a_line_end_stands_for_is_as_the_language_has_it() -> None:
+    assert flow("y = 10^横坐标 时\n  还剩 ２５６ 行") == "y = 10^横坐标 时还剩 ２５６ 行"
+    assert flow("가장 큰 값을\n먼저 뺀다") == "가장 큰 값을 먼저 뺀다"
+    assert wrap("가장 큰 로짓을 먼저\n뺀다", 14) == ["가장 큰 로짓을", "먼저 뺀다"]
+
+
+def test_a_mark_above_or_below_takes_no_cell_and_stays_with_its_character() -> None:
+    assert cells("ภาษาที่นี่") == 6
+    assert wrap("数值\u0301" * 3, 4) == ["数值\u0301"] * 3
+
+
 def test_lines_after_the_first_hang() -> None:
     assert wrap("- 朴素写法得到 nan", 10, hang="  ") == ["- 朴素写法", "  得到 nan"]
 
@@ -40,3 +57,13 @@ def test_no_line_is_wider_than_it_may_be_and_nothing_is_lost(text: str, width: i
 @given(st.text(alphabet="ab -c,.", max_size=60), st.integers(6, 30))
 def test_plain_text_is_wrapped_as_ever(text: str, width: int) -> None:
     assert wrap(text, width, hang="  ") == textwrap.wrap(text, width, subsequent_indent="  ")
+
+
+def test_a_text_of_a_run_is_folded_by_cells_and_keeps_its_blanks(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path, started(), events.TextShown(text="宽" * 100 + "\n  列    二", title="表"))
+    summary, style = read_subject(run_dir).summary, Style(has_colour=False, is_utf8=True)
+    said = render(summary, "succeeded", run_dir, style, 80, has_chart=False)
+
+    assert "  " + "宽" * 39 + "\n" in said
+    assert "\n    列    二\n" in said
+    assert max(cells(line) for line in said.splitlines() if "宽" in line) == 80

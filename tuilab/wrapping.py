@@ -39,17 +39,23 @@ def spans(text: str, width: int, hang: int = 0, *, keeps_words: bool = False) ->
 
 
 def flow(text: str) -> str:
-    """Return the lines of a paragraph as one; between wide characters no blank stands where a line ended."""
+    """Return the lines of a paragraph as one; between wide characters no blank stands where a line ended, but in Korean."""
     if text.isascii():
         return " ".join(text.split())
     joined = ""
-    for word in text.split():
-        joined += word if not joined or _needs_no_blank(joined[-1], word[0]) else f" {word}"
+    for line in (" ".join(words) for words in map(str.split, text.splitlines()) if words):
+        joined += line if not joined or _needs_no_blank(joined[-1], line[0]) else f" {line}"
     return joined
 
 
 def _needs_no_blank(before: str, character: str) -> bool:
+    if _is_korean(before) or _is_korean(character):
+        return False
     return _cells_of(before) == 2 and (_cells_of(character) == 2 or before in _NOT_FIRST or before in _NOT_LAST)
+
+
+def _is_korean(character: str) -> bool:
+    return "\uac00" <= character <= "\ud7a3"
 
 
 def _pieces(text: str, most: int) -> list[str]:
@@ -68,11 +74,13 @@ def _stays(before: str, character: str) -> bool:
     """Say whether no line may end between two characters."""
     if character == " ":
         return False
+    if not _cells_of(character):
+        return True
     is_word = _cells_of(before) < 2 and _cells_of(character) < 2
     return is_word or before == " " or character in _NOT_FIRST or before in _NOT_LAST
 
 
 def _cells_of(character: str) -> int:
-    if unicodedata.combining(character):
+    if unicodedata.category(character) in ("Mn", "Me"):  # accents, and the vowels that Thai sets above and below
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,10 +1,10 @@
 """Autocast chooses a dtype for each operator; parameters and their gradients stay float32.
 
-Inside autocast a product of matrices reads 16-bit copies of its operands, whatever they were. An operator that is known to need
-range or digits gets copies in float32: mse_loss, prod. All others are in no list and compute in the widest dtype that they get.
-`mean` is one of them: 16 bits in, 16 bits out. Softmax, sum, exp and layer_norm are in CUDA's list, not in that of a CPU.
-The copies are made anew for each input, but once per block for each parameter. A gradient goes back through the copy, and
-arrives in the dtype of its parameter. So a page that says "parameters and gradients are half" describes `net.half()`.
+Inside autocast a product of matrices reads 16-bit copies of its operands. An operator that is known to need range or digits
+gets copies in float32: mse_loss, prod. Most others are in no list and compute in the widest dtype that they get, as mean: 16
+bits in, 16 bits out. Softmax, sum, exp and layer_norm are in CUDA's list alone. There `binary_cross_entropy` is refused: take
+it with logits. The copies are made anew for each input, but once per block for each parameter. A gradient goes back through the
+copy, and arrives in the dtype of its parameter. So a page that says "parameters and gradients are half" describes `net.half()`.
 The loss belongs inside. Outside, mse_loss computes in the 16 bits that it gets. Inside, its float32 copy holds only if you call
 it by its name: the same loss written as a product and a mean is in no list. A layer outside refuses 16-bit input.
 ## Predict

@@ -48,7 +48,7 @@ def gradients(x, y, dtype, small, scale):
     is_exact = dtype is torch.float64
     net = build_net(x.device, torch.float64 if is_exact else torch.float32)
     with torch.autocast(x.device.type, None if is_exact else dtype, enabled=not is_exact):
-        loss = F.mse_loss(net(x.double() if is_exact else x), y) * small
+        loss = F.mse_loss(net(x.double() if is_exact else x), y.double() if is_exact else y) * small
     found = torch.autograd.grad(loss * scale, [*net.parameters()])
     return torch.cat([gradient.double().flatten() for gradient in found]) / scale
 

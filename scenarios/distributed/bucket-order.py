@@ -10,8 +10,9 @@ layers in another order than it calls them (the head first, or a decoder before 
 bucket: all wait until backward is over. That costs no byte and raises nothing, but no byte travels while backward computes.
 
 The flag is for parameters that a forward does not use. Without it DDP waits for a gradient that never comes: that step sends
-nothing, and the next one says so. Where the same ones are unused in every step, `static_graph=True` does as well, and makes the
-buckets again after two steps. The gradient of what is unused is zeros, and is sent all the same.
+only what stands before it, the first nothing, and the next one says so. Where the same ones are unused in every step,
+`static_graph=True` does as well, and makes the buckets again after two steps. The gradient of what is unused is zeros, and is
+sent all the same.
 The process here is alone in its group. DDP makes and hands over buckets as it does among many, and a hook notes when.
 ## Predict
 A net builds its 8 layers in reversed order, with find_unused_parameters: how many gradients are there when a bucket goes first?

@@ -1,12 +1,10 @@
 """nn.DataParallel copies the weights to every GPU in each forward and computes in threads of one process: take DDP.
 
-DataParallel keeps the net on the first GPU. Each forward copies all weights to the others, also where no backward follows, and
-runs the copies in threads. They share a GIL, which lets one at a time run Python. An operator gives it away while it computes,
-and then waits to have it back: with many small operators the threads mostly wait for each other. In DistributedDataParallel
-(DDP) each GPU has a process and weights of its own, sent once, when DDP is made. After that only gradients travel.
-The copies are thrown away after forward, with all that it has set on them. Their weights are no leaves, so no parameters:
-`next(self.parameters())` raises StopIteration in forward. Here torch makes the copies as for GPUs, but each weight is copied on
-the CPU, and the copies run one after another. DDP is alone in its group, and hands over the bytes that it does among many.
+DataParallel keeps the net on the first GPU. Each forward copies all weights to the others and runs the copies in threads that
+share a GIL: with many small operators they mostly wait for each other. In DistributedDataParallel (DDP) each GPU has a process
+and weights of its own, sent once, when DDP is made. After that only gradients travel. The copies are thrown away after forward,
+with all that it has set on them. Their weights are no leaves, so no parameters: `next(self.parameters())` raises StopIteration
+in forward. Here torch makes the copies as for GPUs, but on the CPU, and they run one after another.
 ## Predict
 The weights of a net are 1 MiB. In 10 training steps on 4 GPUs, how many MiB of weights does nn.DataParallel copy to other GPUs?
 ## Look for
@@ -78,6 +76,7 @@ def forward(rows):  # in a thread or a process
 def run(
     lab: Lab,
     gpus: int = 4,  # of DataParallel, 2..64
+    all_gpus: bool = False,  # ask nn.DataParallel itself, which takes every GPU of the box
 ) -> None:
     processes, threads = ProcessPoolExecutor(2, get_context("fork")), ThreadPoolExecutor(2)
     list(processes.map(forward, TWO))  # it forks while this process has one thread
@@ -97,7 +96,7 @@ def run(
             return torch.cat([*map(Net.__call__, replicate(net, range(gpus)), x.chunk(gpus))])
 
         with patch.object(COPIER, COPY, copies):
-            net, real = Net(), nn.DataParallel(Net())
+            net, real = Net(), nn.DataParallel(Net(), None if all_gpus or torch.accelerator.device_count() < 2 else [0])
             moved = [*train(lab, "DataParallel", as_on_gpus, lambda: sum(copied))]
             copied.clear()
             real.to(real.src_device_obj if real.device_ids else "cpu")(torch.randn(64, 256))
@@ -111,7 +110,8 @@ def run(
         count, seen = len(real.device_ids), real.module.seen
         got = [sum(copied) / MIB, len(seen), len({thread for thread, _ in seen})]
         lab.claim("pass", [*got, real.module.calls], equals=[0, 1, 1, 1], lacks="" if count < 2 else "a box without GPUs")
-        lab.claim("gpus", got, equals=[count - 1, count, count], lacks="" if count > 1 else "a second GPU")
+        lacks = "" if count > 1 else "the option --all-gpus" if torch.accelerator.device_count() > 1 else "a second GPU"
+        lab.claim("gpus", got, equals=[count - 1, count, count], lacks=lacks)
 
     lab.stage("threads and processes")
     lab.claim_ratio("threads", "in_threads/in_processes", at_least=2, cores=2)

@@ -17,7 +17,7 @@ In forward a causal mask is made: torch.ones(512, 512).tril().to(device). How ma
 - [like] rand_like, zeros_like and new_zeros make theirs beside x, in one operator, without a byte on the host
 - [mask] a causal mask of 512 rows that is made in forward and moved has 2 * 4 * 512² bytes born on the host
 - [model] a model that is moved has each parameter and buffer born on the host and copied; made there it has neither
-- [forgotten] a tensor of the CPU, added to one of another device, raises a RuntimeError
+- [forgotten] a vector of the CPU, added to one of another device, raises a RuntimeError; a single number in a tensor does not
 - [dtype] the analogue: rand(n).to(float64) makes 12 bytes for each number, rand(n, dtype=float64) 8
 - [digits] moved to float64, all numbers are multiples of 2^-24, as in float32; made in float64 some are not
 - [draws] moved numbers are drawn from the generator of the CPU; what is made elsewhere leaves it as it was
@@ -103,7 +103,8 @@ def run(lab: Lab, second: Literal["made", "moved"] = "made") -> None:  # how the
     lab.table(
         "a model on its way", [["moved", *rows[0]], ["made there", *rows[1]]], head=("model", "copies", "bytes on the host")
     )
-    lab.claim("forgotten", lab.raises(torch.add, x, torch.zeros(ROWS)).partition(":")[0], equals="RuntimeError")
+    mixed = [lab.raises(torch.add, x, other).partition(":")[0] for other in (torch.zeros(ROWS), torch.tensor(2.0))]
+    lab.claim("forgotten", mixed, equals=["RuntimeError", ""])
 
     lab.stage("the analogue: another dtype")
     counted = [lab.count(partial(make, N, dtype=torch.float64)) for make in makes.values()]

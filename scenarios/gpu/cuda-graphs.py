@@ -111,8 +111,9 @@ def run(lab: Lab, assign: bool = False) -> None:  # new inputs to the name, and 
     lab.claim("weights", found, equals=[True, False])
     drop = record(nn.Dropout(0.5), recorded)
     lab.claim("dropout", torch.equal(drop().clone(), drop()), equals=False)
-    counted = [] if lacks else [launches(replay) <= 3, launches(lambda: step(recorded)) >= 40]
-    lab.claim("launches", counted, equals=[True, True], lacks=lacks)
+    counted = [0] if lacks else [launches(replay), launches(lambda: step(recorded))]
+    blind = lacks or ("" if any(counted) else "a profiler that sees launches")
+    lab.claim("launches", [counted[0] <= 3, counted[-1] >= 40], equals=[True, True], lacks=blind)
     lab.claim_ratio("faster", "step/replay", at_least=1.5, lacks=lacks)
     if not lacks:
         lab.race(step=lambda: step(recorded), replay=replay, seconds=0.5)

@@ -1,12 +1,12 @@
 """Whatever needs a value of a tensor makes the CPU wait for the GPU: a print, an if, a mask.
 
 The CPU tells the GPU what to do and goes on, many operators ahead. It stops where Python needs a number: for `.item()`, for an
-`if`, a print, and a shape that depends on values, as that of `x[mask]`. It waits until the GPU has done all that it was told.
-Three detectors. Operators that read are counted on any device: `aten._local_scalar_dense`, `aten.nonzero`, a mask as an index.
-A tensor on the device "meta" has a shape and no values: what works there needs none. On a GPU torch itself warns, after
+`if`, a print, and a shape that depends on values, as that of `x[mask]`. It waits until all work of its stream is done. Three
+detectors. Operators that read are counted on any device: `aten._local_scalar_dense`, `aten.nonzero`, a mask as an index. A
+tensor on the device "meta" has a shape and no values: what works there needs none. On a GPU torch itself warns of most, after
 `torch.cuda.set_sync_debug_mode("warn")`. On a CPU `.cpu()` and `.tolist()` are no operators; a print hides its operators.
-A mask waits twice: backward looks for the places again. So weigh with the mask, add up on the device, read seldom, and detach
-what is added up, or the graph of every step is kept.
+Copies from memory that is not pinned wait too, and `GradScaler`. A mask waits twice: backward looks for the places again. So
+weigh with the mask, add up on the device, read seldom, and detach what is added up, or the graph of every step is kept.
 ## Predict
 A step takes the masked rows of output and target, looks for NaN, goes backward, reads loss and hits. How often does it wait?
 ## Look for

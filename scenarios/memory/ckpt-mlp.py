@@ -11,8 +11,8 @@ it is checkpointing that "costs" memory. Compare peaks in a fresh process each, 
 
 Bytes are counted at the dispatcher, so a CPU shows what a GPU's allocator would hand out. On top of them comes the workspace
 that cuBLAS takes with the first matmul: 8,519,680 bytes on the source's GPU, the default CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8
-(2 buffers of 4096 KiB and 8 of 16), a constant here; Hopper takes 32 MiB. A GPU's allocator says what was requested of it,
-too; what it gave out would be no measure, as that depends on which blocks were free.
+(2 buffers of 4096 KiB and 8 of 16), a constant here; Hopper and Blackwell take 32 MiB. A GPU's allocator says what was
+requested of it, too; what it gave out would be no measure, as that depends on which blocks were free.
 ## Predict
 The cell without checkpoints runs first and reads a peak of 19.67 MB. How many MB does the cell with checkpoints read after it?
 ## Look for

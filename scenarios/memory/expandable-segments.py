@@ -112,9 +112,9 @@ def run(lab: Lab, fixed: bool = False) -> None:  # segments in all arms
     lab.claim("order", reserved["segments"] / reserved["segments, shrinking"], at_least=1.8)
     lab.claim("peak", peak / min(peaks.values()), at_most=1.01)
 
-    name = "PYTORCH_CUDA_ALLOC_CONF" if torch.__version__ < "2.9" else "PYTORCH_ALLOC_CONF"
     real = {"segments": 2.0, "expandable": 1.0}
     for arm in [] if lacks else real:
-        real[arm] = lab.arm(arm, on_gpu, f"GPU, {arm}", growing, env={name: f"expandable_segments:{arms[arm][0]}"})()
-    advice = f"{name}=expandable_segments:True"
+        env = {"PYTORCH_ALLOC_CONF": f"expandable_segments:{arms[arm][0]}"}
+        real[arm] = lab.arm(arm, on_gpu, f"GPU, {arm}", growing, env=env)()
+    advice = "PYTORCH_ALLOC_CONF=expandable_segments:True"
     lab.claim("gpu", real["segments"] / real["expandable"], at_least=1.5, lacks=lacks, advises=advice)

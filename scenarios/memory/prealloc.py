@@ -89,11 +89,9 @@ def train(lab, arm, device, lengths, seen):
     return [counts[-1][0] - counts[0][0], *counts[-1][1:]]
 
 
-def on_gpu(lab, arm, device, lengths):
-    gpu = torch.get_device_module(device)  # torch.cuda
-    gpu.empty_cache(), gpu.reset_peak_memory_stats(device)
-    names = "segment.all.allocated", "reserved_bytes.all.peak", "allocated_bytes.all.peak"
-    return train(lab, arm, device, lengths, lambda: [gpu.memory_stats(device)[name] for name in names])
+def on_gpu(lab, arm, lengths):  # in a process of its own, with segments of a fixed size
+    gpu, names = lab.device(), ("segment.all.allocated", "reserved_bytes.all.peak", "allocated_bytes.all.peak")
+    return train(lab, arm, gpu, lengths, lambda: [torch.get_device_module(gpu).memory_stats(gpu)[name] for name in names])
 
 
 def run(lab: Lab, first: int = 512) -> None:  # length of the batch that runs first, 1..512
@@ -116,5 +114,7 @@ def run(lab: Lab, first: int = 512) -> None:  # length of the batch that runs fi
     lab.claim("none", [asked[arm] for arm in arms if arm not in ("rising", "random")], at_most=1)
     lab.claim("random", reserved["random"] / reserved["random, longest first"], at_least=1.1)
     lab.claim("peak", max(peaks.values()) / min(peaks.values()), at_most=1.01)
-    more, few = ([2, 2], [1, 1]) if lacks else [on_gpu(lab, f"GPU, {arm}", device, arms[arm]) for arm in [*arms][:2]]
+    env = {"PYTORCH_ALLOC_CONF": "expandable_segments:False"}
+    real = [] if lacks else [lab.arm(arm, on_gpu, f"GPU, {arm}", arms[arm], env=env)() for arm in [*arms][:2]]
+    more, few = real or ([2, 2], [1, 1])
     lab.claim("gpu", [more[0] > few[0], more[1] > few[1]], equals=[True, True], lacks=lacks)

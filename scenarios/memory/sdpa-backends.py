@@ -3,7 +3,7 @@
 Attention written out makes a table of every query against every key, T * T for each head, and its softmax is kept for backward.
 A fused kernel works through the table in tiles. For each row it keeps its output and one number, the logarithm of the sum of
 exponentials; backward makes the tiles again from these. So for T rows of width D it keeps T * (4 * D + 1) numbers a head, and
-what is written out T * (3 * D + T). For T up to D that is the smaller one, and beyond D the larger.
+what is written out T * (3 * D + T). For T up to D that is the smaller one, and from D + 2 on the larger.
 
 `F.scaled_dot_product_attention` chooses. What its fused kernels cannot do goes to the written-out form, and nobody is told: the
 numbers are right, and the memory is gone. On a CPU that is dropout, a mask that wants a gradient, a missing batch dimension,

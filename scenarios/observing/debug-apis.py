@@ -1,8 +1,9 @@
 """Anomaly detection reads a number from the GPU for every edge of the graph: switch it on to find a bug, and off again.
 
 Backward hands gradients from node to node along the edges of the graph. `detect_anomaly` asks of each whether a NaN is in it,
-and reads the answer. On a GPU to read is to wait until all work before is done. In forward each node stores the call stack as
-text, to name the culprit's line; `check_nan=False` leaves out the checks and keeps the stacks. An inf is no NaN and passes.
+and reads the answer. On a GPU to read is to wait until all work of the stream is done. In forward each node stores the call
+stack as text, to name the culprit's line; `check_nan=False` leaves out the checks and keeps the stacks. An inf is no NaN and
+passes.
 
 `gradcheck` moves every input number a little to both sides and calls the function each time. With `fast_mode` it looks along
 one random direction: the same few calls at every size. Both need float64, as float32 has too few digits for such a difference;

@@ -11,7 +11,7 @@ Even a y inside the range can be too large: where only the product overflows, th
 smallest positive float32. That is a subnormal number; `torch.finfo(...).tiny`, the smallest one with all its digits, is
 1.2e-38, and a CPU told to flush subnormals has nothing below it.
 
-The chart shows the digits that survive for y = 10^step: the length of a line is the range, its height the precision.
+The chart shows the digits that survive for each power of ten y: the length of a line is the range, its height the precision.
 ## Predict
 How many decades below 1 is the smallest power of ten y for which x * y / y is finite in float16?
 ## Look for

@@ -11,6 +11,7 @@ from tests.tui.screens import NotingApp, drive, settle, text
 from tests.tui.test_lab_page import record_run, verdict
 from tuilab.catalogue import translation
 from tuilab.catalogue.source import read as read_scenario
+from tuilab.catalogue.translation import OLD
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 
@@ -28,8 +29,6 @@ CHINESE = """\
 ## 看什么
 ## 再试试
 `--rows 5`：相加的更少。`--no-tidy --work mul`：别的运算。`--gone 1` 不是选项。
-## 出处
-无。
 ## 参数
 - rows: 要相加的行数
 - scale: 系数
@@ -86,6 +85,23 @@ def test_the_lesson_tells_what_was_predicted_and_what_came_out(folder: Path, roo
     drive(body, folder, root)
 
 
+def test_a_translation_of_an_older_lesson_says_so_beside_the_lesson_and_in_the_form(
+    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translation.read.cache_clear()
+    monkeypatch.setenv("TUILAB_LANG", "zh")
+    (path,) = folder.rglob("fast.py")
+    path.with_suffix(".zh.md").write_text(CHINESE)
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        assert f"! {OLD}" in text(pilot)
+        await pilot.press("f")
+        await settle(pilot)
+        assert f"! {OLD}" in text(pilot)
+
+    drive(body, folder, root, size=(200, 50))
+
+
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (60, 20)])
 def test_a_lesson_in_wide_characters_fills_its_lines_and_breaks_no_border(
     folder: Path, root: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
@@ -109,5 +125,6 @@ def test_a_lesson_in_wide_characters_fills_its_lines_and_breaks_no_border(
         await pilot.press("f")
         await settle(pilot)
         assert "要相加的行数" in text(pilot)
+        assert "先猜一猜" in text(pilot) and OLD not in text(pilot)
 
     drive(body, folder, root, size=size)

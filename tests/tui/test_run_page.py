@@ -10,7 +10,7 @@ import pytest
 from tests.seldom import seldom
 from tests.tui.made_up import finished, judged, make_run, started
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
-from tests.tui.screens import app_on, open_run, opened, text
+from tests.tui.screens import app_on, open_run, opened, settle, text
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
@@ -119,6 +119,18 @@ async def test_without_utf8_everything_is_ascii(tmp_path: Path, monkeypatch: pyt
 
         assert drawn.isascii()
         compare("run-tour-120x40-ascii", drawn)
+
+
+async def test_a_claim_in_wide_characters_stands_beside_its_mark_at_every_width(tmp_path: Path) -> None:
+    claim = "随机数 稳定写法与参照写法相差不超过百万分之一"
+    async with opened(app_on(tmp_path), size=(60, 20)) as pilot:
+        await open_run(pilot, finished(tmp_path, {claim: "SUPPORTED"}))
+
+        assert f"│ ✓ {claim} " in text(pilot)
+        await pilot.resize_terminal(40, 20)
+        await settle(pilot)
+        assert f"│ ✓ {claim[:16]}" in text(pilot)
+        assert f"│   {claim[16:]} " in text(pilot)
 
 
 async def test_an_earlier_run_of_a_claim_is_told_below_its_verdict(tmp_path: Path) -> None:

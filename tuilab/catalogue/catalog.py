@@ -96,15 +96,22 @@ def _list_files(folder: str, is_topic: bool = False) -> Iterator[tuple[str, str]
     """Yield path and stamp of the files in a folder and in its topic folders."""
     try:
         with os.scandir(folder) as found:
-            entries = sorted((e for e in found if e.name[0] not in "._"), key=lambda e: (e.is_dir(), e.name))
+            entries = sorted((e for e in found if e.name[0] not in "._"), key=lambda e: (_is_folder(e), e.name))
     except OSError:
         yield folder, ""  # reading it as if it were a file says why
         return
     for entry in entries:
-        if entry.is_dir() and not is_topic:
+        if _is_folder(entry) and not is_topic:
             yield from _list_files(entry.path, is_topic=True)
-        elif not entry.is_dir() and entry.name.endswith(".py"):
+        elif not _is_folder(entry) and entry.name.endswith(".py"):
             yield entry.path, _stamp(entry)
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # a link that leads in a circle
 
 
 def _refuse_twins(scenarios: list[Scenario]) -> Iterator[Scenario]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from tuilab import language
 from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.translation import Translation, of
+from tuilab.catalogue.translation import Translation, of, said
 from tuilab.record.summary import RunSummary
 
 
@@ -26,10 +26,11 @@ def speaker(scenarios: Callable[[], Iterable[Scenario]]) -> Callable[[RunSummary
 def _tell(summary: RunSummary, scenario: Scenario, words: Translation) -> None:
     """Translate what is shown; what the lesson said in other words when the run was made stays as it is."""
     english = {claim.key: claim.text for claim in scenario.claims}
+    claims = said(scenario, words)
     for claim in summary.claims.values():
-        if claim.key in words.claims and claim.text == english.get(claim.key):
-            claim.text = words.claims[claim.key]
-    if summary.run and summary.run.title == scenario.title:
+        if claim.key in claims and claim.text == english.get(claim.key):
+            claim.text = claims[claim.key]
+    if summary.run and words.title and summary.run.title == scenario.title:
         summary.run.title = words.title
     for stage in summary.stages:
         stage.name = words.labels.get(stage.name, stage.name)

@@ -2,12 +2,13 @@
 
 Its first line says from which English words it was made. Then come the title, the text, and the sections in the order of
 the lesson, under headings in its own language: Predict, Look for (a bullet for each claim, by its key), Try next, Source; then
-the labels of the parameters by their names, and other labels by their English words. What is missing is shown in English; what
-runs record is always English.
+the labels of the parameters by their names, and other labels by their English words. What is missing is shown in English, and
+so is a claim with other numbers than the lesson has; what runs record is always English.
 """
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,14 +16,18 @@ from functools import cache
 from hashlib import sha256
 
 from tuilab import language
+from tuilab.catalogue import numbers
 from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.stated import SECTION, SECTIONS, Stated, bullets, intro_of, sections_of, stated
+from tuilab.catalogue.stated import SECTION, Stated, bullets, intro_of, key_of, sections_of, stated
 from tuilab.files import Unusable, read_small
+from tuilab.text import join
+
+OLD = "translated from an older lesson, which may say otherwise now"
 
 _LIMIT = 256 * 1024
-_NAME = re.compile(r"[^.]+\.([a-z]{2,3})\.md")
+_NAME = re.compile(r"[^.]+\.([a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?)\.md")
 _MADE_FROM = re.compile(r"<!-- made from ([0-9a-f]{12}) -->\n")
-_LABEL = re.compile(r"(?m)^- (.+?): +(\S.*)$")
+_LABEL = re.compile(r"(?m)^- (.+?)(?:: +|：\s*)(\S.*)$")
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Translation:
     claims: dict[str, str] = field(default_factory=dict)  # by key
     params: dict[str, str] = field(default_factory=dict)  # by name
     labels: dict[str, str] = field(default_factory=dict)  # by the English words
+    twice: tuple[str, ...] = ()  # claims, parameters and labels that stand there more than once
 
 
 def place(scenario: Scenario, code: str) -> str:
@@ -53,45 +59,101 @@ def languages(scenarios: Iterable[Scenario]) -> list[str]:
     return sorted(found)
 
 
+def is_name(name: str) -> bool:
+    """Say whether a file can be a translation by its name."""
+    return _NAME.fullmatch(name) is not None
+
+
 def digest(scenario: Scenario) -> str:
     """Return what changes when the English words of a lesson do."""
     labels = [f"{param.name} {param.label}" for param in scenario.params]
     return sha256("\n".join([scenario.title, scenario.lesson, *labels]).encode()).hexdigest()[:12]
 
 
-def parse(text: str) -> Translation:
-    """Return the translation in a file's text; ValueError for a file that does not begin as one."""
+def text_in(path: str) -> str:
+    """Return the text of a translation, or raise Unusable."""
+    return read_small(path, _decode, _LIMIT, may_be_link=True)
+
+
+def _decode(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"line {data.count(bytes([10]), 0, problem.start) + 1}: not UTF-8") from problem
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def parse(text: str, names: tuple[str, ...], params: tuple[str, ...]) -> Translation:
+    """Return the translation in a text, whose lesson has sections and parameters of these names, or raise ValueError."""
     made_from = _MADE_FROM.match(text)
     title, _, rest = text[made_from.end() if made_from else 0 :].partition("\n")
-    if not made_from or not title.startswith("# "):
-        raise ValueError('it does not begin with "<!-- made from ... -->" (by `tuilab check --stamp`) and "# " with the title')
-    written = [*sections_of(rest).items()]
-    headings = dict(zip(SECTIONS, (heading for heading, _ in written), strict=False))
-    bodies = dict(zip((*SECTIONS, "params", "labels"), (body for _, body in written), strict=False))
+    if title.strip() != "#" and not title.startswith("# "):
+        raise ValueError('it does not begin with "# " and the title, below the line "<!-- made from ... -->" if there is one')
+    written = sections_of(rest)
+    slots = (*names, *(["params"] if params else []), "labels")
+    bodies = dict(zip(slots, written.values(), strict=False))
+    claims = bullets(bodies.get(SECTION, ""))
+    lists = {name: _LABEL.findall(bodies.get(name, "")) for name in ("params", "labels")}
+    has_labels = len(written) == len(slots)
+    is_cut = len(written) == len(slots) - 1 and (not params or any(name in params for name, _ in lists["params"]))
+    if not (has_labels or is_cut) or ("\n- [" in rest and not any(map(key_of, claims))):
+        wanted = [*names, *(["the parameters"] if params else []), "the labels"]
+        raise ValueError(f'its sections are {join(written) or "none"}; wanted, each behind "## ", are {join(wanted)}')
     return Translation(
-        made_from[1],
-        title.removeprefix("# ").strip().removesuffix("。"),
+        made_from[1] if made_from else "",
+        title.removeprefix("#").strip().removesuffix("。"),
         intro_of(rest).strip(),
-        headings,
-        {name: bodies[name] for name in SECTIONS if name in bodies},
-        dict(map(stated, bullets(bodies.get(SECTION, "")))),
-        dict(_LABEL.findall(bodies.get("params", ""))),
-        dict(_LABEL.findall(bodies.get("labels", ""))),
+        dict(zip(names, written, strict=False)),
+        {name: bodies[name] for name in names},
+        dict(map(stated, claims)),
+        dict(lists["params"]),
+        dict(lists["labels"]),
+        tuple(name for words in (_keys(claims), *map(_names, lists.values())) for name in _twice(words)),
     )
 
 
+def _keys(claims: Iterable[str]) -> list[str]:
+    return [*filter(None, map(key_of, claims))]
+
+
+def _names(labels: Iterable[tuple[str, str]]) -> list[str]:
+    return [name for name, _ in labels]
+
+
+def _twice(words: Iterable[str]) -> list[str]:
+    return [word for word, count in Counter(words).items() if count > 1]
+
+
 @cache
-def read(path: str) -> Translation | None:
+def read(path: str, names: tuple[str, ...], params: tuple[str, ...]) -> Translation | None:
     """Return the translation in a file; None where there is none of use: `tuilab check` says why."""
-    with suppress(Unusable):
-        return read_small(path, lambda data: parse(data.decode("utf-8-sig")), _LIMIT, may_be_link=True)
+    with suppress(Unusable, ValueError):
+        return parse(text_in(path), names, params)
     return None
+
+
+def slots_of(scenario: Scenario) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the sections and of the parameters of a scenario."""
+    return tuple(scenario.sections), tuple(param.name for param in scenario.params)
 
 
 def of(scenario: Scenario) -> Translation | None:
     """Return a scenario's translation into the language that was chosen."""
-    code = language.chosen()
-    return None if code == language.ENGLISH else read(place(scenario, code))
+    if language.chosen() == language.ENGLISH:
+        return None
+    return next(filter(None, (read(place(scenario, code), *slots_of(scenario)) for code in language.codes())), None)
+
+
+def is_old(scenario: Scenario) -> bool:
+    """Say whether a scenario is shown in words that were made from other ones than it has now."""
+    words = of(scenario)
+    return words is not None and words.made_from != digest(scenario)
+
+
+def said(scenario: Scenario, words: Translation) -> dict[str, str]:
+    """Return the claims of a translation by their keys, without those that have other numbers than the lesson."""
+    english = {claim.key: claim.text for claim in scenario.claims if claim.key}
+    return {key: text for key, text in words.claims.items() if key in english and not numbers.others(english[key], text)}
 
 
 def translated(scenario: Scenario) -> Scenario:
@@ -99,14 +161,25 @@ def translated(scenario: Scenario) -> Scenario:
     words = of(scenario)
     if words is None:
         return scenario
-    sections = {name: words.sections.get(name, text) for name, text in scenario.sections.items()}
-    headed = [f"## {words.headings.get(name, name)}\n{text}" for name, text in sections.items()]
+    claims = said(scenario, words)
+    sections = {name: words.sections.get(name) or text for name, text in scenario.sections.items()}
+    if SECTION in sections and claims.keys() != {claim.key for claim in scenario.claims if claim.key}:
+        sections[SECTION] = _bullets(scenario, words, claims)
+    headings = {name: words.headings.get(name) or name for name in sections}
+    headed = [f"## {headings[name]}\n{text}" for name, text in sections.items()]
     return replace(
         scenario,
-        title=words.title,
-        lesson="\n".join([words.text, *headed]),
+        title=words.title or scenario.title,
+        lesson="\n".join([words.text or intro_of(scenario.lesson).strip(), *headed]),
         sections=sections,
-        headings=words.headings,
-        claims=tuple(Stated(claim.key, words.claims.get(claim.key, claim.text)) for claim in scenario.claims),
+        headings=headings,
+        claims=tuple(Stated(claim.key, claims.get(claim.key, claim.text)) for claim in scenario.claims),
         params=tuple(replace(param, label=words.params.get(param.name, param.label)) for param in scenario.params),
     )
+
+
+def _bullets(scenario: Scenario, words: Translation, claims: Iterable[str]) -> str:
+    """Return the claims of a lesson as bullets, each translated one in its own words."""
+    theirs = {key_of(bullet): bullet for bullet in bullets(words.sections.get(SECTION, ""))}
+    ours = bullets(scenario.sections[SECTION])
+    return "\n".join(f"- {theirs[key] if (key := key_of(bullet)) in claims else bullet}" for bullet in ours)

@@ -101,7 +101,9 @@ def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | Non
             f"{why}, so no screens open here; tuilab run stability --headless prints results, tuilab --help the rest"
         )
     from tuilab import config
+    from tuilab.catalogue import catalog
 
+    options.tell_language(catalog.load(scenarios))
     return tui.start(options.root(root), scenarios, fps=fps or config.fps())
 
 

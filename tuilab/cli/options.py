@@ -8,11 +8,13 @@ import click
 
 from tuilab import places
 from tuilab.errors import UsageError
-from tuilab.text import show
+from tuilab.text import join, show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from tuilab.catalogue.scenario import Scenario
 
     ParamType = click.ParamType[Any]
 else:
@@ -48,19 +50,9 @@ FPS = click.Option(
 
 
 def _choose_language(ctx: click.Context, param: click.Parameter, given: str | None) -> None:
-    """Show lessons in a language; one that they are not translated into is told, and English is shown."""
-    if given is None or ctx.resilient_parsing:
-        return
-    from tuilab.catalogue import catalog
-    from tuilab.catalogue.translation import languages
-    from tuilab.language import ENGLISH, code_of
-
-    known, code = languages(catalog.load()), code_of(given)
-    if code not in known or (code == ENGLISH and not given.lower().startswith(ENGLISH)):
-        there = f"there are {', '.join(known)}"
-        click.echo(f"tuilab: no lesson is in the language {show(given, 40)}; {there}. Shown in English", err=True)
-        given = ENGLISH
-    os.environ["TUILAB_LANG"] = given
+    """Have lessons shown in a language."""
+    if given is not None and not ctx.resilient_parsing:
+        os.environ["TUILAB_LANG"] = given
 
 
 LANG = click.Option(
@@ -72,6 +64,22 @@ LANG = click.Option(
     help="The language of the lessons, as in zh (else TUILAB_LANG, else that of the locale).",
 )
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
+
+
+def tell_language(known: "Iterable[Scenario]", shown: "Iterable[Scenario]" = ()) -> None:
+    """Tell when none of the lessons that are there is in the language asked for, and which shown ones have changed since."""
+    given = os.environ.get("TUILAB_LANG")
+    from tuilab.catalogue.translation import OLD, is_old, languages
+    from tuilab.language import ENGLISH, codes_of
+
+    if given:
+        there, codes = languages(known), codes_of(given)
+        if not set(codes) & set(there) or (codes == [ENGLISH] and not given.lower().startswith(ENGLISH)):
+            words = f"no lesson is in the language {show(given, 40)}; there are {', '.join(there)}. Shown in English"
+            click.echo(f"tuilab: {words}", err=True)
+            os.environ["TUILAB_LANG"] = ENGLISH
+    if old := [scenario.id for scenario in shown if is_old(scenario)]:
+        click.echo(f"tuilab: {OLD}: {join(old)}", err=True)
 
 
 def _fps() -> float:

@@ -16,6 +16,7 @@ ROLES = (*ARMS, *TONES, "axis", "bad", "band", "cursor", "grid", "guide", "label
 """All roles. A run may also be called `a on b`: role a, on the colour of role b."""
 
 _SPACE = ord(" ")
+_MARKS = ("Mn", "Me")  # accents, and the vowels that Thai sets above and below
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Canvas:
         self.codes: NDArray[np.uint32] = np.full((self.height, self.width), _SPACE, np.uint32)
         self.looks: NDArray[np.uint8] = np.zeros((self.height, self.width), np.uint8)
         self._names = [""]
+        self._marks: dict[tuple[int, int], str] = {}  # by row and column: accents and the like, which take no cell
 
     def look(self, role: str) -> int:
         """Return the number that stands for a role in `looks`."""
@@ -64,6 +66,9 @@ class Canvas:
         if right < after and codes[right - x] == 0:
             row[right - 1] = _SPACE
         self.looks[y, left:right] = self.look(role)
+        if self._marks:
+            self._marks = {at: mark for at, mark in self._marks.items() if at[0] != y or not left <= at[1] < right}
+        self._marks |= {(y, x + at): mark for at, mark in marks(text).items() if left <= x + at < right}
         return after
 
     def fill(self, rows: slice, columns: slice, mark: str, role: str, *, over: tuple[str, ...] = ()) -> None:
@@ -79,15 +84,17 @@ class Canvas:
         """Return what was drawn; a blank has no role, so that it does not change when its neighbours do."""
         coloured_blanks = [number for number, name in enumerate(self._names) if " on " in name or name == "cursor"]
         looks = np.where((self.codes == _SPACE) & ~np.isin(self.looks, coloured_blanks), 0, self.looks)
-        return Picture(self.width, tuple(self._runs(codes, row) for codes, row in zip(self.codes, looks, strict=True)))
+        return Picture(self.width, tuple(self._runs(y, row) for y, row in enumerate(looks)))
 
-    def _runs(self, codes: NDArray[np.uint32], looks: NDArray[np.uint8]) -> tuple[Run, ...]:
-        text = codes.tobytes().decode("utf-32-le")
+    def _runs(self, y: int, looks: NDArray[np.uint8]) -> tuple[Run, ...]:
+        text: str | list[str] = self.codes[y].tobytes().decode("utf-32-le")
+        if marked := {at: mark for (row, at), mark in self._marks.items() if row == y and text[at] not in " \0"}:
+            text = [character + marked.get(at, "") for at, character in enumerate(text)]
         edges = [0, *(np.flatnonzero(looks[1:] != looks[:-1]) + 1).tolist(), self.width]
         if not self.width:
             return ()
         roles = [self._names[number] for number in looks[edges[:-1]].tolist()]
-        runs = [text[start:end] for start, end in pairwise(edges)]
+        runs = ["".join(text[start:end]) for start, end in pairwise(edges)]
         if "\0" in text:
             runs = [run.replace("\0", "") for run in runs]
         return tuple(zip(runs, roles, strict=True))
@@ -100,16 +107,34 @@ def cells(text: str) -> tuple[int, ...]:
         return tuple(text.encode())
     codes: list[int] = []
     for character in text:
-        if unicodedata.east_asian_width(character) in "WF":
-            codes += (ord(character), 0)
-        elif unicodedata.category(character) not in ("Mn", "Me", "Cf"):
-            codes.append(ord(character))
+        codes += (ord(character), 0)[: _width_of(character)]
     return tuple(codes)
+
+
+@lru_cache(4096)
+def marks(text: str) -> dict[int, str]:
+    """Return what takes no cell, by the cell of the character that it belongs to."""
+    found: dict[int, str] = {}
+    at = after = 0
+    for character in "" if text.isascii() else text:
+        if width := _width_of(character):
+            at, after = after, after + width
+        elif after and unicodedata.category(character) in _MARKS:
+            found[at] = found.get(at, "") + character
+    return found
 
 
 def fit(text: str, width: int) -> str:
     """Return `text` cut to `width` cells, with an ellipsis where something is missing."""
-    codes = cells(text)
-    if len(codes) <= width:
+    if len(cells(text)) <= width:
         return text
-    return "".join(map(chr, filter(None, codes[: max(width - 1, 0)]))) + "…"[:width]
+    room, end = width, 0
+    while (room := room - _width_of(text[end])) > 0:
+        end += 1
+    return text[:end] + "…"[:width]
+
+
+def _width_of(character: str) -> int:
+    if unicodedata.east_asian_width(character) in "WF":
+        return 2
+    return 0 if unicodedata.category(character) in (*_MARKS, "Cf") else 1

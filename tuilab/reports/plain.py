@@ -23,7 +23,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.runs import store
 from tuilab.text import plural, show, show_lines
 from tuilab.words import seconds, size, spell_of
-from tuilab.wrapping import cells, wrap
+from tuilab.wrapping import cells, spans, wrap
 
 _TEXT_LINES = 30
 
@@ -149,14 +149,14 @@ def _key_numbers(summary: RunSummary, style: Style, width: int, trust: str) -> s
     rows = key_numbers(summary)
     rows += [("calibration", trust)] if trust else []
     rows += [("not measured", f"{what}: {why}") for what, why in unmeasured(summary)]
-    label = max((len(name) for name, _ in rows), default=0)
-    return "\n".join(line for name, value in rows for line in _row(name.ljust(label), value, style, width))
+    label = max((cells(name) for name, _ in rows), default=0)
+    return "\n".join(line for name, value in rows for line in _row(name + " " * (label - cells(name)), value, style, width))
 
 
 def _row(name: str, value: str, style: Style, width: int) -> list[str]:
     """Return a name and its value, which goes on below itself where it is long."""
-    first, *rest = textwrap.wrap(value, max(width - len(name) - 2, 30)) or [""]
-    return [f"{style.dim(name)}  {first}", *(" " * (len(name) + 2) + line for line in rest)]
+    first, *rest = wrap(value, max(width - cells(name) - 2, 30)) or [""]
+    return [f"{style.dim(name)}  {first}", *(" " * (cells(name) + 2) + line for line in rest)]
 
 
 def key_numbers(summary: RunSummary) -> list[tuple[str, str]]:
@@ -238,9 +238,15 @@ def _texts(summary: RunSummary, style: Style, width: int) -> list[str]:
 
 def _fold_lines(text: str, width: int) -> list[str]:
     """Return the first lines of a text, long ones folded; the spaces of a table stay."""
-    fold = textwrap.TextWrapper(max(width - 2, 30), replace_whitespace=False, drop_whitespace=False)
-    lines = [part for line in show_lines(text).splitlines() for part in fold.wrap(line) or [""]]
+    lines = [part for line in show_lines(text).splitlines() for part in _folded(line, max(width - 2, 30)) or [""]]
     return [f"  {line}" for line in lines[:_TEXT_LINES]]
+
+
+def _folded(line: str, width: int) -> list[str]:
+    if line.isascii():
+        return textwrap.wrap(line, width, replace_whitespace=False, drop_whitespace=False)
+    line = line.expandtabs()
+    return [line[start:end] for start, end in spans(line, width)]
 
 
 def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) -> list[str]:

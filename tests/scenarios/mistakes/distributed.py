@@ -29,8 +29,8 @@ MISTAKES = [
     Mistake("load-balance", "range(3 - dist.get_rank())", "range(2)", "raises, join, half"),
     Mistake("load-balance", "Join(nets[:1])", "Join(nets[:1], divide_by_initial_world_size=False)", "half"),
     Mistake("fsdp-vs-ddp", 'others = found["DDP"]', 'others = found["late"]', "same"),
-    Mistake("fsdp-vs-ddp", "net], keep=True)", "net])", "kept"),
-    Mistake("fsdp-vs-ddp", "net := build_net(), [net])}", "net := build_net(), [*net[::2], net])}", "unit"),
+    Mistake("fsdp-vs-ddp", "net], False)", "net], True)", "kept"),
+    Mistake("fsdp-vs-ddp", "net := build_net(), [net], frees)", "net := build_net(), [*net[::2], net], frees)", "kept, unit"),
     Mistake("fsdp-vs-ddp", 'nets["late"] = shard(net, [net])', 'nets["late"] = DistributedDataParallel(net)', "late"),
     Mistake("fsdp-vs-ddp", "torch.optim.Adam(net.parameters()) for", "torch.optim.SGD(net.parameters(), 0.1) for", "ddp, late"),
 ]

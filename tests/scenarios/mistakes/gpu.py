@@ -14,7 +14,7 @@ MISTAKES = [
     Mistake("create-on-device", "torch.zeros_like(x), lambda", "torch.zeros(ROWS).to(x), lambda", "like"),
     Mistake("create-on-device", "device=x.device).tril()", "dtype=x.dtype).tril()", "mask"),
     Mistake("create-on-device", "with torch.device(device):", 'with torch.device("cpu"):', "model"),
-    Mistake("create-on-device", "torch.zeros(ROWS))", "torch.tensor(0.0))", "forgotten"),
+    Mistake("create-on-device", "(torch.zeros(ROWS), torch.tensor", "(torch.tensor(0.0), torch.tensor", "forgotten"),
     Mistake("conv-algos", "w.flip(2, 3)", "w", "agree"),
     Mistake("conv-algos", "for form in (fft, winograd)]", "for form in (fft, library)]", "bits"),
     Mistake("conv-algos", "w.flatten(1) @ patches)", "w.flatten(1) @ patches.clone())", "workspace"),

@@ -4,7 +4,9 @@ With --detach several wait in the queue of their device, each until those before
 """
 
 import contextlib
+import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import click
 from tuilab.catalogue import catalog
 from tuilab.catalogue.params import describe, has_gpus, parse
 from tuilab.catalogue.scenario import Param, Scenario
+from tuilab.catalogue.translation import translated
 from tuilab.cli import options
 from tuilab.engine import launch
 from tuilab.errors import ExitCode, UsageError
@@ -93,8 +96,10 @@ class _RunCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         names, chosen = _find_scenarios(ctx, args)
+        for code in _values(args, "--lang")[-1:]:
+            os.environ["TUILAB_LANG"] = code  # --help shows the options before click has read this one
         ctx.meta["tuilab.chosen"] = chosen
-        ctx.meta["tuilab.options"] = [_ScenarioOption(param) for param in shared_params(chosen)]
+        ctx.meta["tuilab.options"] = [_ScenarioOption(param) for param in shared_params([*map(translated, chosen)])]
         rest = super().parse_args(ctx, args)
         if names and set(ctx.params["names"]) != set(names):
             raise UsageError("it is not clear which words are names; say them first: tuilab run NAME NAME --option")
@@ -112,7 +117,7 @@ def shared_params(scenarios: list[Scenario]) -> list[Param]:
 
 def _find_scenarios(ctx: click.Context, args: list[str]) -> tuple[list[str], list[Scenario]]:
     """Return the names on the line and what they mean: words that no option takes, or the first that may be a name."""
-    sure, doubtful, folders = _words(args)
+    (sure, doubtful), folders = _words(args), _values(args, "--scenarios")
     for folder in folders:
         options.refuse_empty("--scenarios", folder)  # it is read before the options are
     listed = catalog.load([Path(folder) for folder in folders])
@@ -129,26 +134,28 @@ def _known(listed: list[Scenario], word: str) -> list[Scenario]:
     return []
 
 
-def _words(args: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the words that are names, those that may be one or an option's value, and the folders given with --scenarios."""
+def _values(args: list[str], option: str) -> list[str]:
+    """Return what an option is given on the line, which is looked at before click reads it."""
+    args = args[: args.index("--")] if "--" in args else args
+    after = [word for before, word in pairwise(args) if before == option]
+    return after + [arg.partition("=")[2] for arg in args if arg.startswith(f"{option}=")]
+
+
+def _words(args: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words that are names, and those that may be one or an option's value."""
     takes_value = {o for option in _BASE if isinstance(option, click.Option) and not option.is_flag for o in option.opts}
     sure: list[str] = []
     doubtful: list[str] = []
-    folders: list[str] = []
     before = ""
     if "--" in args:
         at = args.index("--")
         args, sure = args[:at], args[at + 1 :]
     for arg in args:
-        if before == "--scenarios":
-            folders.append(arg)
-        elif arg.startswith("--scenarios="):
-            folders.append(arg.partition("=")[2])
-        elif not arg.startswith("-") and before not in takes_value:
+        if not arg.startswith("-") and before not in takes_value:
             is_after_unknown = before.startswith("--") and "=" not in before and before not in _flags()
             (doubtful if is_after_unknown else sure).append(arg)
         before = arg
-    return sure, doubtful, folders
+    return sure, doubtful
 
 
 def _flags() -> set[str]:
@@ -159,6 +166,7 @@ def _flags() -> set[str]:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
+    options.tell_language([*catalog.load(given["scenarios"]), *chosen], chosen)
     extra = {o.name: o for o in ctx.meta["tuilab.options"]}
     values = {name: extra[name].value(given[name]) for name in extra if given[name] is not None}
     if given["predict"] is not None and len(chosen) > 1:

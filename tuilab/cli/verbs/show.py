@@ -32,7 +32,9 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
     ],
 )
 def command(name: str, source: bool, scenarios: Sequence[str]) -> None:
-    found = catalog.find(catalog.load(scenarios), name)
+    known = catalog.load(scenarios)
+    found = catalog.find(known, name)
+    options.tell_language([*known, *found], found)
     width = min(shutil.get_terminal_size().columns, 100)
     parts = [render(translated(scenario), width) + (_source(scenario) if source else "") for scenario in found]
     click.echo(f"\n{'─' * width}\n\n".join(parts), nl=False)
@@ -68,7 +70,7 @@ def wrap(text: str, width: int) -> str:
             paragraphs[-1].append(line.strip())
         else:
             paragraphs.append([line])
-    return "\n".join(line for words in paragraphs for line in (_hang(" ".join(words), width) if _flows(words[0]) else words))
+    return "\n".join(line for words in paragraphs for line in (_hang("\n".join(words), width) if _flows(words[0]) else words))
 
 
 def _goes_on(words: Sequence[str], line: str) -> bool:

@@ -15,7 +15,7 @@ _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, *_FLOAT8, *_OLD_FLOAT8)
 
 _NVIDIA = {torch.float16: (7, 0), torch.bfloat16: (8, 0), torch.float32: (8, 0)} | dict.fromkeys(_FLOAT8, (8, 9))
-_NVIDIA_WITHOUT = "GTX 16"  # of capability 7.5, as others that have Tensor Cores
+_NVIDIA_WITHOUT = r"GTX 16|\bMX[45]50|\bT(400|500|550|600|1000|1200)\b"  # of capability 7.5, as others that have Tensor Cores
 _AMD = {torch.float16: "gfx9(08|0a|4.|5.)", torch.bfloat16: "gfx9(08|0a|4.|5.)", torch.float32: "gfx94."}
 _AMD |= dict.fromkeys(_FLOAT8, "gfx95.") | dict.fromkeys(_OLD_FLOAT8, "gfx94.")
 _CPU = {
@@ -32,7 +32,7 @@ def lacking_units(device: torch.device, dtype: torch.dtype) -> str:
     if torch.version.hip is not None:
         name = show(gpu.gcnArchName, 200).partition(":")[0]
         return "" if re.fullmatch(_AMD[dtype], name) else f"Matrix Cores for {_told(dtype)}, which {name} has not"
-    if dtype in _NVIDIA and (gpu.major, gpu.minor) >= _NVIDIA[dtype] and _NVIDIA_WITHOUT not in gpu.name:
+    if dtype in _NVIDIA and (gpu.major, gpu.minor) >= _NVIDIA[dtype] and not re.search(_NVIDIA_WITHOUT, gpu.name):
         return ""
     return f"Tensor Cores for {_told(dtype)}, which {show(gpu.name, 200)} of capability {gpu.major}.{gpu.minor} has not"
 

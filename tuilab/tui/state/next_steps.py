@@ -23,6 +23,11 @@ class NextSteps:
     def text(self) -> str:
         return translated(self.scenario).sections.get("Try next", "") if self.scenario else ""
 
+    @property
+    def heading(self) -> str:
+        """What the lesson calls them."""
+        return translated(self.scenario).headings.get("Try next", "Try next") if self.scenario else ""
+
     def form(self, number: int) -> tuple[str, dict[str, Value]] | None:
         """Return the scenario and the values of the option of a number, from 1 on; None when there is none."""
         if self.scenario is None or number > len(self.options):

@@ -11,7 +11,7 @@ import click
 
 from tuilab.catalogue import catalog, course
 from tuilab.catalogue.check import check
-from tuilab.catalogue.check_translation import check_translation, stamp
+from tuilab.catalogue.check_translation import check_translation, is_age, stamp, stray_translations
 from tuilab.catalogue.findings import Finding
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.translation import languages, place
@@ -36,6 +36,7 @@ def command(names: Sequence[str], stamped: bool, scenarios: Sequence[str]) -> in
     findings += [
         (place(scenario, code), one) for scenario, code in _translations(chosen) for one in check_translation(scenario, code)
     ]
+    findings += stray_translations(chosen, is_all=not names or "all" in names)
     if not names or "all" in names:
         findings += _of_courses(known, scenarios)
     for path, finding in findings:
@@ -48,15 +49,23 @@ def _translations(scenarios: Iterable[Scenario]) -> list[tuple[Scenario, str]]:
     """Return which of these scenarios are translated, and into which languages."""
     usable = [scenario for scenario in scenarios if not scenario.error]
     codes = languages(usable)
-    return [(scenario, code) for scenario in usable for code in codes if os.path.exists(place(scenario, code))]
+    return [(scenario, code) for scenario in usable for code in codes if os.path.lexists(place(scenario, code))]
 
 
 def _stamp(scenarios: Iterable[Scenario]) -> int:
-    """Write into the translations of these scenarios from which words they are made; say which said others."""
-    for scenario, code in _translations(scenarios):
-        if stamp(scenario, code):
-            click.echo(f"{show(place(scenario, code))} is made from what {show(scenario.id)} says now")
-    return 0
+    """Write into translations from which words they are made, where nothing else is to be found; say which said others."""
+    code = 0
+    for scenario, language in _translations(scenarios):
+        path = place(scenario, language)
+        others = [finding for finding in check_translation(scenario, language) if not is_age(finding)]
+        for finding in others:
+            click.echo(_line(path, finding))
+        if others:
+            click.echo(f"{show(path)} is not stamped: {plural(len(others), 'finding')}", err=True)
+            code = 1
+        elif stamp(scenario, language):
+            click.echo(f"{show(path)} is made from what {show(scenario.id)} says now")
+    return code
 
 
 def _of_courses(known: Sequence[Scenario], folders: Sequence[str]) -> list[tuple[str, Finding]]:

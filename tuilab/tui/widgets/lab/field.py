@@ -12,6 +12,7 @@ from tuilab.catalogue.scenario import Param
 from tuilab.probes.gpu.there import gpu_names
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.reading import fold
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft, is_option
 from tuilab.tui.state.gpus import GpuList
 from tuilab.tui.widgets.lab.choice import Choice
@@ -183,8 +184,8 @@ class Field(Widget):
         """Return the lines below the value."""
         room = max(width - self._column, 12)
         if problem := self.draft.problem(self.key):
-            return plain(f"✗ {problem}", 400, "$text-error").wrap(room)
+            return fold(plain(f"✗ {problem}", 400, "$text-error"), room)
         label = self.param.label
         if not self._is_typed and self.draft.is_changed(self.key):
             label = f"{label} (default {spell(self.param.default)})"
-        return plain(label, 300, "$text-muted").wrap(room)[:3] if label else []
+        return fold(plain(label, 300, "$text-muted"), room)[:3] if label else []

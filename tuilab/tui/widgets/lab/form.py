@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tuilab.catalogue.translation import translated
+from tuilab.catalogue.translation import OLD, is_old, translated
 from tuilab.runs.past_runs import PastRun
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain
@@ -22,6 +22,7 @@ from tuilab.tui.state.gpus import GpuList
 from tuilab.tui.state.presets import Preset, presets
 from tuilab.tui.widgets.lab.choice import Choice
 from tuilab.tui.widgets.lab.field import Field
+from tuilab.tui.widgets.paragraph import Paragraph
 from tuilab.wrapping import flow
 
 
@@ -34,7 +35,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
            scrollbar-color: $border; scrollbar-background: transparent; }
     Form:ansi { scrollbar-color: ansi_bright_black; }
     Form .gap { height: 1; }
-    Form Static { height: auto; padding-right: 1; }
+    Form Static, Form Paragraph { height: auto; padding-right: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "step(-1)", show=False),
@@ -77,10 +78,12 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         if draft.scenario.error:
             return [Static(plain("There is no form: the file cannot be used.", None, "$text-muted"))]
         column = max(9, min(18, max(len(param.name) for param in draft.fields.values()) + 4))
-        widgets: list[Widget] = []
+        widgets: list[Widget] = [Static(plain(f"! {OLD}", None, "$text-muted"))] if is_old(draft.scenario) else []
         if GUESS in draft.fields:
-            question = inline(show(flow(translated(draft.scenario).sections["Predict"])))
-            widgets += [Static(heading("Predict")), Static(question), Field(draft, GUESS, column), _gap()]
+            words = translated(draft.scenario)
+            asked = heading(show(words.headings.get("Predict", "Predict"), 100))
+            question = Paragraph(inline(show(flow(words.sections["Predict"]))))
+            widgets += [Static(asked), question, Field(draft, GUESS, column), _gap()]
         if draft.scenario.params:
             widgets.append(Static(heading("Parameters")))
             names = Choice([preset.name for preset in self._presets], id="values")

@@ -8,7 +8,7 @@ from textual.content import Content
 from tuilab.catalogue import stated
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.stated import Stated, match
-from tuilab.catalogue.translation import translated
+from tuilab.catalogue.translation import OLD, is_old, translated
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.past_runs import PastRun, began, newest_verdicts, verdict_on
 from tuilab.text import show
@@ -79,6 +79,9 @@ def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
 
 
 def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Iterator[Content]:
+    if is_old(scenario):
+        yield from hang(Content.styled("!", "$text-warning"), plain(OLD, None, "$text-muted"), width)
+        yield Content("")
     scenario = translated(scenario)
     if last is not None and last.lacks:
         yield from hang(mark(Verdict.NOT_TESTABLE), plain(f"not testable here: {last.lacks}", 500, "bold"), width)

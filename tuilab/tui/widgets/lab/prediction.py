@@ -14,6 +14,7 @@ from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import heading, inline
 from tuilab.tui.state.draft import GUESS, Draft
 from tuilab.tui.widgets.keybar import answers
+from tuilab.tui.widgets.paragraph import Paragraph
 from tuilab.wrapping import flow
 
 
@@ -40,7 +41,7 @@ class Prediction(ModalScreen[bool]):
         box = Vertical()
         box.border_title = heading("What do you expect?")
         with box:
-            yield Static(inline(flow(translated(self._draft.scenario).sections["Predict"])[:600]))
+            yield Paragraph(inline(flow(translated(self._draft.scenario).sections["Predict"])[:600]))
             line = Input(self._draft.text(GUESS), placeholder="a number; empty: no prediction", compact=True)
             line.cursor_blink = False
             yield line

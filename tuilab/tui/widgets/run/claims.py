@@ -12,6 +12,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.told import evidence
 from tuilab.record.verdicts import Verdict
 from tuilab.tui.looks.marks import mark, plain
+from tuilab.tui.looks.reading import hang
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
@@ -24,8 +25,15 @@ class ClaimsPane(TextPane):
         super().__init__("Claims")
         self._standings = Standings()
         self.before: Mapping[str, str] = {}  # by claim: how often it was judged on this box before
+        self._last: tuple[Shown, View] | None = None
+
+    def on_resize(self) -> None:
+        if self._last is not None:
+            self.show(*self._last)
 
     def show(self, run: Shown, view: View) -> None:
+        self._last = run, view
+        width = max(self.content_size.width - 1, 8)  # beside the bar, if there is one
         known = run.summary.claims
         claims = list(known.values())
         done = sum(claim.verdict is not None for claim in claims)
@@ -34,21 +42,21 @@ class ClaimsPane(TextPane):
         lines = [
             line
             for name, claim in known.items()
-            for line in _lines(claim, run.summary, standings.get(name), self.before.get(name, ""))
+            for line in _lines(claim, run.summary, standings.get(name), self.before.get(name, ""), width)
         ]
         if said := prediction.told(run.summary.run, claims):
             lines.insert(0, plain(said, 300, "bold"))
         self.put(lines or [Content.styled("no claims yet", "$text-muted")])
 
 
-def _lines(claim: Claim, summary: RunSummary, standing: Standing | None, before: str) -> list[Content]:
-    """Return a claim's words, and what is known of it."""
+def _lines(claim: Claim, summary: RunSummary, standing: Standing | None, before: str, width: int) -> list[Content]:
+    """Return a claim's words, and what is known of it, in lines of a width."""
     verdict, words = _known(claim, summary, standing)
-    first = Content.assemble(mark(verdict or "pending"), " ", plain(claim.text, 400))
+    said = plain(claim.text, 400)
     if verdict not in ("", Verdict.SUPPORTED):
-        first = Content.assemble(first, "  ", plain(verdict.lower(), 40, "bold"))
-    more = [Content.assemble("  ", plain(line, 600, "$text-muted")) for line in (words, before) if line]
-    return [first, *more]
+        said = Content.assemble(said, "  ", plain(verdict.lower(), 40, "bold"))
+    more = [plain(line, 600, "$text-muted") for line in (words, before) if line]
+    return [*hang(mark(verdict or "pending"), said, width), *(row for line in more for row in hang(Content(" "), line, width))]
 
 
 def _known(claim: Claim, summary: RunSummary, standing: Standing | None) -> tuple[str, str]:

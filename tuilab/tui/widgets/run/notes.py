@@ -6,7 +6,7 @@ from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
 from tuilab.record.told import gpu_errors, neighbour_notes
-from tuilab.text import show_lines
+from tuilab.text import show, show_lines
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import heading, inline
 from tuilab.tui.state.following import Shown
@@ -33,9 +33,9 @@ class NotesPane(TextPane):
             lines += [plain(title, 200, "bold")] if title else []
             lines += [Content(line) for line in show_lines(text).splitlines()[:_LINES]]
         if run.is_over and self.next_steps.text:
-            lines += [Content(""), heading("Try next")] if lines else []
+            lines += [Content(""), heading(show(self.next_steps.heading, 100))] if lines else []
             lines += self._to_try()
-        self.border_title = Content("Notes" if latest or errors or shared else "Try next")
+        self.border_title = Content("Notes" if latest or errors or shared else show(self.next_steps.heading or "Try next", 100))
         self.put(lines)
 
     def _to_try(self) -> Iterator[Content]:

@@ -1,0 +1,24 @@
+"""A paragraph that is broken into lines as its language is read: Chinese behind any character."""
+
+from textual.app import RenderResult
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from tuilab.tui.looks.reading import fold
+
+
+class Paragraph(Widget):
+    """Text that flows."""
+
+    DEFAULT_CSS = "Paragraph { height: auto; width: 100%; }"
+
+    def __init__(self, text: Content) -> None:
+        super().__init__()
+        self._text = text
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(fold(self._text, width))
+
+    def render(self) -> RenderResult:
+        return Content("\n").join(fold(self._text, self.content_size.width))
