@@ -345,6 +345,20 @@ def test_only_a_translation_without_other_findings_is_stamped(path: Path, tuilab
     assert beside.read_text().startswith("<!-- made from ")
 
 
+def test_a_stamp_leaves_links_line_ends_and_the_mode_of_a_file_as_they_are(path: Path, tuilab: Tuilab) -> None:
+    link, behind = path.with_suffix(".zh.md"), path.parent / "translated.txt"
+    behind.write_bytes(CHINESE.replace("\n", "\r\n").encode())
+    behind.chmod(0o644)
+    link.unlink()
+    link.symlink_to(behind)
+    tuilab("check", str(path), "--stamp")
+
+    assert link.is_symlink()
+    assert behind.stat().st_mode & 0o777 == 0o644
+    assert behind.read_bytes().split(b"\r\n")[0] == f"<!-- made from {digest(read_scenario(path))} -->".encode()
+    assert behind.read_bytes().count(b"\r\n") == CHINESE.count("\n")
+
+
 def test_a_file_that_is_no_translation_is_one_finding(path: Path) -> None:
     write(path, "no title\n")
 

@@ -1,8 +1,7 @@
 """Subtract the largest logit before the exponential.
 
 softmax divides exp(logit) by the sum of all exp(logit). The exponential leaves the range of the dtype at the logarithm of
-its largest number: ln(3.4e38) = 88.72 for float32 and ln(65504) = 11.09 for float16. Then inf / inf is nan. A logit of 12 is
-nothing unusual.
+its largest number, which is 3.4e38 for float32 and 65504 for float16. Then inf / inf is nan. Such logits are nothing unusual.
 
 Adding a constant to all logits changes nothing on paper, so choose the constant that makes the largest logit 0: every
 exponential is at most 1, and their sum lies between 1 and the number of classes. That number can be too large for float16, and

@@ -5,8 +5,8 @@ to 0, and log(0) is -inf. The logarithm undoes an exponential that need not have
 x - log(sum(exp(x))), and with the largest logit subtracted first nothing in it can overflow or reach 0. That is what
 `F.cross_entropy` computes, and why it wants logits.
 The gradient goes first. The logarithm hands label / p back to the softmax, and 0.5 / p is inf as soon as p is below
-1.5e-39: from a logit of 90 on every gradient is inf or nan while the loss still looks healthy up to 103. What you would see
-in training is a good loss, then weights that are nan. Where p has underflowed, a label of exactly 0 turns even the loss into
+1.5e-39: from a logit of 90 on every gradient is inf or nan while the loss still looks healthy. What you would see in
+training is a good loss, then weights that are nan. Where p has underflowed, a label of exactly 0 turns even the loss into
 nan: 0 * -inf. On paper the gradient is softmax - label, here [0.5, -0.5], as tame as a gradient can be.
 The stable form of the source is for one vector. In a batch its `logsumexp(dim)` without `keepdim=True` loses a dimension, and
 subtracts the number of one row from a column of all rows (broadcast-trap tells why). Where there are as many rows as classes

@@ -4,6 +4,7 @@ import ast
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from tuilab.catalogue import catalog, numbers
 from tuilab.catalogue.findings import Finding, line_of
@@ -40,7 +41,10 @@ def stray_translations(scenarios: Iterable[Scenario], *, is_all: bool) -> list[t
         ids.setdefault(os.path.dirname(scenario.path), set()).add(scenario.id)
     found = []
     for folder, known in ids.items():
-        for name, lesson in ((one[0], one[1]) for one in map(_LIKELY.fullmatch, sorted(os.listdir(folder))) if one):
+        names: list[str] = []
+        with suppress(OSError):
+            names = sorted(os.listdir(folder))
+        for name, lesson in ((one[0], one[1]) for one in map(_LIKELY.fullmatch, names) if one):
             if why := _stray(folder, name, lesson, known, is_all=is_all):
                 found.append((f"{folder}/{name}", Finding(1, why)))
     return found
@@ -62,7 +66,8 @@ def stamp(scenario: Scenario, code: str) -> bool:
     rest = text.partition("\n")[2] if text.startswith("<!--") else text
     if is_new := head + rest != text:
         has_returns = b"\r\n" in read_regular(path, _ANY_SIZE, may_be_link=True)
-        replace(os.path.realpath(path), (head + rest).replace("\n", "\r\n" if has_returns else "\n").encode())
+        written = (head + rest).replace("\n", "\r\n" if has_returns else "\n").encode()
+        replace(os.path.realpath(path), written, os.stat(path).st_mode & 0o777)  # people link their lessons into a folder
     return is_new
 
 

@@ -8,7 +8,7 @@ from tuilab.catalogue.lesson import blocks
 from tuilab.record.told import gpu_errors, neighbour_notes
 from tuilab.text import show, show_lines
 from tuilab.tui.looks.marks import plain
-from tuilab.tui.looks.reading import heading, inline
+from tuilab.tui.looks.reading import fold, heading, inline
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.next_steps import NextSteps
 from tuilab.tui.state.view import View
@@ -23,8 +23,14 @@ class NotesPane(TextPane):
     def __init__(self) -> None:
         super().__init__("Notes")
         self.next_steps = NextSteps()
+        self._last: tuple[Shown, View] | None = None
+
+    def on_resize(self) -> None:
+        if self._last is not None:
+            self.show(*self._last)
 
     def show(self, run: Shown, view: View) -> None:
+        self._last = run, view
         latest = {text.title: text.text for text in run.summary.texts}
         errors, shared = gpu_errors(run.summary), neighbour_notes(run.summary)
         lines = [Content.styled(sentence, "$text-error") for sentence in errors]
@@ -34,9 +40,13 @@ class NotesPane(TextPane):
             lines += [Content(line) for line in show_lines(text).splitlines()[:_LINES]]
         if run.is_over and self.next_steps.text:
             lines += [Content(""), heading(show(self.next_steps.heading, 100))] if lines else []
-            lines += self._to_try()
+            lines += (row for line in self._to_try() for row in self._flowing(line))
         self.border_title = Content("Notes" if latest or errors or shared else show(self.next_steps.heading or "Try next", 100))
         self.put(lines)
+
+    def _flowing(self, line: Content) -> list[Content]:
+        """Return a line as its language is broken; one of English is left to the pane."""
+        return [line] if line.plain.isascii() else fold(line, max(self.content_size.width - 1, 8))
 
     def _to_try(self) -> Iterator[Content]:
         for block in blocks(self.next_steps.text):
