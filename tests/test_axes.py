@@ -42,7 +42,7 @@ def test_a_power_law_is_a_straight_line_where_both_axes_are_logarithmic() -> Non
 
 STRAIGHT = """
 backward, log xy  1000
-    1e3+.   .   .   .   .   .   .  ..--*
+   1000+.   .   .   .   .   .   .  ..--*
        |                      ..--'
        |                ..--'*
       1+.   .   . *.--''.   .   .   .

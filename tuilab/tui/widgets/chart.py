@@ -212,7 +212,7 @@ class Chart(Drawing):
             is_timed=self.is_timed,
             is_log=self.is_log,
             is_log_x=self.is_log_x,
-            x_name="" if self.is_timed or not curves.axes else curves.axes.x,
+            x_name="time" if self.is_timed else (curves.axes and curves.axes.x) or "step",
             is_over=curves.is_over,
             x_end=self._x_end,
             window=self._window,
