@@ -144,6 +144,11 @@ class Chart(Drawing):
         column = (high - low) / max(self.content_size.width - 10, 10)
         return self._spot(next_point(self._values, at, at + columns * column))
 
+    def window_with(self, t: int) -> Window | None:
+        """Return the window that has a moment in view: the one that there is, or one that was moved there."""
+        x = self._curves.x_at(t, is_timed=self.is_timed, is_log_x=self.is_log_x)
+        return self._window if x is None else self._window_with(x)
+
     def next_bad_spot(self) -> Spot | None:
         """Return the next NaN or Inf, after the last the first; None when there is none."""
         return self._spot(next_bad(self._values, -math.inf if self.cursor is None else self.cursor))
@@ -159,9 +164,12 @@ class Chart(Drawing):
         t = None if x is None else self._curves.t_at(x, is_timed=self.is_timed, is_log_x=self.is_log_x)
         if x is None or t is None:
             return None
+        return Spot(t, self._window_with(x))
+
+    def _window_with(self, x: float) -> Window | None:
         low, high = self._x_range()
         is_in_view = self._window is None or low <= x <= high
-        return Spot(t, self._window if is_in_view else self._fitted(x - (high - low) / 2, high - low))
+        return self._window if is_in_view else self._fitted(x - (high - low) / 2, high - low)
 
     def _fitted(self, low: float, span: float) -> Window | None:
         """Return a window within all x, None when it is all of them."""

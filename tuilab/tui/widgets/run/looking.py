@@ -6,7 +6,7 @@ from dataclasses import replace
 from textual.widget import Widget
 
 from tuilab.tui.state.session import Desk
-from tuilab.tui.state.view import View
+from tuilab.tui.state.view import Spot, View
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run.panes import Panes
@@ -48,19 +48,19 @@ class Looking:
     def move_cursor(self, columns: int) -> None:
         """Move the one cursor by so many columns of the focused chart."""
         if (chart := self._panes.focused_chart) and (spot := chart.spot_beside(columns)):
-            self._look(self.view.with_cursor(chart.key, spot))
+            self._go_to(chart, spot)
 
     def go_to_next_bad(self) -> bool:
         """Move the cursor to the next NaN or Inf of the first chart that has one; say whether there is any."""
         for chart in self._panes.charts:
             if spot := chart.next_bad_spot():
-                self._look(self.view.with_cursor(chart.key, spot))
+                self._go_to(chart, spot)
                 return True
         return False
 
     def heed_click(self, click: Chart.Clicked) -> None:
         """Move the cursor to where the user clicked."""
-        self._look(self.view.with_cursor(click.chart.key, click.spot))
+        self._go_to(click.chart, click.spot)
 
     def zoom(self, factor: float) -> None:
         """Show `factor` times as much of x, in all charts."""
@@ -107,6 +107,11 @@ class Looking:
             if kept.is_zoomed:
                 screen.maximize(pane, container=False)
         return pane is not None or not kept.pane
+
+    def _go_to(self, chart: Chart, spot: Spot) -> None:
+        """Move the cursor to a spot of a chart; the others that are looked at closely have it in view, too."""
+        view = self.view.with_windows({one.key: one.window_with(spot.t) for one in self._panes.charts})
+        self._look(view.with_cursor(chart.key, spot))
 
     def _look(self, view: View) -> None:
         self.view = view
