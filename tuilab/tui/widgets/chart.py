@@ -14,6 +14,7 @@ from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, can_be_log_x, ends_of, is_log_x, is_log_y, wants_log
+from tuilab.tui.state.selection import Selection
 from tuilab.tui.state.view import Spot, View, Window
 from tuilab.tui.widgets.drawing import Drawing
 
@@ -84,7 +85,7 @@ class Chart(Drawing):
     def show_curves(self, curves: Curves, view: View) -> None:
         """Show curves as the user looks at them."""
         self._curves, self._view = curves, view
-        look = replace(view, is_timed=self.is_timed, windows={}), self._window
+        look = replace(view, is_timed=self.is_timed, windows={}, selection=Selection()), self._window
         self.show(self._painted, (self._data_key(), replace(curves, series=()), look))
 
     @property

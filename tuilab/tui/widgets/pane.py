@@ -58,8 +58,9 @@ class TextPane(Pane):
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
-        self._text = Static(Content(""))
-        self._shown: list[Content] | None = None
+        self._whole = Content("")
+        self._text = Static(self._whole)
+        self._shown: list[Content] = []
         self._is_left = False  # by the user, who has scrolled away from its end
 
     def compose(self) -> ComposeResult:
@@ -69,7 +70,12 @@ class TextPane(Pane):
         """Show these lines, if they are others than before."""
         if lines != self._shown:
             self._shown = lines
-            self._text.update(Content("\n").join(lines))
+            self._whole = Content("\n").join(lines)
+            self._text.update(self._whole)
+
+    def lines_at(self, width: int) -> int:
+        """Return how many lines there are at a width."""
+        return self._whole.get_height({}, width)
 
     def watch_virtual_size(self) -> None:
         """Follow when the lines have been laid out, not when they are given: which comes first is not certain."""

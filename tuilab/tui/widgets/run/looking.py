@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from textual.widget import Widget
 
+from tuilab.tui.state.selection import Selection, keep, recalled
 from tuilab.tui.state.session import Desk
 from tuilab.tui.state.view import Spot, View
 from tuilab.tui.widgets.chart import Chart
@@ -20,6 +21,7 @@ class Looking:
         self._panes = panes
         self._desk = desk
         self._show = show
+        self.scenario = ""
 
     def toggle_log(self) -> None:
         """Change between a logarithmic and a linear axis."""
@@ -51,12 +53,34 @@ class Looking:
             self._go_to(chart, spot)
 
     def go_to_next_bad(self) -> bool:
-        """Move the cursor to the next NaN or Inf of the first chart that has one; say whether there is any."""
-        for chart in self._panes.charts:
-            if spot := chart.next_bad_spot():
-                self._go_to(chart, spot)
-                return True
-        return False
+        """Move the cursor to the next NaN or Inf of the first chart that has one, on any page; say whether there is one."""
+        found = self._next_bad()
+        if found is None and (page := self._panes.page_with_bad()) is not None:
+            self._select(replace(self.view.selection, page=page))
+            found = self._next_bad()
+        if found is not None:
+            self._go_to(*found)
+        return found is not None
+
+    def _next_bad(self) -> tuple[Chart, Spot] | None:
+        spots = ((chart, chart.next_bad_spot()) for chart in self._panes.charts)
+        return next(((chart, spot) for chart, spot in spots if spot), None)
+
+    def turn_page(self, step: int) -> None:
+        """Go to the next page of charts or the one before."""
+        names, most, selection = self._panes.names, self._panes.room.most_charts, self.view.selection
+        at = selection.page_of(names, most).start // most
+        self._select(replace(selection, page=(at + step) % max(-(-len(selection.matching(names)) // most), 1)))
+
+    def filter_charts(self, words: str) -> None:
+        """Show the charts whose names contain all words."""
+        if words != self.view.selection.words:
+            self._select(Selection(words))
+
+    def recall(self, scenario: str) -> None:
+        """Show the charts of a scenario that were chosen last time."""
+        self.scenario = scenario
+        self.view = replace(self.view, selection=recalled(self._desk.settings.charts, scenario))
 
     def heed_click(self, click: Chart.Clicked) -> None:
         """Move the cursor to where the user clicked."""
@@ -108,6 +132,12 @@ class Looking:
                 screen.maximize(pane, container=False)
         return pane is not None or not kept.pane
 
+    def _select(self, selection: Selection) -> None:
+        """Show other charts; a pane that fills the screen may be gone then."""
+        if selection != self.view.selection:
+            self._panes.screen.minimize()
+            self._look(replace(self.view, selection=selection))
+
     def _go_to(self, chart: Chart, spot: Spot) -> None:
         """Move the cursor to a spot of a chart; the others that are looked at closely have it in view, too."""
         view = self.view.with_windows({one.key: one.window_with(spot.t) for one in self._panes.charts})
@@ -116,4 +146,5 @@ class Looking:
     def _look(self, view: View) -> None:
         self.view = view
         self._desk.settings.is_smooth, self._desk.settings.is_timed = view.is_smooth, view.is_timed
+        keep(self._desk.settings.charts, self.scenario, view.selection)
         self._show()

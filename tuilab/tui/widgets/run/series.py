@@ -111,6 +111,11 @@ def gpu_reason(summary: RunSummary) -> str:
     return summary.unavailable.get("gpu", "")
 
 
+def bad_names(summary: RunSummary) -> set[str]:
+    """Return the names of which a value is no number."""
+    return {one.name for one in summary.series.values() if one.bad_count}
+
+
 def names_of(summary: RunSummary) -> list[str]:
     """Return the names that were logged, losses first, the others in the order in which they came."""
     return sorted(dict.fromkeys(name for name, _, _ in summary.series), key=lambda name: "loss" not in name.lower())

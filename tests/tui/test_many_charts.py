@@ -1,0 +1,119 @@
+"""A run that logs more names than there are charts on the screen: all are reached, and it is told that there are more."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.tui.made_up import make_run, started
+from tests.tui.screens import app_on, open_run, opened, press, text
+from tuilab.record.events import Logged, StateChanged, VerdictReached
+from tuilab.tui.screens.run import RunPage
+from tuilab.tui.state.selection import Selection, keep, recalled
+from tuilab.tui.state.settings import Settings
+from tuilab.tui.widgets.run.series import ChartPane, SeriesPane
+
+NAMES = ["loss", *(f"grad {number}" for number in range(5)), *(f"weight {number}" for number in range(4))]
+
+
+def many(root: Path, names: list[str] = NAMES, *, end: str = "abcdef") -> Path:
+    """Make a run that logs ten names, one of the last with a value that is no number."""
+    values = dict.fromkeys(names, 1.0)
+    logged = [Logged(s=0, v=values), Logged(s=1, v={**values, names[-1]: math.nan}), Logged(s=2, v=values)]
+    verdicts = [VerdictReached(text=f"claim {number}", verdict="SUPPORTED", rule="r", why="so") for number in range(2)]
+    first = started(scenario="many", topic="mine")
+    return make_run(root, first, *logged, *verdicts, StateChanged(state="succeeded"), name="many", end=end)
+
+
+def shown(page: RunPage) -> list[str]:
+    return [pane.series_name for pane in page.query(SeriesPane)]
+
+
+async def test_every_name_that_is_logged_has_a_chart_on_some_page(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, many(tmp_path))
+        first, told_first = shown(page), text(pilot)
+        await press(pilot, "greater_than_sign")
+        second, told_second = shown(page), text(pilot)
+        await press(pilot, "greater_than_sign")
+
+        assert (first, second) == (NAMES[:6], NAMES[6:])
+        assert "charts 1-6 of 10  < > page  / filter" in told_first
+        assert "charts 7-10 of 10" in told_second
+        assert shown(page) == NAMES[:6]
+
+
+async def test_few_names_have_no_line_about_pages(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, many(tmp_path, NAMES[:6]))
+        await press(pilot, "greater_than_sign")
+
+        assert not page.charts_line.display
+        assert shown(page) == NAMES[:6]
+
+
+async def test_words_narrow_the_charts_and_the_choice_is_kept_for_the_scenario(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, many(tmp_path))
+        await press(pilot, "slash", *"weight", "enter", "z", "z")
+        assert shown(page) == NAMES[6:]
+
+        again = await open_run(pilot, many(tmp_path, end="123456"))
+        assert shown(again) == NAMES[6:]
+        assert "charts 1-4 of 4, 10 in all" in text(pilot) and "/ weight" in text(pilot)
+        await press(pilot, "slash", "escape")
+        assert shown(again) == NAMES[:6]
+        assert app.desk.settings.charts == {}
+
+
+async def test_words_that_no_name_has_are_told_and_nothing_else_is_lost(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, many(tmp_path))
+        await press(pilot, "slash", *"xyz", "enter")
+
+        assert shown(page) == []
+        assert "none of 10 charts has these words" in text(pilot) and "Claims" in text(pilot)
+
+
+async def test_n_goes_to_the_page_of_the_first_value_that_is_no_number(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, many(tmp_path))
+        await press(pilot, "n")
+
+        assert shown(page) == NAMES[6:]
+        assert [pane.chart.cursor for pane in page.query(SeriesPane)] == [1.0] * 4
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 60)], ids=["120x40", "200x60"])
+async def test_on_a_large_screen_texts_take_the_lines_that_they_need_and_charts_the_rest(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=size) as pilot:
+        page = await open_run(pilot, many(tmp_path, NAMES[:3]))
+        claims, output = page.panes.named("claims"), page.panes.named("output")
+        charts = [pane.size.height for pane in page.query(ChartPane)]
+
+        assert claims is not None and output is not None
+        assert claims.outer_size.height == output.outer_size.height == 4 + 2
+        assert min(charts) > 10
+        assert claims.region.bottom == size[1] - 1
+
+
+def test_what_is_kept_of_another_kind_is_done_without() -> None:
+    kept = {"a": ["loss", 1], "b": 3, "c": ["loss"], "d": [1, "x"]}
+
+    assert [recalled(kept, name) for name in "abcde"] == [Selection("loss", 1), *[Selection()] * 4]
+
+
+def test_of_many_scenarios_the_choice_for_the_last_is_kept() -> None:
+    settings = Settings()
+    for number in range(150):
+        keep(settings.charts, f"s{number}", Selection("loss"))
+
+    assert list(settings.charts) == [f"s{number}" for number in range(50, 150)]
