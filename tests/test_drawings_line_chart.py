@@ -312,6 +312,15 @@ def test_smoothing_starts_at_the_first_value_and_passes_over_what_is_no_number()
     assert smoothed.highs.tolist() == pytest.approx([4.0, 4.0, 4.0])
 
 
+def test_every_line_of_eight_gpus_is_named_where_a_chart_fills_a_small_screen() -> None:
+    words = ("device", "this run", "reserved", "allocated")
+    lines = lines_of([series([1e9 + gpu], f"GPU {gpu} {word}") for gpu in range(8) for word in words])
+    text = draw(LineChart(lines, title="memory", unit="bytes"), 78, 21).text
+
+    assert [f"{gpu} {word}" for gpu in range(8) for word in words if f"{gpu} {word} " not in text] == []
+    assert "+" not in text and "a 6 reserved" in text
+
+
 def test_repeats_of_an_arm_share_its_letter() -> None:
     lines = lines_of([series(DECAY, "fp32"), series(BROKEN, "amp"), series(DECAY, "fp32")])
 

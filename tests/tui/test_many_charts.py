@@ -1,5 +1,6 @@
 """A run that logs more names than there are charts on the screen: all are reached, and it is told that there are more."""
 
+import base64
 import math
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.tui.made_up import make_run, started
 from tests.tui.screens import app_on, open_run, opened, press, text
-from tuilab.record.events import Logged, StateChanged, VerdictReached
+from tuilab.record.events import BarsShown, ImageShown, Logged, StateChanged, VerdictReached
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.selection import Selection, keep, recalled
 from tuilab.tui.state.settings import Settings
@@ -103,6 +104,31 @@ async def test_on_a_large_screen_texts_take_the_lines_that_they_need_and_charts_
         assert claims.outer_size.height == output.outer_size.height == 4 + 2
         assert min(charts) > 10
         assert claims.region.bottom == size[1] - 1
+
+
+def shown_things(root: Path) -> Path:
+    """Make a run that shows eight pictures, twelve figures and times of twelve arms."""
+    cells = base64.b64encode(bytes([0, 254, 254, 0])).decode()
+    first = started(scenario="shown", topic="mine")
+    images = [ImageShown(title=f"picture {number}", rows=2, cols=2, cells=cells, low=0, high=1) for number in range(8)]
+    bars = [BarsShown(title=f"bars {number}", names=["a", "b"], values=[1.0, 2.0]) for number in range(12)]
+    return make_run(root, first, *images, *bars, StateChanged(state="succeeded"), name="shown")
+
+
+@pytest.mark.parametrize(("kind", "last"), [("pictures", "picture 7"), ("figures", "bars 11")])
+async def test_what_has_no_room_in_a_pane_is_counted_and_scrolled_to(tmp_path: Path, kind: str, last: str) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, shown_things(tmp_path))
+        pane = page.panes.named(kind)
+        assert pane is not None
+        pane.focus()
+        await pilot.pause()
+        first, told = text(pilot), str(pane.border_subtitle)
+        await press(pilot, "end")
+
+        assert last not in first and "↓" in told
+        assert last in text(pilot) and "↓" not in str(pane.border_subtitle)
 
 
 def test_what_is_kept_of_another_kind_is_done_without() -> None:

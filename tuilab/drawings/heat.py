@@ -13,6 +13,7 @@ from tuilab.record.events import ImageShown
 from tuilab.text import show
 from tuilab.words import number
 
+_LEAST_FOLDED = 5  # rows, of which two may be words
 _BAD = len(TONES)  # the tone of what is not finite
 
 
@@ -39,13 +40,19 @@ def _draw(
 ) -> Picture:
     canvas = Canvas(width, height)
     has_halves = has_colour and symbols.is_utf8
-    room = max(height - 1, 1)
+    scale_width = len(title) + sum(len(number(end, digits=3)) for end in ends) + 3 + len(TONES)
+    is_folded = scale_width > width and height > _LEAST_FOLDED
+    room = max(height - 1 - is_folded, 1)
     tones, stride = _fitted(tones, width if has_halves else width // 2, room * (2 if has_halves else 1))
     if has_halves:
         _put_halves(canvas, tones, symbols)
     else:
         _put_shades(canvas, tones, symbols)
-    _put_scale(canvas, ends, title, stride, bool((tones == _BAD).any()), symbols, has_halves)
+    rows = -(-len(tones) // 2) if has_halves else len(tones)
+    if is_folded:
+        canvas.put(0, rows, plain(fit(title, width), symbols), "label")
+        rows, title = rows + 1, ""
+    _put_scale(canvas, rows, ends, title, stride, bool((tones == _BAD).any()), symbols, has_halves)
     return canvas.picture()
 
 
@@ -84,6 +91,7 @@ def _put_shades(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> N
 
 def _put_scale(
     canvas: Canvas,
+    y: int,
     ends: tuple[float, float],
     title: str,
     stride: int,
@@ -91,8 +99,7 @@ def _put_scale(
     symbols: Symbols,
     has_halves: bool,
 ) -> None:
-    """Write in the last row what the tones mean, and what was left out."""
-    y = canvas.height - 1
+    """Write below the picture what the tones mean, and what was left out."""
     low, high = (plain(number(end, digits=3), symbols) for end in ends)
     x = canvas.put(0, y, plain(f"{title} {low} ".lstrip(), symbols), "label")
     if has_halves:

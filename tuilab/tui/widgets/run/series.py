@@ -61,7 +61,7 @@ class SeriesPane(ChartPane):
         )
         self.chart.show_curves(curves, view)
         bad = sum(one.bad_count for one in found)
-        self.border_subtitle = Content.styled(f"{bad} not finite", "$text-error") if bad else None
+        self.note(Content.styled(f"{bad} not finite" if bad else "", "$text-error"))
 
 
 def _last_step(summary: RunSummary, found: Sequence[Series]) -> float | None:
@@ -95,7 +95,7 @@ class MemoryPane(ChartPane):
         )
         self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False))
         note = memory_note(summary, has_others=view.has_other_gpus)
-        self.border_subtitle = Content.styled(show(note, 60), "$text-muted") if note else None
+        self.note(Content.styled(show(note, 60), "$text-muted"))
 
 
 def memory_note(summary: RunSummary, *, has_others: bool) -> str:
