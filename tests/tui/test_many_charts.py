@@ -90,6 +90,15 @@ async def test_n_goes_to_the_page_of_the_first_value_that_is_no_number(tmp_path:
         assert [pane.chart.cursor for pane in page.query(SeriesPane)] == [1.0] * 4
 
 
+async def test_n_says_where_it_is_when_the_words_leave_out_what_is_no_number(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        await open_run(pilot, many(tmp_path))
+        await press(pilot, "slash", *"grad", "enter", "n")
+
+        assert app.said == ["not finite in weight 3, which the words leave out; / and esc show all charts"]
+
+
 @pytest.mark.parametrize("size", [(120, 40), (200, 60)], ids=["120x40", "200x60"])
 async def test_on_a_large_screen_texts_take_the_lines_that_they_need_and_charts_the_rest(
     tmp_path: Path, size: tuple[int, int]

@@ -15,6 +15,7 @@ from tuilab.engine import launch
 from tuilab.errors import TuilabError
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import earlier, store
+from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.command_line import root_option
@@ -190,8 +191,12 @@ class RunPage(Page):
         self._turn()
 
     def action_next_bad(self) -> None:
-        if not self.looking.go_to_next_bad():
-            self.lab.tell("every value so far is finite", is_problem=False)
+        if self.looking.go_to_next_bad():
+            return
+        bad = self.panes.bad_names
+        left_out = ", ".join([*(show(name, 40) for name in bad[:3]), *([f"{len(bad) - 3} more"] if len(bad) > 3 else [])])
+        words = f"not finite in {left_out}, which the words leave out; / and esc show all charts"
+        self.lab.tell(words if left_out else "every value so far is finite", is_problem=False)
 
     def action_step_out(self) -> None:
         """Out of the zoom, else out of the screen."""

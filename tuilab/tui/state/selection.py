@@ -20,6 +20,11 @@ class Selection:
         words = self.words.lower().split()
         return [name for name in names if all(word in name.lower() for word in words)]
 
+    def place_of(self, name: str, names: Sequence[str]) -> int | None:
+        """Return the place of a name among those that match; None where it does not."""
+        matching = self.matching(names)
+        return matching.index(name) if name in matching else None
+
     def page_of(self, names: Sequence[str], most: int) -> range:
         """Return the places of those that are shown, `most` at a time, among the names that match; pages go round."""
         count = len(self.matching(names))

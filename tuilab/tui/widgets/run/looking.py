@@ -55,8 +55,9 @@ class Looking:
     def go_to_next_bad(self) -> bool:
         """Move the cursor to the next NaN or Inf of the first chart that has one, on any page; say whether there is one."""
         found = self._next_bad()
-        if found is None and (page := self._panes.page_with_bad()) is not None:
-            self._select(replace(self.view.selection, page=page))
+        places = [self.view.selection.place_of(name, self._panes.names) for name in self._panes.bad_names]
+        if found is None and (known := [place for place in places if place is not None]):
+            self._select(replace(self.view.selection, page=known[0] // self._panes.room.most_charts))
             found = self._next_bad()
         if found is not None:
             self._go_to(*found)

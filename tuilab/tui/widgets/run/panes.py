@@ -66,13 +66,10 @@ class Panes(Container):
         """The names that were logged so far, whether they have a chart or not."""
         return names_of(self._run[0]) if self._run else []
 
-    def page_with_bad(self) -> int | None:
-        """Return the first page of charts on which a value is no number."""
-        if self._run is None:
-            return None
-        summary, selection, _ = self._run
-        bad, names = bad_names(summary), selection.matching(names_of(summary))
-        return next((at // self.room.most_charts for at, name in enumerate(names) if name in bad), None)
+    @property
+    def bad_names(self) -> list[str]:
+        """The names of which a value is no number, whether they have a chart or not."""
+        return [name for name in self.names if name in bad_names(self._run[0])] if self._run else []
 
     def named(self, name: str) -> Pane | None:
         """Return the pane of a name, if there is one."""
