@@ -14,6 +14,7 @@ _ENDS = 4  # how many ends of a range the span of the data is worth: fewer chang
 _LEAST_SPAN = 1e-290  # below it the arithmetic of steps ends
 _MOST_POWER = 330.0  # no number has a greater power of ten, or a lesser one
 _NEAR = 4.0  # times the least value: below it a logarithmic axis hardly differs from a linear one
+_POWERS = 290.0  # up to which powers of ten can be added and divided
 _LADDER = (1, 1.5, 2.5, 4, 6, 10)
 _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 
@@ -151,6 +152,10 @@ def _log_ticks(bottom: float, top: float, count: int) -> list[float]:
     whole = [float(power) for power in range(math.ceil(bottom - 1e-9), math.floor(top + 1e-9) + 1)]
     fine = [power + math.log10(m) for power in range(math.floor(bottom), math.ceil(top) + 1) for m in (1, 2, 5)]
     fine = [power for power in fine if bottom - 1e-9 <= power <= top + 1e-9]
+    if len(fine) < 2 and -_POWERS < bottom < top < _POWERS:  # 25, 30, 35
+        step = _nice_step(10.0**bottom, 10.0**top, count, "")
+        wholes = range(math.ceil(10.0**bottom / step - 1e-9), math.floor(10.0**top / step + 1e-9) + 1)
+        return [math.log10(whole * step) for whole in wholes[:50] if whole > 0]
     chosen = fine if len(fine) <= count or len(whole) < 2 else whole
     return chosen[:: math.ceil(len(chosen) / (count + 1)) or 1]
 

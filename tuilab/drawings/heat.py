@@ -40,7 +40,8 @@ def _draw(
     tones: NDArray[np.int64], ends: tuple[float, float], title: str, width: int, height: int, symbols: Symbols, has_colour: bool
 ) -> Picture:
     canvas = Canvas(width, height)
-    scale_width = len(title) + sum(len(number(end, digits=3)) for end in ends) + 3 + len(TONES)
+    is_large = tones.shape[0] > 2 * height or tones.shape[1] > width  # what is left out is told, too
+    scale_width = len(title) + sum(len(number(end, digits=3)) for end in ends) + 3 + len(TONES) + 11 * is_large
     is_folded = scale_width > width and height > _LEAST_FOLDED
     room = max(height - 1 - is_folded, 1)
     has_room = _fitted(tones, width // 2, room)[1] == 1  # for a cell of the screen, and its neighbour, to each of the array
