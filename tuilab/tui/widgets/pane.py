@@ -32,6 +32,7 @@ class Pane(VerticalScroll):
         super().__init__()
         self.border_title = Content(title)
         self._note = Content("")
+        self._said: object = None
 
     def show(self, run: "Shown", view: "View") -> None:
         """Show the run as it is now."""
@@ -41,7 +42,10 @@ class Pane(VerticalScroll):
         self._note = words
         below = round(self.virtual_size.height - self.scrollable_content_region.height - self.scroll_y)
         more = Content.styled(f"+{below} ↓", "$text-accent") if below > 0 and self.allow_vertical_scroll else Content("")
-        self.border_subtitle = Content("  ").join([part for part in (more, words) if part])
+        said = Content("  ").join([part for part in (more, words) if part])
+        if (key := (said.plain, *said.spans)) != self._said:  # to say the same again would paint the pane again
+            self._said = key
+            self.border_subtitle = said
 
     def watch_virtual_size(self) -> None:
         self.note(self._note)
