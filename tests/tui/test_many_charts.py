@@ -8,7 +8,16 @@ import pytest
 
 from tests.tui.made_up import make_run, started
 from tests.tui.screens import app_on, open_run, opened, press, text
-from tuilab.record.events import BarsShown, ImageShown, Logged, StateChanged, VerdictReached
+from tuilab.record.events import (
+    BarsShown,
+    EnvironmentRecorded,
+    GpuFound,
+    ImageShown,
+    Logged,
+    Sampled,
+    StateChanged,
+    VerdictReached,
+)
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.selection import Selection, keep, recalled
 from tuilab.tui.state.settings import Settings
@@ -138,6 +147,31 @@ async def test_what_has_no_room_in_a_pane_is_counted_and_scrolled_to(tmp_path: P
 
         assert last not in first and "↓" in told
         assert last in text(pilot) and "↓" not in str(pane.border_subtitle)
+
+
+def eight_gpus(root: Path) -> Path:
+    """Make a run on one of eight GPUs, all of which were read."""
+    found = [GpuFound(uuid=f"GPU-u{number}", index=number, name="H100", bytes_total=80 << 30) for number in range(8)]
+    given = EnvironmentRecorded(part="cuda", facts={"devices": [{"uuid": f"u{n}"} for n in range(8)], "chosen": "u1"})
+    values = {"busy_percent": 97.0, "power_w": 600.0, "memory_used_bytes": 1e9}
+    gpus = {gpu.uuid: values for gpu in found}
+    read = [Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=1 << 30, gpus=gpus) for _ in range(3)]
+    return make_run(root, started(), *found, given, *read, StateChanged(state="succeeded"), name="gpus")
+
+
+async def test_the_strips_of_all_gpus_of_a_box_are_scrolled_to(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, eight_gpus(tmp_path))
+        pane = page.panes.named("gpu")
+        assert pane is not None
+        pane.focus()
+        await press(pilot, "g", "z")
+        first, told = text(pilot), str(pane.border_subtitle)
+        await press(pilot, "end")
+
+        assert "GPU 1 H100" in first and "GPU 7 H100" not in first and "↓" in told
+        assert "GPU 7 H100" in text(pilot) and "↓" not in str(pane.border_subtitle)
 
 
 def test_what_is_kept_of_another_kind_is_done_without() -> None:
