@@ -298,6 +298,13 @@ def test_smoothing_does_not_lag_behind_a_line_that_falls() -> None:
     assert smooth(line).highs[50:150] == pytest.approx(line.highs[50:150], abs=0.2)
 
 
+def test_a_greater_weight_smooths_more() -> None:
+    (line,) = lines_of([series([float(step % 20) for step in range(400)])])
+    spans = [float(np.ptp(smooth(line, weight).highs[100:300])) for weight in (0.9, 0.98)]
+
+    assert spans[1] < spans[0] / 2 < 5
+
+
 def test_where_lines_lie_on_each_other_the_colour_of_each_is_seen() -> None:
     lines = lines_of([series([1.0] * 90, "a"), series([1.0] * 90, "b")])
     rows = draw(LineChart(lines), 80, 10).rows

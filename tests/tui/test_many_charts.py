@@ -99,6 +99,18 @@ async def test_n_goes_to_the_page_of_the_first_value_that_is_no_number(tmp_path:
         assert [pane.chart.cursor for pane in page.query(SeriesPane)] == [1.0] * 4
 
 
+async def test_o_smooths_more_and_then_not_at_all(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, many(tmp_path))
+        looks = []
+        for _ in range(4):
+            looks.append((page.looking.view.is_smooth, page.looking.view.is_smoother))
+            await press(pilot, "o")
+
+        assert looks == [(False, False), (True, False), (True, True), (False, False)]
+
+
 async def test_n_says_where_it_is_when_the_words_leave_out_what_is_no_number(tmp_path: Path) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:

@@ -69,7 +69,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("z", "look('maximise')", "zoom", "Fill the screen with the focused pane, and back."),
         Key("l", "look('toggle_log')", "log", "Logarithmic or linear axis."),
         Key("L", "look('toggle_log_x')", "log x", "Logarithmic or linear steps along the axis.", False),
-        Key("o", "look('toggle_smooth')", "smooth", "Smooth the lines; the raw ones stay behind."),
+        Key("o", "look('toggle_smooth')", "smooth", "Smooth the lines, again: more, again: not; the raw ones stay behind."),
         Key("t", "look('toggle_time')", "time", "Steps or seconds along the axis.", False),
         Key("n", "next_bad", "next bad", "Move the cursor to the next NaN or Inf."),
         Key("greater_than_sign", "look('turn_page', 1)", "", "The next page of charts, where a run logs many.", False),

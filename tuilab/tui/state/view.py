@@ -24,6 +24,7 @@ class View:
     is_log: bool | None = None  # None: as the data suggests
     is_log_x: bool | None = None  # None: as the scenario says
     is_smooth: bool = False
+    is_smoother: bool = False  # over five times as many points
     is_timed: bool = False
     has_other_gpus: bool = False  # besides those of the run
     cursor_t: int | None = None  # one cursor for all charts, and for what has no axis

@@ -201,12 +201,12 @@ class Chart(Drawing):
 
     def _current_lines(self) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
         """Return the lines, and what lies behind them where they are smoothed."""
-        curves, is_smooth = self._curves, self._view.is_smooth
-        key = (self._data_key(), curves.names, curves.order, curves.starts, self.is_timed, self.is_log_x, is_smooth)
+        curves, is_smooth, weight = self._curves, self._view.is_smooth, 0.98 if self._view.is_smoother else 0.9
+        key = (self._data_key(), curves.names, curves.order, curves.starts, self.is_timed, self.is_log_x, is_smooth, weight)
         if key != self._lines_key:
             along = {"is_timed": self.is_timed, "is_log_x": self.is_log_x}
             lines = lines_of(curves.series, curves.names, **along, starts=curves.starts, order=curves.order)
-            self._lines = (tuple(map(smooth, lines)), lines) if is_smooth else (lines, ())
+            self._lines = (tuple(smooth(line, weight) for line in lines), lines) if is_smooth else (lines, ())
             self._lines_key = key
         return self._lines
 

@@ -35,8 +35,10 @@ class Looking:
             self._look(replace(view, is_log_x=not chart.is_log_x))
 
     def toggle_smooth(self) -> None:
-        """Change between values, and their moving average with the values behind it."""
-        self._look(replace(self.view, is_smooth=not self.view.is_smooth))
+        """Change from values to their moving average with the values behind it, to that of more of them, and back."""
+        view = self.view
+        is_last = view.is_smooth and view.is_smoother
+        self._look(replace(view, is_smooth=not is_last, is_smoother=view.is_smooth and not is_last))
 
     def toggle_time(self) -> None:
         """Change between steps and seconds; the cursor stays at its moment, and what changes its axis shows all of it."""

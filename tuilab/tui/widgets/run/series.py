@@ -93,7 +93,7 @@ class MemoryPane(ChartPane):
             is_over=run.is_over,
             empty=summary.unavailable.get("sampler", "no sample yet"),
         )
-        self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False))
+        self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False, is_smoother=False))
         note = memory_note(summary, has_others=view.has_other_gpus)
         self.note(Content.styled(show(note, 60), "$text-muted"))
 
