@@ -42,7 +42,7 @@ def test_a_power_law_is_a_straight_line_where_both_axes_are_logarithmic() -> Non
 
 STRAIGHT = """
 backward, log xy  1000
-    1e3+.   .   .   .   .   .   .  ..--*
+   1000+.   .   .   .   .   .   .  ..--*
        |                      ..--'
        |                ..--'*
       1+.   .   . *.--''.   .   .   .
@@ -86,6 +86,8 @@ def test_a_name_that_is_long_leaves_half_of_the_width_to_the_ticks() -> None:
 def test_a_logarithmic_axis_tells_the_steps_that_its_ticks_stand_for() -> None:
     assert [label for _, label in x_axis(0, 6, "", 8, is_log=True).ticks] == ["1", "10", "100", "1k", "10k", "100k", "1M"]
     assert [label for _, label in x_axis(-3, -2, "", 2, is_log=True).ticks] == ["0.001", "0.01"]
+    near = x_axis(math.log10(23), math.log10(41), "", 4, is_log=True)
+    assert [label for _, label in near.ticks] == ["25", "30", "35", "40"]
     assert [step_at(math.log10(step), is_log_x=True) for step in (1, 7, 1_234_567, 10**12)] == [1, 7, 1_234_567, 10**12]
 
 

@@ -60,6 +60,14 @@ def test_a_large_picture_says_that_cells_were_left_out() -> None:
     assert "scale 1:4" in draw_image(image([[0, 254] * 40] * 40), 60, 6).text
 
 
+def test_without_colour_a_picture_that_has_no_room_is_made_of_halves_of_cells() -> None:
+    board = [[254 * ((x // 2 + y // 2) % 2) for x in range(16)] for y in range(16)]
+    drawn = draw_image(image(board), 16, 10, BRAILLE, has_colour=False).text.splitlines()
+
+    assert drawn[0] == "  ██" * 4 and drawn[1] == "██  " * 3 + "██"
+    assert "scale" not in drawn[-1] and " ▚█" in drawn[-1]
+
+
 def test_a_damaged_picture_is_called_so() -> None:
     assert (
         draw_image(ImageShown(title="t", rows=9, cols=9, cells="!", low=0, high=1), 40, 2).text.strip()
@@ -70,7 +78,8 @@ def test_a_damaged_picture_is_called_so() -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (65504, "", "65504"), (123456, "", "1.235e5"), (0.00001234, "", "1.234e-5"), (1e308, "", "1e308"), (0, "bytes", "0 B"),
+        (65504, "", "65504"), (100003, "", "100003"), (123456789.4, "", "123456789"), (1234567890, "", "1.235e9"),
+        (0.00001234, "", "1.234e-5"), (1e308, "", "1e308"), (0, "bytes", "0 B"),
         (1536, "bytes", "1.5 KiB"), (80 * 2**30, "bytes", "80 GiB"), (0.00025, "s", "250 µs"), (12.5, "%", "12.5 %"),
         (-math.inf, "s", "-Inf"), (math.nan, "", "NaN"), (90, "time", "1:30"),
     ],

@@ -142,6 +142,44 @@ def test_steps_have_short_labels_that_tell_them_apart() -> None:
     assert [label for _, label in x_axis(0, 1, "", 8).ticks] == ["0", "1"]
 
 
+def test_great_numbers_keep_their_digits_on_the_axis_as_beside_the_cursor() -> None:
+    chart = LineChart(lines_of([series([100_000.0 + step for step in range(7)])]), title="loss", is_over=True, cursor=3.0)
+
+    assert "loss  100003" in draw(chart, 60, 12).text
+    assert [label for _, label in y_axis(99_990, 100_020, "", 4).ticks] == ["99990", "100000", "100010", "100020"]
+    assert [label for _, label in y_axis(1e9, 2e9, "", 4).ticks] == ["1e9", "1.25e9", "1.5e9", "1.75e9", "2e9"]
+
+
+@pytest.mark.parametrize("range_", [(0.0, 150.0), (0.4, 4.2), (17.0, 31.0), (99.0, 1010.0)])
+@pytest.mark.parametrize("unit", ["", "time"])
+def test_an_x_axis_has_two_ticks_however_little_room_there_is(range_: tuple[float, float], unit: str) -> None:
+    assert len(x_axis(*range_, unit, 2).ticks) >= 2
+
+
+def test_a_logarithmic_axis_of_near_values_is_filled_and_has_ticks() -> None:
+    axis = y_axis(0.12, 0.19, "", 2, is_log=True)
+
+    assert [label for _, label in axis.ticks] == ["0.1", "0.15", "0.2"]
+    assert axis.share(0.15) == pytest.approx(axis.ticks[1][0])
+
+
+def test_the_axis_of_a_run_that_is_over_begins_where_it_began_before() -> None:
+    lines = lines_of([series(DECAY)])
+    lines = (replace(lines[0], xs=lines[0].xs + 1),)
+    going, over = (draw(LineChart(lines, is_over=is_over, x_name="step"), 60, 12).text for is_over in (False, True))
+
+    assert [text.splitlines()[-1].split()[:2] for text in (going, over)] == [["step", "0"], ["step", "0"]]
+
+
+def test_the_label_of_the_cursor_takes_the_place_of_a_tick_but_not_a_part_of_it() -> None:
+    lines = lines_of([series(range(1001))])
+    places = [draw(LineChart(lines, is_over=True, x_name="step", cursor=float(at)), 60, 12).text for at in range(0, 1001, 25)]
+
+    ticks = {"step", "0", "250", "500", "750", "1k"}
+    for at, text in zip(range(0, 1001, 25), places, strict=True):
+        assert set(text.splitlines()[-1].split()) <= ticks | {str(at)}, text
+
+
 def test_only_nan_is_said_and_marked() -> None:
     text = draw(LineChart(lines_of([series([math.nan] * 5)]), title="loss"), 60, 12).text
 
@@ -254,10 +292,40 @@ def test_the_cursor_always_reaches_another_point() -> None:
     assert next_point(lines, None, 7.4) == 7.0
 
 
+def test_smoothing_does_not_lag_behind_a_line_that_falls() -> None:
+    (line,) = lines_of([series([200.0 - step for step in range(200)])])
+
+    assert smooth(line).highs[50:150] == pytest.approx(line.highs[50:150], abs=0.2)
+
+
+def test_a_greater_weight_smooths_more() -> None:
+    (line,) = lines_of([series([float(step % 20) for step in range(400)])])
+    spans = [float(np.ptp(smooth(line, weight).highs[100:300])) for weight in (0.9, 0.98)]
+
+    assert spans[1] < spans[0] / 2 < 5
+
+
+def test_where_lines_lie_on_each_other_the_colour_of_each_is_seen() -> None:
+    lines = lines_of([series([1.0] * 90, "a"), series([1.0] * 90, "b")])
+    rows = draw(LineChart(lines), 80, 10).rows
+    cells = {arm: sum(len(text) for row in rows for text, role in row if role == arm) for arm in ("arm0", "arm1")}
+
+    assert min(cells.values()) > 25
+
+
 def test_smoothing_starts_at_the_first_value_and_passes_over_what_is_no_number() -> None:
     smoothed = smooth(lines_of([series([4.0, math.nan, 4.0, math.inf, 4.0])])[0])
 
     assert smoothed.highs.tolist() == pytest.approx([4.0, 4.0, 4.0])
+
+
+def test_every_line_of_eight_gpus_is_named_where_a_chart_fills_a_small_screen() -> None:
+    words = ("device", "this run", "reserved", "allocated")
+    lines = lines_of([series([1e9 + gpu], f"GPU {gpu} {word}") for gpu in range(8) for word in words])
+    text = draw(LineChart(lines, title="memory", unit="bytes"), 78, 21).text
+
+    assert [f"{gpu} {word}" for gpu in range(8) for word in words if f"{gpu} {word} " not in text] == []
+    assert "+" not in text and "a 6 reserved" in text
 
 
 def test_repeats_of_an_arm_share_its_letter() -> None:

@@ -51,7 +51,7 @@ def test_what_is_measured_is_written_as_its_name_tells() -> None:
 
 
 def test_ticks_beyond_every_unit_are_told_in_the_greatest() -> None:
-    assert labels([0.0, 2.0**80], 2.0**80, "bytes") == ["0", "1e6 EiB"]
+    assert labels([0.0, 2.0**90], 2.0**90, "bytes") == ["0", "1.1e9 EiB"]
 
 
 def test_a_long_number_goes_on_below_itself() -> None:

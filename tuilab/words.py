@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 _BYTES = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB")
+_LONG = 1e9  # from here on a value has a power of ten
 _SECONDS = ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns"))
 _UNITS = {
     "bytes": "bytes",
@@ -46,7 +47,7 @@ def unit_of(name: str) -> str:
 
 
 def number(value: float, unit: str = "", digits: int = 4) -> str:
-    """Return one value with its unit, at most `digits` significant digits."""
+    """Return one value with its unit, at most `digits` significant digits, but each of a whole part that is not very long."""
     if value != value:
         return "NaN"
     if math.isinf(value):
@@ -54,7 +55,8 @@ def number(value: float, unit: str = "", digits: int = 4) -> str:
     if unit == "time":
         return clock(value)
     divisor, suffix = scale_of(abs(value), unit)
-    digits = max(digits, 5) if 1e4 <= abs(value) / divisor < 1e5 else digits  # 65504, not 6.55e4
+    if 999 <= (scaled := abs(value) / divisor) < _LONG:
+        digits = max(digits, len(f"{scaled:.0f}"))  # 65504 and 100003, not 6.55e4 and 1e5
     if not unit and 0 < abs(value) < 1e-3:
         mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
         return f"{trimmed(mantissa)}e{int(exponent)}"

@@ -98,6 +98,32 @@ async def test_a_gpu_that_is_lost_keeps_its_name_and_says_why(
     assert "n/a: " in row, shown
 
 
+async def test_eight_gpus_fit_on_a_small_screen(root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml.set("gpus=8")
+    for name, value in nvml.environment.items():
+        monkeypatch.setenv(name, value)
+    async with opened(root, "b", size=(80, 24)) as pilot:
+        pilot.app.screen.query_one(Gauges).show(Moment([10.0] * 224, 1, 2))
+        shown = await shown_by(pilot, "+2 tab ↓")  # two of the four lines of cores
+
+    assert [f"GPU {number}  " in shown for number in range(8)] == [True] * 8
+
+
+async def test_gauges_that_do_not_fit_are_counted_and_scrolled_to(
+    root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml.set("gpus=8")
+    for name, value in nvml.environment.items():
+        monkeypatch.setenv(name, value)
+    async with opened(root, "b", size=(60, 12)) as pilot:
+        pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
+        first = await shown_by(pilot, "+6 tab ↓")
+        await press(pilot, "tab", "end")
+
+        assert "GPU 7" not in first
+        assert "GPU 7" in text(pilot) and "cores" in text(pilot)
+
+
 async def test_gauges_show_every_core_of_a_large_machine(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "cpu_percent", lambda percpu: [100.0] * 256)
     async with opened(root, "b", size=(60, 20)) as pilot:

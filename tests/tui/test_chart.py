@@ -285,6 +285,22 @@ def test_smoothing_leaves_the_values_in_the_legend() -> None:
     drive(body)
 
 
+def test_lines_can_be_smoothed_more() -> None:
+    saw = [float(step % 20) for step in range(200)]
+    shown: list[str] = []
+
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.show(series(saw), is_over=True)
+        for is_smoother in (False, True):
+            app.look(View(is_smooth=True, is_smoother=is_smoother))
+            shown.append(drawn_text(app.chart))
+
+    drive(body)
+
+    assert shown[0] != shown[1]
+    assert ["smoothed" in text for text in shown] == [True, True]
+
+
 def test_a_click_puts_the_cursor_on_the_nearest_point() -> None:
     async def body(app: Showing, pilot: Pilot[None]) -> None:
         app.show(series(LOSSES), is_over=True)

@@ -165,6 +165,18 @@ async def test_along_time_the_cursor_is_at_one_moment_in_all_charts(tmp_path: Pa
         assert len(places) == 1 and None not in places
 
 
+async def test_looked_at_closely_every_chart_keeps_the_cursor_in_view(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        page = await open_run(pilot, recorded("crash-in-the-third-repeat", tmp_path))
+        await pilot.press("plus", "plus", "plus", *["left"] * 9)
+        await pilot.pause()
+        memory = next(pane.chart for pane in page.query(ChartPane) if pane.chart.key == "memory")
+        low, high = page.looking.view.windows["memory"]
+
+        assert memory.cursor is not None and low <= memory.cursor <= high
+
+
 async def test_each_chart_is_drawn_once_for_a_record_and_once_for_a_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuilab.drawings.units import labels
-from tuilab.words import number
+from tuilab.drawings.units import labels, log_label
 
 _GREATEST = sys.float_info.max
 _ENDS = 4  # how many ends of a range the span of the data is worth: fewer change more rarely and waste more
 _LEAST_SPAN = 1e-290  # below it the arithmetic of steps ends
 _MOST_POWER = 330.0  # no number has a greater power of ten, or a lesser one
+_NEAR = 4.0  # times the least value: below it a logarithmic axis hardly differs from a linear one
+_POWERS = 290.0  # up to which powers of ten can be added and divided
 _LADDER = (1, 1.5, 2.5, 4, 6, 10)
 _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 
@@ -69,16 +70,23 @@ def x_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = Fal
     if is_log:
         powers = _log_ticks(max(low, -_MOST_POWER), min(high, _MOST_POWER), max(count, 2))
         return Axis(low, high, ticks=tuple(((power - low) / (high - low), _step_label(power)) for power in powers))
-    step = _nice_step(low, high, count, unit)
-    if not unit and is_whole:
-        step = max(step, 1.0)
-    axis = Axis(low, high)
+    least = 1.0 if not unit and is_whole else 0.0
+    axis, step = Axis(low, high), max(_nice_step(low, high, count, unit), least)
+    for finer in range(count + 1, 4 * count + 3):
+        if _has_two(axis, step) or step <= least:
+            break
+        step = max(_nice_step(low, high, finer, unit), least)  # one tick alone tells no distance
     return replace(axis, ticks=_ticks(axis, step, unit, is_short=not unit))
+
+
+def beginning(first: float, last: float) -> float:
+    """Return where an axis of x begins: at 0 where the data is not far from it, while a run goes on and afterwards."""
+    return 0.0 if 0 <= first <= 0.25 * last or first == 0 else first
 
 
 def grown(first: float, last: float, least: float, end: float | None = None) -> tuple[float, float]:
     """Return a range for data that still grows: up to its known `end`, or further in steps, so that it changes rarely."""
-    low = 0.0 if 0 <= first <= 0.25 * last or first == 0 else first
+    low = beginning(first, last)
     if end is not None and math.isfinite(end) and end >= last and end > low:
         return low, end
     span = max(last / 2 - low / 2, least / 2) * 2 if max(abs(low), abs(last)) < 1e300 else last - low
@@ -107,6 +115,10 @@ def _nice_step(low: float, high: float, count: int, unit: str) -> float:
     return min(next((m * power for m in (1, 2, 2.5, 5) if m * power >= raw * (1 - 1e-9)), 10 * power), _GREATEST)
 
 
+def _has_two(axis: Axis, step: float) -> bool:
+    return math.floor(axis.high / step + 1e-9) > math.ceil(axis.low / step - 1e-9)
+
+
 def _ticks(axis: Axis, step: float, unit: str, *, is_short: bool) -> tuple[tuple[float, str], ...]:
     first, last = math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9)
     wholes = range(first, min(last, first + 50) + 1)
@@ -115,8 +127,10 @@ def _ticks(axis: Axis, step: float, unit: str, *, is_short: bool) -> tuple[tuple
 
 
 def _log_axis(low: float, high: float, unit: str, count: int) -> Axis:
-    """Return an axis from a 1, 2 or 5 times a power of ten to another."""
+    """Return an axis from a 1, 2 or 5 times a power of ten to another, for near values between round numbers."""
     bottom, top = _log_end(low, -1), _log_end(high, 1)
+    if 1.0001 * low < high < _NEAR * low and low > 1e-300 and high < 1e300:
+        return _near_log_axis(low, high, unit, count)
     if top - bottom < 0.3:
         bottom, top = bottom - 0.3, top + 0.3
     wanted = _log_ticks(bottom, top, max(count, 2))
@@ -124,19 +138,30 @@ def _log_axis(low: float, high: float, unit: str, count: int) -> Axis:
     return Axis(bottom, top, is_log=True, ticks=tuple(marks))
 
 
+def _near_log_axis(low: float, high: float, unit: str, count: int) -> Axis:
+    """Return a logarithmic axis with the ends and ticks of a linear one, whose distances hardly differ there."""
+    step = next(step for step in (_nice_step(low, high, finer, unit) for finer in range(count, 99)) if step <= low)
+    axis = Axis(math.floor(low / step) * step, math.ceil(high / step) * step)
+    bottom, top = math.log10(axis.low), math.log10(axis.high)
+    ticks = [(axis.low + share * (axis.high - axis.low), label) for share, label in _ticks(axis, step, unit, is_short=False)]
+    return Axis(bottom, top, True, tuple(((math.log10(value) - bottom) / (top - bottom), label) for value, label in ticks))
+
+
 def _log_ticks(bottom: float, top: float, count: int) -> list[float]:
     """Return about `count` powers of ten from `bottom` to `top`: whole ones, and 2 and 5 times those where there is room."""
     whole = [float(power) for power in range(math.ceil(bottom - 1e-9), math.floor(top + 1e-9) + 1)]
     fine = [power + math.log10(m) for power in range(math.floor(bottom), math.ceil(top) + 1) for m in (1, 2, 5)]
     fine = [power for power in fine if bottom - 1e-9 <= power <= top + 1e-9]
+    if len(fine) < 2 and -_POWERS < bottom < top < _POWERS:  # 25, 30, 35
+        step = _nice_step(10.0**bottom, 10.0**top, count, "")
+        wholes = range(math.ceil(10.0**bottom / step - 1e-9), math.floor(10.0**top / step + 1e-9) + 1)
+        return [math.log10(whole * step) for whole in wholes[:50] if whole > 0]
     chosen = fine if len(fine) <= count or len(whole) < 2 else whole
     return chosen[:: math.ceil(len(chosen) / (count + 1)) or 1]
 
 
 def _power_label(power: float, unit: str) -> str:
-    if -300 < power < 300:
-        return number(10.0**power, unit, 3)
-    return f"1e{round(power)}"
+    return log_label(10.0**power, unit) if -300 < power < 300 else f"1e{round(power)}"
 
 
 def _step_label(power: float) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from tuilab.drawings.axis import grown
+from tuilab.drawings.axis import beginning, grown
 from tuilab.drawings.lines import lines_of
 from tuilab.drawings.strips import Marks, Row, Strip, Words
 from tuilab.probes.gpu.nvml import throttle_names
@@ -72,7 +72,7 @@ def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
     if not lines:
         return 0.0, _LEAST_SECONDS
     first, last = min(float(line.xs[0]) for line in lines), max(line.last_x for line in lines)
-    return (first, last) if is_over else grown(first, last, _LEAST_SECONDS, None)
+    return (beginning(first, last), last) if is_over else grown(first, last, _LEAST_SECONDS, None)
 
 
 def _rows(summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_heading: bool) -> Iterator[Row]:

@@ -13,6 +13,8 @@ from tuilab.record.events import ImageShown
 from tuilab.text import show
 from tuilab.words import number
 
+_QUARTERS = " ▗▄▘▚▙▀▜█"  # by three tones of the upper half, each with three of the lower
+_LEAST_FOLDED = 5  # rows, of which two may be words
 _BAD = len(TONES)  # the tone of what is not finite
 
 
@@ -38,14 +40,23 @@ def _draw(
     tones: NDArray[np.int64], ends: tuple[float, float], title: str, width: int, height: int, symbols: Symbols, has_colour: bool
 ) -> Picture:
     canvas = Canvas(width, height)
-    has_halves = has_colour and symbols.is_utf8
-    room = max(height - 1, 1)
-    tones, stride = _fitted(tones, width if has_halves else width // 2, room * (2 if has_halves else 1))
-    if has_halves:
-        _put_halves(canvas, tones, symbols)
+    is_large = tones.shape[0] > 2 * height or tones.shape[1] > width  # what is left out is told, too
+    scale_width = len(title) + sum(len(number(end, digits=3)) for end in ends) + 3 + len(TONES) + 11 * is_large
+    is_folded = scale_width > width and height > _LEAST_FOLDED
+    room = max(height - 1 - is_folded, 1)
+    has_room = _fitted(tones, width // 2, room)[1] == 1  # for a cell of the screen, and its neighbour, to each of the array
+    has_two = symbols.is_utf8 and (has_colour or not has_room)
+    tones, stride = _fitted(tones, width if has_two else width // 2, room * (2 if has_two else 1))
+    scale = "" if has_two and has_colour else _QUARTERS[::4] if has_two else symbols.shades
+    if scale:
+        (_put_quarters if has_two else _put_shades)(canvas, tones, symbols)
     else:
-        _put_shades(canvas, tones, symbols)
-    _put_scale(canvas, ends, title, stride, bool((tones == _BAD).any()), symbols, has_halves)
+        _put_halves(canvas, tones, symbols)
+    rows = -(-len(tones) // 2) if has_two else len(tones)
+    if is_folded:
+        canvas.put(0, rows, plain(fit(title, width), symbols), "label")
+        rows, title = rows + 1, ""
+    _put_scale(canvas, rows, ends, title, stride, bool((tones == _BAD).any()), symbols, scale)
     return canvas.picture()
 
 
@@ -73,6 +84,16 @@ def _put_halves(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> N
                 canvas.put(x, y, "▀", f"{TONES[above]} on {TONES[below]}")
 
 
+def _put_quarters(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> None:
+    """Put two rows of the array in one of the screen without colour: of a half all, one quarter or nothing."""
+    tones = np.vstack([tones, np.zeros_like(tones[:1])]) if len(tones) % 2 else tones
+    levels = tones * 3 // len(TONES)
+    for y, row in enumerate((levels[::2] * 3 + levels[1::2]).tolist()):
+        canvas.put(0, y, "".join(_QUARTERS[min(pair, 8)] for pair in row), "value")
+    for y, x in zip(*np.nonzero(tones == _BAD), strict=True):
+        canvas.put(int(x), int(y) // 2, symbols.nan, "bad")
+
+
 def _put_shades(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> None:
     shades = symbols.shades
     for y, row in enumerate(tones.tolist()):
@@ -84,22 +105,22 @@ def _put_shades(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> N
 
 def _put_scale(
     canvas: Canvas,
+    y: int,
     ends: tuple[float, float],
     title: str,
     stride: int,
     has_bad: bool,
     symbols: Symbols,
-    has_halves: bool,
+    scale: str,
 ) -> None:
-    """Write in the last row what the tones mean, and what was left out."""
-    y = canvas.height - 1
+    """Write below the picture what the tones mean, in the characters of a scale or else in colours, and what was left out."""
     low, high = (plain(number(end, digits=3), symbols) for end in ends)
     x = canvas.put(0, y, plain(f"{title} {low} ".lstrip(), symbols), "label")
-    if has_halves:
+    if scale:
+        x = canvas.put(x, y, scale, "value")
+    else:
         for tone in TONES:
             x = canvas.put(x, y, "█", tone)
-    else:
-        x = canvas.put(x, y, symbols.shades, "value")
     x = canvas.put(x, y, f" {high}", "label")
     if has_bad:
         x = canvas.put(x + 2, y, plain(f"{symbols.nan} not finite", symbols), "bad")

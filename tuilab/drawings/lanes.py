@@ -9,7 +9,7 @@ from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.record.events import SpanShown
 from tuilab.record.summary import RunSummary
-from tuilab.text import show
+from tuilab.text import plural, show
 
 _FILLS, _PLAIN_FILLS = "█▒░▓▚▞", "#=+~%o"  # colour is not the only carrier
 _LANE_SHARE = 0.3  # of the width that their names take at most
@@ -26,7 +26,16 @@ class Lanes:
 
     @property
     def lanes(self) -> list[str]:
-        return list(dict.fromkeys(span.lane for span in self.spans))[:_MOST_LANES]
+        return self._every_lane[:_MOST_LANES]
+
+    @property
+    def hidden(self) -> int:
+        """How many lanes more there are than are shown."""
+        return max(len(self._every_lane) - _MOST_LANES, 0)
+
+    @property
+    def _every_lane(self) -> list[str]:
+        return list(dict.fromkeys(span.lane for span in self.spans))
 
     @property
     def names(self) -> list[str]:
@@ -97,7 +106,8 @@ def draw_lanes(lanes: Lanes, width: int, symbols: Symbols = BRAILLE) -> Picture:
 
 def _legend(lanes: Lanes, width: int, symbols: Symbols) -> list[list[tuple[str, str]]]:
     """Return the title and what the marks mean, as rows."""
-    title = plain(fit(show(lanes.title, 100) or "lanes", width), symbols)
+    more = f" +{plural(lanes.hidden, 'lane')} not drawn" if lanes.hidden else ""
+    title = plain(fit((show(lanes.title, 100) or "lanes") + more, width), symbols)
     rows, used = [[(title, "title")]], len(cells(title))
     for look, name in enumerate(lanes.names):
         if not name:

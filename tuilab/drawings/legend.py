@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_letters
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from tuilab.drawings.symbols import Symbols, plain
 from tuilab.text import show
 from tuilab.words import clock, number
 
+_LEAST_PLOT = 7  # rows that a long legend leaves: four of the plot, the axis, its labels, and the marks of Inf
+_HIGH = 16  # rows of a chart that has many
 _SPACE = 2  # columns between entries
 
 
@@ -43,7 +46,7 @@ class Entry:
 
 def letter(look: int) -> str:
     """Return the letter that tells a line apart without its colour."""
-    return chr(ord("A") + look % 26)
+    return ascii_letters[(look + 26) % 52]
 
 
 def entries(lines: Sequence[Line], cursor: float | None, unit: str, *, is_timed: bool, is_log_x: bool = False) -> list[Entry]:
@@ -96,17 +99,22 @@ def _bad(group: list[Line], is_timed: bool, is_log_x: bool) -> str:
 def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequence[str], symbols: Symbols) -> int:
     """Write the head of a chart in as many rows as it needs, a quarter of the height at most; return how many it took.
 
-    Where that is too little, entries get narrower; where that is, too, they may take a third.
+    Where that is too little, entries get narrower as long as their names differ; where that is, too, they may take a third, and
+    at last all rows but a few of the plot.
     """
     words = [part for part in (show(title, 60), *notes) if part]
     few, many = max(1, canvas.height // 4), max(1, canvas.height // 3)
-    for rows, step in [*((few, step) for step in _TIGHTER[:-1]), *((many, step) for step in _TIGHTER)]:
+    tall = max(many, canvas.height - _LEAST_PLOT)
+    wide = _TIGHTER[:3] if canvas.height >= _HIGH else _TIGHTER  # where there is room, more rows before briefer names
+    tries = [*((few, step) for step in wide[:-1]), *((many, step) for step in wide), *((tall, step) for step in _TIGHTER)]
+    for rows, step in tries:
         unit = _unit(found) if step.has_unit_once else ""
         head = fit(", ".join(filter(None, [*words, unit])), canvas.width)
         entries = _at_width(found, step, unit)
         widths = [sum(len(cells(text)) for text, _ in parts) for parts in entries]
         places, last = _places(widths, len(cells(head)), canvas.width)
-        if last < rows:
+        names = _names([entry.label for entry in found], step.label)
+        if last < rows and len(set(names)) == len({entry.label for entry in found}):
             break
     canvas.put(0, 0, plain(head, symbols), "title")
     is_cut = last >= rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tuilab.drawings import legend
-from tuilab.drawings.axis import Axis, grown, x_axis, y_axis
+from tuilab.drawings.axis import Axis, beginning, grown, x_axis, y_axis
 from tuilab.drawings.lines import Line, are_whole, bad_points, positive, step_at
 from tuilab.drawings.picture import ARMS, Canvas, Picture, fit
 from tuilab.drawings.raster import column_of, raster
@@ -16,6 +16,7 @@ from tuilab.text import show
 from tuilab.words import clock, number
 
 LEAST_WIDTH, LEAST_HEIGHT = 20, 5  # below it there are only numbers
+_STRIPE = 3  # columns in one colour where lines lie on each other
 _LETTER_EVERY = 24  # columns from one letter of a line to its next
 _GUIDE_REACH = 0.25  # of the span: a guide so near to the data is brought into the chart
 _LEAST_STEPS, _LEAST_SECONDS = 10.0, 2.0  # that the x axis of a run that goes on shows
@@ -80,7 +81,7 @@ def x_range(chart: LineChart) -> tuple[float, float]:
     last = max(line.last_x if math.isfinite(line.last_x) else float(line.xs[-1]) for line in lines)
     last = max([last, *(float(part[-1]) for line in lines for part in (line.xs, line.bad_xs) if len(part))])
     if chart.is_over:
-        return first, last
+        return beginning(first, last) if not chart.is_log_x else first, last
     if chart.is_log_x:  # whole powers of ten change rarely
         return float(math.floor(first)), max(float(math.ceil(last)), math.floor(first) + 1.0)
     return grown(first, last, _LEAST_SECONDS if chart.is_timed else _LEAST_STEPS, chart.x_end)
@@ -161,19 +162,21 @@ class _Drawn:
         self.canvas.put(self.left + 1, row, dots[: self.width], "grid")
 
     def _put_x_labels(self, base: int) -> None:
-        """Write the ticks behind the name of what they are of; where it has no room beside the first, it is in their place."""
-        name = plain(fit(show(self.chart.x_name, 60), self.canvas.width // 2), self.symbols)
+        """Write the ticks behind the name of what they are of; one that has no room beside that or the cursor is left out."""
+        taken = self._cursor_place()
+        room = self.canvas.width // 2 if not taken else min(self.canvas.width // 2, max(taken.start, 0))
+        name = plain(fit(show(self.chart.x_name, 60), room), self.symbols)
         free = self.canvas.put(0, base + 1, name, "title") + 2 if name else 0
         for share, label in self.x.ticks:
             label, column = plain(label, self.symbols), self._column(share)
             start = min(max(column - len(label) // 2, 0), self.canvas.width - len(label))
             if -1e-9 <= share <= 1 + 1e-9:
                 self.canvas.put(column, base, self.symbols.tick_x, "axis")
-                if start >= free:
+                if start >= free and not (start < taken.stop and taken.start < start + len(label)):
                     free = self.canvas.put(start, base + 1, label, "label") + 2
 
     def _put_lines(self) -> None:
-        """Raw values lie behind; where lines meet, both are seen, in the colour of the later one."""
+        """Raw values lie behind; where lines meet, both are seen, by turns in the colour of each."""
         area = np.s_[self.top : self.bottom + 1, self.left + 1 : self.left + 1 + self.width]
         sets = np.zeros((self.height, self.width), np.uint8)
         looks = np.zeros((self.height, self.width), np.uint8)
@@ -181,13 +184,14 @@ class _Drawn:
             dots = raster(line, self.x, self.y, self.width, self.height, self.symbols)
             sets |= dots
             looks[dots > 0] = self.canvas.look("raw")
-        is_front = np.zeros((self.height, self.width), np.bool_)
-        for line in self.lines:
+        is_front, stripes = np.zeros((self.height, self.width), np.bool_), np.arange(self.width) // _STRIPE
+        for turn, line in enumerate(self.lines):
             dots = raster(line, self.x, self.y, self.width, self.height, self.symbols)
             is_drawn = dots > 0
             sets = np.where(is_drawn & ~is_front, dots, sets | dots)
+            is_coloured = is_drawn & (~is_front | (stripes % (turn + 1) == turn))
             is_front |= is_drawn
-            looks[is_drawn] = self.canvas.look(ARMS[line.look % len(ARMS)])
+            looks[is_coloured] = self.canvas.look(ARMS[line.look % len(ARMS)])
         glyphs = np.array([ord(glyph) for glyph in self.symbols.glyphs], np.uint32)
         is_drawn = sets > 0
         self.canvas.codes[area] = np.where(is_drawn, glyphs[sets], self.canvas.codes[area])
@@ -245,9 +249,20 @@ class _Drawn:
         column = self._column(self.x.share(cursor))
         plot = np.s_[self.top : self.bottom + 1]
         self.canvas.fill(plot, np.s_[column : column + 1], self.symbols.vertical, "cursor", over=("grid", "guide"))
+        self.canvas.put(self._cursor_place().start, self.bottom + 2, self._cursor_label(cursor), "cursor")
+
+    def _cursor_label(self, cursor: float) -> str:
         step = f"{step_at(cursor, is_log_x=self.chart.is_log_x):.10g}"
-        label = f" {clock(cursor, 0.01) if self.chart.is_timed else step} "
-        self.canvas.put(min(max(column - len(label) // 2, 0), self.canvas.width - len(label)), self.bottom + 2, label, "cursor")
+        return f" {clock(cursor, 0.01) if self.chart.is_timed else step} "
+
+    def _cursor_place(self) -> range:
+        """Return the columns that the label of the cursor takes in its row; none where there is no cursor."""
+        cursor = self.chart.cursor
+        if cursor is None or not self.x.low <= cursor <= self.x.high:
+            return range(-9, -9)
+        width = len(self._cursor_label(cursor))
+        start = min(max(self._column(self.x.share(cursor)) - width // 2, 0), self.canvas.width - width)
+        return range(start, start + width)
 
 
 def _visible_range(line: Line, low: float, high: float) -> list[float]:

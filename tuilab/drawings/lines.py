@@ -154,15 +154,24 @@ def _breaks(line: Line, is_timed: bool) -> NDArray[np.bool_]:
 
 
 def smooth(line: Line, weight: float = 0.9) -> Line:
-    """Return the moving average of a line's numbers, without the pull of its first value; what is no number is passed over."""
+    """Return the moving average of a line's numbers; what is no number is passed over.
+
+    It is taken from both ends, so that it neither lags behind a loss that falls nor runs ahead of it.
+    """
+    values = (line.lows / 2 + line.highs / 2).clip(-1.7e308, 1.7e308)
+    values = np.nan_to_num(_averaged(values, weight) / 2 + _averaged(values[::-1], weight)[::-1] / 2)
+    return replace(line, lows=values, highs=values)
+
+
+def _averaged(values: Floats, weight: float) -> Floats:
+    """Return the average of each value and those before it, nearer ones counting more, without the pull of the first."""
     averages = []
     average, debt = 0.0, 1.0
-    for value in ((line.lows / 2 + line.highs / 2).clip(-1.7e308, 1.7e308)).tolist():
+    for value in values.tolist():
         average = average * weight + value * (1 - weight)
         debt *= weight
         averages.append(average / (1 - debt))
-    values = np.nan_to_num(np.array(averages, np.float64))
-    return replace(line, lows=values, highs=values)
+    return np.array(averages, np.float64)
 
 
 def values_at(lines: Sequence[Line], x: float) -> list[Reading]:

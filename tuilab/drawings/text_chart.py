@@ -9,11 +9,11 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuilab.drawings.units import labels
+from tuilab.drawings.units import labels, log_label
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, ends_of, is_log_x, is_log_y
 from tuilab.text import show
-from tuilab.words import number, scale_of, unit_of
+from tuilab.words import scale_of, unit_of
 
 _MARKERS = ("braille", "hd", "•", "×", "+", "o")
 _PLAIN_MARKERS = ("*", "o", "+", "x", "#", "@")
@@ -40,8 +40,9 @@ class _Scale:
         if self.is_whole:
             ticks = [tick for tick in ticks if tick == int(tick)]
             return [*map(self, ticks)], [f"{int(tick)}" for tick in ticks]
-        words = [number(tick, self.unit) for tick in ticks]
-        return [*map(self, ticks)], words if self.is_log else labels(ticks, ticks[-1] - ticks[-2:][0], self.unit)
+        if self.is_log:
+            return [*map(self, ticks)], [log_label(tick, self.unit) for tick in ticks]
+        return [*map(self, ticks)], labels(ticks, ticks[-1] - ticks[-2:][0], self.unit)
 
 
 def line_chart(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tuilab.words import clock, decimals_of, number, scale_of, short_exponent, trimmed
 
+_LONG = 1e7  # from here on labels have a power of ten
 _THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -15,13 +16,22 @@ def labels(ticks: Sequence[float], step: float, unit: str = "", *, is_short: boo
         return [clock(tick, step) for tick in ticks]
     has_thousands = is_short and not unit and 1e3 <= greatest < 1e15
     divisor, suffix = _thousands(greatest) if has_thousands else scale_of(greatest, unit)
-    if greatest / divisor >= 1e5 or 0 < greatest / divisor < 1e-3:
+    if greatest / divisor >= _LONG or 0 < greatest / divisor < 1e-3:
         digits = 1 + max(0, math.floor(math.log10(greatest)) - math.floor(math.log10(step)) if step > 0 else 3)
-        return [short_exponent(f"{tick / divisor:.{min(digits, 6)}g}") + suffix if tick else "0" for tick in ticks]
+        digits += len(trimmed(f"{step:.2e}".partition("e")[0])) // 3  # a step of 2.5e8 needs one more
+        return [short_exponent(f"{tick / divisor:.{min(digits, 12)}g}") + suffix if tick else "0" for tick in ticks]
     if has_thousands:  # 500, 1k, 1.5k
         return [number(tick, digits=7) if abs(tick) < 1e3 else _with_thousands(tick, step) for tick in ticks]
     decimals = decimals_of(step / divisor)
     return [trimmed(f"{tick / divisor:.{decimals}f}") + suffix if tick else "0" for tick in ticks]
+
+
+def log_label(value: float, unit: str = "") -> str:
+    """Return the label of a tick of a logarithmic axis: of a long one its power of ten."""
+    divisor, suffix = scale_of(value, unit)
+    if value / divisor < 1e5:
+        return number(value, unit, 3)
+    return short_exponent(f"{value / divisor:.3g}") + suffix
 
 
 def _with_thousands(tick: float, step: float) -> str:

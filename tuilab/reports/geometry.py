@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tuilab.drawings.axis import Axis, x_axis, y_axis
+from tuilab.drawings.axis import Axis, beginning, x_axis, y_axis
 from tuilab.drawings.legend import letter
 from tuilab.drawings.lines import Floats, Line, are_whole, bad_points, positive, step_at, steps_of, thinned
 from tuilab.reports.panels import Panel
@@ -166,6 +166,7 @@ def _axes(panel: Panel, lines: Sequence[Line], thin: Sequence[Line]) -> tuple[Ax
     values = [float(v) for line in thin if len(line.xs) for v in (line.lows.min(), line.highs.max())] or [0.0, 1.0]
     low, high = min(places), max([*places, *(line.last_x for line in lines if math.isfinite(line.last_x))])
     is_log = panel.is_log and min(values) > 0
+    low = low if panel.is_log_x else beginning(low, high)
     along = x_axis(low, high, "time" if panel.is_timed else "", 6, is_log=panel.is_log_x, is_whole=are_whole(lines))
     return along, y_axis(min(values), max(values), panel.unit, 5, is_log=is_log)
 

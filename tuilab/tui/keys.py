@@ -69,9 +69,12 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("z", "look('maximise')", "zoom", "Fill the screen with the focused pane, and back."),
         Key("l", "look('toggle_log')", "log", "Logarithmic or linear axis."),
         Key("L", "look('toggle_log_x')", "log x", "Logarithmic or linear steps along the axis.", False),
-        Key("o", "look('toggle_smooth')", "smooth", "Smooth the lines; the raw ones stay behind."),
+        Key("o", "look('toggle_smooth')", "smooth", "Smooth the lines, again: more, again: not; the raw ones stay behind."),
         Key("t", "look('toggle_time')", "time", "Steps or seconds along the axis.", False),
         Key("n", "next_bad", "next bad", "Move the cursor to the next NaN or Inf."),
+        Key("greater_than_sign", "look('turn_page', 1)", "", "The next page of charts, where a run logs many.", False),
+        Key("less_than_sign", "look('turn_page', -1)", "", "The page of charts before.", False),
+        Key("slash", "filter_charts", "", "Show only the charts whose names contain the words typed.", False),
         Key("g", "look('toggle_gpus')", "all GPUs", "The GPUs of the run, or all of the box.", False),
         Key("left", "look('move_cursor', -1)", "", "Move the time cursor back.", False),
         Key("right", "look('move_cursor', 1)", "", "Move the time cursor on.", False),
@@ -193,6 +196,8 @@ KEYS: dict[str, tuple[Key, ...]] = {
 
 _SHOWN = {
     "slash": "/",
+    "greater_than_sign": ">",
+    "less_than_sign": "<",
     "question_mark": "?",
     "escape": "esc",
     "plus": "+",

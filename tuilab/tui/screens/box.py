@@ -33,7 +33,7 @@ class BoxPage(Page):
     PLACE = "box"
     BINDINGS = bindings("box")
     DEFAULT_CSS = """
-    BoxPage Gauges { max-height: 50%; }
+    BoxPage Gauges { max-height: 60%; }
     BoxPage #facts { height: 1fr; padding: 1 1 0 1; scrollbar-size-vertical: 1; }
     BoxPage.-wide #facts { layout: horizontal; }
     BoxPage.-wide Sheet { width: 1fr; padding: 0 2 0 0; }

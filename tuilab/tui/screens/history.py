@@ -64,7 +64,7 @@ class HistoryPage(Page):
 
     def compose_body(self) -> ComposeResult:
         self.runs = RunList()
-        self.filter = FilterLine()
+        self.filter = FilterLine("words of scenario, state, verdict, parameter or id")
         yield self.filter
         yield self.runs
         yield Static(id="details")

@@ -15,6 +15,7 @@ from tuilab.engine import launch
 from tuilab.errors import TuilabError
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import earlier, store
+from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.command_line import root_option
@@ -26,6 +27,7 @@ from tuilab.tui.state.run_reader import RunReader
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run import headline
+from tuilab.tui.widgets.run.chartsline import ChartsLine
 from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
 
@@ -65,6 +67,8 @@ class RunPage(Page):
     def compose_body(self) -> ComposeResult:
         self.panes = Panes()
         self.looking = Looking(self.panes, self.desk, self.show_panes)
+        self.charts_line = ChartsLine()
+        yield self.charts_line
         yield self.panes
 
     def on_mount(self) -> None:
@@ -124,7 +128,11 @@ class RunPage(Page):
         self.reader.note_picture()
         is_over = self.following.is_over
         next_steps = self._next_steps() if is_over else NextSteps()
+        if not self.looking.scenario and self.following.summary.run:
+            self.looking.recall(self.following.summary.run.scenario)
+            self.charts_line.filter.put(self.looking.view.selection.words)
         self.panes.show(self.following, self.looking.view, next_steps, self._earlier() if is_over else {})
+        self.charts_line.tell(self.panes.names, self.looking.view.selection, self.panes.room.most_charts)
         if self.following.is_caught_up and not self._is_laid_out:
             self._is_laid_out = self.looking.go_to_kept_pane() or is_over
 
@@ -147,11 +155,25 @@ class RunPage(Page):
         if isinstance(self.focused, Pane):
             self.desk.settings.pane = self.panes.name_of(self.focused)
 
+    def action_filter_charts(self) -> None:
+        """Type words that the names of charts are to contain."""
+        self.minimize()
+        self.charts_line.open()
+
+    def on_filter_line_changed(self) -> None:
+        self.looking.filter_charts(" ".join(self.charts_line.filter.words))
+
+    def on_filter_line_left(self) -> None:
+        if self.panes.every:
+            self.panes.every[0].focus()
+        self.show_panes()
+
     def on_chart_clicked(self, message: Chart.Clicked) -> None:
         self.looking.heed_click(message)
 
     def reset_layout(self) -> None:
         """Look at the run as at first."""
+        self.charts_line.filter.put("")
         self.looking.reset()
 
     def action_look(self, how: str, *values: float) -> None:
@@ -169,8 +191,12 @@ class RunPage(Page):
         self._turn()
 
     def action_next_bad(self) -> None:
-        if not self.looking.go_to_next_bad():
-            self.lab.tell("every value so far is finite", is_problem=False)
+        if self.looking.go_to_next_bad():
+            return
+        bad = self.panes.bad_names
+        left_out = ", ".join([*(show(name, 40) for name in bad[:3]), *([f"{len(bad) - 3} more"] if len(bad) > 3 else [])])
+        words = f"not finite in {left_out}, which the words leave out; / and esc show all charts"
+        self.lab.tell(words if left_out else "every value so far is finite", is_problem=False)
 
     def action_step_out(self) -> None:
         """Out of the zoom, else out of the screen."""

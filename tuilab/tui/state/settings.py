@@ -3,7 +3,7 @@
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tuilab import places
@@ -26,6 +26,7 @@ class Settings:
     is_smooth: bool = False  # lines of a run
     is_timed: bool = False  # seconds along their axis, not steps
     has_seen_hint: bool = False
+    charts: dict[str, Any] = field(default_factory=dict)  # of each scenario: which were shown last, as `selection` keeps it
 
 
 def load() -> Settings:
@@ -48,6 +49,6 @@ def _decode(data: bytes) -> Settings:
     found = json.loads(data)
     if not isinstance(found, dict):
         raise ValueError("it holds no settings")
-    kinds = {field.name: type(field.default) for field in fields(Settings)}
+    kinds = {name: type(default) for name, default in asdict(Settings()).items()}
     chosen: dict[str, Any] = {name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind}
     return Settings(**chosen)

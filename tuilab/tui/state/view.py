@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from tuilab.tui.state.selection import Selection
+
 Window = tuple[float, float]
 """The part of x that a chart shows, in the steps or the seconds of its axis."""
 
@@ -22,10 +24,12 @@ class View:
     is_log: bool | None = None  # None: as the data suggests
     is_log_x: bool | None = None  # None: as the scenario says
     is_smooth: bool = False
+    is_smoother: bool = False  # over five times as many points
     is_timed: bool = False
     has_other_gpus: bool = False  # besides those of the run
     cursor_t: int | None = None  # one cursor for all charts, and for what has no axis
     windows: Mapping[str, Window] = field(default_factory=dict)
+    selection: Selection = field(default_factory=Selection)  # which charts there are
 
     def with_windows(self, windows: Mapping[str, Window | None]) -> "View":
         """Look at other parts of x in some charts; None is all of it."""

@@ -14,6 +14,7 @@ from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, can_be_log_x, ends_of, is_log_x, is_log_y, wants_log
+from tuilab.tui.state.selection import Selection
 from tuilab.tui.state.view import Spot, View, Window
 from tuilab.tui.widgets.drawing import Drawing
 
@@ -84,7 +85,7 @@ class Chart(Drawing):
     def show_curves(self, curves: Curves, view: View) -> None:
         """Show curves as the user looks at them."""
         self._curves, self._view = curves, view
-        look = replace(view, is_timed=self.is_timed, windows={}), self._window
+        look = replace(view, is_timed=self.is_timed, windows={}, selection=Selection()), self._window
         self.show(self._painted, (self._data_key(), replace(curves, series=()), look))
 
     @property
@@ -144,6 +145,11 @@ class Chart(Drawing):
         column = (high - low) / max(self.content_size.width - 10, 10)
         return self._spot(next_point(self._values, at, at + columns * column))
 
+    def window_with(self, t: int) -> Window | None:
+        """Return the window that has a moment in view: the one that there is, or one that was moved there."""
+        x = self._curves.x_at(t, is_timed=self.is_timed, is_log_x=self.is_log_x)
+        return self._window if x is None else self._window_with(x)
+
     def next_bad_spot(self) -> Spot | None:
         """Return the next NaN or Inf, after the last the first; None when there is none."""
         return self._spot(next_bad(self._values, -math.inf if self.cursor is None else self.cursor))
@@ -159,9 +165,12 @@ class Chart(Drawing):
         t = None if x is None else self._curves.t_at(x, is_timed=self.is_timed, is_log_x=self.is_log_x)
         if x is None or t is None:
             return None
+        return Spot(t, self._window_with(x))
+
+    def _window_with(self, x: float) -> Window | None:
         low, high = self._x_range()
         is_in_view = self._window is None or low <= x <= high
-        return Spot(t, self._window if is_in_view else self._fitted(x - (high - low) / 2, high - low))
+        return self._window if is_in_view else self._fitted(x - (high - low) / 2, high - low)
 
     def _fitted(self, low: float, span: float) -> Window | None:
         """Return a window within all x, None when it is all of them."""
@@ -192,12 +201,12 @@ class Chart(Drawing):
 
     def _current_lines(self) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
         """Return the lines, and what lies behind them where they are smoothed."""
-        curves, is_smooth = self._curves, self._view.is_smooth
-        key = (self._data_key(), curves.names, curves.order, curves.starts, self.is_timed, self.is_log_x, is_smooth)
+        curves, is_smooth, weight = self._curves, self._view.is_smooth, 0.98 if self._view.is_smoother else 0.9
+        key = (self._data_key(), curves.names, curves.order, curves.starts, self.is_timed, self.is_log_x, is_smooth, weight)
         if key != self._lines_key:
             along = {"is_timed": self.is_timed, "is_log_x": self.is_log_x}
             lines = lines_of(curves.series, curves.names, **along, starts=curves.starts, order=curves.order)
-            self._lines = (tuple(map(smooth, lines)), lines) if is_smooth else (lines, ())
+            self._lines = (tuple(smooth(line, weight) for line in lines), lines) if is_smooth else (lines, ())
             self._lines_key = key
         return self._lines
 
@@ -212,7 +221,7 @@ class Chart(Drawing):
             is_timed=self.is_timed,
             is_log=self.is_log,
             is_log_x=self.is_log_x,
-            x_name="" if self.is_timed or not curves.axes else curves.axes.x,
+            x_name="time" if self.is_timed else (curves.axes and curves.axes.x) or "step",
             is_over=curves.is_over,
             x_end=self._x_end,
             window=self._window,

@@ -27,9 +27,13 @@ class FilterLine(Horizontal):
     class Left(Message):
         """The user goes back to the list."""
 
+    def __init__(self, wanted: str) -> None:
+        super().__init__()
+        self._wanted = wanted  # told while nothing is typed
+
     def compose(self) -> ComposeResult:
         yield Static("/")
-        line = _Line(placeholder="words of scenario, state, verdict, parameter or id", compact=True)
+        line = _Line(placeholder=self._wanted, compact=True)
         line.cursor_blink = False  # a screen on which nothing happens sends nothing
         yield line
 
@@ -42,6 +46,11 @@ class FilterLine(Horizontal):
         """Show the line and type into it."""
         self.add_class("is-open")
         self.query_one(Input).focus()
+
+    def put(self, words: str) -> None:
+        """Show words that were typed another time; without any the line is hidden."""
+        self.set_class(bool(words), "is-open")
+        self.query_one(Input).value = words
 
     def clear(self) -> bool:
         """Show everything again; say whether there was anything to clear."""

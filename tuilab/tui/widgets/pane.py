@@ -31,17 +31,35 @@ class Pane(VerticalScroll):
     def __init__(self, title: str) -> None:
         super().__init__()
         self.border_title = Content(title)
+        self._note = Content("")
+        self._said: object = None
 
     def show(self, run: "Shown", view: "View") -> None:
         """Show the run as it is now."""
 
+    def note(self, words: Content) -> None:
+        """Say something in the frame below, behind how many lines there are that have no room."""
+        self._note = words
+        below = round(self.virtual_size.height - self.scrollable_content_region.height - self.scroll_y)
+        more = Content.styled(f"+{below} ↓", "$text-accent") if below > 0 and self.allow_vertical_scroll else Content("")
+        said = Content("  ").join([part for part in (more, words) if part])
+        if (key := (said.plain, *said.spans)) != self._said:  # to say the same again would paint the pane again
+            self._said = key
+            self.border_subtitle = said
+
+    def watch_virtual_size(self) -> None:
+        self.note(self._note)
+
+    def on_resize(self) -> None:
+        self.note(self._note)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self.note(self._note)
+
 
 class DrawingPane(Pane):
-    """A pane with one drawing in it."""
-
-    DEFAULT_CSS = """
-    DrawingPane { overflow: hidden; }
-    """
+    """A pane with one drawing in it, scrolled where it has no room for the rows that the drawing needs."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
@@ -49,6 +67,10 @@ class DrawingPane(Pane):
 
     def compose(self) -> ComposeResult:
         yield self.drawing
+
+    def need(self, rows: int) -> None:
+        """Have at least so many rows to draw in."""
+        self.drawing.styles.min_height = rows
 
 
 class TextPane(Pane):
@@ -58,8 +80,9 @@ class TextPane(Pane):
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
-        self._text = Static(Content(""))
-        self._shown: list[Content] | None = None
+        self._whole = Content("")
+        self._text = Static(self._whole)
+        self._shown: list[Content] = []
         self._is_left = False  # by the user, who has scrolled away from its end
 
     def compose(self) -> ComposeResult:
@@ -69,10 +92,16 @@ class TextPane(Pane):
         """Show these lines, if they are others than before."""
         if lines != self._shown:
             self._shown = lines
-            self._text.update(Content("\n").join(lines))
+            self._whole = Content("\n").join(lines)
+            self._text.update(self._whole)
+
+    def lines_at(self, width: int) -> int:
+        """Return how many lines there are at a width."""
+        return self._whole.get_height({}, width)
 
     def watch_virtual_size(self) -> None:
         """Follow when the lines have been laid out, not when they are given: which comes first is not certain."""
+        super().watch_virtual_size()
         self._follow()
 
     def on_resize(self) -> None:

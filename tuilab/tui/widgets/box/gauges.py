@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from textual.app import RenderResult
 from textual.content import Content
 from textual.geometry import Size
-from textual.widget import Widget
+from textual.strip import Strip
 
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.text import is_utf8_terminal
 from tuilab.tui.looks.marks import plain
+from tuilab.tui.widgets.lines import Lines
 from tuilab.words import size
 
 _HISTORY = 60  # readings of the share of cores that was busy
@@ -46,11 +46,11 @@ class GpuGauge:
     trouble: str = ""
 
 
-class Gauges(Widget):
-    """One line for each thing; as high as it needs."""
+class Gauges(Lines):
+    """One line for each thing; as high as it needs, else it is scrolled and says how many lines are below."""
 
     DEFAULT_CSS = """
-    Gauges { height: auto; width: 100%; padding: 0 1; background: $surface; text-wrap: nowrap; }
+    Gauges { height: auto; width: 100%; padding: 0 1; background: $surface; scrollbar-gutter: auto; }
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,6 @@ class Gauges(Widget):
         self._moment: Moment | None = None
         self._busy: deque[float] = deque(maxlen=_HISTORY)
         self._gpus: list[GpuGauge] = []
-        self._height = 0
 
     def show(self, moment: Moment) -> None:
         """Show what was read now."""
@@ -72,27 +71,32 @@ class Gauges(Widget):
         self._repaint()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        self._height = len(self._lines(width))
-        return self._height
+        return len(self.lay_out(width))
 
-    def render(self) -> RenderResult:
-        return Content("\n").join(self._lines(self.content_size.width))
+    def draw(self, line: Content, width: int, number: int) -> Strip:
+        below = len(self._lines) - 1 - number
+        if below and number == self.scroll_offset.y + self.size.height - 1:
+            more = Content.styled(f"  +{below} {'' if self.has_focus else 'tab '}↓", "bold $text-accent")
+            line = line.truncate(width - more.cell_length, ellipsis=True, pad=True) + more
+        return super().draw(line, width, number)
 
     def _repaint(self) -> None:
-        self.refresh(layout=len(self._lines(self.content_size.width)) != self._height)
+        before = len(self._lines)
+        self.renew()
+        self.refresh(layout=len(self._lines) != before)
 
-    def _lines(self, width: int) -> list[Content]:
+    def lay_out(self, width: int) -> list[Content]:
         now = self._moment
         if now is None:
             return [Content.styled("measuring …", "dim")]
         room = max(width - _LABEL, 8)
         lines = [_labelled("busy", self._busy_line(now, room))]
-        lines += [_labelled("" if at else "cores", line) for at, line in enumerate(self._core_lines(now, room))]
         lines.append(_labelled("memory", self._bar_line(now.memory_used_bytes, now.memory_total_bytes, room)))
         load = "  ".join(f"{value:.2f}" for value in now.load) or "n/a"
         waiting = "n/a" if now.waiting_percent is None else f"{now.waiting_percent:.0f} %"
         lines.append(_labelled("load", Content.assemble(load, ("   time with a process waiting ", "dim"), waiting)))
-        return lines + [_labelled(f"GPU {gpu.index}", self._gpu_line(gpu, room)) for gpu in self._gpus]
+        lines += [_labelled(f"GPU {gpu.index}", self._gpu_line(gpu, room)) for gpu in self._gpus]
+        return lines + [_labelled("" if at else "cores", line) for at, line in enumerate(self._core_lines(now, room))]
 
     def _busy_line(self, now: Moment, room: int) -> Content:
         words = f" {sum(now.cores) / 100:.1f} of {len(now.cores)} cores"
@@ -125,13 +129,13 @@ class Gauges(Widget):
             parts.append(Content.assemble(self._bar(busy / 100, 12), f" {busy:3.0f} %"))
         if (used := known.get("memory_used_bytes")) is not None:
             parts.append(Content(f"{size(used)} of {size(gpu.bytes_total) if gpu.bytes_total else 'n/a'}"))
+        slowed = [word for word in throttle_names(int(known.get("throttle_mask", 0))) if word != "idle"]
+        parts += [Content.styled(f"held down: {', '.join(slowed)}", "$text-warning")] if slowed else []
         if gpu.tenants:
             parts.append(_tenants(gpu.tenants))
         for key, spelled in (("power_w", "{:.0f} W"), ("temperature_c", "{:.0f} °C"), ("sm_mhz", "{:.0f} MHz")):
             if key in known:
                 parts.append(Content(spelled.format(known[key])))
-        slowed = [word for word in throttle_names(int(known.get("throttle_mask", 0))) if word != "idle"]
-        parts += [Content.styled(f"held down: {', '.join(slowed)}", "$text-warning")] if slowed else []
         return Content("  ").join([*parts, name]).truncate(room, ellipsis=True)
 
     @property

@@ -1,64 +1,116 @@
 """Where the panes of a run stand: which there are, in which order, how many columns each spans, and how high the rows are."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tuilab.drawings.gpu_strips import has_strips
 from tuilab.record.blocks import has_times
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import neighbour_notes
-from tuilab.tui.widgets.run.series import names_of
 
-_MOST_SERIES = 6
+TEXTS = {"claims": 99, "notes": 16, "output": 7}  # panes that want as many lines as they have, but no more than so many
 _MANY = 5  # panes, that need three rows
 _HIGH = 36  # lines of a screen that shows two rows of panes and more below them
-_LEAST_ROW = 9  # lines that a chart needs
-_ROOMY_ROW = 8  # from so many lines on, rows share the height
+_LEAST_ROW, _GOOD_ROW = 9, 12  # lines that a chart needs, and has on a high screen
+_TEXT_ROW = 12  # lines that are kept for texts where all panes are on the screen at once
+_FRAME = 2
 
 
-def columns_of(width: int) -> int:
-    """Return how many panes stand beside each other on a screen of that width."""
-    return 1 if width < 70 else 2 if width < 170 else 3
+@dataclass(frozen=True)
+class Room:
+    """The lines and columns of the screen."""
+
+    width: int
+    height: int
+
+    @property
+    def columns(self) -> int:
+        """How many panes stand beside each other."""
+        return 1 if self.width < 70 else 2 if self.width < 170 else 3
+
+    @property
+    def most_charts(self) -> int:
+        """How many names have a chart at a time."""
+        return 11 if self.columns == 3 and self.height >= _HIGH else 6
+
+    @property
+    def lines(self) -> int:
+        """The lines between the heading and the keys."""
+        return max(self.height - 2, 1)
 
 
-def spans_of(summary: RunSummary, columns: int, height: int, *, has_notes: bool) -> dict[str, int]:
-    """Return the names of the panes in their order, each with the columns that it spans.
+@dataclass(frozen=True)
+class Arrangement:
+    """The panes in their order with the columns that each spans, those of two rows, and the heights as Textual wants them."""
 
-    What the author chose to show stands before what every run has to show, and the claims, which are the answer, on top.
+    spans: Mapping[str, int]
+    tall: frozenset[str]
+    rows: str
+
+
+def arrange(summary: RunSummary, names: Sequence[str], room: Room, needs: Mapping[str, int], *, has_notes: bool) -> Arrangement:
+    """Return where the panes stand, with a chart for each of some names; `needs` are the lines of the texts, as far as known.
+
+    Where all fit on the screen, the texts stand below what is drawn, in a row as high as they need.
     """
-    charts = [f"series {name}" for name in names_of(summary)[:_MOST_SERIES]]
+    drawn, texts = _kinds(summary, names, has_notes=has_notes)
+    tall = frozenset({"figures"} & set(drawn[:2])) if len(drawn) > 2 else frozenset[str]()
+    rows = -(-(len(drawn) + len(tall)) // room.columns)
+    if room.columns > 1 and room.height >= _HIGH and (room.lines - _TEXT_ROW) // rows >= _LEAST_ROW:
+        lower, heights = _text_rows(texts, room, needs, room.lines - rows * _LEAST_ROW)
+        return Arrangement({**_filled(drawn, room.columns, len(tall)), **lower}, tall, " ".join(["1fr"] * rows + heights))
+    return _below_each_other(drawn, texts, room, needs)
+
+
+def _kinds(summary: RunSummary, names: Sequence[str], *, has_notes: bool) -> tuple[list[str], list[str]]:
+    """Return the panes that are drawn, and those of text; what the author chose to show stands before what every run has."""
+    charts = [f"series {name}" for name in names]
+    figures = ["figures"] if summary.figures or summary.spans else []
     charts += ["timings"] if has_times(summary) else []
     charts += ["gpu"] if has_strips(summary) else []
-    rest = ["pictures"] if summary.images else []
-    rest += ["notes"] if summary.texts or has_notes or neighbour_notes(summary) else []
-    figures = ["figures"] if summary.figures or summary.spans else []
-    if columns == 1:
-        return _filled([*charts[:1], "claims", *figures, "memory", *charts[1:], *rest], columns, height)
-    if figures:
-        beside = charts[1:2] or ["memory"]
-        rest = [*charts[2:], *(["memory"] if charts[1:2] else []), *rest]
-        return _filled([*charts[:1], *figures, *beside, "claims", *rest], columns, height)
-    return _filled([*charts[:1], "memory", *charts[1:2], "claims", *charts[2:], *rest], columns, height)
+    pictures = ["pictures"] if summary.images else []
+    has_notes = has_notes or bool(summary.texts or neighbour_notes(summary))
+    before = charts[:1] + figures + (charts[1:2] if figures else [])
+    drawn = [*before, "memory", *(chart for chart in charts if chart not in before), *pictures]
+    return drawn, ["claims", *(["notes"] if has_notes else []), "output"]
 
 
-def tall_of(panes: Collection[str], columns: int, height: int) -> set[str]:
-    """Return which of the panes take two rows: the claims, which are what the run is made for, and on a high screen figures."""
-    if columns == 1 or len(set(panes) - {"output"}) < _MANY:
-        return set()
-    return {"claims", "figures"} & set(panes) if height >= _HIGH else {"claims"}
+def _text_rows(texts: Sequence[str], room: Room, needs: Mapping[str, int], most: int) -> tuple[dict[str, int], list[str]]:
+    """Return the columns that texts span, beside each other where they can stand so, and the heights of their rows."""
+    rows = [texts] if len(texts) <= room.columns else [texts[:-1], texts[-1:]]
+    spans: dict[str, int] = {}
+    for row in rows:
+        spans |= {**dict.fromkeys(row, 1), row[0]: room.columns - len(row) + 1}
+    below = TEXTS["output"] + _FRAME if len(rows) > 1 else 0
+    lines = [max(needs.get(name, 1) for name in row) + _FRAME for row in rows]
+    return spans, [str(min(lines[0], most - below)), *map(str, lines[1:])]
 
 
-def rows_of(spans: dict[str, int], columns: int, height: int) -> str:
-    """Return the height of the rows as Textual wants it: they share what there is, each at least as high as a chart needs."""
-    cells = sum(spans.values()) - spans["output"] + len(tall_of(spans, columns, height))
-    rows = -(-cells // columns)
-    output = 6 if height < 30 else 9
-    room = (max(height - 2, 1) - output) // max(rows, 1)
-    return " ".join([*["1fr" if room >= _ROOMY_ROW else str(_LEAST_ROW)] * rows, str(output)])
+def _below_each_other(drawn: Sequence[str], texts: Sequence[str], room: Room, needs: Mapping[str, int]) -> Arrangement:
+    """Put the claims, which are the answer, on the first screen; what does not fit is scrolled to."""
+    at = 1 if room.columns == 1 else 3
+    order = [*drawn[:at], *texts[:1], *drawn[at:], *texts[1:-1]]
+    least = _GOOD_ROW if room.height >= _HIGH else _LEAST_ROW
+    tall = _tall(order, room, needs, least)
+    cells = len(order) + len(tall)
+    output = min(needs.get("output", 1) + _FRAME, 6 if room.height < 30 else 99)
+    rows = -(-cells // room.columns)
+    share = (room.lines - output) // max(rows, 1)
+    heights = ["1fr" if share >= least - 1 else str(least)] * rows + [str(output)]
+    return Arrangement({**_filled(order, room.columns, len(tall)), "output": room.columns}, tall, " ".join(heights))
 
 
-def _filled(order: Sequence[str], columns: int, height: int) -> dict[str, int]:
-    """Return the columns that each pane spans, so that no place stays empty."""
+def _tall(order: Sequence[str], room: Room, needs: Mapping[str, int], least: int) -> frozenset[str]:
+    """Return which panes take two rows: claims that need them, and on a high screen figures."""
+    if room.columns == 1 or len(order) < _MANY:
+        return frozenset()
+    wanted = {"claims"} if needs.get("claims", 0) > least - _FRAME else set()
+    return frozenset((wanted | ({"figures"} if room.height >= _HIGH else set())) & set(order))
+
+
+def _filled(order: Sequence[str], columns: int, more: int) -> dict[str, int]:
+    """Return the columns that each pane spans, so that no place stays empty; `more` places are taken by those that are tall."""
     spans = dict.fromkeys(order, 1)
-    if free := -(len(order) + len(tall_of(order, columns, height))) % columns:
+    if order and (free := -(len(order) + more) % columns):
         spans[order[-1]] += free
-    return {**spans, "output": columns}
+    return spans

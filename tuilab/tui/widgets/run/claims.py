@@ -37,7 +37,7 @@ class ClaimsPane(TextPane):
         known = run.summary.claims
         claims = list(known.values())
         done = sum(claim.verdict is not None for claim in claims)
-        self.border_subtitle = Content(f"{done}/{len(claims)}") if claims else None
+        self.note(Content(f"{done}/{len(claims)}" if claims else ""))
         standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.of(run.summary)}
         lines = [
             line

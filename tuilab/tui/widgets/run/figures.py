@@ -27,7 +27,7 @@ class FiguresPane(Pane):
     def show(self, run: Shown, view: View) -> None:
         self._figures = figures_of(run.summary)
         count = len(self._figures)
-        self.border_subtitle = Content(f"{count} figures") if count > 1 else None
+        self.note(Content(f"{count} figures" if count > 1 else ""))
         self._fit()
 
     def on_resize(self) -> None:

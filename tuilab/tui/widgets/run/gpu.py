@@ -42,6 +42,7 @@ class GpuPane(DrawingPane):
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
             return draw_strips(rows, width, height, symbols, span=span, cursor=cursor)
 
+        self.need(len(rows) + 1)
         self.drawing.show(paint, (version, span, cursor))
 
     def _make_rows(self, summary: RunSummary, own: Sequence[GpuFound], shown: Sequence[GpuFound]) -> None:
@@ -49,4 +50,4 @@ class GpuPane(DrawingPane):
         self._rows = strips_of(summary, shown, held)
         self.border_title = Content(f"{show(shown[0].label)} {show(shown[0].name, 60)}" if len(shown) == 1 else "GPUs")
         words = held_words({gpu.uuid: held[gpu.uuid] for gpu in own})
-        self.border_subtitle = Content.styled(words, "$text-warning") if words else None
+        self.note(Content.styled(words, "$text-warning"))

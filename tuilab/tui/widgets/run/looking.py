@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from textual.widget import Widget
 
+from tuilab.tui.state.selection import Selection, keep, recalled
 from tuilab.tui.state.session import Desk
-from tuilab.tui.state.view import View
+from tuilab.tui.state.view import Spot, View
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run.panes import Panes
@@ -20,6 +21,7 @@ class Looking:
         self._panes = panes
         self._desk = desk
         self._show = show
+        self.scenario = ""
 
     def toggle_log(self) -> None:
         """Change between a logarithmic and a linear axis."""
@@ -33,8 +35,10 @@ class Looking:
             self._look(replace(view, is_log_x=not chart.is_log_x))
 
     def toggle_smooth(self) -> None:
-        """Change between values, and their moving average with the values behind it."""
-        self._look(replace(self.view, is_smooth=not self.view.is_smooth))
+        """Change from values to their moving average with the values behind it, to that of more of them, and back."""
+        view = self.view
+        is_last = view.is_smooth and view.is_smoother
+        self._look(replace(view, is_smooth=not is_last, is_smoother=view.is_smooth and not is_last))
 
     def toggle_time(self) -> None:
         """Change between steps and seconds; the cursor stays at its moment, and what changes its axis shows all of it."""
@@ -48,19 +52,42 @@ class Looking:
     def move_cursor(self, columns: int) -> None:
         """Move the one cursor by so many columns of the focused chart."""
         if (chart := self._panes.focused_chart) and (spot := chart.spot_beside(columns)):
-            self._look(self.view.with_cursor(chart.key, spot))
+            self._go_to(chart, spot)
 
     def go_to_next_bad(self) -> bool:
-        """Move the cursor to the next NaN or Inf of the first chart that has one; say whether there is any."""
-        for chart in self._panes.charts:
-            if spot := chart.next_bad_spot():
-                self._look(self.view.with_cursor(chart.key, spot))
-                return True
-        return False
+        """Move the cursor to the next NaN or Inf of the first chart that has one, on any page; say whether there is one."""
+        found = self._next_bad()
+        places = [self.view.selection.place_of(name, self._panes.names) for name in self._panes.bad_names]
+        if found is None and (known := [place for place in places if place is not None]):
+            self._select(replace(self.view.selection, page=known[0] // self._panes.room.most_charts))
+            found = self._next_bad()
+        if found is not None:
+            self._go_to(*found)
+        return found is not None
+
+    def _next_bad(self) -> tuple[Chart, Spot] | None:
+        spots = ((chart, chart.next_bad_spot()) for chart in self._panes.charts)
+        return next(((chart, spot) for chart, spot in spots if spot), None)
+
+    def turn_page(self, step: int) -> None:
+        """Go to the next page of charts or the one before."""
+        names, most, selection = self._panes.names, self._panes.room.most_charts, self.view.selection
+        at = selection.page_of(names, most).start // most
+        self._select(replace(selection, page=(at + step) % max(-(-len(selection.matching(names)) // most), 1)))
+
+    def filter_charts(self, words: str) -> None:
+        """Show the charts whose names contain all words."""
+        if words != self.view.selection.words:
+            self._select(Selection(words))
+
+    def recall(self, scenario: str) -> None:
+        """Show the charts of a scenario that were chosen last time."""
+        self.scenario = scenario
+        self.view = replace(self.view, selection=recalled(self._desk.settings.charts, scenario))
 
     def heed_click(self, click: Chart.Clicked) -> None:
         """Move the cursor to where the user clicked."""
-        self._look(self.view.with_cursor(click.chart.key, click.spot))
+        self._go_to(click.chart, click.spot)
 
     def zoom(self, factor: float) -> None:
         """Show `factor` times as much of x, in all charts."""
@@ -108,7 +135,19 @@ class Looking:
                 screen.maximize(pane, container=False)
         return pane is not None or not kept.pane
 
+    def _select(self, selection: Selection) -> None:
+        """Show other charts; a pane that fills the screen may be gone then."""
+        if selection != self.view.selection:
+            self._panes.screen.minimize()
+            self._look(replace(self.view, selection=selection))
+
+    def _go_to(self, chart: Chart, spot: Spot) -> None:
+        """Move the cursor to a spot of a chart; the others that are looked at closely have it in view, too."""
+        view = self.view.with_windows({one.key: one.window_with(spot.t) for one in self._panes.charts})
+        self._look(view.with_cursor(chart.key, spot))
+
     def _look(self, view: View) -> None:
         self.view = view
         self._desk.settings.is_smooth, self._desk.settings.is_timed = view.is_smooth, view.is_timed
+        keep(self._desk.settings.charts, self.scenario, view.selection)
         self._show()

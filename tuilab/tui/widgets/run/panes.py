@@ -8,17 +8,18 @@ from textual.widget import Widget
 from tuilab.record.summary import RunSummary
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.next_steps import NextSteps
+from tuilab.tui.state.selection import Selection
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart
-from tuilab.tui.widgets.pane import Pane
-from tuilab.tui.widgets.run.arrangement import columns_of, rows_of, spans_of, tall_of
+from tuilab.tui.widgets.pane import Pane, TextPane
+from tuilab.tui.widgets.run.arrangement import TEXTS, Arrangement, Room, arrange
 from tuilab.tui.widgets.run.claims import ClaimsPane
 from tuilab.tui.widgets.run.figures import FiguresPane
 from tuilab.tui.widgets.run.gpu import GpuPane
 from tuilab.tui.widgets.run.notes import NotesPane
 from tuilab.tui.widgets.run.output import OutputPane
 from tuilab.tui.widgets.run.pictures import PicturesPane
-from tuilab.tui.widgets.run.series import ChartPane, MemoryPane, SeriesPane
+from tuilab.tui.widgets.run.series import ChartPane, MemoryPane, SeriesPane, bad_names, names_of
 from tuilab.tui.widgets.run.timings import TimingsPane
 
 
@@ -32,25 +33,43 @@ class Panes(Container):
     def __init__(self) -> None:
         super().__init__(id="panes")
         self._panes: dict[str, Pane] = {}
-        self._run: tuple[RunSummary, bool] | None = None  # what is shown, and whether there is something to try next
+        self._run: tuple[RunSummary, Selection, bool] | None = None  # what is shown, and whether there is something to try next
+        self._needs: dict[str, int] = {}  # the lines of each text: of a run that goes on the most so far
+        self._arranged: tuple[Arrangement, int] | None = None
 
     def show(self, run: Shown, view: View, next_steps: NextSteps, before: Mapping[str, str]) -> None:
         """Show a run, in the panes that it needs now; when it is over, what to try next, and how often it was judged before."""
-        self._run = run.summary, bool(run.is_over and next_steps.text)
-        wanted = self._spans(*self._run)
-        if list(wanted) != list(self._panes):
-            self._arrange(wanted)
+        self._run = run.summary, view.selection, bool(run.is_over and next_steps.text)
+        self._arrange()
         for pane in self._panes.values():
             if isinstance(pane, NotesPane):
                 pane.next_steps = next_steps
             if isinstance(pane, ClaimsPane):
                 pane.before = before
             pane.show(run, view)
+        if self._has_grown():
+            self._arrange()
 
     def fit(self) -> None:
         """Share the room anew: there is more of it, or less."""
-        if self._run is not None:
-            self._arrange(self._spans(*self._run))
+        self._needs.clear()
+        self._has_grown()
+        self._arrange()
+
+    @property
+    def room(self) -> Room:
+        """The room that there is."""
+        return Room(*self.screen.size)
+
+    @property
+    def names(self) -> list[str]:
+        """The names that were logged so far, whether they have a chart or not."""
+        return names_of(self._run[0]) if self._run else []
+
+    @property
+    def bad_names(self) -> list[str]:
+        """The names of which a value is no number, whether they have a chart or not."""
+        return [name for name in self.names if name in bad_names(self._run[0])] if self._run else []
 
     def named(self, name: str) -> Pane | None:
         """Return the pane of a name, if there is one."""
@@ -82,29 +101,41 @@ class Panes(Container):
         focused = self.screen.focused
         return focused.chart if isinstance(focused, ChartPane) else next(iter(self.charts), None)
 
-    def _spans(self, summary: RunSummary, has_notes: bool) -> dict[str, int]:
-        size = self.screen.size
-        return spans_of(summary, columns_of(size.width), size.height, has_notes=has_notes)
+    def _has_grown(self) -> bool:
+        """Say whether a text needs more lines than before: it is not told of fewer, so that the panes do not jump."""
+        before = dict(self._needs)
+        if self._arranged is not None:
+            spans, room = self._arranged[0].spans, self.room
+            for name, most in TEXTS.items():
+                if isinstance(pane := self._panes.get(name), TextPane):
+                    lines = pane.lines_at(room.width * spans[name] // room.columns - 4)
+                    self._needs[name] = max(self._needs.get(name, 1), min(lines, most))
+        return self._needs != before
 
-    def _arrange(self, wanted: dict[str, int]) -> None:
+    def _arrange(self) -> None:
         """Put the panes in their places; those that there were keep what they show."""
-        size = self.screen.size
-        columns = columns_of(size.width)
-        tall = tall_of(wanted, columns, size.height)
-        for name in self._panes.keys() - wanted.keys():
+        if self._run is None:
+            return
+        (summary, selection, has_notes), room = self._run, self.room
+        names = selection.shown(names_of(summary), room.most_charts)
+        wanted = arrange(summary, names, room, self._needs, has_notes=has_notes)
+        if (wanted, room.columns) == self._arranged:
+            return
+        self._arranged = wanted, room.columns
+        for name in self._panes.keys() - wanted.spans.keys():
             self._panes.pop(name).remove()
-        for name, span in wanted.items():
+        for name, span in wanted.spans.items():
             pane = self._panes.get(name) or self._make(name)
             pane.styles.column_span = span
-            pane.styles.row_span = 2 if name in tall else 1
+            pane.styles.row_span = 2 if name in wanted.tall else 1
             if pane.parent is None:
                 self.mount(pane)
             self._panes[name] = pane
-        self._panes = {name: self._panes[name] for name in wanted}
+        self._panes = {name: self._panes[name] for name in wanted.spans}
         order: dict[Widget, int] = {pane: place for place, pane in enumerate(self._panes.values())}
         self.sort_children(key=lambda child: order.get(child, len(order)))
-        self.styles.grid_size_columns = columns
-        self.styles.grid_rows = rows_of(wanted, columns, size.height)
+        self.styles.grid_size_columns = room.columns
+        self.styles.grid_rows = wanted.rows
 
     def _make(self, name: str) -> Pane:
         kind, _, rest = name.partition(" ")

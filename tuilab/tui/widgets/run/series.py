@@ -61,7 +61,7 @@ class SeriesPane(ChartPane):
         )
         self.chart.show_curves(curves, view)
         bad = sum(one.bad_count for one in found)
-        self.border_subtitle = Content.styled(f"{bad} not finite", "$text-error") if bad else None
+        self.note(Content.styled(f"{bad} not finite" if bad else "", "$text-error"))
 
 
 def _last_step(summary: RunSummary, found: Sequence[Series]) -> float | None:
@@ -93,9 +93,9 @@ class MemoryPane(ChartPane):
             is_over=run.is_over,
             empty=summary.unavailable.get("sampler", "no sample yet"),
         )
-        self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False))
+        self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False, is_smoother=False))
         note = memory_note(summary, has_others=view.has_other_gpus)
-        self.border_subtitle = Content.styled(show(note, 60), "$text-muted") if note else None
+        self.note(Content.styled(show(note, 60), "$text-muted"))
 
 
 def memory_note(summary: RunSummary, *, has_others: bool) -> str:
@@ -109,6 +109,11 @@ def memory_note(summary: RunSummary, *, has_others: bool) -> str:
 def gpu_reason(summary: RunSummary) -> str:
     """Return why no GPU is shown."""
     return summary.unavailable.get("gpu", "")
+
+
+def bad_names(summary: RunSummary) -> set[str]:
+    """Return the names of which a value is no number."""
+    return {one.name for one in summary.series.values() if one.bad_count}
 
 
 def names_of(summary: RunSummary) -> list[str]:

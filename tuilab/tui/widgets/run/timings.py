@@ -29,11 +29,12 @@ class TimingsPane(DrawingPane):
             return draw_spreads(spreads, width, height, symbols, unit="s", noise=noise)
 
         counts = tuple((arm, len(found)) for arm, found in times.items())
+        self.need(len(times) + 1 + (noise is not None))
         self.drawing.show(paint, (counts, noise))
         first = [one for found in run.summary.blocks.values() for one in found if not (one.is_warmup or one.is_rerun)]
         disturbed = sum(block.is_disturbed for block in first)
         words = f"{disturbed} of {plural(len(first), 'block')} disturbed" if disturbed else ""
-        self.border_subtitle = Content.styled(words, "$text-warning") if words else None
+        self.note(Content.styled(words, "$text-warning"))
 
 
 def _spread(arm: str, found: list[float], look: int) -> Spread:
