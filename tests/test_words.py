@@ -99,7 +99,7 @@ def test_the_live_line_tells_which_repeat_it_is() -> None:
     fold([("supervisor", events.WorkerStarted(writer="worker-1", pid=1, start=1, repeat=1))], summary)
     fold([("supervisor", events.WorkerStarted(writer="arm-1", pid=2, start=1, repeat=9, arm="one"))], summary)
 
-    assert (before, repeat_words(summary)) == ("", "repeat 2/6")
+    assert (before, repeat_words(summary)) == ("", "repeat 2 of 6")
     assert summary.run is not None
     summary.run.budget_s = 60.0
     assert repeat_words(summary) == "repeat 2, budget 60 s"

@@ -54,7 +54,7 @@ async def test_runs_are_listed_newest_first_with_what_happened_in_them(three: Pa
     assert [row.split()[-1] for row in rows] == ["cccccc", "bbbbbb", "aaaaaa"]
     assert "! failed" in rows[0]
     assert "1 h ago" in rows[1] and "row-reduce" in rows[1] and "✓ succeeded" in rows[1]
-    assert "tied=1000" in rows[2] and "✓✗" in rows[2]
+    assert "tied=1000" in rows[2] and "1 ✓ 1 ✗" in rows[2]
 
 
 async def test_a_filter_narrows_as_one_types_and_escape_shows_everything_again(three: Path) -> None:
@@ -193,7 +193,7 @@ async def test_a_claim_that_was_never_judged_has_the_mark_that_it_has_everywhere
     async with opened(root, "h", size=(120, 40)) as pilot:
         shown = text(pilot).splitlines()
 
-    assert "……" in next(line for line in shown if "stopped" in line)
+    assert "2 …" in next(line for line in shown if "stopped" in line)
     assert [line.strip() for line in shown if line.strip()[:1] == "…"] == ["… a", "… b"]
 
 

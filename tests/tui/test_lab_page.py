@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.pilot import Pilot
 
 from tests.seldom import seldom
-from tests.tui.made_up import FAST, PLAIN, make_run, started, write
+from tests.tui.made_up import FAST, PLAIN, finished, make_run, started, write
 from tests.tui.screens import NotingApp, NotingDesk, drive, press, settle, shown, text
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import Stated, match
@@ -89,10 +89,26 @@ def test_the_catalogue_has_the_last_verdict_of_each_scenario_in_words(folder: Pa
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         lines = [" ".join(line.split()) for line in text(pilot).split("\n")]
-        assert any("▾ mine 1/3" in line for line in lines)
+        assert any("▾ mine 1 ✓ 1 ≈ of 3" in line for line in lines)
         assert any("≈ fast weaker" in line for line in lines)
         assert any("✓ plain" in line for line in lines)
         assert any("! broken not usable" in line for line in lines)
+
+    drive(body, folder, root, size=TALL)
+
+
+def test_a_verdict_that_is_not_of_the_defaults_says_so(folder: Path, root: Path) -> None:
+    finished(root, {"the sum is right": "SUPPORTED"}, name="fast", end="aaaaaa", quick=True)
+    finished(root, {"it holds": "REFUTED"}, name="plain", end="bbbbbb", at_s=1.6e9)
+    finished(root, {}, name="plain", end="cccccc", state="stopped")
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        lines = [" ".join(line.split()) for line in text(pilot).split("\n")]
+        assert any("✓ fast quick" in line for line in lines)
+        assert any("✗ plain refuted │" in line for line in lines)
+        assert "with quick." in text(pilot)
+        await press(pilot, "down")
+        assert "with the defaults." in text(pilot)
 
     drive(body, folder, root, size=TALL)
 

@@ -56,6 +56,9 @@ def _heading(summary: RunSummary, state: str, style: Style) -> str:
         return "a run that left no record"
     params = ", ".join(f"{show(name)}={show(run.params[name])}" for name in run.changed if name in run.params)
     line = f"{style.bold(show(run.topic) + '/' + show(run.scenario))}  {state} in {summary.elapsed_s:.1f} s"
+    counts = style.tally(claim.outcome for claim in summary.claims.values())
+    line += f"  {counts}" if counts else ""
+    line += f"  {style.dim('quick')}" if run.quick else ""
     line += f"  {style.dim(params)}" if params else ""
     return "\n".join([line, *(f"notice: {words}" for words in device_notices(summary)), show(run.title)])
 

@@ -114,10 +114,13 @@ class RunPage(Page):
                 return
         self.desk.speak(self.following.summary)
         if reader.has_news or not self.following.is_over:
-            self.heading.show(headline.name_of(self.run_dir, self.following), headline.progress_of(self.following))
+            self._show_heading()
         if reader.has_news:
             self.show_panes()
         self._show_note()
+
+    def _show_heading(self) -> None:
+        self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width))
 
     def show_panes(self) -> None:
         """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""
@@ -142,6 +145,7 @@ class RunPage(Page):
 
     def on_resize(self, event: Resize) -> None:
         self.panes.fit()
+        self._show_heading()
 
     def on_descendant_focus(self) -> None:
         if isinstance(self.focused, Pane):

@@ -16,6 +16,7 @@ from tuilab.runs.past_runs import PastRun
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    from tuilab.runs.last_verdicts import Said
     from tuilab.runs.ledger import Entry
     from tuilab.runs.running import GoingOn
     from tuilab.tui.state.gpus import GpuList, GpuQuestion
@@ -42,7 +43,7 @@ class Lookout:
     class RunsCame(Message):
         """The last verdicts have been read, and which runs go on."""
 
-        def __init__(self, verdicts: Mapping[str, str], going_on: "Sequence[Entry]") -> None:
+        def __init__(self, verdicts: "Mapping[str, Said]", going_on: "Sequence[Entry]") -> None:
             super().__init__()
             self.verdicts = verdicts
             self.going_on = going_on

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
+from tuilab.runs.last_verdicts import Said
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.tui.state.settings import Settings
 
@@ -50,9 +51,9 @@ class Desk:
         """What each topic is about."""
         return catalog.topics(self.folders)
 
-    def verdicts(self) -> dict[str, str]:
-        """Return, by scenario, the last verdict on this box."""
-        return self.ledger.last_verdicts()
+    def verdicts(self) -> dict[str, Said]:
+        """Return, by scenario, the last verdict on this box, and what was otherwise in that run."""
+        return self.ledger.last_said()
 
     def start(self, order: "RunOrder") -> Path:
         """Start a run and return its folder."""

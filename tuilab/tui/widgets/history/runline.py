@@ -1,17 +1,15 @@
 """One run in one line of so many cells: which columns there is room for, and what stands in them."""
 
-from collections import Counter
 from typing import NamedTuple
 
 from textual.content import Content
 
 from tuilab.catalogue.params import spell
-from tuilab.record.verdicts import WORST_FIRST
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
 from tuilab.text import show
-from tuilab.tui.looks.marks import mark, plain, state_words
+from tuilab.tui.looks.marks import mark, plain, state_words, tally
 from tuilab.tui.looks.moments import ago, exactly, lasting
 from tuilab.words import size
 
@@ -69,8 +67,9 @@ def line(entry: Entry, notes: Notes, width: int, now_s: float, *, is_marked: boo
 
 
 def changed_words(entry: Entry) -> str:
-    """Return the params that differ from the defaults, as they would be typed."""
-    return "  ".join(f"{show(name, 40)}={show(spell(value), 60)}" for name, value in entry.changed.items())
+    """Return the params that differ from the defaults, as they would be typed; the smaller sizes of `quick` are some."""
+    words = [f"{show(name, 40)}={show(spell(value), 60)}" for name, value in entry.changed.items()]
+    return "  ".join([*(["quick"] if entry.quick else []), *words])
 
 
 def on_gpus(entry: Entry) -> Content:
@@ -79,12 +78,16 @@ def on_gpus(entry: Entry) -> Content:
 
 
 def verdict_marks(entry: Entry, width: int) -> Content:
-    """Return a mark for each claim; where there is no room, how many of each, the worst first."""
+    """Return how many verdicts there are of each mark, and how many claims have none; without spaces where there is no room."""
+    counts = [_counts(entry, between) for between in (" ", "")]
+    return next((one for one in counts if one.cell_length <= width), counts[-1])
+
+
+def _counts(entry: Entry, between: str) -> Content:
     verdicts = [verdict for _, verdict in entry.claims]
-    if len(verdicts) <= width:
-        return Content("").join([mark(verdict or "pending") for verdict in verdicts])
-    counts = Counter(verdicts)
-    parts = [Content.assemble(mark(verdict), str(counts[verdict])) for verdict in WORST_FIRST if verdict in counts]
+    waiting = verdicts.count("")
+    parts = [tally(verdicts, between)] if waiting < len(verdicts) else []
+    parts += [Content.assemble(f"{waiting}{between}", mark("pending"))] if waiting else []
     return Content(" ").join(parts)
 
 

@@ -10,8 +10,9 @@ from textual.content import Content
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.translation import translated
 from tuilab.record.verdicts import FAILED, RUNNING, Verdict
+from tuilab.runs.last_verdicts import Said
 from tuilab.text import show
-from tuilab.tui.looks.marks import mark, plain
+from tuilab.tui.looks.marks import mark, plain, tally
 from tuilab.tui.widgets.lines import PickList
 
 _WORDS = {
@@ -24,6 +25,7 @@ _WORDS = {
     FAILED: "failed",
     RUNNING: "running",
 }
+_SHORT = 10  # characters
 _GENEROUS = 56  # columns from which on titles stand beside names
 
 
@@ -42,7 +44,7 @@ class Catalogue(PickList):
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
         super().__init__(id="catalogue")
         self._scenarios = scenarios
-        self.verdicts: Mapping[str, str] = {}
+        self.verdicts: Mapping[str, Said] = {}
         self._folded: set[str] = set()
         self._filter: tuple[str, ...] = ()
         self._rows = list(self._make_rows())
@@ -65,7 +67,7 @@ class Catalogue(PickList):
         """Return the scenarios of a topic that the filter leaves."""
         return [s for s in self._scenarios if s.topic == topic and _has_all(s, self._filter)]
 
-    def show_verdicts(self, verdicts: Mapping[str, str]) -> None:
+    def show_verdicts(self, verdicts: Mapping[str, Said]) -> None:
         """Show these last verdicts, by scenario."""
         if verdicts != self.verdicts:
             self.verdicts = dict(verdicts)
@@ -73,7 +75,10 @@ class Catalogue(PickList):
 
     def verdict(self, scenario: Scenario) -> str:
         """Return the last verdict on a scenario; nothing when it never ran."""
-        return self.verdicts.get(scenario.id, "")
+        return self._said(scenario).verdict
+
+    def _said(self, scenario: Scenario) -> Said:
+        return self.verdicts.get(scenario.id, Said())
 
     def filter(self, text: str) -> None:
         """Show only the scenarios that contain every word of a text."""
@@ -141,12 +146,12 @@ class Catalogue(PickList):
 
     def _draw_topic(self, topic: str, width: int) -> Content:
         scenarios = self.of_topic(topic)
-        supported = sum(self.verdict(scenario) == Verdict.SUPPORTED for scenario in scenarios)
         left = Content.styled(f"{'▾' if self.is_open(topic) else '▸'} {show(topic, 100)}", "bold")
-        return spread(left, Content.styled(f"{supported}/{len(scenarios)}", "$text-muted"), width)
+        counts = tally(map(self.verdict, scenarios)) or Content.styled("0", "$text-muted")
+        return spread(left, Content.assemble(counts, (f" of {len(scenarios)}", "$text-muted")), width)
 
     def _draw_scenario(self, scenario: Scenario, width: int, longest: int) -> Content:
-        verdict = self.verdict(scenario)
+        verdict, of = self._said(scenario)
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
         name = plain(scenario.id, 100, "$text-muted" if scenario.error else "")
         left = Content("").join([Content("  "), sign, Content(" "), name])
@@ -155,7 +160,15 @@ class Catalogue(PickList):
         if width >= _GENEROUS:
             title = f"cannot be used: {scenario.error}" if scenario.error else translated(scenario).title
             left = left.pad_right(longest + 6 - left.cell_length) + plain(title, 200, "$text-muted")
-        return spread(left, Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else ""), width)
+        right = Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else "")
+        if verdict and verdict != RUNNING and of:
+            right = Content.assemble(right, ", " if right else "", (_in_short(of), "$text-muted"))
+        return spread(left, right, width)
+
+
+def _in_short(of: str) -> str:
+    """Return what was otherwise in a run than usual, in as many cells as there are; the lesson tells it all."""
+    return of if len(of) <= _SHORT else "changed"
 
 
 def spread(left: Content, right: Content, width: int) -> Content:
