@@ -16,7 +16,8 @@ from tuilab.drawings.units import labels
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
-from tuilab.record.told import frames, last_values, repeat_words
+from tuilab.record.told import last_values, repeat_words
+from tuilab.record.tracebacks import frames
 from tuilab.reports import plain
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.spread_geometry import draw_spreads as draw_in_html

@@ -1,9 +1,8 @@
-"""What a summary holds in words for people: a finding, a failure, how far a run is, and its last values.
+"""What a summary holds in words for people: a finding, how far a run is, and its last values.
 
 Every view tells them so.
 """
 
-from tuilab.record.events import ScenarioFailed
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.summary import RunSummary
@@ -195,13 +194,3 @@ def _why_no_processes(summary: RunSummary, gpu: OwnGpu) -> str:
         return "the driver lists none of its processes"
     reasons = (known.get(what, "") for what in ("gpu processes", f"{gpu.nvmls} processes", "gpu"))
     return show(next(filter(None, reasons), "the driver has not told"))
-
-
-def frames(failure: ScenarioFailed) -> str:
-    """Return the traceback of a failure without its first words and what the failure says, for whoever tells that itself."""
-    _, *lines = failure.traceback.splitlines() or [""]
-    said = failure.message.splitlines() or [""]
-    ends = [at for at, line in enumerate(lines) if not line.startswith((" ", "…"))]
-    name = f"{failure.type}: {said[0]}" if said[0] else failure.type
-    end = next((at for at in ends if lines[at].endswith(name)), [*ends, len(lines)][0])  # there may be others before it
-    return "\n".join([*lines[:end], *lines[end + len(said) :]])

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual.app import SuspendNotSupported
+
 from tuilab.errors import TuilabError
 from tuilab.text import show
 from tuilab.tui.keys import bindings
@@ -13,7 +15,7 @@ from tuilab.tui.palette import Commands
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.state import settings
 from tuilab.tui.state.session import Desk
-from tuilab.tui.terminal import clipboard
+from tuilab.tui.terminal import clipboard, editor
 from tuilab.tui.terminal.frame_app import PacedApp
 
 if TYPE_CHECKING:
@@ -133,6 +135,19 @@ class TuilabApp(PacedApp[int]):
     def copy(self, text: str) -> None:
         """Copy a text and say what was really done."""
         self.tell(clipboard.copy(text, self._write_to_terminal), is_problem=False)
+
+    def edit(self, path: str, line: int = 1) -> bool:
+        """Open a file in the user's editor, and come back; say whether it was opened."""
+        try:
+            words = editor.command(path, line)
+            with self.suspend():
+                code = editor.run(words)
+        except (TuilabError, SuspendNotSupported, OSError) as problem:
+            self.tell(f"the editor cannot be opened: {problem}" if not isinstance(problem, TuilabError) else str(problem))
+            return False
+        if code:
+            self.tell(f"{Path(words[0]).name} ended with {code}")
+        return True
 
     def action_leave(self) -> None:
         self.exit(0)

@@ -30,6 +30,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("l", "next_lesson", "next lesson", "The first lesson of the course that you have not done.", False),
         Key("m", "compare", "compare", "Compare the two newest runs of the scenario.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
+        Key("E", "edit", "edit", "Open the file in your editor (VISUAL, EDITOR, vi); what you change is read again.", False),
         Key("n", "go('next_claim')", "next claim", "In the code: the next line that claims or races.", False),
         Key("right", "go('step_in')", "open", "Open the topic; of a scenario, go to what is open on the right.", False),
         Key("left", "go('step_aside')", "aside", "Back to the list; in the list, to the topic, and close it.", False),
@@ -95,6 +96,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("2", "try_next(2)", "", "The second thing to try.", False),
         Key("3", "try_next(3)", "", "The third.", False),
         Key("e", "export", "report", "Write a page about the run into the current folder.", False),
+        Key("E", "edit", "edit", "Open the scenario in your editor; of a run that failed, where it failed.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
         Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
     ),
@@ -107,6 +109,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("s", "", "stop", "Stop the run; again: at once."),
         Key("space", "", "go on", "Show what happens again."),
     ),
+    "run that failed": (Key("E", "", "edit", "Open the file in your editor, where it failed."),),
     "run that is over": (
         Key("a", "", "again", "Run the scenario again: back to its form with these values."),
         Key("1", "", "try next", "What the lesson says to try next: its form, filled in."),

@@ -13,6 +13,7 @@ from textual.events import Resize
 
 from tuilab.engine import launch
 from tuilab.errors import TuilabError
+from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import earlier, store
 from tuilab.tui.keys import Key, bindings
@@ -26,6 +27,7 @@ from tuilab.tui.state.run_reader import RunReader
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run import headline
+from tuilab.tui.widgets.run.failure import FailurePane
 from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
 
@@ -80,7 +82,8 @@ class RunPage(Page):
 
     def places(self) -> list[str]:
         others = ["other GPUs"] if other_gpus(self.following.summary) else []
-        return [self.reader.place, *others, *super().places()]
+        failed = ["run that failed"] if self.following.summary.failure else []
+        return [*failed, self.reader.place, *others, *super().places()]
 
     def keys_now(self) -> list[Key]:
         options = len(self._next_steps().options) if self.following.is_over else 0
@@ -120,7 +123,7 @@ class RunPage(Page):
         self._show_note()
 
     def _show_heading(self) -> None:
-        self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width))
+        self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width - self.heading.gutter.width))
 
     def show_panes(self) -> None:
         """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""
@@ -128,7 +131,7 @@ class RunPage(Page):
         is_over = self.following.is_over
         next_steps = self._next_steps() if is_over else NextSteps()
         self.panes.show(self.following, self.looking.view, next_steps, self._earlier() if is_over else {})
-        if self.following.is_caught_up and not self._is_laid_out:
+        if self.following.is_caught_up and not self.looking.go_to_failure() and not self._is_laid_out:
             self._is_laid_out = self.looking.go_to_kept_pane() or is_over
 
     def _earlier(self) -> dict[str, str]:
@@ -148,7 +151,7 @@ class RunPage(Page):
         self._show_heading()
 
     def on_descendant_focus(self) -> None:
-        if isinstance(self.focused, Pane):
+        if isinstance(self.focused, Pane) and not isinstance(self.focused, FailurePane):  # which is no choice of the user's
             self.desk.settings.pane = self.panes.name_of(self.focused)
 
     def on_chart_clicked(self, message: Chart.Clicked) -> None:
@@ -200,6 +203,16 @@ class RunPage(Page):
         run = self.following.summary.run
         if run is not None:
             self.lab.open_form(run.scenario, dict(run.params), is_quick=run.quick)
+
+    def action_edit(self) -> None:
+        """Open the file of the scenario; where the run failed, at that line."""
+        summary = self.following.summary
+        here = [one.path for one in self.desk.scenarios if summary.run and one.id == summary.run.scenario]
+        frame = tracebacks.own_frame(summary)
+        if path := tracebacks.file_of(summary, self.run_dir) or next(iter(here), ""):
+            self.lab.edit(path, frame.line if frame else 1)
+        else:
+            self.lab.tell(f"its file is not on this box any more; what ran is {self.run_dir}/scenario.py")
 
     def action_export(self) -> None:
         whole = self.following.whole

@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.search import matching
 from tuilab.catalogue.translation import translated
 from tuilab.record.verdicts import FAILED, RUNNING, Verdict
 from tuilab.runs.last_verdicts import Said
@@ -46,7 +47,8 @@ class Catalogue(PickList):
         self._scenarios = scenarios
         self.verdicts: Mapping[str, Said] = {}
         self._folded: set[str] = set()
-        self._filter: tuple[str, ...] = ()
+        self._filter = ""
+        self._matching = scenarios  # in the order of the course, or what the filter means first
         self._rows = list(self._make_rows())
 
     @property
@@ -61,11 +63,22 @@ class Catalogue(PickList):
     @property
     def shown(self) -> int:
         """How many scenarios the filter leaves."""
-        return sum(_has_all(scenario, self._filter) for scenario in self._scenarios)
+        return len(self._matching)
 
     def of_topic(self, topic: str) -> list[Scenario]:
         """Return the scenarios of a topic that the filter leaves."""
-        return [s for s in self._scenarios if s.topic == topic and _has_all(s, self._filter)]
+        return [scenario for scenario in self._matching if scenario.topic == topic]
+
+    def take(self, scenarios: Sequence[Scenario]) -> None:
+        """Show these scenarios; the cursor stays on its own, whatever its file says now."""
+        here, at = self.row, self.cursor
+        self._scenarios = scenarios
+        self._narrow(self._filter)
+        same = (one for one in scenarios if here and here.scenario and one.path == here.scenario.path)
+        scenario = next(same, None)
+        self._rebuild(Row(scenario.topic, scenario) if scenario else here)
+        if self.row != here and scenario is None:
+            self.move_to(at)
 
     def show_verdicts(self, verdicts: Mapping[str, Said]) -> None:
         """Show these last verdicts, by scenario."""
@@ -81,10 +94,14 @@ class Catalogue(PickList):
         return self.verdicts.get(scenario.id, Said())
 
     def filter(self, text: str) -> None:
-        """Show only the scenarios that contain every word of a text."""
+        """Show only the scenarios that contain every word of a text, and go to what it names best."""
         here = self.row
-        self._filter = tuple(text.lower().split())
-        self._rebuild(here)
+        self._narrow(text.strip())
+        self._rebuild(None if self._filter else here)
+
+    def _narrow(self, text: str) -> None:
+        self._filter = text
+        self._matching = matching(self._scenarios, text) if text else self._scenarios
 
     def go_to(self, id: str) -> bool:
         """Put the cursor on a scenario; False when there is none of that name."""
@@ -127,10 +144,9 @@ class Catalogue(PickList):
         self.post_message(self.Moved(self))
 
     def _make_rows(self) -> Iterator[Row]:
-        for topic in dict.fromkeys(scenario.topic for scenario in self._scenarios):
+        for topic in dict.fromkeys(scenario.topic for scenario in self._matching):
             scenarios = self.of_topic(topic)
-            if scenarios:
-                yield Row(topic)
+            yield Row(topic)
             if self.is_open(topic):
                 yield from (Row(topic, scenario) for scenario in scenarios)
 
@@ -178,12 +194,3 @@ def spread(left: Content, right: Content, width: int) -> Content:
         return left.truncate(width, ellipsis=True)
     left = left.truncate(room, ellipsis=True)
     return Content("").join([left, Content(" " * (width - left.cell_length - right.cell_length)), right])
-
-
-def _has_all(scenario: Scenario, words: Sequence[str]) -> bool:
-    if not words:
-        return True
-    shown = translated(scenario)
-    parts = (scenario.id, scenario.topic, scenario.title, scenario.lesson, scenario.error, shown.title, shown.lesson)
-    text = " ".join(parts).lower()
-    return all(word in text for word in words)

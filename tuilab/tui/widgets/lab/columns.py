@@ -45,6 +45,10 @@ class Columns(Horizontal):
             about = self._desk.topics.get(row.topic, "")
             self.bench.show_topic(row.topic, about, self.catalogue.of_topic(row.topic), self.catalogue.verdicts)
 
+    def take(self, scenarios: Sequence[Scenario]) -> None:
+        """Show these scenarios, which are others than before; the cursor stays."""
+        self._left.take(scenarios)
+
     def filter(self) -> None:
         """Have words typed that narrow the catalogue."""
         self.screen.remove_class("-reading")

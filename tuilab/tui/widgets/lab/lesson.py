@@ -39,8 +39,9 @@ class Lesson(Lines):
         last = newest_verdicts(runs)
         is_other = draft.scenario is not self._scenario
         if is_other or last is not self._last:
+            is_other_file = self._scenario is None or draft.scenario.path != self._scenario.path
             self._scenario, self._last, self._topic = draft.scenario, last, ()
-            self.renew(from_top=is_other)
+            self.renew(from_top=is_other_file)
 
     def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said]) -> None:
         """Show what a topic has."""

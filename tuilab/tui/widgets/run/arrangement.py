@@ -21,7 +21,13 @@ def columns_of(width: int) -> int:
 
 
 def spans_of(summary: RunSummary, columns: int, height: int, *, has_notes: bool) -> dict[str, int]:
-    """Return the names of the panes in their order, each with the columns that it spans.
+    """Return the names of the panes in their order, each with the columns that it spans; why the run failed comes first."""
+    above = {"failure": columns} if summary.failure else {}
+    return above | _spans_of_rest(summary, columns, height, has_notes=has_notes)
+
+
+def _spans_of_rest(summary: RunSummary, columns: int, height: int, *, has_notes: bool) -> dict[str, int]:
+    """Return the panes of any run.
 
     What the author chose to show stands before what every run has to show, and the claims, which are the answer, on top.
     """
@@ -42,7 +48,7 @@ def spans_of(summary: RunSummary, columns: int, height: int, *, has_notes: bool)
 
 def tall_of(panes: Collection[str], columns: int, height: int) -> set[str]:
     """Return which of the panes take two rows: the claims, which are what the run is made for, and on a high screen figures."""
-    if columns == 1 or len(set(panes) - {"output"}) < _MANY:
+    if columns == 1 or len(set(panes) - {"output", "failure"}) < _MANY:
         return set()
     return {"claims", "figures"} & set(panes) if height >= _HIGH else {"claims"}
 

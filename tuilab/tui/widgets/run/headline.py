@@ -13,7 +13,7 @@ from tuilab.tui.state.following import Following
 from tuilab.tui.state.playback import Playback
 from tuilab.words import clock
 
-_GAP = 2  # cells between two words of a heading, and at its ends
+_GAP = 2  # cells between two words of a heading
 _NEEDED = ("reading", "repeat", "clock")
 _OLD_S = 2.0  # data older than this is told to be
 
@@ -22,8 +22,8 @@ def heading_of(run_dir: Path, following: Following | Playback, width: int) -> tu
     """Return which run that is, with its state and its verdicts, and how far it is, as much of it as there is room for."""
     parts = _progress(following)
     least = sum(len(parts[part]) + _GAP for part in _NEEDED if parts.get(part))
-    core = _core(run_dir, following, width - least - _GAP)
-    return Content.assemble(core, _more(following)), _fitted(parts, width - core.cell_length - 2 * _GAP)
+    core = _core(run_dir, following, width - least)
+    return Content.assemble(core, _more(following)), _fitted(parts, width - core.cell_length - _GAP)
 
 
 def _core(run_dir: Path, following: Following | Playback, room: int) -> Content:
