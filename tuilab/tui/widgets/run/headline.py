@@ -14,6 +14,7 @@ from tuilab.tui.state.playback import Playback
 from tuilab.words import clock
 
 _GAP = 2  # cells between two words of a heading
+_LEAST_MORE = 6  # cells for what may be cut; where there are less, the cut would eat what must not be
 _NEEDED = ("reading", "repeat", "clock")
 _OLD_S = 2.0  # data older than this is told to be
 
@@ -23,7 +24,9 @@ def heading_of(run_dir: Path, following: Following | Playback, width: int) -> tu
     parts = _progress(following)
     least = sum(len(parts[part]) + _GAP for part in _NEEDED if parts.get(part))
     core = _core(run_dir, following, width - least)
-    return Content.assemble(core, _more(following)), _fitted(parts, width - core.cell_length - _GAP)
+    right = _fitted(parts, width - core.cell_length - _GAP)
+    has_room = width - core.cell_length - right.cell_length - _GAP >= _LEAST_MORE
+    return Content.assemble(core, _more(following)) if has_room else core, right
 
 
 def _core(run_dir: Path, following: Following | Playback, room: int) -> Content:
