@@ -11,11 +11,11 @@ from pathlib import Path
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from tuilab.engine import launch
 from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import earlier, store
+from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.command_line import root_option
@@ -52,7 +52,6 @@ class RunPage(Page):
         self._cost = Cost()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_laid_out = False  # as the user left it last time
-        self._has_asked_to_stop = False
 
     @property
     def following(self) -> Following | Playback:
@@ -187,9 +186,11 @@ class RunPage(Page):
             self.lab.action_step_back()
 
     def action_stop(self) -> None:
-        """Ask the run to stop, the second time at once."""
-        self.do(partial(launch.stop, self.run_dir, at_once=self._has_asked_to_stop), is_refusal_a_problem=False)
-        self._has_asked_to_stop = True
+        """Ask whether the run is to stop; one that is stopping, whether at once."""
+        run = self.following.summary.run
+        name = f"{show(run.topic)}/{show(run.scenario)} " if run else ""
+        state = self.following.state if self.is_following else self.following.summary.state
+        self.stop(self.run_dir, f"{name}{store.short_id(self.run_dir.name)}", state)
 
     def action_try_next(self, number: int) -> None:
         """To the form of this scenario, with what the lesson says to try."""

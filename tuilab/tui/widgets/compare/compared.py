@@ -12,9 +12,9 @@ from tuilab.runs.ledger import Entry
 from tuilab.runs.store import short_id
 from tuilab.text import plural
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
-from tuilab.tui.looks.moments import ago, exactly, lasting
+from tuilab.tui.looks.moments import ago, lasting
 from tuilab.tui.widgets.sheet import Section
-from tuilab.words import seconds, spell_of
+from tuilab.words import exactly, seconds, spell_of
 
 _TITLES = {
     "run": "Differently run",
