@@ -443,3 +443,17 @@ async def test_a_run_that_is_stopping_is_stopped_at_once_and_one_that_is_over_is
         await press(pilot, "s", "down", "s")
 
         assert stopped == [True] and said(pilot)[-1] == "it does not run any more: succeeded"
+
+
+async def test_one_mark_and_the_run_of_the_cursor_are_compared(three: Path) -> None:
+    async with opened(three, "h", "space", "m") as pilot:
+        page = pilot.app.screen
+
+        assert isinstance(page, ComparePage)
+        assert page.command().startswith("tuilab compare cccccc bbbbbb")
+
+
+async def test_a_quick_run_is_told_to_be_one(root: Path, now: float) -> None:
+    finished(root, {}, at_s=now - HOUR, quick=True, params={"items": 32}, changed=["items"])
+    async with opened(root, "h", size=(120, 30)) as pilot:
+        assert "quick  items=32" in text(pilot)

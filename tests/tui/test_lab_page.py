@@ -611,3 +611,26 @@ def test_a_paragraph_with_wide_characters_is_broken_as_those_are_read() -> None:
 
 def test_text_that_was_not_joined_before_is_broken_without_a_loss() -> None:
     assert [line.plain for line in fold(Content("a  数 值"), 80)] == ["a  数 值"]
+
+
+@pytest.mark.parametrize(("key", "part"), [("f", "form"), ("c", "code"), ("r", "runs")])
+def test_a_topic_says_that_it_has_no_part_of_a_scenario_and_the_focus_stays(
+    folder: Path, root: Path, key: str, part: str
+) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await press(pilot, "left", key)
+        assert app.said == [f"a topic has no {part}; choose one of its scenarios"]
+        assert app.page.focused is not None and app.page.focused.id == "catalogue"
+
+    drive(body, folder, root)
+
+
+def test_a_title_is_shown_whole_on_a_small_screen(tmp_path: Path, root: Path) -> None:
+    title = "Batching calls halves the time only on a GPU that is busy with something else, and on no other that was ever seen"
+    folder = write(tmp_path / "scenarios", fast=FAST.replace("A fast sum", title))
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        lines = [line.partition("││")[2].strip(" │") for line in text(pilot).split("\n")]
+        assert title in " ".join(lines)
+
+    drive(body, folder, root, size=(80, 24))

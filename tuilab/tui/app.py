@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.app import SuspendNotSupported
 
 from tuilab.errors import TuilabError
+from tuilab.runs.run_name import RunName
 from tuilab.text import show
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks import themes
@@ -48,11 +49,18 @@ class TuilabApp(PacedApp[int]):
         self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
 
     def on_mount(self) -> None:
+        self.desk.settings.scenario = self._first_scenario() or self.desk.settings.scenario
         self.push_screen(LabPage())
         if self._first_orders:
             self.run_orders(self._first_orders)
         if self._first_run:
             self.open_run(self._first_run, is_replay=self._is_first_replay)
+
+    def _first_scenario(self) -> str:
+        """Return the scenario of what is shown first, which the Lab behind it is to be at."""
+        if self._first_orders:
+            return self._first_orders[0].scenario
+        return RunName(self._first_run.name).scenario if self._first_run else ""
 
     # ---- screens
 

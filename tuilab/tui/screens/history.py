@@ -172,10 +172,12 @@ class HistoryPage(Page):
             self.lab.tell("Mark two runs or more with space; there is no other run of this scenario.")
 
     def _compared(self) -> list[str]:
-        """Return the marked runs; of a single run, that and the newest other one of its scenario."""
-        if len(self.runs.marked) > 1:
-            return list(self.runs.marked)
-        run = next(iter(self.runs.marked), self.runs.chosen.run if self.runs.chosen else "")
+        """Return the marked runs, a single one with that of the cursor; else a run and the newest other one of its scenario."""
+        chosen = self.runs.chosen.run if self.runs.chosen else ""
+        marked = list(dict.fromkeys([*self.runs.marked, *([chosen] if len(self.runs.marked) == 1 and chosen else [])]))
+        if len(marked) > 1:
+            return marked
+        run = next(iter(marked), chosen)
         other = self._reader.known.other_of_scenario(run) if run in self._reader.known.entries else ""
         return [other, run] if other else []
 

@@ -58,6 +58,9 @@ class Columns(Horizontal):
         """Open a part of the workbench and go there; of the form, to a certain field."""
         if self.catalogue.row is None:
             return
+        if self.scenario is None and part != "lesson":
+            self.app.notify(f"a topic has no {part}; choose one of its scenarios", markup=False)
+            return
         if self.scenario:
             self._desk.settings.part = part
         self.screen.add_class("-reading")

@@ -36,7 +36,7 @@ class Workbench(Vertical):
                 border-title-color: $text-muted; border-subtitle-color: $text-secondary; border-subtitle-align: left; }
     Workbench:ansi { border: round ansi_bright_black; }
     Workbench:focus-within, Workbench:ansi:focus-within { border: round $primary; }
-    Workbench > #title { height: auto; max-height: 2; text-style: bold; padding-right: 1; }
+    Workbench > #title { height: auto; text-style: bold; padding-right: 1; }
     Workbench > Parts { margin-bottom: 1; }
     """
 
