@@ -30,6 +30,7 @@ from tuilab.record.events import (
     StateChanged,
     TableShown,
     Tenant,
+    TextShown,
     Unavailable,
     XidReported,
 )
@@ -297,6 +298,27 @@ async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) ->
         assert "1 try next" in shown
         assert isinstance(lab, LabPage)
         assert lab.draft is not None and lab.draft.given == {"tied": 1000}
+
+
+async def test_a_drawing_in_the_notes_keeps_its_columns_and_prose_is_wrapped(tmp_path: Path) -> None:
+    drawn = f"worker 0   {'#' * 90}\nworker 1   {'T' * 90}"
+    prose = "a sentence that is longer than a pane on a small screen, and so goes on below itself"
+    run_dir = make_run(
+        tmp_path,
+        started(),
+        TextShown(title="", text=drawn),
+        TextShown(title="two", text=prose),
+        StateChanged(state="succeeded"),
+    )
+    async with opened(app_on(tmp_path), size=(80, 24)) as pilot:
+        page = await open_run(pilot, run_dir)
+        notes = page.panes.named("notes")
+        assert notes is not None
+        notes.focus()
+        lines = [line.strip("│ ") for line in text(pilot).splitlines() if "worker" in line or "###" in line or "TTT" in line]
+
+        assert [line.split()[:2] for line in lines] == [["worker", "0"], ["worker", "1"]]
+        assert all("…" in line for line in lines)
 
 
 async def test_what_the_run_had_already_is_not_offered_to_be_tried(tmp_path: Path) -> None:
