@@ -71,7 +71,7 @@ class Row:
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["words"], nargs=-1, metavar="[WORDS]..."),
+        click.Argument(["words"], nargs=-1),
         click.Option(["--limit"], type=click.IntRange(1), default=20, show_default=True, help="How many to show."),
         click.Option(
             ["--scenario"], metavar="NAME", help="Of this scenario or topic.", shell_complete=options.complete_scenario
@@ -98,6 +98,8 @@ def command(
     roots: Sequence[str],
 ) -> None:
     folders = options.roots(roots)
+    for word in words:
+        options.refuse_empty("WORDS", word)
     asked = parse(" ".join(words), time.time())
     if asked.problem:
         raise UsageError(f"{asked.problem}; WORDS are {HINT}")
