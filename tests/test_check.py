@@ -289,7 +289,10 @@ def test_a_new_scenario_passes_the_check_and_is_short(tmp_path: Path) -> None:
     done = CliRunner().invoke(new_verb.command, ["my-idea"], standalone_mode=False)
     path = tmp_path / "my-idea.py"
 
-    assert done.stdout == "wrote my-idea.py; run it: tuilab run ./my-idea.py\n"
+    assert done.stdout == (
+        "wrote my-idea.py; run it: tuilab run ./my-idea.py\n"
+        "in the Lab: tuilab --scenarios .; for good: tuilab config says in which file\n"
+    )
     assert check(read_scenario(path)) == []
     assert 25 <= len(path.read_text().splitlines()) <= 45
 

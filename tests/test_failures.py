@@ -11,7 +11,7 @@ from tests.engine import look, newest, write_scenario
 from tuilab.lab.failures.failure import describe, reason_of
 from tuilab.lab.given import number
 from tuilab.record.events import ScenarioFailed
-from tuilab.record.told import frames
+from tuilab.record.tracebacks import frames
 
 ASSERT = "CUDA error: device-side assert triggered"
 DIRECT = "The above exception was the direct cause of the following exception:"

@@ -22,8 +22,8 @@ from tuilab.reports.advice import advise, env_file, host_of
 from tuilab.reports.box import opening_of
 from tuilab.reports.subject import read_subject
 from tuilab.runs import comparison, earlier, ledger
+from tuilab.runs.filters import words_of
 from tuilab.runs.notes import Notes
-from tuilab.tui.widgets.history.runline import words_of
 from tuilab.words import gpu_words
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.tui.made_up import finished, make_run, started
 from tuilab.record.events import StateChanged
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import ledger, store
-from tuilab.runs.last_verdicts import overall
+from tuilab.runs.last_verdicts import Said, overall
 from tuilab.runs.ledger_cache import FILE, LedgerCache
 
 LISTING = """
@@ -76,6 +77,25 @@ def test_a_run_that_was_stopped_is_not_one_that_failed(root: Path) -> None:
     make_run(root, started(), StateChanged(state="stopped", reason="stop requested"))
 
     assert look_at_all(root).last_verdicts() == {"softmax": ""}
+
+
+@pytest.mark.parametrize("other", [{"state": "stopped"}, {"quick": True}, {"params": {"rows": 5}, "changed": ["rows"]}])
+def test_what_ran_otherwise_does_not_wipe_the_verdict_of_the_defaults(root: Path, other: dict[str, Any]) -> None:
+    finished(root, {"a": "REFUTED"}, at_s=1.5e9, end="aaaaaa")
+    finished(root, {"a": "SUPPORTED"} if "state" not in other else {}, at_s=1.6e9, end="bbbbbb", **other)
+
+    assert LedgerCache(root).last_said() == {"softmax": Said("REFUTED")}
+    assert LedgerCache(root).last_said() == {"softmax": Said("REFUTED")}  # as it was kept
+
+
+def test_where_nothing_ran_with_its_defaults_what_ran_says_what_was_otherwise(root: Path) -> None:
+    finished(root, {"a": "REFUTED"}, at_s=1.5e9, end="aaaaaa", params={"rows": 5, "device": "cpu"}, changed=["rows", "device"])
+    finished(root, {"a": "SUPPORTED"}, name="xyy", at_s=1.5e9, end="bbbbbb", quick=True, params={"n": 1}, changed=["n"])
+    finished(root, {"a": "SUPPORTED"}, name="xent", at_s=1.5e9, end="cccccc", params={"device": "cpu"}, changed=["device"])
+    finished(root, {}, at_s=1.6e9, end="dddddd", state="stopped")
+
+    said = look_at_all(root).last_said()
+    assert said == {"softmax": Said("REFUTED", "rows=5"), "xyy": Said("SUPPORTED", "quick"), "xent": Said("SUPPORTED")}
 
 
 def test_a_run_that_is_gone_is_forgotten_and_the_one_before_speaks(root: Path) -> None:

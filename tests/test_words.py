@@ -16,7 +16,8 @@ from tuilab.drawings.units import labels
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
-from tuilab.record.told import frames, last_values, repeat_words
+from tuilab.record.told import last_values, repeat_words
+from tuilab.record.tracebacks import frames
 from tuilab.reports import plain
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.spread_geometry import draw_spreads as draw_in_html
@@ -99,7 +100,7 @@ def test_the_live_line_tells_which_repeat_it_is() -> None:
     fold([("supervisor", events.WorkerStarted(writer="worker-1", pid=1, start=1, repeat=1))], summary)
     fold([("supervisor", events.WorkerStarted(writer="arm-1", pid=2, start=1, repeat=9, arm="one"))], summary)
 
-    assert (before, repeat_words(summary)) == ("", "repeat 2/6")
+    assert (before, repeat_words(summary)) == ("", "repeat 2 of 6")
     assert summary.run is not None
     summary.run.budget_s = 60.0
     assert repeat_words(summary) == "repeat 2, budget 60 s"

@@ -4,6 +4,7 @@ Memory and files are told in powers of 1024, as nvidia-smi and the kernel count 
 """
 
 import math
+import time
 from collections.abc import Callable
 
 _BYTES = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB")
@@ -72,6 +73,11 @@ def gpu_words(name: str, uuid: str) -> str:
     """Return a GPU by its model and the beginning of its UUID, as `NVIDIA H100 (1a2b3c4d)`; of several, of each."""
     short = ", ".join(one.removeprefix("GPU-")[:8] for one in uuid.split(", "))
     return f"{name or 'GPU'} ({short})" if uuid else ""
+
+
+def exactly(then_s: float | None) -> str:
+    """Return a moment as date and time of this box's clock."""
+    return "n/a" if then_s is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(then_s))
 
 
 def clock(seconds: float, step: float = 1.0) -> str:

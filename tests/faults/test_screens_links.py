@@ -160,7 +160,7 @@ def test_a_run_can_be_stopped_and_left_while_the_terminal_takes_nothing(site: Si
     term.wait_for("running", "loss")
     term.stop_reading()
     fill(term)
-    term.type("s")
+    term.type("ss")  # the second says yes
     until(lambda: look(run_dir).state == "stopped")
     term.type("q")
 

@@ -136,7 +136,7 @@ def test_two_screens_and_a_command_line_may_watch_and_stop_one_run(site: Site, s
     for term in terms:
         term.wait_for("running", "half")
     for term in terms:
-        term.type("s")
+        term.type("ss")  # the second says yes
     for term in terms:
         term.wait_for("stopped")
         term.type("q")

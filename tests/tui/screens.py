@@ -37,8 +37,8 @@ class ShownApp(TuilabApp):
 
     CSS_PATH = str(Path(inspect.getfile(TuilabApp)).with_name("tuilab.tcss"))  # else it is looked for beside this file
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
+    def __init__(self, desk: Desk, show: Path | None = None) -> None:
+        super().__init__(desk, show=show)
         self.said: list[str] = []
 
     def notify(self, message: str, **more: Any) -> None:
@@ -53,6 +53,7 @@ class NotingApp(ShownApp):
         super().__init__(desk)
         self.ordered: list[RunOrder] = []
         self.copied: list[str] = []
+        self.edited: list[tuple[str, int]] = []
 
     def run_orders(self, orders: list[RunOrder]) -> None:
         self.ordered += orders
@@ -62,6 +63,10 @@ class NotingApp(ShownApp):
 
     def copy(self, text: str) -> None:
         self.copied.append(text)
+
+    def edit(self, path: str, line: int = 1) -> bool:
+        self.edited.append((path, line))
+        return True
 
     @property
     def page(self) -> LabPage:

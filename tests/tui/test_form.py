@@ -380,3 +380,14 @@ def test_nothing_blinks(folder: Path, root: Path) -> None:
         assert not any(editor.cursor_blink for editor in inputs)
 
     drive(body, folder, root)
+
+
+def test_what_quick_means_is_told_whole(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await press(pilot, "f")
+        app.page.query_one("#quick").focus()
+        await settle(pilot)
+        words = " ".join(" ".join(line.rpartition("││")[2].strip("│ ") for line in text(pilot).splitlines()).split())
+        assert "smaller sizes, one process, seconds" in words
+
+    drive(body, folder, root, size=(80, 24))

@@ -123,6 +123,21 @@ async def test_the_palette_finds_commands_by_what_they_do(root: Path) -> None:
     assert "delete: Delete the marked runs or this one, after a question." in offered[:2]
 
 
+@pytest.mark.parametrize("query", ["elete", "xyzzy", "run xyzzy"])
+async def test_letters_within_words_are_not_what_was_meant_and_nothing_found_is_said(root: Path, query: str) -> None:
+    async with opened(root, "h") as pilot:
+        offered = await hits(Commands(pilot.app.screen), query)
+
+    assert offered == ["no such command"]
+
+
+async def test_the_palette_finds_a_lesson_by_its_topic_and_its_title_behind_those_of_that_name(root: Path) -> None:
+    async with opened(root) as pilot:
+        offered = await hits(Commands(pilot.app.screen), "amp")
+
+    assert offered[:2] == ["run linear-amp", "open linear-amp"] and "run gradscaler" in offered
+
+
 async def test_the_palette_offers_scenarios_by_name(root: Path) -> None:
     async with opened(root) as pilot:
         offered = await hits(Commands(pilot.app.screen), "softmax")

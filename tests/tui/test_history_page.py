@@ -9,10 +9,12 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from textual.widgets import Input
 
 from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, opened, press, said, settle, shown, text
+from tuilab.engine import launch
 from tuilab.record import events, presence
 from tuilab.runs import notes, store
 from tuilab.runs.ledger_cache import FILE, LedgerCache
@@ -54,7 +56,7 @@ async def test_runs_are_listed_newest_first_with_what_happened_in_them(three: Pa
     assert [row.split()[-1] for row in rows] == ["cccccc", "bbbbbb", "aaaaaa"]
     assert "! failed" in rows[0]
     assert "1 h ago" in rows[1] and "row-reduce" in rows[1] and "✓ succeeded" in rows[1]
-    assert "tied=1000" in rows[2] and "✓✗" in rows[2]
+    assert "tied=1000" in rows[2] and "1 ✓ 1 ✗" in rows[2]
 
 
 async def test_a_filter_narrows_as_one_types_and_escape_shows_everything_again(three: Path) -> None:
@@ -193,7 +195,7 @@ async def test_a_claim_that_was_never_judged_has_the_mark_that_it_has_everywhere
     async with opened(root, "h", size=(120, 40)) as pilot:
         shown = text(pilot).splitlines()
 
-    assert "……" in next(line for line in shown if "stopped" in line)
+    assert "2 …" in next(line for line in shown if "stopped" in line)
     assert [line.strip() for line in shown if line.strip()[:1] == "…"] == ["… a", "… b"]
 
 
@@ -356,3 +358,102 @@ async def test_escape_shows_all_runs_before_it_leaves(three: Path) -> None:
         await press(pilot, "escape")
 
         assert not isinstance(pilot.app.screen, HistoryPage)
+
+
+async def test_the_filter_knows_states_verdicts_ages_and_tags_and_says_what_may_be_typed(three: Path) -> None:
+    notes.add(next(three.glob("*bbbbbb")), tags=["good"])
+    seen = []
+    async with opened(three, "h", "slash", size=(100, 30)) as pilot:
+        hint = text(pilot)
+        for words in ("verdict:refuted", "!state:failed", "tag:g", "since:90m", "zzz", "state:zzz"):
+            pilot.app.screen.query_one(Input).value = words
+            await settle(pilot)
+            seen.append(
+                [run[-6:] for run in pilot.app.screen.query_one(RunList).in_view] or text(pilot).splitlines()[4].strip()
+            )
+
+    assert "verdict:refuted  state:stopped  since:1d  tag:mine" in hint
+    assert seen[:4] == [["aaaaaa"], ["bbbbbb", "aaaaaa"], ["bbbbbb"], ["cccccc", "bbbbbb"]]
+    assert str(seen[4]).startswith("No run is like that; esc shows all.")
+    assert str(seen[5]).startswith("no state begins with zzz; there are starting, ")
+
+
+async def test_how_a_word_goes_on_is_offered_and_taken(three: Path) -> None:
+    async with opened(three, "h", "slash", *"verdict:r", "right") as pilot:
+        assert pilot.app.screen.query_one(Input).value == "verdict:refuted"
+
+
+async def test_a_note_and_tags_are_written_where_the_command_line_writes_them(three: Path) -> None:
+    async with opened(three, "h", size=(120, 30)) as pilot:
+        await press(pilot, "n", *"look here", "enter", "t", *"good #old", "enter")
+        await press(pilot, "t", *"!old", "enter", "down", "n", "escape", "down", "t", *"ba$d", "enter")
+        told, shown = said(pilot), text(pilot)
+
+    written = [notes.read(next(three.glob(f"*{end}"))) for end in ("cccccc", "bbbbbb", "aaaaaa")]
+    assert [(one.tags, [words for _, words in one.texts]) for one in written] == [(["good"], ["look here"]), ([], []), ([], [])]
+    assert told[:3] == ["wrote the note onto cccccc", "tagged cccccc: good, old", "tagged cccccc: !old"]
+    assert told[3].startswith("ba$d cannot be a tag")
+    assert "#good  “look here”" in shown
+
+
+async def test_another_order_is_a_key_away_and_is_told(three: Path) -> None:
+    async with opened(three, "h", "o", size=(120, 30)) as pilot:
+        worst = [run[-6:] for run in pilot.app.screen.query_one(RunList).in_view]
+        heading = text(pilot).splitlines()[0]
+
+    assert worst == ["aaaaaa", "cccccc", "bbbbbb"]
+    assert "worst first" in heading
+
+
+@pytest.mark.parametrize(("answer", "is_asked"), [("s", True), ("y", True), ("n", False), ("escape", False)])
+async def test_a_run_is_stopped_after_a_question_which_the_same_key_answers(
+    root: Path, now: float, monkeypatch: pytest.MonkeyPatch, answer: str, is_asked: bool
+) -> None:
+    make_run(root, started(is_alive=True), events.StateChanged(state="running"), at_s=now - HOUR)
+    stopped: list[tuple[str, bool]] = []
+
+    def noting(run_dir: Path, *, at_once: bool) -> str:
+        stopped.append((run_dir.name[-6:], at_once))
+        return "asked"
+
+    monkeypatch.setattr(launch, "stop", noting)
+    async with opened(root, "h", "s", size=(80, 24)) as pilot:
+        question = text(pilot)
+        assert stopped == []
+        await press(pilot, answer)
+
+    assert "Stop this run?" in question and "stability/softmax abcdef" in question
+    assert stopped == [("abcdef", False)] * is_asked
+
+
+async def test_a_run_that_is_stopping_is_stopped_at_once_and_one_that_is_over_is_not_asked_about(
+    root: Path, now: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(root, started(is_alive=True), events.StateChanged(state="stopping"), at_s=now - HOUR)
+    finished(root, {}, at_s=now - 2 * HOUR, end="bbbbbb")
+    stopped: list[bool] = []
+
+    def noting(run_dir: Path, *, at_once: bool) -> str:
+        stopped.append(at_once)
+        return "asked"
+
+    monkeypatch.setattr(launch, "stop", noting)
+    async with opened(root, "h", "s") as pilot:
+        assert "Stop it at once?" in text(pilot)
+        await press(pilot, "s", "down", "s")
+
+        assert stopped == [True] and said(pilot)[-1] == "it does not run any more: succeeded"
+
+
+async def test_one_mark_and_the_run_of_the_cursor_are_compared(three: Path) -> None:
+    async with opened(three, "h", "space", "m") as pilot:
+        page = pilot.app.screen
+
+        assert isinstance(page, ComparePage)
+        assert page.command().startswith("tuilab compare cccccc bbbbbb")
+
+
+async def test_a_quick_run_is_told_to_be_one(root: Path, now: float) -> None:
+    finished(root, {}, at_s=now - HOUR, quick=True, params={"items": 32}, changed=["items"])
+    async with opened(root, "h", size=(120, 30)) as pilot:
+        assert "quick  items=32" in text(pilot)

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.pilot import Pilot
 
 from tests.seldom import seldom
-from tests.tui.made_up import FAST, PLAIN, make_run, note_done, started, write
+from tests.tui.made_up import FAST, PLAIN, finished, make_run, note_done, started, write
 from tests.tui.screens import NotingApp, NotingDesk, drive, press, settle, shown, text
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import Stated, match
@@ -89,10 +89,26 @@ def test_the_catalogue_has_the_last_verdict_of_each_scenario_in_words(folder: Pa
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         lines = [" ".join(line.split()) for line in text(pilot).split("\n")]
-        assert any("▾ mine 1/3" in line for line in lines)
+        assert any("▾ mine 1 ✓ 1 ≈ of 3" in line for line in lines)
         assert any("≈ fast weaker" in line for line in lines)
         assert any("✓ plain" in line for line in lines)
         assert any("! broken not usable" in line for line in lines)
+
+    drive(body, folder, root, size=TALL)
+
+
+def test_a_verdict_that_is_not_of_the_defaults_says_so(folder: Path, root: Path) -> None:
+    finished(root, {"the sum is right": "SUPPORTED"}, name="fast", end="aaaaaa", quick=True)
+    finished(root, {"it holds": "REFUTED"}, name="plain", end="bbbbbb", at_s=1.6e9)
+    finished(root, {}, name="plain", end="cccccc", state="stopped")
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        lines = [" ".join(line.split()) for line in text(pilot).split("\n")]
+        assert any("✓ fast quick" in line for line in lines)
+        assert any("✗ plain refuted │" in line for line in lines)
+        assert "with quick." in text(pilot)
+        await press(pilot, "down")
+        assert "with the defaults." in text(pilot)
 
     drive(body, folder, root, size=TALL)
 
@@ -595,3 +611,26 @@ def test_a_paragraph_with_wide_characters_is_broken_as_those_are_read() -> None:
 
 def test_text_that_was_not_joined_before_is_broken_without_a_loss() -> None:
     assert [line.plain for line in fold(Content("a  数 值"), 80)] == ["a  数 值"]
+
+
+@pytest.mark.parametrize(("key", "part"), [("f", "form"), ("c", "code"), ("r", "runs")])
+def test_a_topic_says_that_it_has_no_part_of_a_scenario_and_the_focus_stays(
+    folder: Path, root: Path, key: str, part: str
+) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await press(pilot, "left", key)
+        assert app.said == [f"a topic has no {part}; choose one of its scenarios"]
+        assert app.page.focused is not None and app.page.focused.id == "catalogue"
+
+    drive(body, folder, root)
+
+
+def test_a_title_is_shown_whole_on_a_small_screen(tmp_path: Path, root: Path) -> None:
+    title = "Batching calls halves the time only on a GPU that is busy with something else, and on no other that was ever seen"
+    folder = write(tmp_path / "scenarios", fast=FAST.replace("A fast sum", title))
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        lines = [line.partition("││")[2].strip(" │") for line in text(pilot).split("\n")]
+        assert title in " ".join(lines)
+
+    drive(body, folder, root, size=(80, 24))

@@ -10,7 +10,7 @@ import pytest
 from tests.seldom import seldom
 from tests.tui.made_up import finished, judged, make_run, started
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
-from tests.tui.screens import app_on, open_run, opened, settle, text
+from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, settle, text
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
@@ -30,6 +30,7 @@ from tuilab.record.events import (
     StateChanged,
     TableShown,
     Tenant,
+    TextShown,
     Unavailable,
     XidReported,
 )
@@ -39,6 +40,7 @@ from tuilab.reports.plain import render
 from tuilab.reports.subject import read_subject
 from tuilab.runs import store
 from tuilab.tui.screens.lab import LabPage
+from tuilab.tui.state.settings import Settings
 from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run.output import OutputPane
 from tuilab.tui.widgets.run.series import ChartPane
@@ -320,6 +322,41 @@ async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) ->
         assert "1 try next" in shown
         assert isinstance(lab, LabPage)
         assert lab.draft is not None and lab.draft.given == {"tied": 1000}
+
+
+async def test_a_drawing_in_the_notes_keeps_its_columns_and_prose_is_wrapped(tmp_path: Path) -> None:
+    drawn = f"worker 0   {'#' * 90}\nworker 1   {'T' * 90}"
+    prose = "a sentence that is longer than a pane on a small screen, and so goes on below itself"
+    run_dir = make_run(
+        tmp_path,
+        started(),
+        TextShown(title="", text=drawn),
+        TextShown(title="two", text=prose),
+        StateChanged(state="succeeded"),
+    )
+    async with opened(app_on(tmp_path), size=(80, 24)) as pilot:
+        page = await open_run(pilot, run_dir)
+        notes = page.panes.named("notes")
+        assert notes is not None
+        notes.focus()
+        lines = [line.strip("│ ") for line in text(pilot).splitlines() if "worker" in line or "###" in line or "TTT" in line]
+
+        assert [line.split()[:2] for line in lines] == [["worker", "0"], ["worker", "1"]]
+        assert all("…" in line for line in lines)
+
+
+async def test_what_the_run_had_already_is_not_offered_to_be_tried(tmp_path: Path) -> None:
+    async with opened(app_on(tmp_path), size=(120, 40)) as pilot:
+        await open_run(pilot, finished(tmp_path, {"a": "SUPPORTED"}, params={"tied": 1000}, changed=["tied"]))
+
+        assert "1 --tied 1000" not in text(pilot) and "--tied 1000" in text(pilot)
+
+
+async def test_the_lab_behind_the_run_that_is_shown_first_is_at_its_scenario(tmp_path: Path) -> None:
+    desk = NotingDesk(tmp_path, [], Settings(scenario="xyy", has_seen_hint=True))
+    async with opened(ShownApp(desk, finished(tmp_path, {"a": "SUPPORTED"})), "escape") as pilot:
+        assert isinstance(pilot.app.screen, LabPage)
+        assert pilot.app.screen.scenario is not None and pilot.app.screen.scenario.id == "softmax"
 
 
 async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(tmp_path: Path) -> None:

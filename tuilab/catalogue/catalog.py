@@ -63,6 +63,11 @@ def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
     return sorted(listed, key=order.place)
 
 
+def stamps(extra: Sequence[PathLike] = ()) -> dict[str, str]:
+    """Return by path what changes when a file of a scenario does."""
+    return dict(file for folder in scenario_dirs(extra) for file in _list_files(folder))
+
+
 def topics(extra: Sequence[PathLike] = ()) -> dict[str, str]:
     """Return what each topic is about."""
     return course.read(scenario_dirs(extra)).topics

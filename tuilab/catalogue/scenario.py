@@ -43,3 +43,9 @@ class Scenario:
     imports: tuple[str, ...] = ()  # modules of torch that its file imports before it does anything else
     builds_on: tuple[str, ...] = ()  # lessons that stand before it in the course
     headings: dict[str, str] = field(default_factory=dict)  # of its sections, in the language in which it is shown
+
+    @property
+    def error_line(self) -> int:
+        """The line of the file that cannot be used; the first where none is to blame."""
+        number = self.error.removeprefix("line ").partition(":")[0]
+        return int(number) if self.error.startswith("line ") and number.isdecimal() else 1

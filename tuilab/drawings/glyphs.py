@@ -1,6 +1,8 @@
 """The marks of verdicts and states, and how they look in a terminal with UTF-8 and colour, or without."""
 
 import os
+from collections import Counter
+from collections.abc import Iterable
 from typing import Literal, NamedTuple, TextIO
 
 from tuilab.record.verdicts import FAILED, Verdict
@@ -22,6 +24,13 @@ _COLOURS: dict[Kind, int] = {"good": 32, "fair": 33, "bad": 31, "open": 33, "non
 _ASCII = str.maketrans({"µ": "u", "…": "...", "–": "-", "—": "-", "×": "x", "“": '"', "”": '"', "’": "'", "·": "-", "²": "^2"})
 
 
+def tally(verdicts: Iterable[str]) -> list[tuple[str, int]]:
+    """Return how many of some verdicts have each mark, what holds first; what has no verdict is not counted."""
+    counts = Counter(VERDICT_MARKS[verdict][0] for verdict in verdicts if verdict in VERDICT_MARKS)
+    firsts = {VERDICT_MARKS[verdict][0]: verdict for verdict in reversed(Verdict)}
+    return [(firsts[sign], counts[sign]) for sign in reversed(firsts) if counts[sign]]
+
+
 class Style(NamedTuple):
     """What the terminal can show."""
 
@@ -32,6 +41,10 @@ class Style(NamedTuple):
         """Return the mark of a verdict; colour never carries it alone."""
         rich, plain, kind = VERDICT_MARKS.get(verdict, _PENDING)
         return self.paint(rich if self.is_utf8 else plain, _COLOURS[kind])
+
+    def tally(self, verdicts: Iterable[str]) -> str:
+        """Return how many verdicts there are of each mark: `3 ✓ 1 ✗`."""
+        return " ".join(f"{count} {self.mark(verdict)}" for verdict, count in tally(verdicts))
 
     def verdict(self, verdict: str, width: int = 0) -> str:
         """Return a verdict's name, padded and coloured."""

@@ -110,7 +110,7 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
             lab.tell_holdings_after_failure()
         return farewell, code
     except BaseException as problem:
-        journal.append(describe(problem, run_dir / "scenario.py"))
+        journal.append(describe(problem, run_dir / "scenario.py", order.source_dir))
         if lab:
             lab.tell_holdings_after_failure()
         if lab and is_of_full_gpu(problem):

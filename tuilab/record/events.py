@@ -447,6 +447,7 @@ class ScenarioFailed(Event):
     message: str
     traceback: str
     hint: str = ""
+    source_dir: str = ""  # where the file of the scenario lay
 
 
 class BoxLacked(Event):

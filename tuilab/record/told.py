@@ -1,15 +1,15 @@
-"""What a summary holds in words for people: a finding, a failure, how far a run is, and its last values.
+"""What a summary holds in words for people: a finding, how far a run is, and its last values.
 
 Every view tells them so.
 """
 
-from tuilab.record.events import ScenarioFailed
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.summary import RunSummary
 from tuilab.text import brief, brief_beside, percent, show
 from tuilab.words import number, size, unit_of
 
+RACING = "ms of racing"  # what a race counts
 _NEIGHBOURS = 5  # on a GPU, that are told of one by one
 
 # NVIDIA's numbers; those of 13, 31 and 43 are mostly a program's own doing, the others the machine's.
@@ -47,24 +47,48 @@ def evidence(claim: Claim) -> str:
 
 
 def progress_words(summary: RunSummary) -> str:
-    """Return `212/500 steps  35/s  eta 8 s`; no rate until two points are known."""
+    """Return `212/500 steps  35/s  eta 8 s`, or how much of a race is done."""
+    return "  ".join(filter(None, (done_words(summary), rate_words(summary))))
+
+
+def rate_words(summary: RunSummary) -> str:
+    """Return `35/s  eta 8 s`; no rate until two points are known.
+
+    When the run will be over, its steps tell only where all of them are of its one repeat.
+    """
     now, first = summary.progress, summary.first_progress
+    if not (now and first and now.unit != RACING and now.t > first.t and now.done > first.done):
+        return ""
+    rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
+    return f"{rate:.3g}/s" + (f"  eta {(now.total - now.done) / rate:.0f} s" if summary.planned_repeats <= 1 else "")
+
+
+def done_words(summary: RunSummary) -> str:
+    """Return how much is done of what is counted now: `212/500 steps`, `timing 24 %`; nothing where nothing is."""
+    now = summary.progress
     if now is None:
         return ""
-    words = f"{now.done}/{now.total} {show(now.unit, 20)}"
-    if first is not None and now.t > first.t and now.done > first.done:
-        rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
-        words += f"  {rate:.3g}/s  eta {(now.total - now.done) / rate:.0f} s"
-    return words
+    if now.unit == RACING:
+        return f"timing {min(now.done / now.total, 1.0):.0%}".replace("%", " %") if now.total else "timing"
+    return f"{now.done}/{now.total} {show(now.unit, 20)}"
+
+
+def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
+    """Return how long a run will take yet, by the repeats that are done; None where that is not known."""
+    ended = [worker.t for name in summary.finished_repeats() if (worker := summary.workers[name].exited)]
+    if summary.run is None or summary.run.budget_s is not None or not 0 < len(ended) < summary.planned_repeats:
+        return None
+    whole_s = (max(ended) - summary.first_t) / 1e9 / len(ended) * summary.planned_repeats
+    return max(whole_s - elapsed_s, 0.0)
 
 
 def repeat_words(summary: RunSummary) -> str:
-    """Return which repeat runs, or was the last: `repeat 2/6`, or how long there may be more; nothing where there is one."""
+    """Return which repeat runs, or was the last: `repeat 2 of 6`, or how long there may be more; nothing where there is one."""
     repeats = [worker.started.repeat for worker in summary.workers.values() if worker.started and not worker.started.arm]
     if summary.run is None or summary.planned_repeats <= 1 or not repeats:
         return ""
     budget = summary.run.budget_s
-    return f"repeat {max(repeats) + 1}" + (f"/{summary.planned_repeats}" if budget is None else f", budget {budget:g} s")
+    return f"repeat {max(repeats) + 1}" + (f" of {summary.planned_repeats}" if budget is None else f", budget {budget:g} s")
 
 
 def last_values(summary: RunSummary) -> list[str]:
@@ -170,13 +194,3 @@ def _why_no_processes(summary: RunSummary, gpu: OwnGpu) -> str:
         return "the driver lists none of its processes"
     reasons = (known.get(what, "") for what in ("gpu processes", f"{gpu.nvmls} processes", "gpu"))
     return show(next(filter(None, reasons), "the driver has not told"))
-
-
-def frames(failure: ScenarioFailed) -> str:
-    """Return the traceback of a failure without its first words and what the failure says, for whoever tells that itself."""
-    _, *lines = failure.traceback.splitlines() or [""]
-    said = failure.message.splitlines() or [""]
-    ends = [at for at, line in enumerate(lines) if not line.startswith((" ", "…"))]
-    name = f"{failure.type}: {said[0]}" if said[0] else failure.type
-    end = next((at for at in ends if lines[at].endswith(name)), [*ends, len(lines)][0])  # there may be others before it
-    return "\n".join([*lines[:end], *lines[end + len(said) :]])

@@ -12,7 +12,8 @@ from tuilab.record.blocks import noise_floor
 from tuilab.record.events import ImageShown
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
-from tuilab.record.told import evidence, frames
+from tuilab.record.told import evidence
+from tuilab.record.tracebacks import frames
 from tuilab.record.verdicts import Verdict
 from tuilab.reports import plain
 from tuilab.reports.figures import Shapes, shapes_of, that_fit

@@ -18,7 +18,8 @@ from tuilab.record.parts import Claim
 from tuilab.record.series import Series
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import device_notices, device_words, evidence, frames, gpu_errors, gpu_rows, unmeasured
+from tuilab.record.told import device_notices, device_words, evidence, gpu_errors, gpu_rows, unmeasured
+from tuilab.record.tracebacks import frames, own_frame
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import store
 from tuilab.text import plural, show, show_lines
@@ -26,6 +27,7 @@ from tuilab.words import seconds, size, spell_of
 from tuilab.wrapping import cells, spans, wrap
 
 _TEXT_LINES = 30
+_FRAME_LINES = 12
 
 
 def render(
@@ -56,6 +58,9 @@ def _heading(summary: RunSummary, state: str, style: Style) -> str:
         return "a run that left no record"
     params = ", ".join(f"{show(name)}={show(run.params[name])}" for name in run.changed if name in run.params)
     line = f"{style.bold(show(run.topic) + '/' + show(run.scenario))}  {state} in {summary.elapsed_s:.1f} s"
+    counts = style.tally(claim.outcome for claim in summary.claims.values())
+    line += f"  {counts}" if counts else ""
+    line += f"  {style.dim('quick')}" if run.quick else ""
     line += f"  {style.dim(params)}" if params else ""
     return "\n".join([line, *(f"notice: {words}" for words in device_notices(summary)), show(run.title)])
 
@@ -118,7 +123,9 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     lines = []
     if summary.failure is not None:
         lines += [style.paint(f"{show(summary.failure.type)}: {show(summary.failure.message)}", 31)]
-        lines += [style.dim("  " + line) for line in show_lines(frames(summary.failure)).splitlines()[-12:]]
+        if frame := own_frame(summary):
+            lines += [f"  {show(frame.place)}", *(f"    {show(line)}" for line in frame.code)]
+        lines += _last_frames(show_lines(frames(summary.failure)).splitlines(), style)
         lines += [f"hint: {show(summary.failure.hint)}"] if summary.failure.hint else []
     elif summary.reason and not (summary.box_lacks and summary.state == RunState.SUCCEEDED):  # which is told below
         lines.append(f"{summary.state}: {show(summary.reason)}")
@@ -142,6 +149,14 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
         if dropped := output.bytes_total - output.bytes_head - output.bytes_tail:
             lines.append(f"{stream}: {dropped} of {output.bytes_total} bytes in the middle were dropped")
     return "\n".join(lines)
+
+
+def _last_frames(lines: list[str], style: Style) -> list[str]:
+    """Return the end of a traceback, and how much of it is left out."""
+    left_out = len(lines) - _FRAME_LINES
+    return [
+        style.dim("  " + line) for line in [*([f"… {left_out} lines before"] if left_out > 0 else []), *lines[-_FRAME_LINES:]]
+    ]
 
 
 def _key_numbers(summary: RunSummary, style: Style, width: int, trust: str) -> str:

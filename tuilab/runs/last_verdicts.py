@@ -1,21 +1,33 @@
-"""What earlier runs said of each scenario: the newest run speaks, and the worst of its verdicts counts.
+"""What earlier runs said of each scenario: the newest that ran with its defaults speaks, and the worst of its verdicts counts.
+
+A run that was stopped, a quick one and one with other parameters say something else: they speak only while no other has.
 
 Kept free of slow imports: `tuilab list` asks it.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import FAILED, RUNNING, WORST_FIRST, Verdict
 from tuilab.runs.run_name import RunName, by_time
+from tuilab.text import show
 
 if TYPE_CHECKING:
     from tuilab.runs.ledger import Entry
 
+_LOOKED_AT = 100  # runs of a scenario, the newest
 FINAL = frozenset({*Verdict, FAILED, ""})  # all that a run can say of its scenario when it is over
+
+
+class Said(NamedTuple):
+    """What is known of a scenario in one word, and what is to be told with it: nothing of a run with the defaults."""
+
+    verdict: str = ""
+    of: str = ""  # `quick, rows=5`, `stopped`
 
 
 def runs_in(root: str) -> list[str]:
@@ -26,13 +38,46 @@ def runs_in(root: str) -> list[str]:
     return []
 
 
-def newest_of_each(runs: Iterable[str]) -> dict[str, str]:
-    """Return, by scenario, the newest of some runs, which come newest first."""
-    newest: dict[str, str] = {}
+def by_scenario(runs: Iterable[str]) -> dict[str, list[str]]:
+    """Return some runs by their scenarios, in their order."""
+    found: dict[str, list[str]] = {}
     for run in runs:
-        newest.setdefault(RunName(run).scenario, run)
-    newest.pop("", None)  # no run is called so
-    return newest
+        found.setdefault(RunName(run).scenario, []).append(run)
+    found.pop("", None)  # no run is called so
+    return found
+
+
+def needed(runs: Iterable[str], said_by: Callable[[str], Said | None]) -> dict[str, Said]:
+    """Return what those of a scenario's runs say, newest first, that are needed to know what is said of it.
+
+    They end with the first that goes on or ran with the defaults. A run that says None is not known.
+    """
+    found: dict[str, Said] = {}
+    for run in islice(runs, _LOOKED_AT):
+        if (said := said_by(run)) is None:
+            continue
+        found[run] = said
+        if said.verdict == RUNNING or not said.of:
+            break
+    return found
+
+
+def spoken(needed: Mapping[str, Said]) -> Said:
+    """Return what runs that are needed amount to: what the last says that was with the defaults, else the newest verdict."""
+    saids = list(needed.values())
+    if saids and (saids[-1].verdict == RUNNING or not saids[-1].of):
+        return saids[-1]
+    return next((said for said in saids if said.verdict), Said())
+
+
+def said_of(entry: "Entry") -> Said:
+    """Return what a run says of its scenario, and what was otherwise than usual; another device is as usual."""
+    from tuilab.catalogue.params import spell
+
+    changed = [f"{name}={spell(value)}" for name, value in entry.changed.items() if name != "device"]
+    stopped = [entry.state] if entry.state == RunState.STOPPED else []
+    words = [*(["quick"] if entry.quick else changed), *stopped]
+    return Said(verdict_of(entry), show(", ".join(words), 100))
 
 
 def verdict_of(entry: "Entry") -> str:

@@ -43,6 +43,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     source_sha256: str = ""
     claim_gpus: list[str] = []  # on which the claims were measured, in their order: torch's UUIDs
     gpu_names: dict[str, str] = {}  # of those
+    quick: bool = False
     host: str = ""  # the box that it ran on; nothing for a run out of an archive, which may say what it likes
 
     @property
@@ -168,5 +169,6 @@ def entry_of(run_dir: Path, summary: RunSummary, state: str) -> Entry:
         source_sha256=run.source_sha256 if run else "",
         claim_gpus=[verdict.gpu[:300] if verdict else "" for verdict in reached] if any(v and v.gpu for v in reached) else [],
         gpu_names={verdict.gpu[:300]: verdict.gpu_name[:300] for verdict in reached if verdict and verdict.gpu},
+        quick=run.quick if run else False,
         host=run.supervisor.host if run and not is_imported(run_dir) else "",
     )

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tuilab.files import Fault, Unusable, json_as, read_small, replace
-from tuilab.runs.last_verdicts import FINAL, newest_of_each, runs_in, verdict_of
+from tuilab.runs.last_verdicts import FINAL, Said, by_scenario, needed, runs_in, said_of, spoken
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tuilab.runs.past_runs import PastRun
 
 FILE = ".ledger.json"
-_FORMAT = 4  # of the file: a number that an older or newer tuilab would not write for this form
+_FORMAT = 5  # of the file: a number that an older or newer tuilab would not write for this form
 _LIMIT = 64 * 1024 * 1024
 
 
@@ -93,15 +93,21 @@ class LedgerCache:
         return sum(known), len(known) == len(found)
 
     def last_verdicts(self) -> dict[str, str]:
-        """Return, by scenario, the worst verdict of its newest run, or that it failed or runs."""
-        newest = newest_of_each(runs_in(self.root))
+        """Return, by scenario, the worst verdict of the run that speaks for it, or that it failed or runs."""
+        return {scenario: said.verdict for scenario, said in self.last_said().items()}
+
+    def last_said(self) -> dict[str, Said]:
+        """Return, by scenario, its last verdict, and what was otherwise in that run than usual."""
         kept = self._read_verdicts()
-        found = {scenario: kept[run] if run in kept else self._verdict(run) for scenario, run in newest.items()}
-        if missing := set(newest.values()) - kept.keys():
+        of_each = {
+            scenario: needed(runs, lambda run: kept.get(run) or self._said(run))
+            for scenario, runs in by_scenario(runs_in(self.root)).items()
+        }
+        if missing := {run for runs in of_each.values() for run in runs} - kept.keys():
             if not missing.isdisjoint(self._settled()):
                 self.has_news = True
             self.keep()
-        return found
+        return {scenario: spoken(runs) for scenario, runs in of_each.items()}
 
     def keep(self) -> bool:
         """Write down what was learnt, and say whether that was anything; where it cannot be kept, the next one looks again."""
@@ -119,22 +125,22 @@ class LedgerCache:
         known = list(self._known.values())
         return {one.run: one for one in known if one.is_over or (one.is_lost and not ledger.may_change(one, now))}
 
-    def _verdict(self, run: str) -> str:
+    def _said(self, run: str) -> Said:
         from pathlib import Path
 
-        return verdict_of(self.entry(Path(self.root, run)))
+        return said_of(self.entry(Path(self.root, run)))
 
-    def _read_verdicts(self) -> dict[str, str]:
-        """Return the first line of the file: the verdict of each scenario's newest run, by run; of a file of no use nothing."""
+    def _read_verdicts(self) -> dict[str, Said]:
+        """Return the first line of the file: by run, what is said by those that are needed; of a file of no use nothing."""
         with suppress(Unusable):
             return read_small(f"{self.root}/{FILE}", _decode, _LIMIT)[0]
         return {}
 
-    def _read(self) -> "tuple[dict[str, str], dict[str, Entry]]":
+    def _read(self) -> "tuple[dict[str, Said], dict[str, Entry]]":
         """Return both lines of the file, the second as the runs that are over, by name; of a file of no use nothing."""
         from tuilab.runs.ledger import Entry
 
-        def decode(data: bytes) -> tuple[dict[str, str], dict[str, Entry]]:
+        def decode(data: bytes) -> tuple[dict[str, Said], dict[str, Entry]]:
             verdicts, entries = _decode(data)
             return verdicts, {entry.run: entry for entry in json_as(list[Entry])(entries) if entry.is_over}
 
@@ -150,19 +156,23 @@ class LedgerCache:
         verdicts, entries = self._read()
         entries |= self.over()
         kept = [entries[run] for run in runs if run in entries]
-        verdicts |= {run: verdict_of(entry) for run, entry in (entries | self._settled()).items()}
-        verdicts = {run: verdicts[run] for run in newest_of_each(runs).values() if run in verdicts}
+        verdicts |= {run: said_of(entry) for run, entry in (entries | self._settled()).items()}
+        verdicts = {run: said for some in by_scenario(runs).values() for run, said in needed(some, verdicts.get).items()}
         head = {"format": _FORMAT, "verdicts": verdicts}
         replace(f"{self.root}/{FILE}", json.dumps(head).encode() + b"\n" + msgspec.json.encode(kept))
 
 
-def _decode(data: bytes) -> tuple[dict[str, str], bytes]:
+def _decode(data: bytes) -> tuple[dict[str, Said], bytes]:
     """Return the verdicts by run, and the entries as they are written."""
     first, _, entries = data.partition(b"\n")
     head = json.loads(first)
     if not isinstance(head, dict) or head.get("format") != _FORMAT:
         raise Unusable(Fault.FOREIGN, "another tuilab keeps its memory of runs in it")
     verdicts = head.get("verdicts")
-    if not isinstance(verdicts, dict) or not all(isinstance(word, str) and word in FINAL for word in verdicts.values()):
+    if not isinstance(verdicts, dict) or not all(map(_is_said, verdicts.values())):
         raise ValueError("it holds no verdicts")
-    return verdicts, entries
+    return {run: Said(*said) for run, said in verdicts.items()}, entries
+
+
+def _is_said(said: object) -> bool:
+    return isinstance(said, list) and len(said) == 2 and all(isinstance(word, str) for word in said) and said[0] in FINAL

@@ -36,6 +36,13 @@ class PastRun:
         return self.state in RUNNING_STATES
 
     @property
+    def is_usual(self) -> bool:
+        """Whether it ran with the defaults, wherever, and nobody ended it."""
+        run = self.run
+        is_as_written = run is not None and not run.quick and set(run.changed) <= {"device"}
+        return is_as_written and self.state != RunState.STOPPED
+
+    @property
     def gpus(self) -> list[str]:
         """The GPUs on which its claims were measured, in words."""
         return [*dict.fromkeys(claim.gpu for claim in self.claims if claim.gpu)]
@@ -91,8 +98,9 @@ def began(run_dir: Path) -> str:
 
 
 def newest_verdicts(runs: Sequence[PastRun]) -> PastRun | None:
-    """Return the newest of some runs that said something about its claims."""
-    return next((run for run in runs if any(claim.verdict for claim in run.claims) or run.lacks), None)
+    """Return the newest of some runs that said something about its claims: with the defaults, or where none was, of all."""
+    saying = [run for run in runs if any(claim.verdict for claim in run.claims) or run.lacks]
+    return next((run for run in saying if run.is_usual), next(iter(saying), None))
 
 
 def verdict_on(claim: Stated | None, run: PastRun) -> "VerdictReached | None":

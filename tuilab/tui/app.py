@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual.app import SuspendNotSupported
+
 from tuilab.errors import TuilabError
+from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks import themes
@@ -13,7 +16,7 @@ from tuilab.tui.palette import Commands
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.state import settings
 from tuilab.tui.state.session import Desk
-from tuilab.tui.terminal import clipboard
+from tuilab.tui.terminal import clipboard, editor
 from tuilab.tui.terminal.frame_app import PacedApp
 
 if TYPE_CHECKING:
@@ -47,11 +50,18 @@ class TuilabApp(PacedApp[int]):
         self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
 
     def on_mount(self) -> None:
+        self.desk.settings.scenario = self._first_scenario() or self.desk.settings.scenario
         self.push_screen(LabPage())
         if self._first_orders:
             self.run_orders(self._first_orders)
         if self._first_run:
             self.open_run(self._first_run, is_replay=self._is_first_replay)
+
+    def _first_scenario(self) -> str:
+        """Return the scenario of what is shown first, which the Lab behind it is to be at."""
+        if self._first_orders:
+            return self._first_orders[0].scenario
+        return RunName(self._first_run.name).scenario if self._first_run else ""
 
     # ---- screens
 
@@ -141,6 +151,19 @@ class TuilabApp(PacedApp[int]):
     def copy(self, text: str) -> None:
         """Copy a text and say what was really done."""
         self.tell(clipboard.copy(text, self._write_to_terminal), is_problem=False)
+
+    def edit(self, path: str, line: int = 1) -> bool:
+        """Open a file in the user's editor, and come back; say whether it was opened."""
+        try:
+            words = editor.command(path, line)
+            with self.suspend():
+                code = editor.run(words)
+        except (TuilabError, SuspendNotSupported, OSError) as problem:
+            self.tell(f"the editor cannot be opened: {problem}" if not isinstance(problem, TuilabError) else str(problem))
+            return False
+        if code:
+            self.tell(f"{Path(words[0]).name} ended with {code}")
+        return True
 
     def action_leave(self) -> None:
         self.exit(0)

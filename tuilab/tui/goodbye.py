@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 
 from tuilab.errors import TuilabError
 from tuilab.record.live_run import Watch
@@ -10,14 +11,29 @@ from tuilab.runs import store
 from tuilab.text import is_utf8_terminal, show
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal.guardian import open_again
+from tuilab.wrapping import cells
 
 
 def say_goodbye(desk: Desk) -> None:
     """Print a line for each run that was started from the screens; a terminal that takes nothing does not hold us."""
-    text = "".join(f"{line}\n" for name in desk.started if (line := _line(desk, name)))
+    width = terminal_columns()
+    text = "".join(f"{fitted(line, width)}\n" for name in desk.started if (line := _line(desk, name)))
     if text:
         with contextlib.suppress(OSError):
             os.write(open_again(1), text.encode("utf-8" if is_utf8_terminal() else "ascii", "replace"))
+
+
+def fitted(line: str, width: int) -> str:
+    """Return a line whose parts stand apart by two spaces; where it is too long each has a line, so that no command is cut."""
+    return line if cells(line) <= width else re.sub(" {2,}", "\n  ", line)
+
+
+def terminal_columns() -> int:
+    """Return how wide the terminal is; what is none is as wide as most are."""
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except OSError:
+        return 80
 
 
 def _line(desk: Desk, name: str) -> str:

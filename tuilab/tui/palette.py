@@ -1,6 +1,7 @@
 """What the command palette offers: the command of every key by its name, and every scenario."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import cast
 
@@ -9,6 +10,7 @@ from textual.content import Content
 from textual.types import IgnoreReturnCallbackType
 
 from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.search import BEGINNING, WHOLE, fit
 from tuilab.errors import TuilabError
 from tuilab.text import show
 from tuilab.tui.keys import KEYS, Key, shown
@@ -36,17 +38,26 @@ class Commands(Provider):
             yield DiscoveryHit(Content.assemble(key.help, "  ", (shown(key), "bold $text-accent")), command, key.help)
 
     async def search(self, query: str) -> Hits:
-        matcher = self.matcher(query)
+        hits = sorted([*self._keys_meant(query.lower().split()), *self._scenarios_meant(query.lower().split())], reverse=True)
+        for hit in hits:
+            yield hit
+        if not hits:
+            told = Content.assemble(f"no such command: {show(query, 60)}", ("  esc closes, ? shows the keys", "dim"))
+            yield Hit(1.0, told, _do_nothing, "no such command")
+
+    def _keys_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for key, command in self._keys():
             text = f"{key.word}: {key.help}" if key.word else key.help
-            if (score := matcher.match(text)) > 0:
-                told = Content.assemble(matcher.highlight(text), "  ", (shown(key), "bold $text-accent"))
+            if score := _score(words, text):
+                told = Content.assemble(_marked(words, text), "  ", (shown(key), "bold $text-accent"))
                 yield Hit(score, told, command, text)
+
+    def _scenarios_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for scenario in self._usable:
             for verb, act in (("run", self._run), ("open", self._open)):
-                name = f"{verb} {show(scenario.id, 60)}"
-                if (score := matcher.match(name)) > 0:  # not highlighted: Textual would read markup in a name
-                    told = Content.assemble(name, "  ", (show(scenario.title, 200), "dim"))
+                name, title = f"{verb} {show(scenario.id, 60)}", show(scenario.title, 200)
+                if score := _score(words, name) or _score(words, f"{name} {scenario.topic} {title}") / 2:
+                    told = Content.assemble(_marked(words, name), "  ", (title, "dim"))
                     yield Hit(score, told, partial(act, scenario), name)
 
     def _keys(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
@@ -75,3 +86,24 @@ class Commands(Provider):
 
     def _open(self, scenario: Scenario) -> None:
         self._lab.open_form(scenario.id, {})
+
+
+def _score(words: Sequence[str], text: str) -> float:
+    """Return how well all words stand in a text, as words of it or as their beginnings: 1 at best, 0 where one is missing."""
+    found = [fit(word, text.lower()) for word in words]
+    if not found or any(how not in (WHOLE, BEGINNING) for how in found):
+        return 0.0
+    return sum(1.0 if how == WHOLE else 0.6 for how in found) / len(found)
+
+
+def _marked(words: Sequence[str], text: str) -> Content:
+    """Return a text with the words that were looked for."""
+    told = Content(text)
+    for word in words:
+        at = re.search(rf"(?<![^\W_]){re.escape(word)}", text.lower())
+        told = told.stylize("bold underline", at.start(), at.end()) if at else told
+    return told
+
+
+def _do_nothing() -> None:
+    """There is nothing to be done."""

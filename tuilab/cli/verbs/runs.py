@@ -1,10 +1,15 @@
-"""`tuilab runs`: the runs on this box, or on several, newest first; options choose among them."""
+"""`tuilab runs [WORDS]`: the runs on this box, or on several, newest first; options choose among them, and words do.
+
+WORDS are those of the filter of History: words that it must have, !word that it must not, verdict:refuted, state:stopped,
+since:1d, tag:mine.
+"""
 
 import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -13,10 +18,11 @@ import click
 
 from tuilab.cli import options
 from tuilab.drawings.glyphs import Style, style_of
+from tuilab.errors import UsageError
 from tuilab.record.encoding import spell_out
 from tuilab.record.states import RunState
-from tuilab.record.verdicts import Verdict
 from tuilab.runs import notes, store
+from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, words_of
 from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.notes import Notes
@@ -24,17 +30,8 @@ from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.words import size
 
-_STATES = [state.value for state in RunState]
 _LOOK_AROUND_S = 0.05
-_VERDICTS = {
-    "supported": Verdict.SUPPORTED,
-    "weaker": Verdict.WEAKER,
-    "no-difference": Verdict.NO_DIFFERENCE,
-    "refuted": Verdict.REFUTED,
-    "inconclusive": Verdict.INCONCLUSIVE,
-    "invalid": Verdict.INVALID,
-    "not-testable": Verdict.NOT_TESTABLE,
-}
+_ALL = Filter()
 
 
 @dataclass(frozen=True)
@@ -46,11 +43,12 @@ class Wanted:
     since_s: float | None = None
     verdicts: Sequence[str] = ()
     tags: Sequence[str] = ()
+    words: Filter = _ALL
 
     def may_match(self, run: str) -> bool:
         """Say whether a run may be wanted, by the name of its folder alone."""
         started = RunName(run).started_s if self.since_s is not None else None
-        return self.since_s is None or (started is not None and started >= self.since_s)
+        return self.words.may_match(run) and (self.since_s is None or (started is not None and started >= self.since_s))
 
     def matches(self, entry: Entry) -> bool:
         """Say whether a run is wanted, but for its tags."""
@@ -58,7 +56,7 @@ class Wanted:
             return False
         if self.states and entry.state not in self.states:
             return False
-        return not self.verdicts or bool({verdict for _, verdict in entry.claims} & {_VERDICTS[word] for word in self.verdicts})
+        return not self.verdicts or bool({verdict for _, verdict in entry.claims} & {VERDICTS[word] for word in self.verdicts})
 
 
 @dataclass(frozen=True)
@@ -73,14 +71,15 @@ class Row:
 @click.command(
     help=__doc__,
     params=[
+        click.Argument(["words"], nargs=-1),
         click.Option(["--limit"], type=click.IntRange(1), default=20, show_default=True, help="How many to show."),
         click.Option(
             ["--scenario"], metavar="NAME", help="Of this scenario or topic.", shell_complete=options.complete_scenario
         ),
-        click.Option(["--state", "states"], type=click.Choice(_STATES), multiple=True, help="In this state; may be repeated."),
+        click.Option(["--state", "states"], type=click.Choice(STATES), multiple=True, help="In this state; may be repeated."),
         click.Option(["--since"], type=options.Since(), help="Started since: 2h, 3d, or a day such as 2026-11-21 (UTC)."),
         click.Option(
-            ["--verdict", "verdicts"], type=click.Choice(list(_VERDICTS)), multiple=True, help="With a claim that came out so."
+            ["--verdict", "verdicts"], type=click.Choice(list(VERDICTS)), multiple=True, help="With a claim that came out so."
         ),
         click.Option(["--tag", "tags"], multiple=True, metavar="WORD", help="With this tag; may be repeated."),
         click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
@@ -88,6 +87,7 @@ class Row:
     ],
 )
 def command(
+    words: Sequence[str],
     limit: int,
     scenario: str | None,
     states: Sequence[str],
@@ -98,7 +98,12 @@ def command(
     roots: Sequence[str],
 ) -> None:
     folders = options.roots(roots)
-    wanted = Wanted(scenario, states, since, verdicts, tags)
+    for word in words:
+        options.refuse_empty("WORDS", word)
+    asked = parse(" ".join(words), time.time())
+    if asked.problem:
+        raise UsageError(f"{asked.problem}; WORDS are {HINT}")
+    wanted = Wanted(scenario, states, since, verdicts, tags, asked)
     runs = store.newest(folders)
     caches = {root: LedgerCache(root) for root in folders}
     rows: list[Row] = []
@@ -129,7 +134,8 @@ def _chosen(runs: Sequence[Path], caches: dict[Path, LedgerCache], wanted: Wante
         entry = caches[run_dir.parent].entry(run_dir)
         if wanted.matches(entry):
             written = notes.read(run_dir)
-            if set(wanted.tags) <= set(written.tags):
+            is_worded = wanted.words.matches(entry, written, partial(words_of, entry, written))
+            if is_worded and set(wanted.tags) <= set(written.tags):
                 yield Row(run_dir, entry, written)
 
 

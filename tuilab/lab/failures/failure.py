@@ -16,15 +16,21 @@ _MOST = 100  # exceptions of a chain
 _PACKAGE = str(Path(__file__).parents[2]) + os.sep
 
 
-def describe(problem: BaseException, source: Path) -> events.ScenarioFailed:
-    """Return the record of an exception, and of those before it."""
+def describe(problem: BaseException, source: Path, source_dir: str = "") -> events.ScenarioFailed:
+    """Return the record of an exception, and of those before it; `source` is the copy of a file in `source_dir`."""
     text = "".join(_told(problem, str(source)).format()).replace(str(source), "scenario.py")
     if len(text) > _TRACEBACK_LIMIT:
         text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
     first = first_of(problem)
     message, name = text_of(first)[:_MESSAGE_LIMIT], type(first).__name__[:200]
     hints = [hint_for(one, text_of(one)) for one in (first, *chain_of(problem))]
-    return events.ScenarioFailed(type=name, message=message, traceback=text, hint=next(filter(None, hints), ""))
+    hint = next(filter(None, hints), "")
+    return events.ScenarioFailed(type=name, message=message, traceback=text, hint=hint, source_dir=_recordable(source_dir))
+
+
+def _recordable(path: str) -> str:
+    """Return a path, or nothing where it has bytes that no record can hold."""
+    return path if path.isprintable() else ""
 
 
 def reason_of(problem: BaseException) -> str:

@@ -1,8 +1,11 @@
 """How verdicts and states look on the screens: a mark and a colour, never the colour alone."""
 
+from collections.abc import Iterable
+
 from textual.content import Content
 
 from tuilab.drawings.glyphs import VERDICT_MARKS, Kind
+from tuilab.drawings.glyphs import tally as count_marks
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import RUNNING
 from tuilab.text import show
@@ -33,6 +36,12 @@ def verdict_words(verdict: str) -> Content:
     """Return a verdict with its mark."""
     sign, style = _mark(verdict)
     return Content.styled(f"{sign} {verdict.lower()}", style)
+
+
+def tally(verdicts: Iterable[str], between: str = " ") -> Content:
+    """Return how many verdicts there are of each mark: `3 ✓ 1 ✗`."""
+    counts = count_marks(verdicts)
+    return Content(" ").join(Content.assemble(f"{count}{between}", mark(verdict)) for verdict, count in counts)
 
 
 def state_words(state: str) -> Content:

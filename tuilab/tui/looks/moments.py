@@ -25,11 +25,6 @@ def ago(then_s: float | None, now_s: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(then_s))
 
 
-def exactly(then_s: float | None) -> str:
-    """Return a moment as date and time of this box's clock."""
-    return "n/a" if then_s is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(then_s))
-
-
 def lasting(span_s: float | None) -> str:
     """Return a duration in at most seven characters."""
     if span_s is None:

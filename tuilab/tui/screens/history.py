@@ -15,8 +15,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from tuilab.engine import launch
 from tuilab.runs import store
+from tuilab.runs.filters import parse
 from tuilab.runs.ledger import Entry
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
@@ -24,7 +24,7 @@ from tuilab.tui.screens.page import Page
 from tuilab.tui.state.command_line import root_option
 from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.tui.widgets.filterline import FilterLine
-from tuilab.tui.widgets.history import count, deletion
+from tuilab.tui.widgets.history import count, deletion, ordering, writing
 from tuilab.tui.widgets.history.rundetails import details
 from tuilab.tui.widgets.history.runlist import RunList
 
@@ -55,7 +55,7 @@ class HistoryPage(Page):
         super().__init__()
         self._clock = clock
         self._reader = HistoryReader(self, lambda: self.desk.ledger, clock)
-        self._stopping: set[str] = set()
+        self._order = ordering.ORDERS[0]
 
     @property
     def is_reading(self) -> bool:
@@ -64,7 +64,7 @@ class HistoryPage(Page):
 
     def compose_body(self) -> ComposeResult:
         self.runs = RunList()
-        self.filter = FilterLine("words of scenario, state, verdict, parameter or id")
+        self.filter = FilterLine(tags=lambda: self._reader.known.tags)
         yield self.filter
         yield self.runs
         yield Static(id="details")
@@ -111,7 +111,7 @@ class HistoryPage(Page):
         """Take in what was learnt; the whole list is gone through only where a filter may see it differently."""
         known = self._reader.known
         changed = known.take(message.entries)
-        if self.filter.words:
+        if self.filter.value:
             self._show()
         elif changed:
             self.runs.refresh_changed(changed, self._clock())
@@ -122,14 +122,15 @@ class HistoryPage(Page):
     @on(FilterLine.Changed)
     def _show(self) -> None:
         known = self._reader.known
-        runs = known.with_words(self.filter.words)
-        self.runs.show(runs, known.entries, known.notes, self._clock(), count.why_empty(self._reader))
+        wanted = parse(self.filter.value, self._clock())
+        runs = ordering.ordered(known.wanted(wanted), known.entries, self._order)
+        self.runs.show(runs, known.entries, known.notes, self._clock(), wanted.problem or count.why_empty(self._reader))
         self._show_heading(len(runs))
         self._show_details()
 
     def _show_heading(self, matching: int) -> None:
         where = plain(str(self.desk.root), 60, "dim") if self.size.width >= 120 else Content("")
-        self.heading.show(count.words_of(self._reader, matching, len(self.runs.marked)), where)
+        self.heading.show(count.words_of(self._reader, matching, len(self.runs.marked), self._order), where)
 
     @on(RunList.Moved)
     def _show_details(self) -> None:
@@ -171,10 +172,12 @@ class HistoryPage(Page):
             self.lab.tell("Mark two runs or more with space; there is no other run of this scenario.")
 
     def _compared(self) -> list[str]:
-        """Return the marked runs; of a single run, that and the newest other one of its scenario."""
-        if len(self.runs.marked) > 1:
-            return list(self.runs.marked)
-        run = next(iter(self.runs.marked), self.runs.chosen.run if self.runs.chosen else "")
+        """Return the marked runs, a single one with that of the cursor; else a run and the newest other one of its scenario."""
+        chosen = self.runs.chosen.run if self.runs.chosen else ""
+        marked = list(dict.fromkeys([*self.runs.marked, *([chosen] if len(self.runs.marked) == 1 and chosen else [])]))
+        if len(marked) > 1:
+            return marked
+        run = next(iter(marked), chosen)
         other = self._reader.known.other_of_scenario(run) if run in self._reader.known.entries else ""
         return [other, run] if other else []
 
@@ -212,10 +215,22 @@ class HistoryPage(Page):
             self.do(partial(deletion.delete, self.desk.root, [entry.run for entry in message.entries]))
 
     def action_stop(self) -> None:
-        """Ask the run to stop, the second time at once."""
+        """Ask whether the run is to stop; one that is stopping, whether at once."""
         if entry := self.runs.chosen:
-            self.do(partial(launch.stop, self.desk.root / entry.run, at_once=entry.run in self._stopping))
-            self._stopping.add(entry.run)
+            self.stop(self.desk.root / entry.run, f"{entry.name} {store.short_id(entry.run)}", entry.state)
+
+    def action_order(self) -> None:
+        """Have the runs in another order."""
+        self._order = ordering.after(self._order)
+        self._show()
+
+    @work(group="question")
+    async def action_write(self, what: str) -> None:
+        """Write a note or tags onto the marked runs, or this one."""
+        runs = [entry.run for entry in self.runs.acted_on]
+        line = await self.app.push_screen_wait(writing.line_for(what, runs, self._reader.known)) if runs else ""
+        if line:
+            self.do(partial(writing.write, what, self.desk.root, runs, line))
 
     def say_done(self, said: str, *, is_problem: bool) -> None:
         """Say what came of something that was done, and look what it did to the runs."""

@@ -166,6 +166,13 @@ class LabPage(Page):
         else:
             self.lab.tell("two runs of the scenario are needed to compare", is_problem=False)
 
+    def action_edit(self) -> None:
+        """Open the file of the scenario, where it is broken or what is open of it begins; then read it again."""
+        if self.scenario is None:
+            self.lab.tell("choose a scenario of the topic to edit", is_problem=False)
+        elif self.lab.edit(self.scenario.path, self.scenario.error_line):
+            self.look_at_files()
+
     def action_toggle_quick(self) -> None:
         if draft := self.draft:
             draft.is_quick = not draft.is_quick
@@ -203,8 +210,15 @@ class LabPage(Page):
 
     def _look_again(self) -> None:
         """Look around while something runs, and when runs came or went; else nothing is read."""
-        if self.is_current and (self._going_on.runs or self._lookout.has_news()):
+        if not self.is_current:
+            return
+        self.look_at_files()
+        if self._going_on.runs or self._lookout.has_news():
             self._look_around()
+
+    def look_at_files(self) -> None:
+        """Read the scenarios again whose files have changed."""
+        self._lookout.look_at_files()
 
     def _look_around(self) -> None:
         self._lookout.look_around(self.scenario)
@@ -223,6 +237,11 @@ class LabPage(Page):
 
     def on_lookout_gpus_seen(self, event: Lookout.GpusSeen) -> None:
         self._bench.show_gpus(event.gpus)
+
+    def on_lookout_files_changed(self) -> None:
+        """Show what the files say now; what was typed into forms stays."""
+        self.columns.take(self.desk.scenarios)
+        self._show_chosen()
 
     def on_lookout_runs_came(self, event: Lookout.RunsCame) -> None:
         self._catalogue.show_verdicts(event.verdicts)

@@ -12,6 +12,7 @@ from textual.events import ScreenResume
 from textual.widgets import Input
 
 from tuilab.errors import TuilabError
+from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.tui.keys import Key, keys_at
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.state.following import Whole
@@ -104,6 +105,17 @@ class Page(TextualScreen[None]):
         except TuilabError as problem:
             said, is_problem = str(problem), is_refusal_a_problem
         self.app.call_from_thread(self.say_done, said, is_problem=is_problem)
+
+    @work(group="question")
+    async def stop(self, run_dir: Path, name: str, state: str) -> None:
+        """Stop a run, after a question; of one that is stopping already, end its processes at once."""
+        from tuilab.engine import launch
+        from tuilab.tui.widgets.stopping import StopQuestion
+
+        if state not in RUNNING_STATES:
+            self.lab.tell(f"it does not run any more: {state}", is_problem=False)
+        elif await self.app.push_screen_wait(StopQuestion(name, state)):
+            self.do(partial(launch.stop, run_dir, at_once=state == RunState.STOPPING), is_refusal_a_problem=False)
 
     def say_done(self, said: str, *, is_problem: bool) -> None:
         """Say what came of something that was done."""

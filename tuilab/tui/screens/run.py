@@ -11,8 +11,8 @@ from pathlib import Path
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from tuilab.engine import launch
 from tuilab.errors import TuilabError
+from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import earlier, store
 from tuilab.text import show
@@ -28,6 +28,7 @@ from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run import headline
 from tuilab.tui.widgets.run.chartsline import ChartsLine
+from tuilab.tui.widgets.run.failure import FailurePane
 from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
 
@@ -52,7 +53,6 @@ class RunPage(Page):
         self._cost = Cost()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_laid_out = False  # as the user left it last time
-        self._has_asked_to_stop = False
 
     @property
     def following(self) -> Following | Playback:
@@ -84,7 +84,8 @@ class RunPage(Page):
 
     def places(self) -> list[str]:
         others = ["other GPUs"] if other_gpus(self.following.summary) else []
-        return [self.reader.place, *others, *super().places()]
+        failed = ["run that failed"] if self.following.summary.failure else []
+        return [*failed, self.reader.place, *others, *super().places()]
 
     def keys_now(self) -> list[Key]:
         options = len(self._next_steps().options) if self.following.is_over else 0
@@ -118,10 +119,13 @@ class RunPage(Page):
                 return
         self.desk.speak(self.following.summary)
         if reader.has_news or not self.following.is_over:
-            self.heading.show(headline.name_of(self.run_dir, self.following), headline.progress_of(self.following))
+            self._show_heading()
         if reader.has_news:
             self.show_panes()
         self._show_note()
+
+    def _show_heading(self) -> None:
+        self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width - self.heading.gutter.width))
 
     def show_panes(self) -> None:
         """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""
@@ -133,7 +137,7 @@ class RunPage(Page):
             self.charts_line.filter.put(self.looking.view.selection.words)
         self.panes.show(self.following, self.looking.view, next_steps, self._earlier() if is_over else {})
         self.charts_line.tell(self.panes.names, self.looking.view.selection, self.panes.room.most_charts)
-        if self.following.is_caught_up and not self._is_laid_out:
+        if self.following.is_caught_up and not self.looking.go_to_failure() and not self._is_laid_out:
             self._is_laid_out = self.looking.go_to_kept_pane() or is_over
 
     def _earlier(self) -> dict[str, str]:
@@ -150,9 +154,10 @@ class RunPage(Page):
 
     def on_resize(self, event: Resize) -> None:
         self.panes.fit()
+        self._show_heading()
 
     def on_descendant_focus(self) -> None:
-        if isinstance(self.focused, Pane):
+        if isinstance(self.focused, Pane) and not isinstance(self.focused, FailurePane):  # which is no choice of the user's
             self.desk.settings.pane = self.panes.name_of(self.focused)
 
     def action_filter_charts(self) -> None:
@@ -161,7 +166,7 @@ class RunPage(Page):
         self.charts_line.open()
 
     def on_filter_line_changed(self) -> None:
-        self.looking.filter_charts(" ".join(self.charts_line.filter.words))
+        self.looking.filter_charts(self.charts_line.filter.value)
 
     def on_filter_line_left(self) -> None:
         if self.panes.every:
@@ -206,9 +211,11 @@ class RunPage(Page):
             self.lab.action_step_back()
 
     def action_stop(self) -> None:
-        """Ask the run to stop, the second time at once."""
-        self.do(partial(launch.stop, self.run_dir, at_once=self._has_asked_to_stop), is_refusal_a_problem=False)
-        self._has_asked_to_stop = True
+        """Ask whether the run is to stop; one that is stopping, whether at once."""
+        run = self.following.summary.run
+        name = f"{show(run.topic)}/{show(run.scenario)} " if run else ""
+        state = self.following.state if self.is_following else self.following.summary.state
+        self.stop(self.run_dir, f"{name}{store.short_id(self.run_dir.name)}", state)
 
     def action_try_next(self, number: int) -> None:
         """To the form of this scenario, with what the lesson says to try."""
@@ -222,6 +229,16 @@ class RunPage(Page):
         run = self.following.summary.run
         if run is not None:
             self.lab.open_form(run.scenario, dict(run.params), is_quick=run.quick)
+
+    def action_edit(self) -> None:
+        """Open the file of the scenario; where the run failed, at that line."""
+        summary = self.following.summary
+        here = [one.path for one in self.desk.scenarios if summary.run and one.id == summary.run.scenario]
+        frame = tracebacks.own_frame(summary)
+        if path := tracebacks.file_of(summary, self.run_dir) or next(iter(here), ""):
+            self.lab.edit(path, frame.line if frame else 1)
+        else:
+            self.lab.tell(f"its file is not on this box any more; what ran is {self.run_dir}/scenario.py")
 
     def action_export(self) -> None:
         whole = self.following.whole

@@ -16,6 +16,7 @@ from tuilab.runs.past_runs import PastRun
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    from tuilab.runs.last_verdicts import Said
     from tuilab.runs.ledger import Entry
     from tuilab.runs.running import GoingOn
     from tuilab.tui.state.gpus import GpuList, GpuQuestion
@@ -32,6 +33,9 @@ class Lookout:
             super().__init__()
             self.line = line
 
+    class FilesChanged(Message):
+        """Files of scenarios say something else than before; what they say has been read."""
+
     class GpusSeen(Message):
         """The GPUs that a run can have were found."""
 
@@ -42,7 +46,7 @@ class Lookout:
     class RunsCame(Message):
         """The last verdicts have been read, and which runs go on."""
 
-        def __init__(self, verdicts: Mapping[str, str], going_on: "Sequence[Entry]") -> None:
+        def __init__(self, verdicts: "Mapping[str, Said]", going_on: "Sequence[Entry]") -> None:
             super().__init__()
             self.verdicts = verdicts
             self.going_on = going_on
@@ -63,6 +67,7 @@ class Lookout:
         self._looks_around = False
         self._going_on: GoingOn | None = None
         self._gpus: GpuQuestion | None = None
+        self._looks_at_files = False
 
     def past(self, scenario: Scenario) -> list[PastRun] | None:
         """Return the past runs of a scenario; None while nobody has looked."""
@@ -81,6 +86,12 @@ class Lookout:
     def see_box(self) -> None:
         """Find out what this box is."""
         self._start(self._see_box)
+
+    def look_at_files(self) -> None:
+        """Find out whether files of scenarios have changed."""
+        if not self._looks_at_files:
+            self._looks_at_files = True
+            self._start(self._look_at_files)
 
     def look_at_gpus(self) -> None:
         """Find out which GPUs a run can have; the question waits for no answer."""
@@ -117,6 +128,12 @@ class Lookout:
         from tuilab.tui.state.box_line import box_line
 
         self._screen.post_message(self.BoxSeen(box_line()))
+
+    def _look_at_files(self) -> None:
+        has_changed = self._desk.read_again()
+        self._looks_at_files = False
+        if has_changed:
+            self._screen.post_message(self.FilesChanged())
 
     def _see_gpus(self, question: "GpuQuestion") -> None:
         if gpus := question.answer():

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuilab.catalogue.scenario import Scenario, Value
@@ -22,7 +23,10 @@ class Drafts:
 
     def of(self, scenario: Scenario) -> Draft:
         """Return what the form of a scenario holds."""
-        return self._drafts.setdefault(scenario.path, Draft(scenario))
+        draft = self._drafts.setdefault(scenario.path, Draft(scenario))
+        if draft.scenario is not scenario:  # its file was read again
+            draft = self._drafts[scenario.path] = replace(draft, scenario=scenario)
+        return draft
 
     def what_is_wrong(self, draft: Draft | None) -> str:
         """Return which fields of a form cannot be used, or nothing."""

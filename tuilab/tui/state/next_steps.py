@@ -39,4 +39,14 @@ class NextSteps:
 def next_steps(summary: RunSummary, scenarios: Sequence[Scenario]) -> NextSteps:
     """Return what there is to try after a run."""
     scenario = next((one for one in scenarios if summary.run and one.id == summary.run.scenario), None)
-    return NextSteps(scenario, tuple(try_next(scenario)[:_MOST])) if scenario else NextSteps()
+    if scenario is None:
+        return NextSteps()
+    other = [option for option in try_next(scenario) if not _is_as_it_ran(option, scenario, summary)]
+    return NextSteps(scenario, tuple(other[:_MOST]))
+
+
+def _is_as_it_ran(option: Preset, scenario: Scenario, summary: RunSummary) -> bool:
+    """Say whether the run had all values of an option already."""
+    params = {param.name: param for param in scenario.params}
+    ran = summary.run.params if summary.run else {}
+    return all(name in ran and parse(params[name], text) == ran[name] for name, text in option.typed.items())

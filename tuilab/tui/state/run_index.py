@@ -1,12 +1,13 @@
 """What is known of the runs in a folder, as far as somebody has looked: at once their names, then what happened in them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 from tuilab.runs import ledger
+from tuilab.runs.filters import Filter, words_of
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
-from tuilab.tui.widgets.history.runline import words_of
 
 _PORTION = 200  # runs that are read at a time, at most
 _NO_NOTES = Notes()
@@ -54,9 +55,18 @@ class KnownRuns:
         """Return the runs that may be otherwise when they are looked at again."""
         return [entry.run for entry in self.entries.values() if ledger.may_change(entry, now_s)]
 
-    def with_words(self, words: Sequence[str]) -> list[str]:
-        """Return the runs that have all these words."""
-        return [run for run in self.entries if self._has(run, words)] if words else list(self.entries)
+    def wanted(self, wanted: Filter) -> list[str]:
+        """Return the runs that a filter leaves."""
+        return [
+            run
+            for run, entry in self.entries.items()
+            if wanted.matches(entry, self.notes_of(run), partial(self._words_of, run))
+        ]
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags that runs have."""
+        return sorted({tag for notes in self.notes.values() for tag in notes.tags})
 
     def notes_of(self, run: str) -> Notes:
         """Return what people wrote about a run."""
@@ -77,11 +87,11 @@ class KnownRuns:
         scenario = self.entries[run].scenario
         return next((one for one, entry in self.entries.items() if entry.scenario == scenario and one != run), "")
 
-    def _has(self, run: str, words: Sequence[str]) -> bool:
+    def _words_of(self, run: str) -> str:
         found = self._words.get(run, "")
         if not found:
             entry = self.entries[run]
             found = words_of(entry, self.notes_of(run))
             if entry.is_read:
                 self._words[run] = found
-        return all(word in found for word in words)
+        return found

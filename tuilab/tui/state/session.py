@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
+from tuilab.errors import TuilabError
+from tuilab.runs.last_verdicts import Said
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.tui.state.settings import Settings
 
@@ -31,11 +33,28 @@ class Desk:
         self.is_learning = False  # the screens open at the next lesson
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
         self._spare: Spare | None = None
+        self._stamps: dict[str, str] | None = None  # of the files, when they were looked at last
 
     @cached_property
     def scenarios(self) -> list[Scenario]:
-        """The catalogue, read once."""
+        """The catalogue, as it was read last."""
         return catalog.load(self.folders)
+
+    def read_again(self) -> bool:
+        """Read the catalogue again where a file came, went or changed, and say so; a scenario that says the same stays."""
+        try:
+            stamps = catalog.stamps(self.folders)
+            if stamps == self._stamps:
+                return False
+            before = {one.path: one for one in self.scenarios}
+            found = [before[one.path] if before.get(one.path) == one else one for one in catalog.load(self.folders)]
+        except TuilabError:  # a folder has gone: what it held is known as it was
+            return False
+        self._stamps = stamps
+        has_changed = [*map(id, found)] != [*map(id, self.scenarios)]
+        self.scenarios = found
+        self.__dict__.pop("topics", None)
+        return has_changed
 
     @cached_property
     def speak(self) -> "Callable[[RunSummary], None]":
@@ -49,9 +68,9 @@ class Desk:
         """What each topic is about."""
         return catalog.topics(self.folders)
 
-    def verdicts(self) -> dict[str, str]:
-        """Return, by scenario, the last verdict on this box."""
-        return self.ledger.last_verdicts()
+    def verdicts(self) -> dict[str, Said]:
+        """Return, by scenario, the last verdict on this box, and what was otherwise in that run."""
+        return self.ledger.last_said()
 
     def queue(self, order: "RunOrder") -> Path:
         """Start a run, which waits for its turn in the queue, and return its folder."""

@@ -1,5 +1,6 @@
-"""The line in which one types the words that a list is narrowed to."""
+"""The line in which one types the words that the list of runs is narrowed to; how a word goes on stands behind it."""
 
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -7,7 +8,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.suggester import Suggester
 from textual.widgets import Input, Static
+
+from tuilab.runs.filters import HINT, completed
 
 
 class FilterLine(Horizontal):
@@ -27,20 +31,22 @@ class FilterLine(Horizontal):
     class Left(Message):
         """The user goes back to the list."""
 
-    def __init__(self, wanted: str) -> None:
+    def __init__(self, wanted: str = HINT, tags: Callable[[], Sequence[str]] | None = None) -> None:
         super().__init__()
         self._wanted = wanted  # told while nothing is typed
+        self._tags = tags  # of runs, where these are looked for
 
     def compose(self) -> ComposeResult:
         yield Static("/")
-        line = _Line(placeholder=self._wanted, compact=True)
+        suggester = _Completion(self._tags) if self._tags else None
+        line = _Line(placeholder=self._wanted, compact=True, suggester=suggester)
         line.cursor_blink = False  # a screen on which nothing happens sends nothing
         yield line
 
     @property
-    def words(self) -> list[str]:
-        """The words that must all be found."""
-        return self.query_one(Input).value.lower().split()
+    def value(self) -> str:
+        """What was typed."""
+        return self.query_one(Input).value.strip()
 
     def open(self) -> None:
         """Show the line and type into it."""
@@ -66,9 +72,20 @@ class FilterLine(Horizontal):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        if not self.words:
+        if not self.value:
             self.remove_class("is-open")
         self.post_message(self.Left())
+
+
+class _Completion(Suggester):
+    """How the last word may go on, in grey; → takes it."""
+
+    def __init__(self, tags: Callable[[], Sequence[str]]) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._tags = tags
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return completed(value, self._tags())
 
 
 class _Line(Input):

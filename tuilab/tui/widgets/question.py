@@ -1,6 +1,7 @@
 """A question in the middle of the screen, asked before something that cannot be taken back."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -18,7 +19,7 @@ _NAMED = 8
 class Question(ModalScreen[bool]):
     """Names what it is about; only `y` says yes."""
 
-    PLACE = "question"
+    PLACE: ClassVar[str] = "question"
     AUTO_FOCUS = ""
     BINDINGS = bindings("question")
     DEFAULT_CSS = """
@@ -42,7 +43,7 @@ class Question(ModalScreen[bool]):
             if len(self._about) > _NAMED:
                 lines.append(plain(f"  … and {len(self._about) - _NAMED} more"))
             lines += [Content(" "), *([plain(self._note), Content(" ")] if self._note else [])]
-            yield Static(Content("\n").join([*lines, answers("question")]))
+            yield Static(Content("\n").join([*lines, answers(self.PLACE)]))
 
     def action_answer(self, answer: str) -> None:
         self.dismiss(answer == "yes")

@@ -69,6 +69,7 @@ def run(
 def command(name: str, folder: str) -> None:
     path = write(name, Path(folder))
     click.echo(f"wrote {show(path)}; run it: tuilab run {show(path if path.is_absolute() else f'./{path}')}")
+    click.echo(f"in the Lab: tuilab --scenarios {show(folder)}; for good: tuilab config says in which file")
 
 
 def write(name: str, folder: Path) -> Path:

@@ -11,10 +11,10 @@ from tuilab.runs.differences import Difference
 from tuilab.runs.ledger import Entry
 from tuilab.runs.store import short_id
 from tuilab.text import plural
-from tuilab.tui.looks.marks import mark, plain, state_words
-from tuilab.tui.looks.moments import ago, exactly, lasting
+from tuilab.tui.looks.marks import mark, plain, state_words, tally
+from tuilab.tui.looks.moments import ago, lasting
 from tuilab.tui.widgets.sheet import Section
-from tuilab.words import seconds, spell_of
+from tuilab.words import exactly, seconds, spell_of
 
 _TITLES = {
     "run": "Differently run",
@@ -40,8 +40,11 @@ def run_rows(entries: Sequence[Entry], now_s: float) -> Section:
     rows = []
     for name, entry in zip(numbers(len(entries)), entries, strict=True):
         when = f"{ago(entry.started_s, now_s)}, {exactly(entry.started_s)}"
-        facts = Content.assemble(plain(entry.name, 60), "  ", state_words(entry.state), f"  in {lasting(entry.elapsed_s)}")
-        rows.append((name, plain(short_id(entry.run), 20), facts, Content.styled(when, "dim")))
+        counts = tally(verdict for _, verdict in entry.claims)
+        facts = [plain(entry.name, 60), state_words(entry.state), counts, Content(f"in {lasting(entry.elapsed_s)}")]
+        rows.append(
+            (name, plain(short_id(entry.run), 20), Content("  ").join(filter(None, facts)), Content.styled(when, "dim"))
+        )
     return Section(Content(""), rows)
 
 

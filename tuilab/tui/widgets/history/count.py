@@ -2,11 +2,13 @@
 
 from textual.content import Content
 
+from tuilab.runs.filters import HINT
 from tuilab.tui.state.history_reader import HistoryReader
+from tuilab.tui.widgets.history.ordering import ORDERS
 from tuilab.words import size
 
 
-def words_of(reader: HistoryReader, matching: int, marked: int) -> Content:
+def words_of(reader: HistoryReader, matching: int, marked: int, order: str) -> Content:
     """Return how many runs there are, how many of them match the filter or are marked, and what they take on disk."""
     known = reader.known
     total, used = len(known.entries), size(known.bytes_known)
@@ -14,6 +16,7 @@ def words_of(reader: HistoryReader, matching: int, marked: int) -> Content:
     parts = [count] if known.is_listed else []
     if known.sized:
         parts.append(f"{used} on disk" if known.sized == total else f"{used} on disk in {known.sized:,}")
+    parts += [order] if order != ORDERS[0] else []
     if marked:
         parts.append(f"{marked} marked")
     return Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
@@ -26,5 +29,5 @@ def why_empty(reader: HistoryReader) -> str:
     if not reader.known.is_listed:
         return "Reading the folder of runs …"
     if reader.known.entries:
-        return "No run has all these words; esc shows all."
+        return f"No run is like that; esc shows all. What may be typed: {HINT}"
     return "No runs yet. Choose a scenario (esc) and press enter there; or: tuilab run softmax --headless"

@@ -7,9 +7,8 @@ from tuilab.errors import TuilabError
 from tuilab.runs import deleting, store
 from tuilab.runs.ledger import Entry
 from tuilab.text import plural
-from tuilab.tui.looks.moments import exactly
 from tuilab.tui.widgets.question import Question
-from tuilab.words import size
+from tuilab.words import exactly, size
 
 
 def why_not(root: Path, entries: Sequence[Entry]) -> str:

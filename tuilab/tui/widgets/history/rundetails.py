@@ -5,14 +5,14 @@ from collections import Counter
 from textual.content import Content
 
 from tuilab.record.states import RunState
+from tuilab.runs.filters import changed_words
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain, verdict_words
-from tuilab.tui.looks.moments import exactly
-from tuilab.tui.widgets.history.runline import changed_words, noted
-from tuilab.words import size
+from tuilab.tui.widgets.history.runline import noted
+from tuilab.words import exactly, size
 
 
 def details(entry: Entry, notes: Notes, *, is_long: bool) -> list[Content]:

@@ -1,19 +1,17 @@
 """One run in one line of so many cells: which columns there is room for, and what stands in them."""
 
-from collections import Counter
 from typing import NamedTuple
 
 from textual.content import Content
 
-from tuilab.catalogue.params import spell
-from tuilab.record.verdicts import WORST_FIRST
+from tuilab.runs.filters import changed_words
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
 from tuilab.text import show
-from tuilab.tui.looks.marks import mark, plain, state_words
-from tuilab.tui.looks.moments import ago, exactly, lasting
-from tuilab.words import size
+from tuilab.tui.looks.marks import mark, plain, state_words, tally
+from tuilab.tui.looks.moments import ago, lasting
+from tuilab.words import exactly, size
 
 _LEAST_PARAMS = 12
 _WITH_TOPIC = 24  # cells that hold topic/scenario
@@ -68,23 +66,22 @@ def line(entry: Entry, notes: Notes, width: int, now_s: float, *, is_marked: boo
     return Content(" ").join([Content.styled("*" if is_marked else " ", "$text-accent bold"), *cells])
 
 
-def changed_words(entry: Entry) -> str:
-    """Return the params that differ from the defaults, as they would be typed."""
-    return "  ".join(f"{show(name, 40)}={show(spell(value), 60)}" for name, value in entry.changed.items())
-
-
 def on_gpus(entry: Entry) -> Content:
     """Return on which GPUs its claims were measured; nothing where on none."""
     return plain(f"on {', '.join(entry.gpus)}".replace("on NVIDIA ", "on "), 240, "dim") if entry.gpus else Content("")
 
 
 def verdict_marks(entry: Entry, width: int) -> Content:
-    """Return a mark for each claim; where there is no room, how many of each, the worst first."""
+    """Return how many verdicts there are of each mark, and how many claims have none; without spaces where there is no room."""
+    counts = [_counts(entry, between) for between in (" ", "")]
+    return next((one for one in counts if one.cell_length <= width), counts[-1])
+
+
+def _counts(entry: Entry, between: str) -> Content:
     verdicts = [verdict for _, verdict in entry.claims]
-    if len(verdicts) <= width:
-        return Content("").join([mark(verdict or "pending") for verdict in verdicts])
-    counts = Counter(verdicts)
-    parts = [Content.assemble(mark(verdict), str(counts[verdict])) for verdict in WORST_FIRST if verdict in counts]
+    waiting = verdicts.count("")
+    parts = [tally(verdicts, between)] if waiting < len(verdicts) else []
+    parts += [Content.assemble(f"{waiting}{between}", mark("pending"))] if waiting else []
     return Content(" ").join(parts)
 
 
@@ -92,14 +89,6 @@ def noted(notes: Notes) -> Content:
     """Return the tags of a run, and the newest of its notes."""
     tags = [Content.styled(f"#{show(tag, 40)}", "$text-accent") for tag in notes.tags]
     return Content("  ").join([*tags, *(plain(f"“{text}”", 400, "italic") for _, text in notes.texts[-1:])])
-
-
-def words_of(entry: Entry, notes: Notes) -> str:
-    """Return what a filter looks at."""
-    verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
-    written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
-    parts = (entry.name, entry.state, verdicts, changed_words(entry), entry.run, exactly(entry.started_s), written, *entry.gpus)
-    return " ".join(parts).lower()
 
 
 def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:

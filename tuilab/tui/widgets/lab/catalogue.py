@@ -8,10 +8,12 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.search import matching
 from tuilab.catalogue.translation import translated
 from tuilab.record.verdicts import FAILED, RUNNING, Verdict
+from tuilab.runs.last_verdicts import Said
 from tuilab.text import show
-from tuilab.tui.looks.marks import mark, plain
+from tuilab.tui.looks.marks import mark, plain, tally
 from tuilab.tui.widgets.lines import PickList
 
 _WORDS = {
@@ -24,6 +26,7 @@ _WORDS = {
     FAILED: "failed",
     RUNNING: "running",
 }
+_SHORT = 10  # characters
 _GENEROUS = 56  # columns from which on titles stand beside names
 
 
@@ -42,9 +45,10 @@ class Catalogue(PickList):
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
         super().__init__(id="catalogue")
         self._scenarios = scenarios
-        self.verdicts: Mapping[str, str] = {}
+        self.verdicts: Mapping[str, Said] = {}
         self._folded: set[str] = set()
-        self._filter: tuple[str, ...] = ()
+        self._filter = ""
+        self._matching = scenarios  # in the order of the course, or what the filter means first
         self._rows = list(self._make_rows())
 
     @property
@@ -59,13 +63,24 @@ class Catalogue(PickList):
     @property
     def shown(self) -> int:
         """How many scenarios the filter leaves."""
-        return sum(_has_all(scenario, self._filter) for scenario in self._scenarios)
+        return len(self._matching)
 
     def of_topic(self, topic: str) -> list[Scenario]:
         """Return the scenarios of a topic that the filter leaves."""
-        return [s for s in self._scenarios if s.topic == topic and _has_all(s, self._filter)]
+        return [scenario for scenario in self._matching if scenario.topic == topic]
 
-    def show_verdicts(self, verdicts: Mapping[str, str]) -> None:
+    def take(self, scenarios: Sequence[Scenario]) -> None:
+        """Show these scenarios; the cursor stays on its own, whatever its file says now."""
+        here, at = self.row, self.cursor
+        self._scenarios = scenarios
+        self._narrow(self._filter)
+        same = (one for one in scenarios if here and here.scenario and one.path == here.scenario.path)
+        scenario = next(same, None)
+        self._rebuild(Row(scenario.topic, scenario) if scenario else here)
+        if self.row != here and scenario is None:
+            self.move_to(at)
+
+    def show_verdicts(self, verdicts: Mapping[str, Said]) -> None:
         """Show these last verdicts, by scenario."""
         if verdicts != self.verdicts:
             self.verdicts = dict(verdicts)
@@ -73,13 +88,20 @@ class Catalogue(PickList):
 
     def verdict(self, scenario: Scenario) -> str:
         """Return the last verdict on a scenario; nothing when it never ran."""
-        return self.verdicts.get(scenario.id, "")
+        return self._said(scenario).verdict
+
+    def _said(self, scenario: Scenario) -> Said:
+        return self.verdicts.get(scenario.id, Said())
 
     def filter(self, text: str) -> None:
-        """Show only the scenarios that contain every word of a text."""
+        """Show only the scenarios that contain every word of a text, and go to what it names best."""
         here = self.row
-        self._filter = tuple(text.lower().split())
-        self._rebuild(here)
+        self._narrow(text.strip())
+        self._rebuild(None if self._filter else here)
+
+    def _narrow(self, text: str) -> None:
+        self._filter = text
+        self._matching = matching(self._scenarios, text) if text else self._scenarios
 
     def go_to(self, id: str) -> bool:
         """Put the cursor on a scenario; False when there is none of that name."""
@@ -122,10 +144,9 @@ class Catalogue(PickList):
         self.post_message(self.Moved(self))
 
     def _make_rows(self) -> Iterator[Row]:
-        for topic in dict.fromkeys(scenario.topic for scenario in self._scenarios):
+        for topic in dict.fromkeys(scenario.topic for scenario in self._matching):
             scenarios = self.of_topic(topic)
-            if scenarios:
-                yield Row(topic)
+            yield Row(topic)
             if self.is_open(topic):
                 yield from (Row(topic, scenario) for scenario in scenarios)
 
@@ -141,12 +162,12 @@ class Catalogue(PickList):
 
     def _draw_topic(self, topic: str, width: int) -> Content:
         scenarios = self.of_topic(topic)
-        supported = sum(self.verdict(scenario) == Verdict.SUPPORTED for scenario in scenarios)
         left = Content.styled(f"{'▾' if self.is_open(topic) else '▸'} {show(topic, 100)}", "bold")
-        return spread(left, Content.styled(f"{supported}/{len(scenarios)}", "$text-muted"), width)
+        counts = tally(map(self.verdict, scenarios)) or Content.styled("0", "$text-muted")
+        return spread(left, Content.assemble(counts, (f" of {len(scenarios)}", "$text-muted")), width)
 
     def _draw_scenario(self, scenario: Scenario, width: int, longest: int) -> Content:
-        verdict = self.verdict(scenario)
+        verdict, of = self._said(scenario)
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
         name = plain(scenario.id, 100, "$text-muted" if scenario.error else "")
         left = Content("").join([Content("  "), sign, Content(" "), name])
@@ -155,7 +176,15 @@ class Catalogue(PickList):
         if width >= _GENEROUS:
             title = f"cannot be used: {scenario.error}" if scenario.error else translated(scenario).title
             left = left.pad_right(longest + 6 - left.cell_length) + plain(title, 200, "$text-muted")
-        return spread(left, Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else ""), width)
+        right = Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else "")
+        if verdict and verdict != RUNNING and of:
+            right = Content.assemble(right, ", " if right else "", (_in_short(of), "$text-muted"))
+        return spread(left, right, width)
+
+
+def _in_short(of: str) -> str:
+    """Return what was otherwise in a run than usual, in as many cells as there are; the lesson tells it all."""
+    return of if len(of) <= _SHORT else "changed"
 
 
 def spread(left: Content, right: Content, width: int) -> Content:
@@ -165,12 +194,3 @@ def spread(left: Content, right: Content, width: int) -> Content:
         return left.truncate(width, ellipsis=True)
     left = left.truncate(room, ellipsis=True)
     return Content("").join([left, Content(" " * (width - left.cell_length - right.cell_length)), right])
-
-
-def _has_all(scenario: Scenario, words: Sequence[str]) -> bool:
-    if not words:
-        return True
-    shown = translated(scenario)
-    parts = (scenario.id, scenario.topic, scenario.title, scenario.lesson, scenario.error, shown.title, shown.lesson)
-    text = " ".join(parts).lower()
-    return all(word in text for word in words)

@@ -42,6 +42,12 @@ class CataloguePane(Vertical):
     def on_mount(self) -> None:
         self._name_itself()
 
+    def take(self, scenarios: Sequence[Scenario]) -> None:
+        """Show these scenarios."""
+        self._count = len(scenarios)
+        self.catalogue.take(scenarios)
+        self._name_itself()
+
     @property
     def is_filtered(self) -> bool:
         """Whether there is a filter, though it may be empty yet."""

@@ -45,6 +45,10 @@ class Columns(Horizontal):
             about = self._desk.topics.get(row.topic, "")
             self.bench.show_topic(row.topic, about, self.catalogue.of_topic(row.topic), self.catalogue.verdicts)
 
+    def take(self, scenarios: Sequence[Scenario]) -> None:
+        """Show these scenarios, which are others than before; the cursor stays."""
+        self._left.take(scenarios)
+
     def filter(self) -> None:
         """Have words typed that narrow the catalogue."""
         self.screen.remove_class("-reading")
@@ -53,6 +57,9 @@ class Columns(Horizontal):
     def show_part(self, part: str, field: str = "") -> None:
         """Open a part of the workbench and go there; of the form, to a certain field."""
         if self.catalogue.row is None:
+            return
+        if self.scenario is None and part != "lesson":
+            self.app.notify(f"a topic has no {part}; choose one of its scenarios", markup=False)
             return
         if self.scenario:
             self._desk.settings.part = part

@@ -156,8 +156,8 @@ class _Row(Widget):
 
     def __init__(self, name: str, note: str, choice: Choice, column: int) -> None:
         super().__init__()
-        self._lines = [Content.styled(f"  {name}", "bold")]
-        self._lines += [Content(" " * column) + Content.styled(note, "$text-muted")] if note else []
+        self._title = Content.styled(f"  {name}", "bold")
+        self._note, self._column = Content.styled(note, "$text-muted"), column
         self._choice = choice
         choice.add_class("editor")
         choice.styles.margin = (0, 0, 0, column - 1)
@@ -166,10 +166,15 @@ class _Row(Widget):
         yield self._choice
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self._lines)
+        return len(self._lines(width))
 
     def render(self) -> RenderResult:
-        return Content("\n").join(self._lines)
+        return Content("\n").join(self._lines(self.content_size.width))
+
+    def _lines(self, width: int) -> list[Content]:
+        """Return the name, and below it what it means, all of it."""
+        note = self._note.wrap(max(width - self._column, 8)) if self._note else []
+        return [self._title, *(Content(" " * self._column) + line for line in note)]
 
 
 def _gap() -> Static:

@@ -9,7 +9,9 @@ from tuilab.catalogue import stated
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.stated import Stated, match
 from tuilab.catalogue.translation import OLD, is_old, translated
+from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
+from tuilab.runs.last_verdicts import Said
 from tuilab.runs.past_runs import PastRun, began, newest_verdicts, verdict_on
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain, verdict_words
@@ -29,7 +31,7 @@ class Lesson(Lines):
         super().__init__(id="lesson")
         self._scenario: Scenario | None = None
         self._topic: Sequence[Scenario] = ()
-        self._verdicts: Mapping[str, str] = {}
+        self._verdicts: Mapping[str, Said] = {}
         self._last: PastRun | None = None
 
     def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
@@ -37,10 +39,11 @@ class Lesson(Lines):
         last = newest_verdicts(runs)
         is_other = draft.scenario is not self._scenario
         if is_other or last is not self._last:
+            is_other_file = self._scenario is None or draft.scenario.path != self._scenario.path
             self._scenario, self._last, self._topic = draft.scenario, last, ()
-            self.renew(from_top=is_other)
+            self.renew(from_top=is_other_file)
 
-    def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> None:
+    def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said]) -> None:
         """Show what a topic has."""
         self._scenario, self._topic, self._verdicts = None, scenarios, verdicts
         self.renew(from_top=True)
@@ -54,14 +57,14 @@ class Lesson(Lines):
         return list(_lesson_lines(self._scenario, self._last, width))
 
 
-def _topic_lines(scenarios: Sequence[Scenario], verdicts: Mapping[str, str], width: int) -> Iterator[Content]:
+def _topic_lines(scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], width: int) -> Iterator[Content]:
     usable = sum(not scenario.error for scenario in scenarios)
     what = f"all {usable} with their defaults, one after another" if usable > 1 else "it with its defaults"
     if usable:
         yield from lay_out(f"`enter` runs {what}.", width)
         yield Content("")
     for scenario in scenarios:
-        verdict = verdicts.get(scenario.id, "")
+        verdict = verdicts.get(scenario.id, Said()).verdict
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
         yield from hang(sign, plain(translated(scenario).title or scenario.id, 300, "bold"), width)
         about = f"cannot be used: {scenario.error}" if scenario.error else scenario.id
@@ -107,6 +110,7 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
             sign, after = _found(claim, last)
             yield from hang(sign, plain(claim.text), width)
             yield from (Content("  ") + line for line in (after.wrap(width - 2) if after else ()))
+        yield from _when(last, width) if last is not None else ()
 
 
 def _answer(last: PastRun, width: int) -> Iterator[Content]:
@@ -124,9 +128,12 @@ def _claim(bullet: str, scenario: Scenario) -> Stated | None:
 
 
 def _when(last: PastRun, width: int) -> Iterator[Content]:
-    changes = ", ".join(f"{name}={value}" for name, value in last.changes.items())
+    run = last.run
+    changed = [*(["quick"] if run and run.quick else []), *(f"{name}={value}" for name, value in last.changes.items())]
+    changes = ", ".join(changed) or "the defaults"
+    ended = "" if last.state == RunState.SUCCEEDED else f", which is {last.state}" if last.is_going_on else f", {last.state}"
     where = f" on {' and '.join(last.gpus)}: another GPU may tell otherwise" if last.gpus else ""
-    words = f"Marks are of the run of {began(last.run_dir)}{f' with {changes}' if changes else ''}{where}."
+    words = f"Marks are of the run of {began(last.run_dir)} with {changes}{ended}{where}."
     yield Content("")
     yield from plain(words, 500, "$text-muted").wrap(width)
 

@@ -34,6 +34,7 @@ class Source(Lines):
     def __init__(self) -> None:
         super().__init__(id="code")
         self._path = ""
+        self._scenario: Scenario | None = None
         self._code: list[Content] = []
         self._start = 0  # the first line below the lesson, which has a part of its own
         self._claims: Mapping[int, str] = {}  # by line, counted from 1; empty for a race
@@ -42,8 +43,8 @@ class Source(Lines):
     def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
         """Read and show the file of a scenario, and what its claims came to."""
         is_other = draft.scenario.path != self._path
-        if is_other:
-            self._path = draft.scenario.path
+        if draft.scenario is not self._scenario:
+            self._scenario, self._path = draft.scenario, draft.scenario.path
             self._code, self._claims, self._start = _read(self._path)
         last = newest_verdicts(runs)
         self._signs = {line: _sign(text, draft.scenario, last) for line, text in self._claims.items()}

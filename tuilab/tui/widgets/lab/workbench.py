@@ -11,6 +11,7 @@ from textual.widgets import Static
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.translation import translated
+from tuilab.runs.last_verdicts import Said
 from tuilab.runs.past_runs import PastRun
 from tuilab.text import plural, show
 from tuilab.tui.looks.marks import plain
@@ -35,7 +36,7 @@ class Workbench(Vertical):
                 border-title-color: $text-muted; border-subtitle-color: $text-secondary; border-subtitle-align: left; }
     Workbench:ansi { border: round ansi_bright_black; }
     Workbench:focus-within, Workbench:ansi:focus-within { border: round $primary; }
-    Workbench > #title { height: auto; max-height: 2; text-style: bold; padding-right: 1; }
+    Workbench > #title { height: auto; text-style: bold; padding-right: 1; }
     Workbench > Parts { margin-bottom: 1; }
     """
 
@@ -75,7 +76,7 @@ class Workbench(Vertical):
         """The past run that the user is on."""
         return getattr(self._widgets["runs"], "run_dir", None) if self.is_among_runs else None
 
-    def show_topic(self, topic: str, about: str, scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> None:
+    def show_topic(self, topic: str, about: str, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said]) -> None:
         """Show what a topic is about, and what it has."""
         self._draft = None
         self.border_title = plain(topic, 60)

@@ -1,14 +1,14 @@
 """Where the panes of a run stand: which there are, in which order, how many columns each spans, and how high the rows are."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuilab.drawings.gpu_strips import has_strips
 from tuilab.record.blocks import has_times
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import neighbour_notes
 
-TEXTS = {"claims": 99, "notes": 16, "output": 7}  # panes that want as many lines as they have, but no more than so many
+TEXTS = {"failure": 99, "claims": 99, "notes": 16, "output": 7}  # panes that want as many lines as they have, but no more than so many
 _MANY = 5  # panes, that need three rows
 _HIGH = 36  # lines of a screen that shows two rows of panes and more below them
 _LEAST_ROW, _GOOD_ROW = 9, 12  # lines that a chart needs, and has on a high screen
@@ -49,6 +49,17 @@ class Arrangement:
 
 
 def arrange(summary: RunSummary, names: Sequence[str], room: Room, needs: Mapping[str, int], *, has_notes: bool) -> Arrangement:
+    """Return where the panes stand; why the run failed comes first, across the screen and over not more than half of it."""
+    if not summary.failure:
+        return _arrange(summary, names, room, needs, has_notes=has_notes)
+    lines = min(needs.get("failure", _LEAST_ROW) + _FRAME, max(room.lines // 2, _LEAST_ROW))
+    rest = _arrange(summary, names, replace(room, height=max(room.height - lines, 1)), needs, has_notes=has_notes)
+    return Arrangement({"failure": room.columns, **rest.spans}, rest.tall, f"{lines} {rest.rows}")
+
+
+def _arrange(
+    summary: RunSummary, names: Sequence[str], room: Room, needs: Mapping[str, int], *, has_notes: bool
+) -> Arrangement:
     """Return where the panes stand, with a chart for each of some names; `needs` are the lines of the texts, as far as known.
 
     Where all fit on the screen, the texts stand below what is drawn, in a row as high as they need.

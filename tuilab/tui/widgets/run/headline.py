@@ -1,49 +1,83 @@
 """What the Run screen tells above its panes, which run that is and how far, and below them, how new what they show is."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from textual.content import Content
 
-from tuilab.record.told import device_notices, gpu_errors, progress_words, repeat_words
+from tuilab.record.told import device_notices, done_words, gpu_errors, rate_words, repeat_words, seconds_left
 from tuilab.runs import store
 from tuilab.text import show
-from tuilab.tui.looks.marks import plain, state_words
+from tuilab.tui.looks.marks import state_words, tally
 from tuilab.tui.state.following import Following
 from tuilab.tui.state.playback import Playback
 from tuilab.words import clock
 
+_GAP = 2  # cells between two words of a heading
+_LEAST_MORE = 6  # cells for what may be cut; where there are less, the cut would eat what must not be
+_NEEDED = ("reading", "repeat", "clock")
 _OLD_S = 2.0  # data older than this is told to be
 
 
-def name_of(run_dir: Path, following: Following | Playback) -> Content:
-    """Return which run that is, its state, and the stage that it is in or the reason why it ended."""
+def heading_of(run_dir: Path, following: Following | Playback, width: int) -> tuple[Content, Content]:
+    """Return which run that is, with its state and its verdicts, and how far it is, as much of it as there is room for."""
+    parts = _progress(following)
+    least = sum(len(parts[part]) + _GAP for part in _NEEDED if parts.get(part))
+    core = _core(run_dir, following, width - least)
+    right = _fitted(parts, width - core.cell_length - _GAP)
+    has_room = width - core.cell_length - right.cell_length - _GAP >= _LEAST_MORE
+    return Content.assemble(core, _more(following)) if has_room else core, right
+
+
+def _core(run_dir: Path, following: Following | Playback, room: int) -> Content:
+    """Return what is never left out: the run, its state, and how many claims came out how; what its name lacks then is told."""
+    run = following.summary.run
+    name, topic = (show(run.scenario), f"{show(run.topic)}/") if run else ("?", "")
+    id = Content.styled(f" · {store.short_id(run_dir.name)}", "$text-muted")
+    counts = tally(claim.outcome for claim in following.summary.claims.values())
+    end = Content.assemble("  ", state_words(following.state), "  " if counts else "", counts)
+    names = [Content.assemble((topic + name, "bold"), id), Content.assemble((name, "bold"), id), Content.styled(name, "bold")]
+    fitting = (one for one in names if one.cell_length + end.cell_length <= room)
+    return next(fitting, names[-1].truncate(max(room - end.cell_length, 8), ellipsis=True)) + end
+
+
+def _more(following: Following | Playback) -> Content:
+    """Return what is to be known first, then the stage that a run is in or the reason why it ended."""
     summary = following.summary
-    run = summary.run
-    name = f"{show(run.topic)}/{show(run.scenario)}" if run else "?"
     stage = show(summary.stages[-1].name, 40) if summary.stages and not following.is_over else ""
-    id = Content.styled(f" · {store.short_id(run_dir.name)}  ", "$text-muted")
-    notice = "".join(f"{words}  " for words in device_notices(summary)[:1])
-    error = "".join(f"{words}  " for words in gpu_errors(summary)[-1:])  # before all that may not fit
-    left = Content.assemble(
-        (name, "bold"), id, state_words(following.state), "  ", (error, "$text-error"), (notice, "$text-warning"), stage
-    )
-    if following.is_over and summary.reason:
-        left = Content.assemble(left, plain(summary.reason, 200, "$text-muted"))
-    if summary.damage.is_any:
-        left = Content.assemble(left, ("  the record is not whole", "$text-error"))
-    return left
+    parts = [(words, "$text-error") for words in gpu_errors(summary)[-1:]]  # before all that may not fit
+    parts += [(words, "$text-warning") for words in device_notices(summary)[:1]]
+    parts += [(stage, "")] if stage else []
+    parts += [(show(summary.reason, 200), "$text-muted")] if following.is_over and summary.reason else []
+    parts += [("the record is not whole", "$text-error")] if summary.damage.is_any else []
+    return Content("").join(Content.styled(f"  {words}", style) for words, style in parts)
 
 
-def progress_of(following: Following | Playback) -> Content:
-    """Return how far a run is."""
+def _progress(following: Following | Playback) -> dict[str, str]:
+    """Return how far a run is, in its parts."""
     summary = following.summary
     if not following.is_caught_up:
-        return Content.styled(f"reading, {summary.records} records", "$text-warning")
-    parts = [] if following.is_over else [progress_words(summary)]
-    parts.append(clock(following.elapsed_s))
-    parts += [f"of {clock(following.whole_s)}"] if isinstance(following, Playback) else []
-    parts.append(repeat_words(summary))
-    return Content("  ".join(part for part in parts if part))
+        return {"reading": f"reading, {summary.records} records"}
+    whole = f" of {clock(following.whole_s)}" if isinstance(following, Playback) else ""
+    left_s = None if following.is_over or whole else seconds_left(summary, following.elapsed_s)
+    return {
+        "done": "" if following.is_over else done_words(summary),
+        "repeat": repeat_words(summary),
+        "clock": f"{clock(following.elapsed_s)}{whole}",
+        "left": "" if left_s is None else f"{clock(left_s)} left",
+        "rate": "" if following.is_over else rate_words(summary),
+    }
+
+
+def _fitted(parts: Mapping[str, str], room: int) -> Content:
+    """Return as many of the parts as there is room for; what matters less is left out first."""
+    chosen = {name: words for name, words in parts.items() if words}
+    for less in ("rate", "left", "done"):
+        if sum(len(words) + _GAP for words in chosen.values()) - _GAP > room:
+            chosen.pop(less, None)
+    return Content("  ").join(
+        Content.styled(words, "$text-warning" if name == "reading" else "") for name, words in chosen.items()
+    )
 
 
 def note_of(following: Following | Playback, cost: str, *, is_frozen: bool, is_link_slow: bool) -> Content:

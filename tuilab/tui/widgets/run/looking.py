@@ -22,6 +22,7 @@ class Looking:
         self._desk = desk
         self._show = show
         self.scenario = ""
+        self._told_failure: Pane | None = None
 
     def toggle_log(self) -> None:
         """Change between a logarithmic and a linear axis."""
@@ -124,6 +125,15 @@ class Looking:
     def scroll(self, rows: int) -> None:
         """Scroll all panes."""
         self._panes.scroll_relative(y=rows, animate=False)
+
+    def go_to_failure(self) -> bool:
+        """Go to what failed, out of any zoom, unless the user has been told; say whether anything has."""
+        pane = self._panes.named("failure")
+        if pane is not None and pane is not self._told_failure:
+            self._told_failure = pane
+            self._panes.screen.minimize()
+            pane.focus(scroll_visible=True)
+        return pane is not None
 
     def go_to_kept_pane(self) -> bool:
         """Go to the pane where the user was last time, zoomed as it was; say whether there is nothing to wait for."""

@@ -1,5 +1,6 @@
 """What a scenario had to say, which errors its GPUs reported, who else was on them, and after the run what to try next."""
 
+import re
 from collections.abc import Iterator
 
 from textual.content import Content
@@ -15,6 +16,7 @@ from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 
 _LINES = 60
+_DRAWN = re.compile(r"\S {3,}\S|([^\w\s])\1{3,}|[\u2500-\u259f]")  # columns, or lines and blocks of characters
 
 
 class NotesPane(TextPane):
@@ -37,7 +39,7 @@ class NotesPane(TextPane):
         lines += [Content.styled(sentence, "$text-warning") for sentence in shared]
         for title, text in latest.items():
             lines += [plain(title, 200, "bold")] if title else []
-            lines += [Content(line) for line in show_lines(text).splitlines()[:_LINES]]
+            lines += self._of_text(show_lines(text))
         if run.is_over and self.next_steps.text:
             lines += [Content(""), heading(show(self.next_steps.heading, 100))] if lines else []
             lines += (row for line in self._to_try() for row in self._flowing(line))
@@ -47,6 +49,14 @@ class NotesPane(TextPane):
     def _flowing(self, line: Content) -> list[Content]:
         """Return a line as its language is broken; one of English is left to the pane."""
         return [line] if line.plain.isascii() else fold(line, max(self.content_size.width - 1, 8))
+
+    def _of_text(self, text: str) -> list[Content]:
+        """Return the lines of a text; those of a drawing end with the pane, because wrapped they would stand beside nothing."""
+        lines = [Content(line) for line in text.splitlines()]
+        if (width := self.scrollable_content_region.width) and _DRAWN.search(text):
+            lines = [line.truncate(width, ellipsis=True) for line in lines]
+        more = [Content.styled(f"… and {len(lines) - _LINES} lines more", "$text-muted")] if len(lines) > _LINES else []
+        return lines[:_LINES] + more
 
     def _to_try(self) -> Iterator[Content]:
         for block in blocks(self.next_steps.text):

@@ -9,7 +9,6 @@ from textual.content import Content
 from tuilab.files import open_regular
 from tuilab.record.events import StageEntered
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import frames
 from tuilab.text import show_lines
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.following import Shown
@@ -38,7 +37,6 @@ class OutputPane(TextPane):
             lines.append(Content.styled("what was printed has no times: it is shown at the end", "$text-muted"))
         else:
             lines += _printed(run.run_dir)
-        lines += _failure_lines(run.summary)
         left_out = max(len(lines) - _LINES, 0)
         self.put(lines[left_out:] or [Content.styled("nothing printed", "$text-muted")])
         if at is not None and at != self.stage_at_cursor:
@@ -62,15 +60,6 @@ def _stage_line(stage: StageEntered, first_t: int, *, is_at_cursor: bool) -> Con
 def _printed(run_dir: Path) -> list[Content]:
     lines = [Content(line) for line in _tail(run_dir / "stdout.log")]
     return lines + [Content.styled(line, "$text-warning") for line in _tail(run_dir / "stderr.log")]
-
-
-def _failure_lines(summary: RunSummary) -> list[Content]:
-    failure = summary.failure
-    if failure is None:
-        return []
-    lines = [Content.styled(line, "$text-muted") for line in show_lines(frames(failure)).splitlines()[-30:]]
-    lines.append(plain(f"{failure.type}: {failure.message}", 1000, "$text-error"))
-    return lines + ([plain(f"hint: {failure.hint}")] if failure.hint else [])
 
 
 def _tail(path: Path) -> list[str]:

@@ -14,6 +14,7 @@ from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run.arrangement import TEXTS, Arrangement, Room, arrange
 from tuilab.tui.widgets.run.claims import ClaimsPane
+from tuilab.tui.widgets.run.failure import FailurePane
 from tuilab.tui.widgets.run.figures import FiguresPane
 from tuilab.tui.widgets.run.gpu import GpuPane
 from tuilab.tui.widgets.run.notes import NotesPane
@@ -142,6 +143,7 @@ class Panes(Container):
         if kind == "series":
             return SeriesPane(rest)
         kinds = {
+            "failure": FailurePane,
             "claims": ClaimsPane,
             "memory": MemoryPane,
             "gpu": GpuPane,

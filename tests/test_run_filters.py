@@ -1,0 +1,106 @@
+"""Which runs are meant by the words of a filter, on the screens and behind `tuilab runs`."""
+
+import json
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.tui.made_up import finished
+from tuilab.cli.verbs import runs
+from tuilab.runs import ledger, notes, store
+from tuilab.runs.filters import completed, moment, parse, words_of
+
+NOW = 1.8e9
+DAY = 86400.0
+
+
+@pytest.fixture
+def three(root: Path) -> Path:
+    """An old run that was refuted and has a tag, one of yesterday that was stopped, a new quick one that holds."""
+    tagged = finished(
+        root, {"a": "REFUTED", "b": "SUPPORTED"}, at_s=NOW - 9 * DAY, end="aaaaaa", params={"n": 8}, changed=["n"]
+    )
+    notes.add(tagged, "look at this", ["Mine"])
+    finished(root, {"a": "NO MEANINGFUL DIFFERENCE"}, name="xyy", state="stopped", at_s=NOW - DAY, end="bbbbbb")
+    finished(root, {"a": "SUPPORTED"}, name="xent", quick=True, at_s=NOW - 60, end="cccccc")
+    return root
+
+
+def found(root: Path, text: str) -> str:
+    """Return the first letters of the ids of those that a filter leaves."""
+    wanted = parse(text, NOW)
+    entries = [(ledger.read(run_dir), notes.read(run_dir)) for run_dir in store.list_runs(root)]
+    left = [entry.run for entry, written in entries if wanted.matches(entry, written, partial(words_of, entry, written))]
+    return "".join(sorted(run[-1] for run in left))
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("", "abc"),
+        ("verdict:refuted", "a"),
+        ("verdict:no-difference", "b"),
+        ("!verdict:supported", "b"),
+        ("state:stop", "b"),
+        ("!state:stopped", "ac"),
+        ("since:2d", "bc"),
+        ("!since:2d", "a"),
+        ("since:2027-01-14", "bc"),
+        ("tag:mine", "a"),
+        ("!tag:mine xent", "c"),
+        ("SOFTMAX look n=8", "a"),
+        ("quick", "c"),
+        ("!quick !stopped", "a"),
+        ("verdict: ! state:", "abc"),
+        ("other:word", ""),
+    ],
+)
+def test_words_choose_runs(three: Path, text: str, ids: str) -> None:
+    assert parse(text, NOW).problem == ""
+    assert found(three, text) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("since:soon", "since:soon is no time; it takes 2h, 3d, 1w or a day such as 2026-11-21"),
+        ("state:zzz", "no state begins with zzz; there are starting, "),
+        ("verdict:\x1b[2J", "no verdict begins with \ufffd[2j; there are supported, weaker, "),
+    ],
+)
+def test_a_word_that_makes_no_sense_is_told_with_what_does(text: str, problem: str) -> None:
+    assert parse(text, NOW).problem.startswith(problem)
+
+
+@pytest.mark.parametrize("text", ["", "d", ".d", "-1d", "1e9d", "1d2", "٣d", "2026-13-01", "9" * 20 + "d"])
+def test_what_is_no_time_is_none(text: str) -> None:
+    assert moment(text, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("v", "verdict:"),
+        ("xent !verdict:r", "xent !verdict:refuted"),
+        ("state:sto", "state:stopping"),
+        ("tag:", "tag:mine"),
+        ("since:", "since:1d"),
+        ("xent", None),
+        ("xent ", None),
+        ("", None),
+    ],
+)
+def test_the_last_word_is_completed(text: str, whole: str | None) -> None:
+    assert completed(text, ["mine"]) == whole
+
+
+def test_the_command_line_takes_the_same_words(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    run = partial(CliRunner().invoke, runs.command, standalone_mode=False)
+
+    listed = json.loads(run(["--root", str(three), "!quick", "since:30d", "--json"]).stdout)
+    assert [one["run"][-6:] for one in listed["runs"]] == ["bbbbbb", "aaaaaa"]
+    assert "WORDS are words  !word  verdict:refuted" in str(run(["--root", str(three), "since:soon"]).exception)

@@ -1,0 +1,76 @@
+"""The first line of the Run screen: which run, its state, what came out, and how far it is, in whatever room there is."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tui.made_up import started
+from tuilab.record import events
+from tuilab.record.folding.fold import fold
+from tuilab.record.summary import RunSummary
+from tuilab.record.told import progress_words, rate_words, seconds_left
+from tuilab.tui.state.following import Following
+from tuilab.tui.widgets.run.headline import heading_of
+
+RUN = Path("20260101T000000000Z-accumulate-lowp-b1fd5e")
+SECOND = 10**9
+
+
+def running() -> RunSummary:
+    """Return a run in its third repeat of six, in the middle of a race; each of the first two took five seconds."""
+    records: list[Any] = [
+        started(scenario="accumulate-lowp", topic="stability", repeats=6, claims=["a", "b"]),
+        events.StateChanged(state="running"),
+    ]
+    for repeat in range(3):
+        records.append(events.WorkerStarted(writer=f"worker-{repeat}", pid=1, start=1, repeat=repeat, t=5 * repeat * SECOND))
+        if repeat < 2:
+            records.append(events.WorkerExited(writer=f"worker-{repeat}", code=0, t=(5 * repeat + 6) * SECOND))
+    for record in records:
+        record.t = record.t or SECOND
+    race = events.Progressed(done=242, total=1000, unit="ms of racing", t=12 * SECOND)
+    verdict = events.VerdictReached(text="a", verdict="SUPPORTED", rule="r", t=12 * SECOND)
+    return fold([*(("supervisor", one) for one in records), ("worker-2", race), ("judge", verdict)])
+
+
+class Shown(Following):
+    """A run as it was folded, at a moment of its own."""
+
+    def __init__(self, summary: RunSummary, elapsed_s: float) -> None:
+        self.summary, self.state, self.is_caught_up, self._elapsed_s = summary, summary.state, True, elapsed_s
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._elapsed_s
+
+
+@pytest.mark.parametrize(
+    ("width", "words"),
+    [
+        (120, ["stability/accumulate-lowp · b1fd5e  ● running  1 ✓", "timing 24 %  repeat 3 of 6  14 s  16 s left"]),
+        (80, ["stability/accumulate-lowp · b1fd5e  ● running  1 ✓", "repeat 3 of 6  14 s"]),
+        (60, ["accumulate-lowp  ● running  1 ✓", "repeat 3 of 6  14 s"]),
+    ],
+)
+def test_the_state_the_repeat_and_the_time_are_never_cut(width: int, words: list[str]) -> None:
+    left, right = heading_of(RUN, Shown(running(), 14.0), width)
+
+    assert [left.plain, right.plain] == words
+    assert left.cell_length + right.cell_length + 2 <= width
+
+
+def test_a_race_is_told_without_its_milliseconds_and_the_end_of_a_block_is_not_taken_for_that_of_the_run() -> None:
+    summary = running()
+
+    assert progress_words(summary) == "timing 24 %"
+    assert rate_words(summary) == ""
+    assert seconds_left(summary, 14.0) == pytest.approx(16.0, abs=1.0)
+    assert seconds_left(fold([("supervisor", started(repeats=6))]), 1.0) is None
+
+
+def test_the_steps_of_the_only_repeat_tell_when_the_run_is_over() -> None:
+    first, now = (events.Progressed(done=done, total=100, unit="steps", t=t * SECOND) for done, t in ((10, 1), (20, 2)))
+    summary = fold([("supervisor", started()), ("worker-0", first), ("worker-0", now)])
+
+    assert progress_words(summary) == "20/100 steps  10/s  eta 8 s"

@@ -1,0 +1,135 @@
+"""Which runs are wanted, in words: as they are typed into the filter of History, and behind `tuilab runs`.
+
+softmax !stopped verdict:refuted state:failed tag:mine since:1d      all of it; `!` before a word: none that has it
+"""
+
+import time
+from calendar import timegm
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tuilab.catalogue.params import spell
+from tuilab.record.states import RunState
+from tuilab.record.verdicts import Verdict
+from tuilab.runs.ledger import Entry
+from tuilab.runs.notes import Notes
+from tuilab.runs.run_name import RunName
+from tuilab.text import join, show
+from tuilab.words import exactly
+
+VERDICTS = {
+    "supported": Verdict.SUPPORTED,
+    "weaker": Verdict.WEAKER,
+    "no-difference": Verdict.NO_DIFFERENCE,
+    "refuted": Verdict.REFUTED,
+    "inconclusive": Verdict.INCONCLUSIVE,
+    "invalid": Verdict.INVALID,
+    "not-testable": Verdict.NOT_TESTABLE,
+}
+STATES = [state.value for state in RunState]
+HINT = "words  !word  verdict:refuted  state:stopped  since:1d  tag:mine"
+_CHOICES: Mapping[str, Sequence[str]] = {"verdict": list(VERDICTS), "state": STATES}
+_KEYS = ("verdict", "state", "since", "tag")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+class Asked(NamedTuple):
+    """One word of a filter: of what, what it must be, or must not."""
+
+    key: str  # empty: of all that is told of the run
+    value: str
+    is_not: bool = False
+    since_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What a run must be; `problem` says which word makes no sense."""
+
+    asked: tuple[Asked, ...] = ()
+    problem: str = ""
+
+    def matches(self, entry: Entry, notes: Notes, words: Callable[[], str]) -> bool:
+        """Say whether a run is wanted; `words` are those that are told of it, asked for only where they matter."""
+        return all(_has(one, entry, notes, words) != one.is_not for one in self.asked)
+
+    def may_match(self, run: str) -> bool:
+        """Say whether a run may be wanted, by the name of its folder alone."""
+        return all(_is_since(one, run) != one.is_not for one in self.asked if one.key == "since")
+
+
+def parse(text: str, now_s: float) -> Filter:
+    """Return the filter that some words are; a word that is not finished, as `state:`, asks for nothing yet."""
+    asked, problems = [], []
+    for word in text.lower().split():
+        bare = word.removeprefix("!")
+        key, has_value, value = bare.partition(":")
+        if not has_value or key not in _KEYS:
+            asked.append(Asked("", bare, word != bare))
+        elif value:
+            since_s = moment(value, now_s) if key == "since" else 0.0
+            problems += _problems(key, value, since_s)
+            asked.append(Asked(key, value, word != bare, since_s or 0.0))
+    return Filter(tuple(one for one in asked if one.value), next(iter(problems), ""))
+
+
+def moment(text: str, now_s: float) -> float | None:
+    """Return the second since 1970 that `2h` ago was, or a day such as 2026-11-21 (UTC); None where it is neither."""
+    for form in ("%Y-%m-%d", "%Y-%m-%dt%H:%M"):
+        with suppress(ValueError):
+            return float(timegm(time.strptime(text.lower(), form)))
+    unit = _UNITS.get(text[-1:])
+    number = text[:-1].replace(".", "", 1)
+    return now_s - float(text[:-1]) * unit if unit and number.isascii() and number.isdigit() and len(number) < 10 else None
+
+
+def completed(text: str, tags: Sequence[str]) -> str | None:
+    """Return a filter with its last word completed; None where there is nothing to complete."""
+    bare = text.rpartition(" ")[2].removeprefix("!")
+    known = [f"{key}:{value}" for key, values in {**_CHOICES, "tag": tags}.items() for value in values]
+    whole = [*(f"{key}:" for key in _KEYS), *known, "since:1d", "since:2026-11-21"]
+    found = next((one for one in whole if bare and one.startswith(bare.lower()) and one != bare.lower()), None)
+    return text + found[len(bare) :] if found else None
+
+
+def words_of(entry: Entry, notes: Notes) -> str:
+    """Return what is told of a run, for words that may stand anywhere."""
+    verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
+    written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
+    parts = (entry.name, entry.state, verdicts, changed_words(entry), entry.run, exactly(entry.started_s), written, *entry.gpus)
+    return " ".join(parts).lower()
+
+
+def changed_words(entry: Entry) -> str:
+    """Return the params that differ from the defaults, as they would be typed; the smaller sizes of `quick` are some."""
+    words = [f"{show(name, 40)}={show(spell(value), 60)}" for name, value in entry.changed.items()]
+    return "  ".join([*(["quick"] if entry.quick else []), *words])
+
+
+def _problems(key: str, value: str, since_s: float | None) -> list[str]:
+    if since_s is None:
+        return [f"since:{show(value, 40)} is no time; it takes 2h, 3d, 1w or a day such as 2026-11-21"]
+    known = _CHOICES.get(key, ())
+    is_known = not known or any(word.startswith(value) for word in known)
+    return [] if is_known else [f"no {key} begins with {show(value, 40)}; there are {join(known)}"]
+
+
+def _has(one: Asked, entry: Entry, notes: Notes, words: Callable[[], str]) -> bool:
+    match one.key:
+        case "verdict":
+            meant = {verdict for word, verdict in VERDICTS.items() if word.startswith(one.value)}
+            return any(verdict in meant for _, verdict in entry.claims)
+        case "state":
+            return entry.state.startswith(one.value)
+        case "tag":
+            return any(tag.lower().startswith(one.value) for tag in notes.tags)
+        case "since":
+            return _is_since(one, entry.run)
+    return one.value in words()
+
+
+def _is_since(one: Asked, run: str) -> bool:
+    started_s = RunName(run).started_s
+    return started_s is not None and started_s >= one.since_s

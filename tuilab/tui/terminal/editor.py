@@ -1,0 +1,82 @@
+"""The user's editor, in the terminal that the screens give back for so long."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+
+from tuilab.errors import UsageError
+from tuilab.text import show
+
+_TAKES_LINE = {
+    "vi",
+    "vim",
+    "nvim",
+    "view",
+    "vis",
+    "kak",
+    "nano",
+    "pico",
+    "emacs",
+    "emacsclient",
+    "micro",
+    "joe",
+    "mg",
+    "ne",
+    "jed",
+}
+_TAKES_COLON = {"hx", "helix", "subl", "zed", "code", "codium", "cursor"}  # file:line
+_WANTS_GOTO = {"code", "codium", "cursor"}
+
+
+def command(path: str, line: int) -> list[str]:
+    """Return the words that open a file at a line: VISUAL, else EDITOR, else vi; UsageError where there is no such program."""
+    said = os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip() or "vi"
+    try:
+        words = shlex.split(said)
+    except ValueError:
+        words = []
+    if not words or shutil.which(words[0]) is None:
+        raise UsageError(f"there is no editor {show(said, 60)} here; set EDITOR to one that is installed, as EDITOR=nano")
+    return [*words, *_place(os.path.basename(words[0]), os.path.abspath(path), line)]
+
+
+def _place(editor: str, path: str, line: int) -> list[str]:
+    """Return how an editor is told a file and a line; one that we do not know is told the file alone."""
+    if editor in _TAKES_LINE and line > 1:
+        return [f"+{line}", path]
+    if editor in _TAKES_COLON and line > 1:
+        return [*(["--goto"] if editor in _WANTS_GOTO else []), f"{path}:{line}"]
+    return [path]
+
+
+def run(words: Sequence[str], terminal: int = 0) -> int:
+    """Run a program in the foreground of the terminal and return its exit code.
+
+    It has a process group of its own: ^C and ^Z are meant for it. Stopped, it would leave nobody in front, and goes on.
+    """
+    before = os.tcgetpgrp(terminal)
+    child = subprocess.Popen(words, process_group=0)
+    try:
+        while True:
+            _give(terminal, child.pid)
+            _, status = os.waitpid(child.pid, os.WUNTRACED)
+            if not os.WIFSTOPPED(status):
+                child.returncode = os.waitstatus_to_exitcode(status)
+                return child.returncode
+            os.killpg(child.pid, signal.SIGCONT)
+    finally:
+        _give(terminal, before)
+
+
+def _give(terminal: int, group: int) -> None:
+    """Put a process group into the foreground; who asks for it from the background is stopped, unless that is held back."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+    try:
+        os.tcsetpgrp(terminal, group)
+    except OSError:  # it is over already, or the terminal is gone
+        pass
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)

@@ -1,0 +1,31 @@
+"""In which order the runs of History stand: the newest first, or what one looks for first."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tuilab.record.verdicts import WORST_FIRST
+from tuilab.runs.ledger import Entry
+
+_BY: dict[str, Callable[[Entry], Any]] = {
+    "worst first": lambda entry: _worst(entry),
+    "longest first": lambda entry: -(entry.elapsed_s or 0.0),
+    "largest first": lambda entry: -(entry.bytes_total or 0),
+    "by scenario": lambda entry: entry.name,
+}
+ORDERS = ("newest first", *_BY)
+
+
+def after(order: str) -> str:
+    """Return the next order."""
+    return ORDERS[(ORDERS.index(order) + 1) % len(ORDERS)]
+
+
+def ordered(runs: Sequence[str], entries: Mapping[str, Entry], order: str) -> list[str]:
+    """Return runs, the newest first, in another order; those that are alike in it stay as they are."""
+    by = _BY.get(order)
+    return sorted(runs, key=lambda run: by(entries[run])) if by else list(runs)
+
+
+def _worst(entry: Entry) -> int:
+    verdicts = {verdict for _, verdict in entry.claims}
+    return next((at for at, verdict in enumerate(WORST_FIRST) if verdict in verdicts), len(WORST_FIRST))

@@ -1,0 +1,84 @@
+"""Notes and tags from the screens: a line to type, and the same file that `tuilab note` writes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from tuilab.runs import notes, store
+from tuilab.text import join, plural
+from tuilab.tui.keys import bindings
+from tuilab.tui.looks.marks import plain
+from tuilab.tui.state.run_index import KnownRuns
+from tuilab.tui.widgets.keybar import answers
+
+_NAMED = 3  # notes of a run
+
+
+class WrittenLine(ModalScreen[str]):
+    """A line to be typed; nothing where the user has thought better of it."""
+
+    PLACE: ClassVar[str] = "written line"
+    BINDINGS = bindings("written line")
+    DEFAULT_CSS = """
+    WrittenLine { align: center middle; background: $background 60%; }
+    WrittenLine > Vertical {
+        width: 72; max-width: 94%; height: auto; max-height: 90%; border: round $primary; background: $surface; padding: 0 1;
+        border-title-color: $text-accent;
+    }
+    WrittenLine Static { width: 100%; height: auto; }
+    WrittenLine Input, WrittenLine Input:focus { height: 1; border: none; padding: 0 1; margin: 1 0; background: $panel; }
+    """
+
+    def __init__(self, title: str, about: Sequence[str], hint: str) -> None:
+        super().__init__()
+        self._title, self._about, self._hint = title, about, hint
+
+    def compose(self) -> ComposeResult:
+        box = Vertical()
+        box.border_title = plain(self._title, 100)
+        with box:
+            yield Static(Content("\n").join(plain(line, 200, "$text-muted") for line in self._about))
+            line = Input(placeholder=self._hint, compact=True)
+            line.cursor_blink = False
+            yield line
+            yield Static(answers("written line"))
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip())
+
+    def action_give_up(self) -> None:
+        self.dismiss("")
+
+
+def line_for(what: str, runs: Sequence[str], known: KnownRuns) -> WrittenLine:
+    """Return the line for a note, or for tags, of some runs; of one run what was written before stands above it."""
+    name = store.short_id(runs[0]) if len(runs) == 1 else plural(len(runs), "run")
+    written = known.notes_of(runs[0]) if len(runs) == 1 else notes.Notes()
+    if what == "tags":
+        before = [f"now: {' '.join('#' + tag for tag in written.tags)}"] if written.tags else []
+        return WrittenLine(f"Tags of {name}", before, "words to put on it; with ! before one, to take it off")
+    before = [f"{notes.day(when)}  {text}" for when, text in written.texts[-_NAMED:]]
+    return WrittenLine(f"Note on {name}", before, "what is to be remembered of it")
+
+
+def write(what: str, root: Path, runs: Sequence[str], line: str) -> str:
+    """Write a line onto runs and say so; UsageError where a word cannot be a tag."""
+    words = [word.lstrip("#") for word in line.split()]
+    put = [word for word in words if not word.startswith("!")]
+    off = [word[1:].lstrip("#") for word in words if word.startswith("!")]
+    for run in runs:
+        if what == "tags":
+            notes.add(root / run, tags=put, untags=off)
+        else:
+            notes.add(root / run, line)
+    of = store.short_id(runs[0]) if len(runs) == 1 else plural(len(runs), "run")
+    return f"tagged {of}: {join(words)}" if what == "tags" else f"wrote the note onto {of}"

@@ -1,0 +1,62 @@
+"""Why a run failed: the author's own line first, then what was said of it; the frames of libraries in the background."""
+
+from collections.abc import Iterator
+
+from textual.content import Content
+
+from tuilab.record.summary import RunSummary
+from tuilab.record.tracebacks import Frame, file_of, own_frame, parts_of
+from tuilab.text import show_lines
+from tuilab.tui.looks.marks import plain
+from tuilab.tui.state.following import Shown
+from tuilab.tui.state.view import View
+from tuilab.tui.widgets.pane import TextPane
+
+_MESSAGE_LINES = 20
+
+
+class FailurePane(TextPane):
+    """There only where a run failed with something that can be told."""
+
+    def __init__(self) -> None:
+        super().__init__("What failed")
+
+    def show(self, run: Shown, view: View) -> None:
+        self.border_subtitle = Content("E opens the file") if file_of(run.summary, run.run_dir) else None
+        self.put(list(_lines(run.summary)))
+
+
+def _lines(summary: RunSummary) -> Iterator[Content]:
+    failure = summary.failure
+    if failure is None:
+        return
+    if frame := own_frame(summary):
+        yield from _frame_lines(frame, "bold")
+    first, *rest = show_lines(failure.message).splitlines() or [""]
+    yield plain(f"{failure.type}: {first}", 1000, "$text-error")
+    yield from (Content.styled(line[:1000], "$text-error") for line in rest[:_MESSAGE_LINES])
+    if len(rest) > _MESSAGE_LINES:
+        yield Content.styled(f"… and {len(rest) - _MESSAGE_LINES} lines more", "$text-muted")
+    yield from [plain(f"hint: {failure.hint}")] if failure.hint else []
+    yield from _below("All frames, the last called last", _all_frames(summary))
+    yield from _below("Where a process crashed", [plain(line) for fault in summary.faults for line in fault.splitlines()[:12]])
+
+
+def _below(title: str, lines: list[Content]) -> Iterator[Content]:
+    if lines:
+        yield Content("")
+        yield Content.styled(title, "$text-muted")
+        yield from lines
+
+
+def _all_frames(summary: RunSummary) -> list[Content]:
+    lines: list[Content] = []
+    for part in parts_of(summary):
+        lines += _frame_lines(part, "") if isinstance(part, Frame) else [plain(part, 1000, "$text-muted")]
+    return lines
+
+
+def _frame_lines(frame: Frame, style: str) -> list[Content]:
+    """Return where a frame is and its line; the author's own stand out."""
+    style = style if frame.is_own else "dim"
+    return [plain(frame.place, 1000, style), *(plain(f"  {line}", 1000, style) for line in frame.code)]

@@ -1,0 +1,20 @@
+"""The question before a run is stopped: the key that asked it says yes, too."""
+
+from typing import ClassVar
+
+from tuilab.record.states import RunState
+from tuilab.tui.keys import bindings
+from tuilab.tui.widgets.question import Question
+
+
+class StopQuestion(Question):
+    """Asks whether a run is to end; of one that is ending already, whether at once."""
+
+    PLACE: ClassVar[str] = "question of stopping"
+    BINDINGS = bindings("question of stopping")
+
+    def __init__(self, name: str, state: str) -> None:
+        is_again = state == RunState.STOPPING
+        title = "Stop it at once?" if is_again else "Stop this run?"
+        note = "Its processes are killed; what they have not written is lost." if is_again else "What it has measured stays."
+        super().__init__(title, [name], note)
