@@ -88,8 +88,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A test stands in a folder of its own; what it starts loads the real torch, or sees the GPUs, if it is marked so."""
+    """A test stands in a folder of its own, and so do settings; what it starts sees the GPUs or a real torch if marked so."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     if request.node.get_closest_marker("gpu"):
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
         if _SHOWN_GPUS is not None:

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual.widgets import Input
+
 from tuilab.errors import TuilabError
 from tuilab.text import show
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks import themes
 from tuilab.tui.palette import Commands
 from tuilab.tui.screens.lab import LabPage
+from tuilab.tui.screens.page import Page
 from tuilab.tui.state import settings
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal import clipboard
@@ -127,12 +130,29 @@ class TuilabApp(PacedApp[int]):
         return next((one for one in symbols.ALL if one.name == self.desk.settings.symbols), None)
 
     def tell(self, text: str, *, is_problem: bool = True) -> None:
-        """Say one sentence at the edge of the screen."""
-        self.notify(show(text), severity="error" if is_problem else "information", markup=False)
+        """Say one sentence at the edge of the screen, unless it stands there."""
+        if not self.is_telling(show(text)):
+            self.notify(show(text), severity="error" if is_problem else "information", markup=False)
 
     def copy(self, text: str) -> None:
         """Copy a text and say what was really done."""
+        self.keep_copied(text)
         self.tell(clipboard.copy(text, self._write_to_terminal), is_problem=False)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy what is selected, with the mouse or in a field; where nothing is, the user's clipboard stays as it is."""
+        if text:
+            self.copy(text)
+
+    def action_help_quit(self) -> None:
+        """Ctrl-C ends nothing here: say what does."""
+        key = "^q" if isinstance(self.focused, Input) else "q"
+        told = self.screen.how_to_leave(key) if isinstance(self.screen, Page) else f"esc closes this; then {key} leaves"
+        self.tell(told, is_problem=False)
+
+    def action_press(self, key: str) -> None:
+        """Do what another key does where the user is."""
+        self.simulate_key(key)
 
     def action_leave(self) -> None:
         self.exit(0)

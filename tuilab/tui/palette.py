@@ -15,6 +15,7 @@ from tuilab.tui.keys import KEYS, Key, shown
 from tuilab.tui.navigator import Navigator
 
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
+_NO_COMMANDS = ("app.command_palette", "app.press(")
 _ORDER = [key for keys in KEYS.values() for key in keys]
 
 
@@ -53,7 +54,7 @@ class Commands(Provider):
         places: list[str] = getattr(self.screen, "places", list)()
         keys = {key.action: key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action}
         for key in sorted(keys.values(), key=_ORDER.index):
-            if key.key not in _MOVES and key.action != "app.command_palette":
+            if key.key not in _MOVES and not key.action.startswith(_NO_COMMANDS):
                 yield key, partial(self._do, key.action)
 
     async def _do(self, action: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar, cast
 
 from textual import on, work
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import ScreenResume
@@ -26,6 +27,7 @@ class Page(TextualScreen[None]):
 
     PLACE: ClassVar[str] = ""
     AUTO_FOCUS = ""
+    ESCAPE_TO_MINIMIZE = False  # `esc` is the screens' own, which keep what was left
     _was_open = False
 
     def compose(self) -> ComposeResult:
@@ -89,6 +91,16 @@ class Page(TextualScreen[None]):
     def command(self) -> str:
         """Return the command line that does what this screen does; every page has one."""
         return "tuilab"
+
+    def how_to_leave(self, key: str) -> str:
+        """Return what leaves the screens, which is this key, and what then happens to runs."""
+        return f"{key} leaves; what runs goes on"
+
+    def action_copy_text(self) -> None:
+        """Copy what is selected; what has no text in it is nothing."""
+        if not self.get_selected_text():
+            raise SkipAction
+        super().action_copy_text()
 
     def export(self, run_dirs: Sequence[Path], in_hand: Sequence[Whole] = ()) -> None:
         """Write a page about runs, and say where it is; runs that are `in_hand` are not read again."""

@@ -78,13 +78,20 @@ class RunPage(Page):
         verb = "attach" if self.is_following else "replay"
         return shlex.join(["tuilab", verb, store.short_id(self.run_dir.name), *root_option(self.desk.root)])
 
+    def how_to_leave(self, key: str) -> str:
+        is_going_on = self.is_following and not self.following.is_over
+        return f"{key} leaves, the run goes on; s stops it" if is_going_on else super().how_to_leave(key)
+
     def places(self) -> list[str]:
-        others = ["other GPUs"] if other_gpus(self.following.summary) else []
+        summary = self.following.summary
+        has_bad = any(series.bad for series in summary.series.values())
+        others = [*(["NaN or Inf"] if has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
         return [self.reader.place, *others, *super().places()]
 
     def keys_now(self) -> list[Key]:
         options = len(self._next_steps().options) if self.following.is_over else 0
-        return [key for key in super().keys_now() if not key.key.isdigit() or int(key.key) <= options]
+        keys = [key for key in super().keys_now() if not key.key.isdigit() or int(key.key) <= options]
+        return sorted(keys, key=lambda key: key.key != "n")  # first where it is told: there is a NaN or an Inf
 
     def _next_steps(self) -> NextSteps:
         return next_steps(self.following.summary, self.desk.scenarios)

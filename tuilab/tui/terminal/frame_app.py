@@ -91,11 +91,6 @@ class PacedApp(TextualApp[ReturnType]):
         self._frames = None
         self.set_timer(_LAID_OUT_S, self._mark)
 
-    def copy_to_clipboard(self, text: str) -> None:
-        """Copy what is selected in a field; where nothing is, the user's clipboard stays as it is."""
-        if text:
-            super().copy_to_clipboard(text)
-
     async def settle(self) -> None:
         """Wait until what was typed has gone through the app, what has the focus, all around it, and the app again."""
         if not self.screen_stack:

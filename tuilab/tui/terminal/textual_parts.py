@@ -54,6 +54,14 @@ class TextualApp(App[ReturnType]):
         """Have the exception that is being handled printed when the terminal is given back."""
         super()._fatal_error()
 
+    def is_telling(self, text: str) -> bool:
+        """Whether a sentence stands at the edge of the screen."""
+        return any(one.message == text for one in self._notifications)
+
+    def keep_copied(self, text: str) -> None:
+        """Have a text pasted by the keys of a field."""
+        self._clipboard = text
+
     def move_mouse(self, screen: Screen[Any]) -> None:
         """Tell the widgets of a screen, which may have moved, what the mouse is over."""
         self._update_mouse_over(screen)

@@ -98,6 +98,10 @@ class Looking:
         """Scroll all panes."""
         self._panes.scroll_relative(y=rows, animate=False)
 
+    def scroll_pages(self, pages: int) -> None:
+        """Scroll all panes by what can be seen at once."""
+        self.scroll(pages * max(self._panes.size.height - 1, 1))
+
     def go_to_kept_pane(self) -> bool:
         """Go to the pane where the user was last time, zoomed as it was; say whether there is nothing to wait for."""
         kept, screen = self._desk.settings, self._panes.screen
