@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS
 from rich.segment import Segment, Segments
 from textual.app import ReturnType
@@ -119,6 +120,11 @@ class PacedApp(TextualApp[ReturnType]):
         self._mark()
         self.post_display_hook()
 
+    @property
+    def _colours(self) -> ColorSystem | None:
+        """How many colours the terminal is sent; with NO_COLOR none: what stands out does so by bold, underlined or reverse."""
+        return None if self.no_color else COLOR_SYSTEMS.get(self.console.color_system or "")
+
     def _mark(self) -> None:
         self._is_due = True
         self._on_ready()
@@ -151,7 +157,7 @@ class PacedApp(TextualApp[ReturnType]):
         except Exception as problem:
             self.heed_mistake(problem)
             return
-        frames = self._frames or Frames(COLOR_SYSTEMS.get(self.console.color_system or ""), is_utf8=is_utf8_terminal())
+        frames = self._frames or Frames(self._colours, is_utf8=is_utf8_terminal())
         if frame := frames.difference(lines):
             x, y = self.screen.outer_size.clamp_offset(self.cursor_position)
             terminal.send_frame(f"{frame}\x1b[{y + 1};{x + 1}H")

@@ -32,6 +32,7 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         & > .runlist--cursor { background: ansi_bright_black; }
         & > .runlist--head { text-style: underline; background: ansi_default; }
     }
+    RunList:nocolor > .runlist--cursor { text-style: bold underline; }
     RunList:ansi:light > .runlist--cursor { background: ansi_white; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"runlist--cursor", "runlist--head"}
