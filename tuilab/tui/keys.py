@@ -31,6 +31,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("K", "toggle_quick", "quick", "Smaller sizes, one process: an answer in seconds; again: the full sizes.", False),
         Key("l", "next_lesson", "next lesson", "The first lesson of the course that you have not done.", False),
         Key("m", "compare", "compare", "Compare the two newest runs of the scenario.", False),
+        Key("v", "show_all", "", "The lesson, or the open code, in $PAGER.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
         Key("n", "go('next_claim')", "next claim", "In the code: the next line that claims or races.", False),
         Key("right", "go('step_in')", "open", "Open the topic; of a scenario, go to what is open on the right.", False),
@@ -42,7 +43,12 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("space", "", "fold", "Close the topic, or open it."),
     ),
     "a run goes on": (Key("a", "", "attach", "Go to the run that goes on; with several, to the next of them."),),
-    "lesson": (Key("escape", "", "list", "Back to the list."),),
+    "lesson": (
+        Key("slash", "", "search", "Look for words in the lesson."),
+        Key("n", "", "", "The next line that has them; N the one before.", False),
+        Key("v", "", "", "The whole lesson in $PAGER.", False),
+        Key("escape", "", "list", "Look for none; then back to the list."),
+    ),
     "form": (
         Key("up", "", "", "The field above.", False),
         Key("down", "", "", "The field below.", False),
@@ -53,8 +59,10 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("left", "", "", "The word before.", False),
     ),
     "code": (
-        Key("n", "", "next claim", "The next line that claims or races."),
-        Key("escape", "", "list", "Back to the list."),
+        Key("n", "", "next claim", "The next line that claims or races; of a search, that has its words (N: the one before)."),
+        Key("slash", "", "search", "Look for words in the code."),
+        Key("v", "", "", "The whole file in $PAGER.", False),
+        Key("escape", "", "list", "Look for none; then back to the list."),
     ),
     "past runs": (
         Key("enter", "", "open", "Open the run: live when it goes on, else its record."),
@@ -64,6 +72,14 @@ KEYS: dict[str, tuple[Key, ...]] = {
     "filter": (
         Key("enter", "", "to the list", "Keep the filter and go to the list."),
         Key("escape", "", "show all", "Take the filter away."),
+    ),
+    "text": (
+        Key("slash", "", "search", "Look for words in the pane."),
+        Key("n", "", "", "The next line that has them; N the one before. Without a search: the next NaN or Inf.", False),
+    ),
+    "search": (
+        Key("enter", "", "look", "Go to the first line that has the words."),
+        Key("escape", "", "none", "Look for nothing."),
     ),
     "run": (
         Key("z", "look('maximise')", "zoom", "Fill the screen with the focused pane, and back."),
@@ -98,6 +114,8 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("1", "try_next(1)", "", "What the lesson says to try next: its form, filled in.", False),
         Key("2", "try_next(2)", "", "The second thing to try.", False),
         Key("3", "try_next(3)", "", "The third.", False),
+        Key("slash", "look('search')", "", "Look for words in the focused pane, else in what was printed.", False),
+        Key("v", "show_all", "", "All that the run printed in $PAGER.", False),
         Key("e", "export", "report", "Write a page about the run into the current folder.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
         Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),

@@ -158,6 +158,11 @@ class LabPage(Page):
             self.columns.show_part("lesson")
         self.lab.tell(score.told(self.desk.scenarios, learned), is_problem=False)
 
+    def action_show_all(self) -> None:
+        """Show the lesson in the pager; the whole file, where its code is open."""
+        if self.scenario:
+            self.show_in_pager(self._bench.text_of(self.scenario), self.scenario.path)
+
     def action_compare(self) -> None:
         """Compare the newest run of the scenario, or the chosen one, with the one before it."""
         if self.scenario and (pair := self._lookout.pair(self.scenario, self._bench.chosen_run)):

@@ -14,6 +14,7 @@ from textual.widgets import Input
 
 from tuilab.errors import TuilabError
 from tuilab.tui.keys import Key, keys_at
+from tuilab.tui.looks.sgr import uncoloured
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.state.following import Whole
 from tuilab.tui.state.session import Desk
@@ -101,6 +102,10 @@ class Page(TextualScreen[None]):
         if not self.get_selected_text():
             raise SkipAction
         super().action_copy_text()
+
+    def show_in_pager(self, text: str, place: str) -> None:
+        """Show a text in the user's pager, and say where it is kept."""
+        self.lab.tell(self.lab.show_in_pager(uncoloured(text)) or f"kept in {place}", is_problem=False)
 
     def export(self, run_dirs: Sequence[Path], in_hand: Sequence[Whole] = ()) -> None:
         """Write a page about runs, and say where it is; runs that are `in_hand` are not read again."""

@@ -17,6 +17,7 @@ from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import earlier, store
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
+from tuilab.tui.state import printed
 from tuilab.tui.state.command_line import root_option
 from tuilab.tui.state.cost import Cost
 from tuilab.tui.state.following import Following
@@ -38,7 +39,7 @@ class RunPage(Page):
 
     PLACE = "run"
     BINDINGS = bindings("run")
-    ALLOW_IN_MAXIMIZED_VIEW = "Heading, KeyBar"
+    ALLOW_IN_MAXIMIZED_VIEW = "Heading, KeyBar, SearchLine"
     DEFAULT_CSS = """
     RunPage.-maximized-view Heading { dock: top; }
     """
@@ -203,6 +204,10 @@ class RunPage(Page):
         run = self.following.summary.run
         if run is not None:
             self.lab.open_form(run.scenario, dict(run.params), is_quick=run.quick)
+
+    def action_show_all(self) -> None:
+        """Show all that the run printed in the pager."""
+        self.show_in_pager(printed.whole(self.run_dir) or "nothing was printed", str(self.run_dir))
 
     def action_export(self) -> None:
         whole = self.following.whole

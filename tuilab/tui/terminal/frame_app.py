@@ -23,6 +23,7 @@ from textual.widget import Widget
 from tuilab.text import is_utf8_terminal, show_lines
 from tuilab.tui.terminal.driver import Terminal, leave_on_signals
 from tuilab.tui.terminal.frames import Frames
+from tuilab.tui.terminal.pager import show_in_pager
 from tuilab.tui.terminal.textual_parts import TextualApp, at_work, rendered
 
 _SHORTEST_S = 1 / 30  # between two frames
@@ -91,6 +92,13 @@ class PacedApp(TextualApp[ReturnType]):
         """Send the whole frame again when it is laid out: what arrived while the terminal had another size is out of place."""
         self._frames = None
         self.set_timer(_LAID_OUT_S, self._mark)
+
+    def show_in_pager(self, text: str) -> str:
+        """Have the user read a text in a pager, which has the terminal meanwhile; return a sentence where that failed."""
+        if self.terminal is None:
+            return "there is no terminal to show a pager in"
+        with self.suspend():
+            return show_in_pager(text)
 
     async def settle(self) -> None:
         """Wait until what was typed has gone through the app, what has the focus, all around it, and the app again."""

@@ -1,5 +1,6 @@
 """A part of the Run screen: a frame with a title, that can be focused, scrolled and maximised."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -8,6 +9,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tuilab.tui.widgets.drawing import Drawing
+from tuilab.tui.widgets.search import SEARCHES, Searched
 
 if TYPE_CHECKING:
     from tuilab.tui.state.following import Shown
@@ -51,9 +53,11 @@ class DrawingPane(Pane):
         yield self.drawing
 
 
-class TextPane(Pane):
+class TextPane(Pane, Searched):
     """A pane of lines of text."""
 
+    BINDINGS = SEARCHES
+    PLACE: ClassVar[str] = "text"
     is_followed: ClassVar[bool] = False  # stay at the end while it grows, unless the user has scrolled away
 
     def __init__(self, title: str) -> None:
@@ -69,7 +73,18 @@ class TextPane(Pane):
         """Show these lines, if they are others than before."""
         if lines != self._shown:
             self._shown = lines
-            self._text.update(Content("\n").join(lines))
+            self.show_found()
+
+    def lines_to_search(self) -> Sequence[Content]:
+        return self._shown or ()
+
+    def show_found(self) -> None:
+        self._text.update(Content("\n").join(map(self.marked, self.lines_to_search())))
+
+    def go_to_line(self, number: int) -> None:
+        width = max(self._text.size.width, 1)
+        above = sum(max(len(line.wrap(width)), 1) for line in self.lines_to_search()[:number])
+        self.scroll_to(y=max(above - 1, 0), animate=False, force=True)
 
     def watch_virtual_size(self) -> None:
         """Follow when the lines have been laid out, not when they are given: which comes first is not certain."""

@@ -8,7 +8,7 @@ from textual.widget import Widget
 from tuilab.tui.state.session import Desk
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart
-from tuilab.tui.widgets.pane import Pane
+from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run.panes import Panes
 
 
@@ -88,8 +88,23 @@ class Looking:
         if screen.maximized is None:
             screen.focus_next() if step > 0 else screen.focus_previous()
             return
-        panes: list[Widget] = list(self._panes.query(Pane))  # those that are hidden, too, which have no focus to be handed on
-        pane = panes[(panes.index(screen.maximized) + step) % len(panes)]
+        panes = list(self._panes.query(Pane))  # those that are hidden, too, which have no focus to be handed on
+        widgets: list[Widget] = [*panes]
+        self._go_to(panes[(widgets.index(screen.maximized) + step) % len(panes)])
+
+    def search(self) -> None:
+        """Have words typed that are looked for in the focused pane, else in what was printed."""
+        pane = self._panes.named("output")
+        if isinstance(pane, TextPane):
+            self._go_to(pane)
+            pane.action_search()
+
+    def _go_to(self, pane: Pane) -> None:
+        """Give a pane the focus, and the screen if another one has it."""
+        screen = self._panes.screen
+        if screen.maximized is None:
+            pane.focus()
+            return
         screen.minimize()
         pane.focus()
         screen.maximize(pane, container=False)

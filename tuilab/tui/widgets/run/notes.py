@@ -6,9 +6,9 @@ from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
 from tuilab.record.told import gpu_errors, neighbour_notes
-from tuilab.text import show_lines
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import heading, inline
+from tuilab.tui.looks.sgr import coloured
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.next_steps import NextSteps
 from tuilab.tui.state.view import View
@@ -31,7 +31,7 @@ class NotesPane(TextPane):
         lines += [Content.styled(sentence, "$text-warning") for sentence in shared]
         for title, text in latest.items():
             lines += [plain(title, 200, "bold")] if title else []
-            lines += [Content(line) for line in show_lines(text).splitlines()[:_LINES]]
+            lines += coloured(text.splitlines()[:_LINES])
         if run.is_over and self.next_steps.text:
             lines += [Content(""), heading("Try next")] if lines else []
             lines += self._to_try()
