@@ -62,6 +62,11 @@ async def test_while_something_is_typed_ctrl_c_names_ctrl_q_which_leaves(root: P
         assert pilot.app.return_code == 0
 
 
+async def test_ctrl_q_leaves_while_something_is_asked(root: Path) -> None:
+    async with opened(app_on(root), "ctrl+p", "ctrl+q") as pilot:
+        assert pilot.app.return_code == 0
+
+
 async def test_what_the_mouse_has_selected_is_copied_by_ctrl_c_with_a_word(root: Path) -> None:
     app = noting(root)
     async with opened(app) as pilot:

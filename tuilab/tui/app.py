@@ -18,6 +18,7 @@ from tuilab.tui.state import settings
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal import clipboard
 from tuilab.tui.terminal.frame_app import PacedApp
+from tuilab.tui.terminal.textual_parts import TextualPalette
 
 if TYPE_CHECKING:
     from tuilab.catalogue.scenario import Value
@@ -149,6 +150,10 @@ class TuilabApp(PacedApp[int]):
         key = "^q" if isinstance(self.focused, Input) else "q"
         told = self.screen.how_to_leave(key) if isinstance(self.screen, Page) else f"esc closes this; then {key} leaves"
         self.tell(told, is_problem=False)
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, TextualPalette):
+            self.push_screen(TextualPalette(id="--command-palette"))
 
     def action_press(self, key: str) -> None:
         """Do what another key does where the user is."""

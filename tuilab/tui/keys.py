@@ -194,7 +194,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("ctrl+p", "app.command_palette", "commands", "Every command by its name."),
         Key("escape", "app.step_back", "back", "One step back out.", False),
         Key("q", "app.leave", "quit", "Leave; what runs goes on."),
-        Key("ctrl+q", "app.leave", "", "The same, while something is typed, too.", False),
+        Key("ctrl+q", "app.leave", "", "The same, while something is typed or asked, too.", False),
         Key("question_mark", "app.open_help", "help", "The keys of what has the focus."),
         Key("f1", "app.open_help", "help", "The same, while something is typed."),
         Key("ctrl+c", "", "", "Copy what is selected with the mouse; else say how to leave.", False),
@@ -237,7 +237,11 @@ _IN_A_TEXT = {"space", "left", "right", "shift+left", "shift+right", "home", "en
 
 def bindings(place: str) -> list[BindingType]:
     """Return the keys of a place as Textual wants them."""
-    return [Binding(key.key, key.action, key.word or key.help, show=key.is_in_footer) for key in KEYS[place] if key.action]
+    return [
+        Binding(key.key, key.action, key.word or key.help, show=key.is_in_footer, priority=key.key == "ctrl+q")
+        for key in KEYS[place]
+        if key.action
+    ]
 
 
 def keys_at(places: Sequence[str], *, is_typing: bool = False) -> list[Key]:

@@ -6,16 +6,20 @@ what Textual does unless a class below overrides it. The versions of Textual tha
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from rich.segment import Segment
 from textual._context import active_message_pump, visible_screen_stack
 from textual._xterm_parser import XTermParser
 from textual.app import App, ReturnType
+from textual.command import CommandPalette
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Offset
 from textual.message import Message
 from textual.message_pump import MessagePump
-from textual.screen import Screen, ScreenResultType
+from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.widget import Widget
 
 
 def rendered(screen: Screen[Any]) -> list[list[Segment]]:
@@ -76,7 +80,15 @@ class TextualApp(App[ReturnType]):
         self.show_mistake()
 
 
-class TextualScreen(Screen[ScreenResultType]):
+class _Pointed(Screen[ScreenResultType]):
+    """A screen on which the mouse points at nothing that is being taken away."""
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        widget, offset = super().get_widget_and_offset_at(x, y)
+        return (widget, offset) if widget is None or widget.is_attached else (None, None)
+
+
+class TextualScreen(_Pointed[ScreenResultType]):
     """Textual's screen."""
 
     def show_changes(self) -> None:
@@ -90,6 +102,19 @@ class TextualScreen(Screen[ScreenResultType]):
 
     def _compositor_refresh(self) -> None:
         self.show_changes()
+
+
+class TextualModal(ModalScreen[ScreenResultType], _Pointed[ScreenResultType]):
+    """Textual's screen above another one."""
+
+
+class TextualPalette(CommandPalette, _Pointed[None]):
+    """Textual's palette."""
+
+    def _action_command_list(self, action: str) -> None:
+        """Move in the list, unless it has no lines: none was found yet, or the terminal has no room for one."""
+        with suppress(KeyError):
+            super()._action_command_list(action)
 
 
 class TextualDriver(LinuxDriver):
