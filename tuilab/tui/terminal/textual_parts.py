@@ -15,11 +15,11 @@ from textual._xterm_parser import XTermParser
 from textual.app import App, ReturnType
 from textual.command import CommandPalette
 from textual.drivers.linux_driver import LinuxDriver
-from textual.geometry import Offset
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen, ScreenResultType
-from textual.widget import Widget
+
+from tuilab.tui.terminal.pointing import Pointed
 
 
 def rendered(screen: Screen[Any]) -> list[list[Segment]]:
@@ -80,15 +80,7 @@ class TextualApp(App[ReturnType]):
         self.show_mistake()
 
 
-class _Pointed(Screen[ScreenResultType]):
-    """A screen on which the mouse points at nothing that is being taken away."""
-
-    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        widget, offset = super().get_widget_and_offset_at(x, y)
-        return (widget, offset) if widget is None or widget.is_attached else (None, None)
-
-
-class TextualScreen(_Pointed[ScreenResultType]):
+class TextualScreen(Pointed[ScreenResultType]):
     """Textual's screen."""
 
     def show_changes(self) -> None:
@@ -104,11 +96,11 @@ class TextualScreen(_Pointed[ScreenResultType]):
         self.show_changes()
 
 
-class TextualModal(ModalScreen[ScreenResultType], _Pointed[ScreenResultType]):
+class TextualModal(ModalScreen[ScreenResultType], Pointed[ScreenResultType]):
     """Textual's screen above another one."""
 
 
-class TextualPalette(CommandPalette, _Pointed[None]):
+class TextualPalette(CommandPalette, Pointed[None]):
     """Textual's palette."""
 
     def _action_command_list(self, action: str) -> None:

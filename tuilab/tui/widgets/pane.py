@@ -22,7 +22,7 @@ class Pane(VerticalScroll):
     DEFAULT_CSS = """
     Pane {
         border: round $border-blurred; padding: 0 1; height: 1fr; scrollbar-size: 1 1; background: $background;
-        border-title-color: $foreground 70%; border-subtitle-color: $foreground 60%;
+        border-title-color: $foreground 70%; border-subtitle-color: $foreground 70%;
     }
     Pane:focus, Pane:focus-within { border: round $primary; }
     Pane > Static { width: 100%; height: auto; }
