@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.widgets import Input
 
 from tuilab.errors import TuilabError
+from tuilab.runs import store
 from tuilab.text import show
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks import themes
@@ -16,7 +17,7 @@ from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state import settings
 from tuilab.tui.state.session import Desk
-from tuilab.tui.terminal import clipboard
+from tuilab.tui.terminal import alerts, clipboard
 from tuilab.tui.terminal.frame_app import PacedApp
 from tuilab.tui.terminal.textual_parts import TextualPalette
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from tuilab.drawings.symbols import Symbols
     from tuilab.engine.messages import RunOrder
     from tuilab.tui.navigator import Navigator
+
+_ENDS_S = 2.0  # between two looks whether a run is over
 
 
 class TuilabApp(PacedApp[int]):
@@ -45,12 +48,14 @@ class TuilabApp(PacedApp[int]):
         self._first_orders = list(orders)
         self._first_run = show
         self._is_first_replay = is_replay
+        self._alerted: set[str] = set()
         for theme in themes.OURS:
             self.register_theme(theme)
         self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
 
     def on_mount(self) -> None:
         self.push_screen(LabPage())
+        self.set_interval(_ENDS_S, self._look_for_ends)
         if self._first_orders:
             self.run_orders(self._first_orders)
         if self._first_run:
@@ -135,6 +140,17 @@ class TuilabApp(PacedApp[int]):
         if not self.is_telling(show(text)):
             self.notify(show(text), severity="error" if is_problem else "information", markup=False)
 
+    def alert(self, text: str) -> None:
+        """Call the user, who may look elsewhere, once about the same."""
+        if text not in self._alerted:
+            self._write_to_terminal(("" if self._alerted else alerts.SAVE_TITLE) + alerts.alert(text))
+            self._alerted.add(text)
+
+    def _look_for_ends(self) -> None:
+        """Call the user when a run that was started from here is over, on whatever screen."""
+        for entry in self.desk.ended():
+            self.alert(f"{entry.name} {store.short_id(entry.run)} {entry.state}")
+
     def copy(self, text: str) -> None:
         """Copy a text and say what was really done."""
         self.keep_copied(text)
@@ -196,6 +212,7 @@ class TuilabApp(PacedApp[int]):
         self.exit(130 if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) else 0)
 
     def on_unmount(self) -> None:
+        self._write_to_terminal(alerts.RESTORE_TITLE if self._alerted else "")
         self.desk.leave()
         settings.save(self.desk.settings)
 

@@ -52,6 +52,7 @@ class RunPage(Page):
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_laid_out = False  # as the user left it last time
         self._has_asked_to_stop = False
+        self._was_going_on = self._had_bad = False
 
     @property
     def following(self) -> Following | Playback:
@@ -85,9 +86,12 @@ class RunPage(Page):
 
     def places(self) -> list[str]:
         summary = self.following.summary
-        has_bad = any(series.bad for series in summary.series.values())
-        others = [*(["NaN or Inf"] if has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
+        others = [*(["NaN or Inf"] if self._has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
         return [self.reader.place, *others, *super().places()]
+
+    @property
+    def _has_bad(self) -> bool:
+        return any(series.bad for series in self.following.summary.series.values())
 
     def keys_now(self) -> list[Key]:
         options = len(self._next_steps().options) if self.following.is_over else 0
@@ -114,6 +118,7 @@ class RunPage(Page):
             self.lab.tell(str(problem))
             reader.is_frozen = True
             return
+        self._call_user()
         if self.lab.is_stalled or reader.is_too_soon(is_link_slow=self.lab.is_link_slow):
             return
         if not self.following.is_caught_up:
@@ -126,6 +131,19 @@ class RunPage(Page):
         if reader.has_news:
             self.show_panes()
         self._show_note()
+
+    def _call_user(self) -> None:
+        """Call the user at the first NaN or Inf of a run that is watched, and at its end."""
+        following = self.following
+        if not self.is_following or not following.is_caught_up:
+            return
+        run = following.summary.run
+        name = f"{run.topic}/{run.scenario} {store.short_id(self.run_dir.name)}" if run else self.run_dir.name
+        if self._was_going_on and self._has_bad and not self._had_bad:
+            self.lab.alert(f"{name} has a NaN or Inf")
+        if self._was_going_on and following.is_over:
+            self.lab.alert(f"{name} {following.state}")
+        self._was_going_on, self._had_bad = not following.is_over, self._has_bad
 
     def show_panes(self) -> None:
         """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""
