@@ -6,7 +6,7 @@ import pytest
 
 from tests.tui.made_up import finished, make_run, started
 from tests.tui.pictures import recorded
-from tests.tui.screens import NotingApp, NotingDesk, app_on, open_run, opened, press, said, settle, text
+from tests.tui.screens import NotingApp, NotingDesk, app_on, open_run, opened, press, said, settle, shown, text
 from tuilab.record.events import Logged, StateChanged
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
@@ -75,6 +75,22 @@ async def test_what_the_mouse_has_selected_is_copied_by_ctrl_c_with_a_word(root:
         await press(pilot, "ctrl+c")
 
         assert len(app.copied) == 1 and "the sum is right" in app.copied[0]
+
+
+async def test_a_pane_and_the_command_that_makes_a_run_again_are_copied_by_keys(tmp_path: Path) -> None:
+    app = noting(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        page = await open_run(pilot, recorded("not-a-number", tmp_path))
+        await press(pilot, "left", "c")
+        claims = page.panes.named("claims")
+        assert claims is not None
+        claims.focus()
+        await press(pilot, "c", "Y")
+
+    chart, told, command = app.copied
+    assert chart.startswith("loss") and "NaN" in chart and len(chart.splitlines()) > 4
+    assert "✓ inf minus inf is nan\n  measured nan" in told
+    assert command.startswith("tuilab run ") and command.endswith(" --headless")
 
 
 @pytest.mark.parametrize(("vi", "arrow"), [("j", "down"), ("G", "end"), ("ctrl+d", "pagedown")])
@@ -159,3 +175,46 @@ async def test_between_the_words_of_the_line_of_keys_nothing_is_done(root: Path)
         await settle(pilot)
 
         assert len(pilot.app.screen_stack) == 2
+
+
+async def test_what_changes_how_all_is_shown_says_what_it_is_now(root: Path) -> None:
+    async with opened(app_on(root), "T", "B", "0") as pilot:
+        told = ["theme tuilab-light", "drawn with block characters", "layout and settings are as they were at first"]
+        assert said(pilot) == told
+
+
+async def test_smoothing_and_the_axis_say_what_they_are_now(tmp_path: Path) -> None:
+    async with opened(app_on(tmp_path)) as pilot:
+        await open_run(pilot, recorded("tour", tmp_path))
+        await press(pilot, "o", "t", "o", "t")
+
+        told = ["smoothed, the values behind it", "seconds along the axis"]
+        assert said(pilot) == [*told, "the values as they are", "steps along the axis, where there are any"]
+
+
+async def test_a_theme_is_found_by_its_name_in_the_palette(root: Path) -> None:
+    async with opened(app_on(root), "ctrl+p", *"light") as pilot:
+        await shown(pilot, "theme tuilab-light")
+        await press(pilot, "enter")
+        await settle(pilot)
+
+        assert pilot.app.theme == "tuilab-light"
+
+
+async def test_a_key_that_would_be_typed_is_not_offered_for_a_run_that_goes_on(root: Path) -> None:
+    make_run(root, started(is_alive=True), StateChanged(state="running"))
+    async with opened(app_on(root)) as pilot:
+        await shown(pilot, "a goes there")
+        await press(pilot, "slash")
+        while_typing = text(pilot)
+        await press(pilot, "escape")
+
+        assert "goes there" not in while_typing and "● running" in while_typing
+        assert "a goes there" in text(pilot)
+
+
+async def test_on_a_very_narrow_screen_the_lab_fits(root: Path) -> None:
+    async with opened(app_on(root), size=(30, 10)) as pilot:
+        lines = text(pilot).splitlines()
+
+    assert lines[1].endswith("╮") and max(map(len, lines)) == 30

@@ -180,7 +180,12 @@ class TuilabApp(PacedApp[int]):
 
     def action_next_theme(self) -> None:
         at = themes.NAMES.index(self.theme) if self.theme in themes.NAMES else -1
-        self.theme = self.desk.settings.theme = themes.NAMES[(at + 1) % len(themes.NAMES)]
+        self.choose_theme(themes.NAMES[(at + 1) % len(themes.NAMES)])
+
+    def choose_theme(self, name: str) -> None:
+        """Show everything in a theme, and say which it is."""
+        self.theme = self.desk.settings.theme = name
+        self.tell(f"theme {name}", is_problem=False)
 
     def action_next_symbols(self) -> None:
         """Draw everything with the next set of symbols."""
@@ -192,6 +197,7 @@ class TuilabApp(PacedApp[int]):
         for screen in self.screen_stack:
             for drawing in screen.query(Drawing):
                 drawing.redraw()
+        self.tell(f"drawn with {self.desk.settings.symbols} characters", is_problem=False)
 
     def action_reset_layout(self) -> None:
         self.desk.settings = settings.Settings(has_seen_hint=True, scenario=self.desk.settings.scenario)
@@ -199,6 +205,7 @@ class TuilabApp(PacedApp[int]):
         reset = getattr(self.screen, "reset_layout", None)
         if reset is not None:
             reset()
+        self.tell("layout and settings are as they were at first", is_problem=False)
 
     def action_redraw(self) -> None:
         self.redraw()

@@ -12,6 +12,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
 from tuilab.text import show
 from tuilab.tui.keys import KEYS, Key, shown
+from tuilab.tui.looks import themes
 from tuilab.tui.navigator import Navigator
 
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
@@ -43,6 +44,9 @@ class Commands(Provider):
             if (score := matcher.match(text)) > 0:
                 told = Content.assemble(matcher.highlight(text), "  ", (shown(key), "bold $text-accent"))
                 yield Hit(score, told, command, text)
+        for theme in themes.NAMES:
+            if (score := matcher.match(f"theme {theme}")) > 0:
+                yield Hit(score, matcher.highlight(f"theme {theme}"), partial(self._lab.choose_theme, theme), f"theme {theme}")
         for scenario in self._usable:
             for verb, act in (("run", self._run), ("open", self._open)):
                 name = f"{verb} {show(scenario.id, 60)}"

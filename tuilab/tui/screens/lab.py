@@ -45,7 +45,7 @@ class LabPage(Page):
     LabPage #columns { height: 1fr; }
     LabPage #hint { height: auto; padding: 0 1; color: $text-accent; text-style: bold; }
     LabPage #left { width: 35%; min-width: 34; }
-    LabPage.-narrow #left { width: 1fr; }
+    LabPage.-narrow #left { width: 1fr; min-width: 0; }
     LabPage.-narrow #right { display: none; }
     LabPage.-narrow.-reading #left { display: none; }
     LabPage.-narrow.-reading #right { display: block; }
@@ -200,6 +200,7 @@ class LabPage(Page):
         self.columns.show_part(event.part)
 
     def on_descendant_focus(self) -> None:
+        self._going_on.refresh()  # a key that would be typed is not offered
         self.show_keys()  # once more: what had the focus before has been told
 
     def on_form_changed(self) -> None:

@@ -15,6 +15,7 @@ from tuilab.engine import launch
 from tuilab.errors import TuilabError
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import earlier, store
+from tuilab.runs.command_line import line, rerun_words
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state import printed
@@ -182,7 +183,8 @@ class RunPage(Page):
 
     def action_look(self, how: str, *values: float) -> None:
         """Look at the run in another way: one of those that `Looking` knows."""
-        getattr(self.looking, how)(*values)
+        if said := getattr(self.looking, how)(*values):
+            self.lab.tell(said, is_problem=False)
 
     def action_play(self, how: str, *values: float) -> None:
         """Hold the picture or play the run again: one of the ways that `RunReader` knows."""
@@ -226,6 +228,16 @@ class RunPage(Page):
     def action_show_all(self) -> None:
         """Show all that the run printed in the pager."""
         self.show_in_pager(printed.whole(self.run_dir) or "nothing was printed", str(self.run_dir))
+
+    def action_copy_pane(self) -> None:
+        """Copy what the focused pane shows: a chart with the values at the cursor, the claims, what was printed."""
+        if pane := self.panes.focused:
+            self.lab.copy(pane.as_text())
+
+    def action_copy_rerun(self) -> None:
+        """Copy the command that makes the run again."""
+        if run := self.following.summary.run:
+            self.lab.copy(line(rerun_words(run, self.following.summary.planned_repeats)))
 
     def action_export(self) -> None:
         whole = self.following.whole

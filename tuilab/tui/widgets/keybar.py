@@ -11,6 +11,7 @@ from tuilab.tui.keys import KEYS, Key, shown
 
 _EVERYWHERE = [key.key for key in KEYS["everywhere"] if key.word]
 _HELP = ("question_mark", "f1")
+_MOST_NEEDED = 2  # keys of a place
 
 
 class KeyBar(Widget):
@@ -48,9 +49,8 @@ class KeyBar(Widget):
         """Return the keys that there is room for: those at the end give way, but for the way out and to the others."""
         room = width - note.cell_length - (2 if note.cell_length else 0)
         keys = list(self._keys)
-        last = sum(key.key in _EVERYWHERE for key in keys)
         while len(keys) > 1 and sum(_part(key).cell_length for key in keys) - 2 > room:
-            del keys[-(last + 1) if len(keys) > last else 0]
+            keys.remove(_least(keys))
             keys = [key._replace(word="more") if key.key in _HELP else key for key in keys]
         return keys
 
@@ -77,6 +77,14 @@ def _place(key: Key) -> int:
     if key.key == "enter":
         return -2
     return _EVERYWHERE.index(key.key) if key.key in _EVERYWHERE else -1
+
+
+def _least(keys: Sequence[Key]) -> Key:
+    """Return the key that gives way first: the last one of the place, of which two stay longest, then the palette."""
+    of_place = [key for key in keys if key.key not in _EVERYWHERE]
+    if len(of_place) > _MOST_NEEDED:
+        return of_place[-1]
+    return next((key for key in keys if key.key == "ctrl+p"), (of_place or keys)[-1])
 
 
 def _part(key: Key) -> Content:

@@ -37,6 +37,10 @@ class Pane(VerticalScroll):
     def show(self, run: "Shown", view: "View") -> None:
         """Show the run as it is now."""
 
+    def as_text(self) -> str:
+        """Return what it shows, to be copied."""
+        return "\n".join(drawing.as_text() for drawing in self.query(Drawing))
+
 
 class DrawingPane(Pane):
     """A pane with one drawing in it."""
@@ -77,6 +81,9 @@ class TextPane(Pane, Searched):
 
     def lines_to_search(self) -> Sequence[Content]:
         return self._shown or ()
+
+    def as_text(self) -> str:
+        return "\n".join(line.plain for line in self.lines_to_search())
 
     def show_found(self) -> None:
         self._text.update(Content("\n").join(map(self.marked, self.lines_to_search())))

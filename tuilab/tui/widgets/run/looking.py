@@ -32,14 +32,16 @@ class Looking:
             view = self.view.with_windows({chart.key: None for chart in self._panes.charts if chart.has_steps})
             self._look(replace(view, is_log_x=not chart.is_log_x))
 
-    def toggle_smooth(self) -> None:
+    def toggle_smooth(self) -> str:
         """Change between values, and their moving average with the values behind it."""
         self._look(replace(self.view, is_smooth=not self.view.is_smooth))
+        return "smoothed, the values behind it" if self.view.is_smooth else "the values as they are"
 
-    def toggle_time(self) -> None:
+    def toggle_time(self) -> str:
         """Change between steps and seconds; the cursor stays at its moment, and what changes its axis shows all of it."""
         view = self.view.with_windows({chart.key: None for chart in self._panes.charts if chart.has_steps})
         self._look(replace(view, is_timed=not view.is_timed))
+        return "seconds along the axis" if self.view.is_timed else "steps along the axis, where there are any"
 
     def toggle_gpus(self) -> None:
         """Change between the GPUs of the run and all of the box."""
