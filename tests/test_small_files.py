@@ -91,7 +91,7 @@ def kept() -> dict[str, Kept]:
         "calibration": Kept(
             "calibration.json", lambda: calibration_file.save({over: Trials(1, 0, 1, 1)}), calibration_file.load, Calibration()
         ),
-        "settings": Kept("screens.json", lambda: settings.save(Settings(theme="nord")), settings.load, Settings()),
+        "settings": Kept("state/tuilab/screens.json", lambda: settings.save(Settings(theme="nord")), settings.load, Settings()),
         "config": Kept("config/tuilab/config.toml", make_config, ask_config, "it says which file cannot be used"),
     }
 

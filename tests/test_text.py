@@ -1,5 +1,9 @@
 """Text from a run is made harmless before it is shown."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +28,29 @@ def test_line_breaks_stay_only_where_lines_are_asked_for() -> None:
 
 def test_a_long_name_is_cut() -> None:
     assert show("x" * 50, limit=10) == "x" * 9 + "…"
+
+
+@pytest.mark.parametrize(
+    ("variables", "why"),
+    [
+        ({"LANG": "en_US.UTF-8"}, ""),
+        ({"LC_CTYPE": "C.UTF-8"}, ""),
+        ({"LANG": "C"}, "the locale (C) does not promise UTF-8"),
+        ({"LANG": "POSIX"}, "the locale (POSIX) does not promise UTF-8"),
+        ({}, "the locale (not set) does not promise UTF-8"),
+        ({"LANG": "C.UTF-8", "LC_ALL": "C"}, "the locale (C) does not promise UTF-8"),
+        ({"LANG": "C.UTF-8", "TERM": "linux"}, "TERM=linux has no glyphs for more"),
+        ({"LANG": "C.UTF-8", "TERM": "vt100"}, "TERM=vt100 has no glyphs for more"),
+        ({"LANG": "C.UTF-8", "TERM": "vt220-8bit"}, "TERM=vt220-8bit has no glyphs for more"),
+        ({"LANG": "C.UTF-8", "TERM": "xterm"}, ""),
+    ],
+)
+def test_a_terminal_shows_ascii_alone_where_its_locale_or_its_kind_says_so(variables: dict[str, str], why: str) -> None:
+    """Asked in a process of its own: in a C locale Python gives itself a locale with UTF-8 before anybody can ask."""
+    command = [sys.executable, "-c", "from tuilab.text import why_ascii; print(why_ascii())"]
+    done = subprocess.run(command, env={"PYTHONPATH": os.pathsep.join(sys.path), **variables}, capture_output=True, text=True)
+
+    assert (done.stdout, done.stderr) == (f"{why}\n", "")
 
 
 @given(st.text())

@@ -21,7 +21,12 @@ def score_file() -> str:
 
 
 def settings_file() -> str:
-    """Return where the screens keep what they remember, beside the folder of runs."""
+    """Return where the screens keep what they remember: with the user, as a folder of runs may be shared."""
+    return f"{_base('XDG_STATE_HOME', '.local/state')}/tuilab/screens.json"
+
+
+def old_settings_file() -> str:
+    """Return where the first versions kept that: beside the folder of runs."""
     return f"{os.path.dirname(os.path.abspath(runs_folder()))}/screens.json"
 
 

@@ -7,6 +7,7 @@ or `show_lines` before it reaches a terminal.
 import os
 import re
 from collections.abc import Iterable
+from functools import cache
 
 GONE = "(removed)"  # stands where a secret stood
 
@@ -14,6 +15,8 @@ GONE = "(removed)"  # stands where a secret stood
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
+_PLAIN_TERM = re.compile(r"(linux|vt\d+|ansi|cons25)(-.*)?")
+_COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 _BREAKS = re.compile("[\t\n]+")
 
 
@@ -34,9 +37,34 @@ def clip(text: str, limit: int) -> str:
 
 
 def is_utf8_terminal() -> bool:
-    """Say whether the locale promises UTF-8; Python's own UTF-8 mode hides that from `sys.stdout.encoding`."""
-    locale = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
-    return "utf-8" in locale.lower() or "utf8" in locale.lower()
+    """Say whether the terminal shows more than ASCII; Python's own UTF-8 mode hides that from `sys.stdout.encoding`."""
+    return not why_ascii()
+
+
+def why_ascii() -> str:
+    """Return why nothing but ASCII is to be shown; nothing where more may be."""
+    if _PLAIN_TERM.fullmatch(os.environ.get("TERM", "")):
+        return f"TERM={os.environ['TERM']} has no glyphs for more"
+    locale = os.environ.get("LC_ALL") or _own_ctype() or os.environ.get("LANG") or ""
+    if "utf-8" in locale.lower() or "utf8" in locale.lower():
+        return ""
+    return f"the locale ({locale or 'not set'}) does not promise UTF-8"
+
+
+def _own_ctype() -> str:
+    """Return LC_CTYPE as it was when this process began: in a C locale Python sets it by itself (PEP 538)."""
+    found = os.environ.get("LC_CTYPE", "")
+    return _first_ctype() if found in _COERCED and not os.environ.get("LC_ALL") else found
+
+
+@cache
+def _first_ctype() -> str:
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+    except OSError:
+        return os.environ.get("LC_CTYPE", "")
+    return next((one.partition(b"=")[2].decode(errors="replace") for one in variables if one.startswith(b"LC_CTYPE=")), "")
 
 
 def brief(value: float) -> str:

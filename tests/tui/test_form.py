@@ -173,10 +173,10 @@ def test_what_is_typed_into_a_field_is_no_key_of_the_screen(folder: Path, root: 
         await pilot.press("f")
         await settle(pilot)
         field(app, "word").editor.focus()
-        await pilot.press(*("q", "0", "question_mark", "slash", "T", "s", "space", "k", "n"))
+        await pilot.press(*("q", "0", "question_mark", "slash", "T", "s", "space", "K", "n"))
         await settle(pilot)
 
-        assert app.page.draft is not None and app.page.draft.given == {"word": "q0?/Ts kn"}
+        assert app.page.draft is not None and app.page.draft.given == {"word": "q0?/Ts Kn"}
         assert (app.theme, app.page.draft.is_quick, app.is_running) == (theme, False, True)
 
     drive(body, folder, root)
@@ -206,7 +206,7 @@ def test_choices_and_presets_are_chosen_by_keys(folder: Path, root: Path) -> Non
         field(app, "work").editor.focus()
         await pilot.press("left")
         assert draft.given == {"tidy": False}
-        await pilot.press("escape", "k")
+        await pilot.press("escape", "K")
         assert draft.is_quick
         await pilot.press("y")
         assert app.copied == ["tuilab run fast --no-tidy --quick " + f"--scenarios {folder}"]

@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pyte
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from rich.color import ColorSystem
 from rich.segment import Segment
 from rich.style import Style
+from textual.scrollbar import ScrollBarRender
 
 from tuilab.tui.terminal.frames import Frames
 
@@ -87,6 +89,16 @@ def test_a_terminal_without_utf8_gets_ascii_of_the_same_width() -> None:
     sent = Frames(None, is_utf8=False).difference([line(12, [("┌─█▸…漢é", None)])])
 
     assert sent == "\x1b[1;1H\x1b[0m+-#>.???    \x1b[0m"
+
+
+def test_in_ascii_nothing_that_the_screens_draw_becomes_a_question_mark() -> None:
+    drawn = {*ScrollBarRender.VERTICAL_BARS, *ScrollBarRender.HORIZONTAL_BARS}
+    for golden in (Path(__file__).parent / "goldens").glob("*.txt"):
+        drawn |= {sign for sign in golden.read_text() if not sign.isascii() and not sign.isalpha()}
+    drawn = {sign for sign in drawn if not "\u2800" <= sign <= "\u28ff"} - {"\ufffd"}
+
+    frames = Frames(None, is_utf8=False)
+    assert [sign for sign in sorted(drawn) if "?" in frames.difference([line(3, [(f"a{sign}", None)])])] == []
 
 
 def test_after_a_character_of_doubtful_width_the_place_is_told_again() -> None:

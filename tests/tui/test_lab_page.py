@@ -254,7 +254,7 @@ def test_where_nothing_runs_and_nothing_came_nothing_is_read(root: Path) -> None
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ([], "enter run  / filter  p lesson"),
+        ([], "enter run  / filter  f form  h history  b box"),
         (["left"], "enter run all  space fold  / filter"),
         (["r"], "enter open  m compare  / filter"),
         (["f"], "enter run  ^p commands  esc list  f1 help"),

@@ -513,7 +513,7 @@ async def test_a_gpu_that_is_not_the_runs_has_no_pane(tmp_path: Path) -> None:
 
     async with opened(tmp_path, "h", "enter", size=(120, 40)) as pilot:
         await pilot.pause(0.3)
-        assert "1980 MHz" not in text(pilot) and "2 GPUs not of this run: g" in text(pilot)
+        assert "1980 MHz" not in text(pilot) and "2 GPUs not of this run: d" in text(pilot)
 
 
 async def test_memory_is_that_of_the_gpu_of_the_run_and_a_key_adds_the_others(tmp_path: Path) -> None:
@@ -524,11 +524,11 @@ async def test_memory_is_that_of_the_gpu_of_the_run_and_a_key_adds_the_others(tm
     async with opened(tmp_path, "h", "enter", size=(160, 40)) as pilot:
         await pilot.pause(0.3)
         own = text(pilot)
-        await pilot.press("g")
+        await pilot.press("d")
         await pilot.pause()
         every = text(pilot)
 
     assert "memory, GPU 1 ─" in own and "A device 3 GiB      B reserved 2 GiB      C allocated 1 GiB" in own
     assert "D processes 1 GiB" in own
-    assert "1 GPU not of this run: g" in own and "g all GPUs" in own
+    assert "1 GPU not of this run: d" in own and "d all GPUs" in own
     assert "70 GiB" not in own and "GPU 0 device 70 GiB" in every

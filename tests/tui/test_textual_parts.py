@@ -34,12 +34,15 @@ PARTS: dict[str, dict[str, str | None]] = {
     "textual.app:App": {
         "_background_screens": VALUE,
         "_batch_count": VALUE,
+        "_clipboard": VALUE,
         "_closed": VALUE,
         "_display": "self, screen, renderable",
         "_fatal_error": "self",
         "_handle_exception": "self, error",
+        "_notifications": VALUE,
         "_update_mouse_over": "self, screen",
     },
+    "textual.command:CommandPalette": {"_action_command_list": "self, action"},
     "textual.drivers.linux_driver:LinuxDriver": {
         "_get_terminal_size": "self",
         "_key_thread": VALUE,

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from tuilab.doctor import Box, Finding, passed, unknown, warn
-from tuilab.text import is_utf8_terminal
+from tuilab.text import why_ascii
 
 _TMUX_PATIENCE_S = 1.0
 _NONE = "there is no terminal: stdout is a file or a pipe"
@@ -50,10 +50,11 @@ def colours(box: Box) -> Finding:
 
 
 def symbols(box: Box) -> Finding:
-    if is_utf8_terminal():
+    why = why_ascii()
+    if not why:
         return passed("UTF-8: braille and blocks")
-    locale = box.environ.get("LC_ALL") or box.environ.get("LC_CTYPE") or box.environ.get("LANG") or "not set"
-    return warn(f"the locale ({locale}) does not promise UTF-8: charts are drawn in ASCII", "export LANG=C.UTF-8")
+    help = "export LANG=C.UTF-8" if "locale" in why else "export TERM=xterm-256color, if the terminal is one"
+    return warn(f"{why}: charts are drawn in ASCII", help)
 
 
 def tmux(box: Box) -> Finding:

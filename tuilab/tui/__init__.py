@@ -41,9 +41,11 @@ def start(
     """
     from tuilab import config
     from tuilab.catalogue import catalog
+    from tuilab.tui.terminal import alerts
 
     catalog.scenario_dirs(folders)  # UsageError while there is no screen yet
     config.device()
+    alerts.chosen()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the screens can leave in order
     from tuilab.tui.terminal.guardian import Guardian
 

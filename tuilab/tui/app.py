@@ -6,24 +6,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
+from textual.widgets import Input
 
 from tuilab.errors import TuilabError
+from tuilab.runs import store
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks import themes
 from tuilab.tui.palette import Commands
 from tuilab.tui.screens.lab import LabPage
+from tuilab.tui.screens.page import Page
 from tuilab.tui.state import settings
 from tuilab.tui.state.session import Desk
-from tuilab.tui.terminal import clipboard, editor
+from tuilab.tui.terminal import alerts, clipboard, editor
 from tuilab.tui.terminal.frame_app import PacedApp
+from tuilab.tui.terminal.textual_parts import TextualPalette
 
 if TYPE_CHECKING:
     from tuilab.catalogue.scenario import Value
     from tuilab.drawings.symbols import Symbols
     from tuilab.engine.messages import RunOrder
     from tuilab.tui.navigator import Navigator
+
+_ENDS_S = 2.0  # between two looks whether a run is over
 
 
 class TuilabApp(PacedApp[int]):
@@ -45,6 +51,7 @@ class TuilabApp(PacedApp[int]):
         self._first_run = show
         self._is_first_replay = is_replay
         self._shown_in_turn: list[Path] = []  # the runs that were started from here, until they are over
+        self._alerted: set[str] = set()
         for theme in themes.OURS:
             self.register_theme(theme)
         self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
@@ -52,6 +59,7 @@ class TuilabApp(PacedApp[int]):
     def on_mount(self) -> None:
         self.desk.settings.scenario = self._first_scenario() or self.desk.settings.scenario
         self.push_screen(LabPage())
+        self.set_interval(_ENDS_S, self._look_for_ends)
         if self._first_orders:
             self.run_orders(self._first_orders)
         if self._first_run:
@@ -145,11 +153,24 @@ class TuilabApp(PacedApp[int]):
         return next((one for one in symbols.ALL if one.name == self.desk.settings.symbols), None)
 
     def tell(self, text: str, *, is_problem: bool = True) -> None:
-        """Say one sentence at the edge of the screen."""
-        self.notify(show(text), severity="error" if is_problem else "information", markup=False)
+        """Say one sentence at the edge of the screen, unless it stands there."""
+        if not self.is_telling(show(text)):
+            self.notify(show(text), severity="error" if is_problem else "information", markup=False)
+
+    def alert(self, text: str) -> None:
+        """Call the user, who may look elsewhere, once about the same."""
+        if text not in self._alerted:
+            self._write_to_terminal(("" if self._alerted else alerts.SAVE_TITLE) + alerts.alert(text))
+            self._alerted.add(text)
+
+    def _look_for_ends(self) -> None:
+        """Call the user when a run that was started from here is over, on whatever screen."""
+        for entry in self.desk.ended():
+            self.alert(f"{entry.name} {store.short_id(entry.run)} {entry.state}")
 
     def copy(self, text: str) -> None:
         """Copy a text and say what was really done."""
+        self.keep_copied(text)
         self.tell(clipboard.copy(text, self._write_to_terminal), is_problem=False)
 
     def edit(self, path: str, line: int = 1) -> bool:
@@ -165,12 +186,36 @@ class TuilabApp(PacedApp[int]):
             self.tell(f"{Path(words[0]).name} ended with {code}")
         return True
 
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy what is selected, with the mouse or in a field; where nothing is, the user's clipboard stays as it is."""
+        if text:
+            self.copy(text)
+
+    def action_help_quit(self) -> None:
+        """Ctrl-C ends nothing here: say what does."""
+        key = "^q" if isinstance(self.focused, Input) else "q"
+        told = self.screen.how_to_leave(key) if isinstance(self.screen, Page) else f"esc closes this; then {key} leaves"
+        self.tell(told, is_problem=False)
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, TextualPalette):
+            self.push_screen(TextualPalette(id="--command-palette"))
+
+    def action_press(self, key: str) -> None:
+        """Do what another key does where the user is."""
+        self.simulate_key(key)
+
     def action_leave(self) -> None:
         self.exit(0)
 
     def action_next_theme(self) -> None:
         at = themes.NAMES.index(self.theme) if self.theme in themes.NAMES else -1
-        self.theme = self.desk.settings.theme = themes.NAMES[(at + 1) % len(themes.NAMES)]
+        self.choose_theme(themes.NAMES[(at + 1) % len(themes.NAMES)])
+
+    def choose_theme(self, name: str) -> None:
+        """Show everything in a theme, and say which it is."""
+        self.theme = self.desk.settings.theme = name
+        self.tell(f"theme {name}", is_problem=False)
 
     def action_next_symbols(self) -> None:
         """Draw everything with the next set of symbols."""
@@ -182,6 +227,7 @@ class TuilabApp(PacedApp[int]):
         for screen in self.screen_stack:
             for drawing in screen.query(Drawing):
                 drawing.redraw()
+        self.tell(f"drawn with {self.desk.settings.symbols} characters", is_problem=False)
 
     def action_reset_layout(self) -> None:
         self.desk.settings = settings.Settings(has_seen_hint=True, scenario=self.desk.settings.scenario)
@@ -189,6 +235,7 @@ class TuilabApp(PacedApp[int]):
         reset = getattr(self.screen, "reset_layout", None)
         if reset is not None:
             reset()
+        self.tell("layout and settings are as they were at first", is_problem=False)
 
     def action_redraw(self) -> None:
         self.redraw()
@@ -202,6 +249,7 @@ class TuilabApp(PacedApp[int]):
         self.exit(130 if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) else 0)
 
     def on_unmount(self) -> None:
+        self._write_to_terminal(alerts.RESTORE_TITLE if self._alerted else "")
         self.desk.leave()
         settings.save(self.desk.settings)
 

@@ -21,29 +21,35 @@ KEYS: dict[str, tuple[Key, ...]] = {
     "lab": (
         Key("enter", "run", "run", "Run the scenario, or every scenario of the topic, with the form's values."),
         Key("slash", "go('filter')", "filter", "Narrow the list to what contains the words typed."),
-        Key("p", "go('show_part', 'lesson')", "lesson", "Read the lesson."),
         Key("f", "go('show_part', 'form')", "form", "Fill in the form: parameters, repeats, prediction."),
+        Key("h", "app.open_history", "history", "All runs on this box."),
+        Key("b", "app.open_box", "box", "What this machine is."),
         Key("c", "go('show_part', 'code')", "code", "Read the source, with the claims' lines marked."),
+        Key("p", "go('show_part', 'lesson')", "lesson", "Read the lesson."),
         Key("r", "go('show_part', 'runs')", "runs", "Past runs of the scenario."),
         Key("a", "attach", "attach", "Go to the run that goes on; with several, to the next of them.", False),
-        Key("k", "toggle_quick", "quick", "Smaller sizes, one process: an answer in seconds; again: the full sizes.", False),
+        Key("K", "toggle_quick", "quick", "Smaller sizes, one process: an answer in seconds; again: the full sizes.", False),
         Key("l", "next_lesson", "next lesson", "The first lesson of the course that you have not done.", False),
         Key("m", "compare", "compare", "Compare the two newest runs of the scenario.", False),
+        Key("v", "show_all", "", "The lesson, or the open code, in $PAGER.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
         Key("E", "edit", "edit", "Open the file in your editor (VISUAL, EDITOR, vi); what you change is read again.", False),
         Key("n", "go('next_claim')", "next claim", "In the code: the next line that claims or races.", False),
         Key("right", "go('step_in')", "open", "Open the topic; of a scenario, go to what is open on the right.", False),
         Key("left", "go('step_aside')", "aside", "Back to the list; in the list, to the topic, and close it.", False),
         Key("escape", "go('step_out')", "back", "Clear the filter, or back to the list.", False),
-        Key("h", "app.open_history", "history", "All runs on this box."),
-        Key("b", "app.open_box", "box", "What this machine is."),
     ),
     "topic": (
         Key("enter", "", "run all", "Run every scenario of the topic with its defaults, one after another."),
         Key("space", "", "fold", "Close the topic, or open it."),
     ),
     "a run goes on": (Key("a", "", "attach", "Go to the run that goes on; with several, to the next of them."),),
-    "lesson": (Key("escape", "", "list", "Back to the list."),),
+    "lesson": (
+        Key("slash", "", "search", "Look for words in the lesson."),
+        Key("n", "", "", "The next line that has them; N the one before.", False),
+        Key("v", "", "", "The whole lesson in $PAGER.", False),
+        Key("escape", "", "list", "Look for none; then back to the list."),
+    ),
     "form": (
         Key("up", "", "", "The field above.", False),
         Key("down", "", "", "The field below.", False),
@@ -54,8 +60,10 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("left", "", "", "The word before.", False),
     ),
     "code": (
-        Key("n", "", "next claim", "The next line that claims or races."),
-        Key("escape", "", "list", "Back to the list."),
+        Key("n", "", "next claim", "The next line that claims or races; of a search, that has its words (N: the one before)."),
+        Key("slash", "", "search", "Look for words in the code."),
+        Key("v", "", "", "The whole file in $PAGER.", False),
+        Key("escape", "", "list", "Look for none; then back to the list."),
     ),
     "past runs": (
         Key("enter", "", "open", "Open the run: live when it goes on, else its record."),
@@ -66,17 +74,25 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("enter", "", "to the list", "Keep the filter and go to the list."),
         Key("escape", "", "show all", "Take the filter away."),
     ),
+    "text": (
+        Key("slash", "", "search", "Look for words in the pane."),
+        Key("n", "", "", "The next line that has them; N the one before. Without a search: the next NaN or Inf.", False),
+    ),
+    "search": (
+        Key("enter", "", "look", "Go to the first line that has the words."),
+        Key("escape", "", "none", "Look for nothing."),
+    ),
     "run": (
         Key("z", "look('maximise')", "zoom", "Fill the screen with the focused pane, and back."),
         Key("l", "look('toggle_log')", "log", "Logarithmic or linear axis."),
         Key("L", "look('toggle_log_x')", "log x", "Logarithmic or linear steps along the axis.", False),
         Key("o", "look('toggle_smooth')", "smooth", "Smooth the lines, again: more, again: not; the raw ones stay behind."),
         Key("t", "look('toggle_time')", "time", "Steps or seconds along the axis.", False),
-        Key("n", "next_bad", "next bad", "Move the cursor to the next NaN or Inf."),
+        Key("n", "next_bad", "next bad", "Move the cursor to the next NaN or Inf.", False),
         Key("greater_than_sign", "look('turn_page', 1)", "", "The next page of charts, where a run logs many.", False),
         Key("less_than_sign", "look('turn_page', -1)", "", "The page of charts before.", False),
         Key("slash", "filter_charts", "", "Show only the charts whose names contain the words typed.", False),
-        Key("g", "look('toggle_gpus')", "all GPUs", "The GPUs of the run, or all of the box.", False),
+        Key("d", "look('toggle_gpus')", "all GPUs", "The GPUs (devices) of the run, or all of the box.", False),
         Key("left", "look('move_cursor', -1)", "", "Move the time cursor back.", False),
         Key("right", "look('move_cursor', 1)", "", "Move the time cursor on.", False),
         Key("shift+left", "look('move_cursor', -10)", "", "Move the time cursor far back.", False),
@@ -85,7 +101,11 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("minus", "look('zoom', 2.0)", "", "Look from further away.", False),
         Key("up", "look('scroll', -3)", "", "Scroll up.", False),
         Key("down", "look('scroll', 3)", "", "Scroll down.", False),
-        Key("tab", "look('step', 1)", "", "The next pane, zoomed too.", False),
+        Key("pageup", "look('scroll_pages', -1)", "", "Scroll a page up.", False),
+        Key("pagedown", "look('scroll_pages', 1)", "", "Scroll a page down.", False),
+        Key("home", "look('scroll', -1000000)", "", "Scroll to the top.", False),
+        Key("end", "look('scroll', 1000000)", "", "Scroll to the end.", False),
+        Key("tab", "look('step', 1)", "pane", "The next pane, zoomed too."),
         Key("shift+tab", "look('step', -1)", "", "The pane before.", False),
         Key("s", "stop", "stop", "Stop the run, after a question; again: at once.", False),
         Key("space", "play('freeze')", "freeze", "Hold the picture still; of a run that is over: play it, or pause.", False),
@@ -98,12 +118,16 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("1", "try_next(1)", "", "What the lesson says to try next: its form, filled in.", False),
         Key("2", "try_next(2)", "", "The second thing to try.", False),
         Key("3", "try_next(3)", "", "The third.", False),
+        Key("v", "show_all", "", "All that the run printed in $PAGER.", False),
         Key("e", "export", "report", "Write a page about the run into the current folder.", False),
         Key("E", "edit", "edit", "Open the scenario in your editor; of a run that failed, where it failed.", False),
-        Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
+        Key("y", "copy_command", "copy", "Copy the command line that shows this run.", False),
+        Key("Y", "copy_rerun", "", "Copy the command line that makes this run again.", False),
+        Key("c", "copy_pane", "", "Copy the focused pane as text: a chart and its values at the cursor, the claims.", False),
         Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
     ),
-    "other GPUs": (Key("g", "", "all GPUs", "All GPUs of the box; again: those of the run alone."),),
+    "NaN or Inf": (Key("n", "", "next bad", "Move the cursor to the next NaN or Inf."),),
+    "other GPUs": (Key("d", "", "all GPUs", "All GPUs of the box; again: those of the run alone."),),
     "run that goes on": (
         Key("s", "", "stop", "Stop the run, after a question; again: at once."),
         Key("space", "", "freeze", "Hold the picture still while the run goes on."),
@@ -120,7 +144,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("e", "", "report", "Write a page about the run into the current folder."),
     ),
     "replay": (
-        Key("space", "", "play/pause", "Play on, or pause."),
+        Key("space", "", "play", "Play on, or pause."),
         Key("comma", "", "back", "Back by a twentieth."),
         Key("full_stop", "", "on", "On by a twentieth."),
         Key("right_square_bracket", "", "faster", "Replay at twice the speed."),
@@ -148,7 +172,10 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("end", "move(1000000)", "", "The oldest run.", False),
         Key("escape", "step_out", "back", "Show all runs again, else one step back out."),
     ),
-    "marked runs": (Key("u", "", "unmark", "Take all marks away."),),
+    "marked runs": (
+        Key("m", "", "compare", "Compare the marked runs, or this one with the last of its scenario."),
+        Key("u", "", "unmark", "Take all marks away."),
+    ),
     "running run": (Key("s", "", "stop", "Stop the run, after a question; again: at once."),),
     "compare": (
         Key("z", "maximise", "zoom", "Fill the screen with the focused pane, and back."),
@@ -196,12 +223,20 @@ KEYS: dict[str, tuple[Key, ...]] = {
     "everywhere": (
         Key("ctrl+p", "app.command_palette", "commands", "Every command by its name."),
         Key("escape", "app.step_back", "back", "One step back out.", False),
+        Key("q", "app.leave", "quit", "Leave; what runs goes on."),
+        Key("ctrl+q", "app.leave", "", "The same, while something is typed or asked, too.", False),
         Key("question_mark", "app.open_help", "help", "The keys of what has the focus."),
         Key("f1", "app.open_help", "help", "The same, while something is typed."),
         Key("Q", "app.open_queue", "queue", "The runs that wait for their turn.", False),
-        Key("q", "app.leave", "quit", "Leave; what runs goes on."),
+        Key("ctrl+c", "", "", "Copy what is selected with the mouse; else say how to leave.", False),
         Key("tab", "app.focus_next", "", "The next pane.", False),
         Key("shift+tab", "app.focus_previous", "", "The pane before.", False),
+        Key("j", "app.press('down')", "", "As ↓.", False),
+        Key("k", "app.press('up')", "", "As ↑.", False),
+        Key("ctrl+d", "app.press('pagedown')", "", "As page down.", False),
+        Key("ctrl+u", "app.press('pageup')", "", "As page up.", False),
+        Key("g", "app.press('home')", "", "As home: to the top.", False),
+        Key("G", "app.press('end')", "", "As end: to the end.", False),
         Key("T", "app.next_theme", "", "The next theme.", False),
         Key("B", "app.next_symbols", "", "Draw with braille, blocks or plain characters.", False),
         Key("0", "app.reset_layout", "", "Layout and settings as they were at first.", False),
@@ -235,7 +270,11 @@ _IN_A_TEXT = {"space", "left", "right", "shift+left", "shift+right", "home", "en
 
 def bindings(place: str) -> list[BindingType]:
     """Return the keys of a place as Textual wants them."""
-    return [Binding(key.key, key.action, key.word or key.help, show=key.is_in_footer) for key in KEYS[place] if key.action]
+    return [
+        Binding(key.key, key.action, key.word or key.help, show=key.is_in_footer, priority=key.key == "ctrl+q")
+        for key in KEYS[place]
+        if key.action
+    ]
 
 
 def keys_at(places: Sequence[str], *, is_typing: bool = False) -> list[Key]:

@@ -14,9 +14,11 @@ from tuilab.catalogue.search import BEGINNING, WHOLE, fit
 from tuilab.errors import TuilabError
 from tuilab.text import show
 from tuilab.tui.keys import KEYS, Key, shown
+from tuilab.tui.looks import themes
 from tuilab.tui.navigator import Navigator
 
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
+_NO_COMMANDS = ("app.command_palette", "app.press(")
 _ORDER = [key for keys in KEYS.values() for key in keys]
 
 
@@ -38,8 +40,9 @@ class Commands(Provider):
             yield DiscoveryHit(Content.assemble(key.help, "  ", (shown(key), "bold $text-accent")), command, key.help)
 
     async def search(self, query: str) -> Hits:
-        hits = sorted([*self._keys_meant(query.lower().split()), *self._scenarios_meant(query.lower().split())], reverse=True)
-        for hit in hits:
+        words = query.lower().split()
+        hits = [*self._keys_meant(words), *self._themes_meant(words), *self._scenarios_meant(words)]
+        for hit in sorted(hits, reverse=True):
             yield hit
         if not hits:
             told = Content.assemble(f"no such command: {show(query, 60)}", ("  esc closes, ? shows the keys", "dim"))
@@ -51,6 +54,11 @@ class Commands(Provider):
             if score := _score(words, text):
                 told = Content.assemble(_marked(words, text), "  ", (shown(key), "bold $text-accent"))
                 yield Hit(score, told, command, text)
+
+    def _themes_meant(self, words: Sequence[str]) -> Iterator[Hit]:
+        for name in themes.NAMES:
+            if score := _score(words, f"theme {name}"):
+                yield Hit(score, _marked(words, f"theme {name}"), partial(self._lab.choose_theme, name), f"theme {name}")
 
     def _scenarios_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for scenario in self._usable:
@@ -64,7 +72,7 @@ class Commands(Provider):
         places: list[str] = getattr(self.screen, "places", list)()
         keys = {key.action: key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action}
         for key in sorted(keys.values(), key=_ORDER.index):
-            if key.key not in _MOVES and key.action != "app.command_palette":
+            if key.key not in _MOVES and not key.action.startswith(_NO_COMMANDS):
                 yield key, partial(self._do, key.action)
 
     async def _do(self, action: str) -> None:

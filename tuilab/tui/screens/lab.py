@@ -45,7 +45,7 @@ class LabPage(Page):
     LabPage #columns { height: 1fr; }
     LabPage #hint { height: auto; padding: 0 1; color: $text-accent; text-style: bold; }
     LabPage #left { width: 35%; min-width: 34; }
-    LabPage.-narrow #left { width: 1fr; }
+    LabPage.-narrow #left { width: 1fr; min-width: 0; }
     LabPage.-narrow #right { display: none; }
     LabPage.-narrow.-reading #left { display: none; }
     LabPage.-narrow.-reading #right { display: block; }
@@ -159,6 +159,11 @@ class LabPage(Page):
             self.columns.show_part("lesson")
         self.lab.tell(score.told(self.desk.scenarios, learned), is_problem=False)
 
+    def action_show_all(self) -> None:
+        """Show the lesson in the pager; the whole file, where its code is open."""
+        if self.scenario:
+            self.show_in_pager(self._bench.text_of(self.scenario), self.scenario.path)
+
     def action_compare(self) -> None:
         """Compare the newest run of the scenario, or the chosen one, with the one before it."""
         if self.scenario and (pair := self._lookout.pair(self.scenario, self._bench.chosen_run)):
@@ -203,6 +208,7 @@ class LabPage(Page):
         self.columns.show_part(event.part)
 
     def on_descendant_focus(self) -> None:
+        self._going_on.refresh()  # a key that would be typed is not offered
         self.show_keys()  # once more: what had the focus before has been told
 
     def on_form_changed(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar, cast
 
 from textual import on, work
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import ScreenResume
@@ -14,6 +15,7 @@ from textual.widgets import Input
 from tuilab.errors import TuilabError
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.tui.keys import Key, keys_at
+from tuilab.tui.looks.sgr import uncoloured
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.state.following import Whole
 from tuilab.tui.state.session import Desk
@@ -27,6 +29,7 @@ class Page(TextualScreen[None]):
 
     PLACE: ClassVar[str] = ""
     AUTO_FOCUS = ""
+    ESCAPE_TO_MINIMIZE = False  # `esc` is the screens' own, which keep what was left
     _was_open = False
 
     def compose(self) -> ComposeResult:
@@ -90,6 +93,20 @@ class Page(TextualScreen[None]):
     def command(self) -> str:
         """Return the command line that does what this screen does; every page has one."""
         return "tuilab"
+
+    def how_to_leave(self, key: str) -> str:
+        """Return what leaves the screens, which is this key, and what then happens to runs."""
+        return f"{key} leaves; what runs goes on"
+
+    def action_copy_text(self) -> None:
+        """Copy what is selected; what has no text in it is nothing."""
+        if not self.get_selected_text():
+            raise SkipAction
+        super().action_copy_text()
+
+    def show_in_pager(self, text: str, place: str) -> None:
+        """Show a text in the user's pager, and say where it is kept."""
+        self.lab.tell(self.lab.show_in_pager(uncoloured(text)) or f"kept in {place}", is_problem=False)
 
     def export(self, run_dirs: Sequence[Path], in_hand: Sequence[Whole] = ()) -> None:
         """Write a page about runs, and say where it is; runs that are `in_hand` are not read again."""

@@ -15,9 +15,11 @@ from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import earlier, store
+from tuilab.runs.command_line import line, rerun_words
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
+from tuilab.tui.state import printed
 from tuilab.tui.state.command_line import root_option
 from tuilab.tui.state.cost import Cost
 from tuilab.tui.state.following import Following
@@ -41,7 +43,7 @@ class RunPage(Page):
 
     PLACE = "run"
     BINDINGS = bindings("run")
-    ALLOW_IN_MAXIMIZED_VIEW = "Heading, KeyBar"
+    ALLOW_IN_MAXIMIZED_VIEW = "Heading, KeyBar, SearchLine"
     DEFAULT_CSS = """
     RunPage.-maximized-view Heading { dock: top; }
     """
@@ -53,6 +55,7 @@ class RunPage(Page):
         self._cost = Cost()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_laid_out = False  # as the user left it last time
+        self._was_going_on = self._had_bad = False
 
     @property
     def following(self) -> Following | Playback:
@@ -82,14 +85,24 @@ class RunPage(Page):
         verb = "attach" if self.is_following else "replay"
         return shlex.join(["tuilab", verb, store.short_id(self.run_dir.name), *root_option(self.desk.root)])
 
+    def how_to_leave(self, key: str) -> str:
+        is_going_on = self.is_following and not self.following.is_over
+        return f"{key} leaves, the run goes on; s stops it" if is_going_on else super().how_to_leave(key)
+
     def places(self) -> list[str]:
-        others = ["other GPUs"] if other_gpus(self.following.summary) else []
-        failed = ["run that failed"] if self.following.summary.failure else []
+        summary = self.following.summary
+        others = [*(["NaN or Inf"] if self._has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
+        failed = ["run that failed"] if summary.failure else []
         return [*failed, self.reader.place, *others, *super().places()]
+
+    @property
+    def _has_bad(self) -> bool:
+        return any(series.bad for series in self.following.summary.series.values())
 
     def keys_now(self) -> list[Key]:
         options = len(self._next_steps().options) if self.following.is_over else 0
-        return [key for key in super().keys_now() if not key.key.isdigit() or int(key.key) <= options]
+        keys = [key for key in super().keys_now() if not key.key.isdigit() or int(key.key) <= options]
+        return sorted(keys, key=lambda key: key.key != "n")  # first where it is told: there is a NaN or an Inf
 
     def _next_steps(self) -> NextSteps:
         return next_steps(self.following.summary, self.desk.scenarios)
@@ -111,6 +124,7 @@ class RunPage(Page):
             self.lab.tell(str(problem))
             reader.is_frozen = True
             return
+        self._call_user()
         if self.lab.is_stalled or reader.is_too_soon(is_link_slow=self.lab.is_link_slow):
             return
         if not self.following.is_caught_up:
@@ -126,6 +140,19 @@ class RunPage(Page):
 
     def _show_heading(self) -> None:
         self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width - self.heading.gutter.width))
+
+    def _call_user(self) -> None:
+        """Call the user at the first NaN or Inf of a run that is watched, and at its end."""
+        following = self.following
+        if not self.is_following or not following.is_caught_up:
+            return
+        run = following.summary.run
+        name = f"{run.topic}/{run.scenario} {store.short_id(self.run_dir.name)}" if run else self.run_dir.name
+        if self._was_going_on and self._has_bad and not self._had_bad:
+            self.lab.alert(f"{name} has a NaN or Inf")
+        if self._was_going_on and following.is_over:
+            self.lab.alert(f"{name} {following.state}")
+        self._was_going_on, self._had_bad = not following.is_over, self._has_bad
 
     def show_panes(self) -> None:
         """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""
@@ -183,7 +210,8 @@ class RunPage(Page):
 
     def action_look(self, how: str, *values: float) -> None:
         """Look at the run in another way: one of those that `Looking` knows."""
-        getattr(self.looking, how)(*values)
+        if said := getattr(self.looking, how)(*values):
+            self.lab.tell(said, is_problem=False)
 
     def action_play(self, how: str, *values: float) -> None:
         """Hold the picture or play the run again: one of the ways that `RunReader` knows."""
@@ -239,6 +267,20 @@ class RunPage(Page):
             self.lab.edit(path, frame.line if frame else 1)
         else:
             self.lab.tell(f"its file is not on this box any more; what ran is {self.run_dir}/scenario.py")
+
+    def action_show_all(self) -> None:
+        """Show all that the run printed in the pager."""
+        self.show_in_pager(printed.whole(self.run_dir) or "nothing was printed", str(self.run_dir))
+
+    def action_copy_pane(self) -> None:
+        """Copy what the focused pane shows: a chart with the values at the cursor, the claims, what was printed."""
+        if pane := self.panes.focused:
+            self.lab.copy(pane.as_text())
+
+    def action_copy_rerun(self) -> None:
+        """Copy the command that makes the run again."""
+        if run := self.following.summary.run:
+            self.lab.copy(line(rerun_words(run, self.following.summary.planned_repeats)))
 
     def action_export(self) -> None:
         whole = self.following.whole

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tuilab.engine.launch import Spare
     from tuilab.engine.messages import RunOrder
     from tuilab.record.summary import RunSummary
+    from tuilab.runs.ledger import Entry
 
 
 class Desk:
@@ -32,6 +33,7 @@ class Desk:
         self.fps = fps  # how often what is new is drawn
         self.is_learning = False  # the screens open at the next lesson
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
+        self._told_ended = 0  # how many of them were over when that was asked
         self._spare: Spare | None = None
         self._stamps: dict[str, str] | None = None  # of the files, when they were looked at last
 
@@ -94,6 +96,17 @@ class Desk:
         if self._spare is not None:
             self._spare.dismiss()
             self._spare = None
+
+    def ended(self) -> "list[Entry]":
+        """Return what is known of the runs started from here that are over since this was asked last, in their order."""
+        found: list[Entry] = []
+        for name in self.started[self._told_ended :]:
+            entry = self.ledger.entry(self.root / name)
+            if entry.is_running:
+                break
+            found.append(entry)
+        self._told_ended += len(found)
+        return found
 
     def is_running(self) -> bool:
         """Whether a run that was started from here goes on."""

@@ -32,8 +32,19 @@ class Settings:
 def load() -> Settings:
     """Return the settings as they were left; of a file of no use the defaults."""
     with suppress(Unusable, TuilabError):
+        _move_old()
         return read_small(places.settings_file(), _decode, _LIMIT)
     return Settings()
+
+
+def _move_old() -> None:
+    """Bring the file of the first versions to its place, unless there is one already, or it is somebody else's."""
+    old, place = places.old_settings_file(), places.settings_file()
+    with suppress(OSError):
+        if not os.path.lexists(place) and os.lstat(old).st_uid == os.geteuid():
+            found = read_small(old, _decode, _LIMIT)
+            save(found)
+            os.unlink(old)
 
 
 def save(settings: Settings) -> None:

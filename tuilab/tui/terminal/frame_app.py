@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS
 from rich.segment import Segment, Segments
 from textual.app import ReturnType
@@ -22,6 +23,7 @@ from textual.widget import Widget
 from tuilab.text import is_utf8_terminal, show_lines
 from tuilab.tui.terminal.driver import Terminal, leave_on_signals
 from tuilab.tui.terminal.frames import Frames
+from tuilab.tui.terminal.pager import show_in_pager
 from tuilab.tui.terminal.textual_parts import TextualApp, at_work, rendered
 
 _SHORTEST_S = 1 / 30  # between two frames
@@ -91,10 +93,12 @@ class PacedApp(TextualApp[ReturnType]):
         self._frames = None
         self.set_timer(_LAID_OUT_S, self._mark)
 
-    def copy_to_clipboard(self, text: str) -> None:
-        """Copy what is selected in a field; where nothing is, the user's clipboard stays as it is."""
-        if text:
-            super().copy_to_clipboard(text)
+    def show_in_pager(self, text: str) -> str:
+        """Have the user read a text in a pager, which has the terminal meanwhile; return a sentence where that failed."""
+        if self.terminal is None:
+            return "there is no terminal to show a pager in"
+        with self.suspend():
+            return show_in_pager(text)
 
     async def settle(self) -> None:
         """Wait until what was typed has gone through the app, what has the focus, all around it, and the app again."""
@@ -123,6 +127,11 @@ class PacedApp(TextualApp[ReturnType]):
         self._drawing_context = contextvars.copy_context()
         self._mark()
         self.post_display_hook()
+
+    @property
+    def _colours(self) -> ColorSystem | None:
+        """How many colours the terminal is sent; with NO_COLOR none: what stands out does so by bold, underlined or reverse."""
+        return None if self.no_color else COLOR_SYSTEMS.get(self.console.color_system or "")
 
     def _mark(self) -> None:
         self._is_due = True
@@ -156,7 +165,7 @@ class PacedApp(TextualApp[ReturnType]):
         except Exception as problem:
             self.heed_mistake(problem)
             return
-        frames = self._frames or Frames(COLOR_SYSTEMS.get(self.console.color_system or ""), is_utf8=is_utf8_terminal())
+        frames = self._frames or Frames(self._colours, is_utf8=is_utf8_terminal())
         if frame := frames.difference(lines):
             x, y = self.screen.outer_size.clamp_offset(self.cursor_position)
             terminal.send_frame(f"{frame}\x1b[{y + 1};{x + 1}H")

@@ -6,16 +6,20 @@ what Textual does unless a class below overrides it. The versions of Textual tha
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from rich.segment import Segment
 from textual._context import active_message_pump, visible_screen_stack
 from textual._xterm_parser import XTermParser
 from textual.app import App, ReturnType
+from textual.command import CommandPalette
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.message_pump import MessagePump
-from textual.screen import Screen, ScreenResultType
+from textual.screen import ModalScreen, Screen, ScreenResultType
+
+from tuilab.tui.terminal.pointing import Pointed
 
 
 def rendered(screen: Screen[Any]) -> list[list[Segment]]:
@@ -54,6 +58,14 @@ class TextualApp(App[ReturnType]):
         """Have the exception that is being handled printed when the terminal is given back."""
         super()._fatal_error()
 
+    def is_telling(self, text: str) -> bool:
+        """Whether a sentence stands at the edge of the screen."""
+        return any(one.message == text for one in self._notifications)
+
+    def keep_copied(self, text: str) -> None:
+        """Have a text pasted by the keys of a field."""
+        self._clipboard = text
+
     def move_mouse(self, screen: Screen[Any]) -> None:
         """Tell the widgets of a screen, which may have moved, what the mouse is over."""
         self._update_mouse_over(screen)
@@ -68,7 +80,7 @@ class TextualApp(App[ReturnType]):
         self.show_mistake()
 
 
-class TextualScreen(Screen[ScreenResultType]):
+class TextualScreen(Pointed[ScreenResultType]):
     """Textual's screen."""
 
     def show_changes(self) -> None:
@@ -82,6 +94,19 @@ class TextualScreen(Screen[ScreenResultType]):
 
     def _compositor_refresh(self) -> None:
         self.show_changes()
+
+
+class TextualModal(ModalScreen[ScreenResultType], Pointed[ScreenResultType]):
+    """Textual's screen above another one."""
+
+
+class TextualPalette(CommandPalette, Pointed[None]):
+    """Textual's palette."""
+
+    def _action_command_list(self, action: str) -> None:
+        """Move in the list, unless it has no lines: none was found yet, or the terminal has no room for one."""
+        with suppress(KeyError):
+            super()._action_command_list(action)
 
 
 class TextualDriver(LinuxDriver):

@@ -37,6 +37,10 @@ class Drawing(Widget):
         self._paint, self._version = paint, version
         self.redraw()
 
+    def as_text(self) -> str:
+        """Return what is drawn, as lines."""
+        return "\n".join("".join(text for text, _ in row).rstrip() for row in self._picture.rows)
+
     def redraw(self) -> None:
         """Draw again if there is anything new, and repaint the rows that differ."""
         old = self._picture

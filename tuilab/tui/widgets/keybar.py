@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 
+from textual import events
 from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
 from tuilab.tui.keys import KEYS, Key, shown
 
-_EVERYWHERE = [key.key for key in KEYS["everywhere"]]
-_PALETTE = "ctrl+p"
+_EVERYWHERE = [key.key for key in KEYS["everywhere"] if key.word]
+_HELP = ("question_mark", "f1")
+_MOST_NEEDED = 2  # keys of a place
 
 
 class KeyBar(Widget):
@@ -39,15 +41,26 @@ class KeyBar(Widget):
     def render(self) -> RenderResult:
         width = self.content_size.width
         note = self._note.truncate(width, ellipsis=True)
-        room = width - note.cell_length - (2 if note.cell_length else 0)
-        parts = [_part(key) for key in self._keys]
-        last = sum(
-            key.key in _EVERYWHERE and key.key != _PALETTE for key in self._keys
-        )  # how to get out and help stays longest
-        while len(parts) > 1 and sum(part.cell_length for part in parts) - 2 > room:
-            del parts[-(last + 1) if len(parts) > last else -1]
+        parts = [_part(key) for key in self._shown(width, note)]
         used = sum(part.cell_length for part in parts)
         return Content("").join([*parts, Content(" " * max(width - used - note.cell_length, 0)), note])
+
+    def _shown(self, width: int, note: Content) -> list[Key]:
+        """Return the keys that there is room for: those at the end give way, but for the way out and to the others."""
+        room = width - note.cell_length - (2 if note.cell_length else 0)
+        keys = list(self._keys)
+        while len(keys) > 1 and sum(_part(key).cell_length for key in keys) - 2 > room:
+            keys.remove(_least(keys))
+            keys = [key._replace(word="more") if key.key in _HELP else key for key in keys]
+        return keys
+
+    def on_click(self, event: events.Click) -> None:
+        """Do what the key does whose word was clicked."""
+        end = 1  # the padding
+        for key in self._shown(self.content_size.width, self._note.truncate(self.content_size.width, ellipsis=True)):
+            start, end = end, end + _part(key).cell_length
+            if start <= event.x < end - 2:
+                self.app.simulate_key(key.key)
 
 
 def answers(place: str) -> Content:
@@ -64,6 +77,14 @@ def _place(key: Key) -> int:
     if key.key == "enter":
         return -2
     return _EVERYWHERE.index(key.key) if key.key in _EVERYWHERE else -1
+
+
+def _least(keys: Sequence[Key]) -> Key:
+    """Return the key that gives way first: the last one of the place, of which two stay longest, then the palette."""
+    of_place = [key for key in keys if key.key not in _EVERYWHERE]
+    if len(of_place) > _MOST_NEEDED:
+        return of_place[-1]
+    return next((key for key in keys if key.key == "ctrl+p"), (of_place or keys)[-1])
 
 
 def _part(key: Key) -> Content:

@@ -1,5 +1,6 @@
 """A part of the Run screen: a frame with a title, that can be focused, scrolled and maximised."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -8,6 +9,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tuilab.tui.widgets.drawing import Drawing
+from tuilab.tui.widgets.search import SEARCHES, Searched
 
 if TYPE_CHECKING:
     from tuilab.tui.state.following import Shown
@@ -20,7 +22,7 @@ class Pane(VerticalScroll):
     DEFAULT_CSS = """
     Pane {
         border: round $border-blurred; padding: 0 1; height: 1fr; scrollbar-size: 1 1; background: $background;
-        border-title-color: $foreground 70%; border-subtitle-color: $foreground 60%;
+        border-title-color: $foreground 70%; border-subtitle-color: $foreground 70%;
     }
     Pane:focus, Pane:focus-within { border: round $primary; }
     Pane > Static { width: 100%; height: auto; }
@@ -57,6 +59,10 @@ class Pane(VerticalScroll):
         super().watch_scroll_y(old_value, new_value)
         self.note(self._note)
 
+    def as_text(self) -> str:
+        """Return what it shows, to be copied."""
+        return "\n".join(drawing.as_text() for drawing in self.query(Drawing))
+
 
 class DrawingPane(Pane):
     """A pane with one drawing in it, scrolled where it has no room for the rows that the drawing needs."""
@@ -73,9 +79,11 @@ class DrawingPane(Pane):
         self.drawing.styles.min_height = rows
 
 
-class TextPane(Pane):
+class TextPane(Pane, Searched):
     """A pane of lines of text."""
 
+    BINDINGS = SEARCHES
+    PLACE: ClassVar[str] = "text"
     is_followed: ClassVar[bool] = False  # stay at the end while it grows, unless the user has scrolled away
 
     def __init__(self, title: str) -> None:
@@ -93,11 +101,25 @@ class TextPane(Pane):
         if lines != self._shown:
             self._shown = lines
             self._whole = Content("\n").join(lines)
-            self._text.update(self._whole)
+            self.show_found()
 
     def lines_at(self, width: int) -> int:
         """Return how many lines there are at a width."""
         return self._whole.get_height({}, width)
+
+    def lines_to_search(self) -> Sequence[Content]:
+        return self._shown or ()
+
+    def as_text(self) -> str:
+        return "\n".join(line.plain for line in self.lines_to_search())
+
+    def show_found(self) -> None:
+        self._text.update(Content("\n").join(map(self.marked, self.lines_to_search())))
+
+    def go_to_line(self, number: int) -> None:
+        width = max(self._text.size.width, 1)
+        above = sum(max(len(line.wrap(width)), 1) for line in self.lines_to_search()[:number])
+        self.scroll_to(y=max(above - 1, 0), animate=False, force=True)
 
     def watch_virtual_size(self) -> None:
         """Follow when the lines have been laid out, not when they are given: which comes first is not certain."""

@@ -6,17 +6,17 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
+from tuilab.tui.terminal.textual_parts import TextualModal
 from tuilab.tui.widgets.keybar import answers
 
 _NAMED = 8
 
 
-class Question(ModalScreen[bool]):
+class Question(TextualModal[bool]):
     """Names what it is about; only `y` says yes."""
 
     PLACE: ClassVar[str] = "question"

@@ -24,14 +24,16 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
     DEFAULT_CSS = """
     RunList {
         height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; background: $background;
-        & > .runlist--cursor { background: $primary 30%; }
+        & > .runlist--cursor { background: $primary 22%; }
         & > .runlist--head { background: $surface; }
     }
     RunList:blur > .runlist--cursor { background: $primary 15%; }
+    RunList:light > .runlist--cursor { background: $primary 14%; }
     RunList:ansi {
         & > .runlist--cursor { background: ansi_bright_black; }
         & > .runlist--head { text-style: underline; background: ansi_default; }
     }
+    RunList:nocolor > .runlist--cursor { text-style: bold underline; }
     RunList:ansi:light > .runlist--cursor { background: ansi_white; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"runlist--cursor", "runlist--head"}

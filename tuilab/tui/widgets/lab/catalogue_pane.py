@@ -56,7 +56,7 @@ class CataloguePane(Vertical):
     def open_filter(self) -> None:
         """Have words typed that narrow the catalogue."""
         if self._filter is None:
-            self._filter = Filter(placeholder="words it must have", compact=True, id="filter")
+            self._filter = Filter(placeholder="words it must have", compact=True)  # no id: the last one may be leaving yet
             self._filter.cursor_blink = False
             self.mount(self._filter, before=self.catalogue)
         self._filter.focus()

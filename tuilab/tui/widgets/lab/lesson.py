@@ -19,10 +19,10 @@ from tuilab.tui.looks.reading import hang, heading, lay_out
 from tuilab.tui.state.command_line import check_words
 from tuilab.tui.state.command_line import line as spell_command
 from tuilab.tui.state.draft import Draft
-from tuilab.tui.widgets.lines import Lines
+from tuilab.tui.widgets.search import SearchedLines
 
 
-class Lesson(Lines):
+class Lesson(SearchedLines):
     """What a scenario teaches, or what a topic has."""
 
     PLACE: ClassVar[str] = "lesson"

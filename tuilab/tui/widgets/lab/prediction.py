@@ -5,7 +5,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tuilab.catalogue.translation import translated
@@ -13,12 +12,13 @@ from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import heading, inline
 from tuilab.tui.state.draft import GUESS, Draft
+from tuilab.tui.terminal.textual_parts import TextualModal
 from tuilab.tui.widgets.keybar import answers
 from tuilab.tui.widgets.paragraph import Paragraph
 from tuilab.wrapping import flow
 
 
-class Prediction(ModalScreen[bool]):
+class Prediction(TextualModal[bool]):
     """Puts the answer into the draft; says whether to run it."""
 
     PLACE: ClassVar[str] = "prediction"

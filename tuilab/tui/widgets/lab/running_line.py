@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
+from textual.widgets import Input
 
 from tuilab.record.states import RunState
 from tuilab.text import plural
@@ -51,6 +52,8 @@ class GoingLine(Widget):
             state_words(self.runs[0].state) if len(self.runs) == 1 else Content.styled(_counts(count, queued), "$text-primary")
         )
         names = [Content.assemble(plain(run.name, 40, "bold"), (f" {short_id(run.run)}", "$text-muted")) for run in self.runs]
+        if isinstance(self.screen.focused, Input):
+            return Content.assemble(state, "  ", Content(", ").join(names)).truncate(self.size.width - 2, ellipsis=True)
         key = Content.assemble(
             "  ", ("a", "bold $text-accent"), (" goes there" if len(self.runs) == 1 else " goes to each in turn", "dim")
         )

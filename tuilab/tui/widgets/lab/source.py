@@ -16,12 +16,12 @@ from tuilab.runs.past_runs import PastRun, newest_verdicts, verdict_on
 from tuilab.tui.looks.highlight import highlight
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.state.draft import Draft
-from tuilab.tui.widgets.lines import Lines
+from tuilab.tui.widgets.search import SearchedLines
 
 _STEP = 8  # columns that a key scrolls sideways
 
 
-class Source(Lines):
+class Source(SearchedLines):
     """Python with a gutter that stays where it is when the code scrolls sideways."""
 
     PLACE: ClassVar[str] = "code"

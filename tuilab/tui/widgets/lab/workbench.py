@@ -121,6 +121,17 @@ class Workbench(Vertical):
         else:
             widget.focus()
 
+    def text_of(self, scenario: Scenario) -> str:
+        """Return the lesson of a scenario; where the code is open, the whole file, or why it cannot be read."""
+        from tuilab.catalogue.source import Broken, read_text
+
+        if self.part != "code":
+            return translated(scenario).lesson
+        try:
+            return read_text(scenario.path)
+        except Broken as problem:
+            return str(problem)
+
     def refill(self) -> None:
         """Show what the draft has: it was changed elsewhere."""
         if self._form:

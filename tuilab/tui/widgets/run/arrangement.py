@@ -8,7 +8,8 @@ from tuilab.record.blocks import has_times
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import neighbour_notes
 
-TEXTS = {"failure": 99, "claims": 99, "notes": 16, "output": 7}  # panes that want as many lines as they have, but no more than so many
+# Panes that want as many lines as they have, but no more than so many.
+TEXTS = {"failure": 99, "claims": 99, "notes": 16, "output": 7}
 _MANY = 5  # panes, that need three rows
 _HIGH = 36  # lines of a screen that shows two rows of panes and more below them
 _LEAST_ROW, _GOOD_ROW = 9, 12  # lines that a chart needs, and has on a high screen

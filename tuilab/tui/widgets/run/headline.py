@@ -86,7 +86,7 @@ def note_of(following: Following | Playback, cost: str, *, is_frozen: bool, is_l
         return Content.styled("frozen", "bold $text-warning")
     if isinstance(following, Playback):
         word = "end" if following.is_over else "playing" if following.is_playing else "paused"
-        return Content.styled(f"{word} x{following.speed:.3g}  space, , . seek  [ ] speed", "$text-accent")
+        return Content.styled(f"{word}, speed {following.speed:.3g}", "$text-accent")
     if following.is_over:
         return Content("")
     old = f"data {following.age_s:.0f} s old  " if following.age_s > _OLD_S else ""

@@ -35,16 +35,20 @@ class Looking:
             view = self.view.with_windows({chart.key: None for chart in self._panes.charts if chart.has_steps})
             self._look(replace(view, is_log_x=not chart.is_log_x))
 
-    def toggle_smooth(self) -> None:
+    def toggle_smooth(self) -> str:
         """Change from values to their moving average with the values behind it, to that of more of them, and back."""
         view = self.view
         is_last = view.is_smooth and view.is_smoother
         self._look(replace(view, is_smooth=not is_last, is_smoother=view.is_smooth and not is_last))
+        if not self.view.is_smooth:
+            return "the values as they are"
+        return f"smoothed{' more' if self.view.is_smoother else ''}, the values behind it"
 
-    def toggle_time(self) -> None:
+    def toggle_time(self) -> str:
         """Change between steps and seconds; the cursor stays at its moment, and what changes its axis shows all of it."""
         view = self.view.with_windows({chart.key: None for chart in self._panes.charts if chart.has_steps})
         self._look(replace(view, is_timed=not view.is_timed))
+        return "seconds along the axis" if self.view.is_timed else "steps along the axis, where there are any"
 
     def toggle_gpus(self) -> None:
         """Change between the GPUs of the run and all of the box."""
@@ -116,8 +120,16 @@ class Looking:
         if screen.maximized is None:
             screen.focus_next() if step > 0 else screen.focus_previous()
             return
-        panes: list[Widget] = list(self._panes.query(Pane))  # those that are hidden, too, which have no focus to be handed on
-        pane = panes[(panes.index(screen.maximized) + step) % len(panes)]
+        panes = list(self._panes.query(Pane))  # those that are hidden, too, which have no focus to be handed on
+        widgets: list[Widget] = [*panes]
+        self._focus(panes[(widgets.index(screen.maximized) + step) % len(panes)])
+
+    def _focus(self, pane: Pane) -> None:
+        """Give a pane the focus, and the screen if another one has it."""
+        screen = self._panes.screen
+        if screen.maximized is None:
+            pane.focus()
+            return
         screen.minimize()
         pane.focus()
         screen.maximize(pane, container=False)
@@ -134,6 +146,10 @@ class Looking:
             self._panes.screen.minimize()
             pane.focus(scroll_visible=True)
         return pane is not None
+
+    def scroll_pages(self, pages: int) -> None:
+        """Scroll all panes by what can be seen at once."""
+        self.scroll(pages * max(self._panes.size.height - 1, 1))
 
     def go_to_kept_pane(self) -> bool:
         """Go to the pane where the user was last time, zoomed as it was; say whether there is nothing to wait for."""

@@ -7,9 +7,10 @@ from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
 from tuilab.record.told import gpu_errors, neighbour_notes
-from tuilab.text import show, show_lines
+from tuilab.text import show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold, heading, inline
+from tuilab.tui.looks.sgr import coloured
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.next_steps import NextSteps
 from tuilab.tui.state.view import View
@@ -39,7 +40,7 @@ class NotesPane(TextPane):
         lines += [Content.styled(sentence, "$text-warning") for sentence in shared]
         for title, text in latest.items():
             lines += [plain(title, 200, "bold")] if title else []
-            lines += self._of_text(show_lines(text))
+            lines += self._of_text(text)
         if run.is_over and self.next_steps.text:
             lines += [Content(""), heading(show(self.next_steps.heading, 100))] if lines else []
             lines += (row for line in self._to_try() for row in self._flowing(line))
@@ -52,7 +53,7 @@ class NotesPane(TextPane):
 
     def _of_text(self, text: str) -> list[Content]:
         """Return the lines of a text; those of a drawing end with the pane, because wrapped they would stand beside nothing."""
-        lines = [Content(line) for line in text.splitlines()]
+        lines = [*coloured(text.splitlines())]
         if (width := self.scrollable_content_region.width) and _DRAWN.search(text):
             lines = [line.truncate(width, ellipsis=True) for line in lines]
         more = [Content.styled(f"… and {len(lines) - _LINES} lines more", "$text-muted")] if len(lines) > _LINES else []

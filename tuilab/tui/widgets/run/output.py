@@ -1,23 +1,22 @@
 """What a run printed, and the stages it went through."""
 
-import os
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 from textual.content import Content
 
-from tuilab.files import open_regular
 from tuilab.record.events import StageEntered
 from tuilab.record.summary import RunSummary
-from tuilab.text import show_lines
 from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.sgr import coloured
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.playback import Playback
+from tuilab.tui.state.printed import STREAMS, tail
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
+from tuilab.words import size
 
-_TAIL = 16 * 1024  # bytes of each stream that are looked at
-_LINES = 200
+_MOST = 600  # lines
 
 
 class OutputPane(TextPane):
@@ -37,7 +36,9 @@ class OutputPane(TextPane):
             lines.append(Content.styled("what was printed has no times: it is shown at the end", "$text-muted"))
         else:
             lines += _printed(run.run_dir)
-        left_out = max(len(lines) - _LINES, 0)
+        left_out = max(len(lines) - _MOST, 0)
+        if left_out:
+            lines[left_out] = Content.styled(f"{left_out + 1} lines above; v shows all that was printed", "$text-muted")
         self.put(lines[left_out:] or [Content.styled("nothing printed", "$text-muted")])
         if at is not None and at != self.stage_at_cursor:
             self.call_after_refresh(self.scroll_to, y=max(at - left_out - 1, 0), animate=False)
@@ -57,17 +58,10 @@ def _stage_line(stage: StageEntered, first_t: int, *, is_at_cursor: bool) -> Con
     return Content.assemble((time, "$text-muted"), ("▸ ", "$text-accent" if is_at_cursor else ""), name)
 
 
-def _printed(run_dir: Path) -> list[Content]:
-    lines = [Content(line) for line in _tail(run_dir / "stdout.log")]
-    return lines + [Content.styled(line, "$text-warning") for line in _tail(run_dir / "stderr.log")]
-
-
-def _tail(path: Path) -> list[str]:
-    """Return the last lines of a file, safe to show; a line that was overwritten by carriage returns shows its last state."""
-    with suppress(OSError), open(open_regular(path), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        file.seek(max(size - _TAIL, 0))
-        text = file.read(_TAIL).decode(errors="replace")
-        lines = [show_lines(line.rstrip("\r").rpartition("\r")[2])[:1000] for line in text.split("\n")]
-        return lines[1 if size > _TAIL else 0 :][-_LINES:] if lines[-1] else lines[1 if size > _TAIL else 0 : -1][-_LINES:]
-    return []
+def _printed(run_dir: Path) -> Iterator[Content]:
+    for stream, style in zip(STREAMS, ("", "$text-warning"), strict=True):
+        path = run_dir / f"{stream}.log"
+        found = tail(path)
+        if not found.is_whole:
+            yield plain(f"the end of {size(found.bytes_total)}; v shows all of it: {path}", 500, "$text-muted")
+        yield from coloured(found.lines, style)

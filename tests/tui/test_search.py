@@ -1,0 +1,148 @@
+"""Looking for words in what was printed, in lessons and in code; all of it in a pager."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.tui.made_up import FAST, finished, write
+from tests.tui.screens import app_on, open_run, opened, press, said, text
+from tests.tui.terminals import terminal
+from tuilab.catalogue import catalog
+from tuilab.tui.screens.lab import LabPage
+from tuilab.tui.screens.run import RunPage
+from tuilab.tui.state.printed import tail, whole
+from tuilab.tui.widgets.lab.source import Source
+from tuilab.tui.widgets.search import Searched
+
+
+def printing(root: Path, lines: int = 150) -> Path:
+    """Make a run that has printed lines, two of which have a needle."""
+    run_dir = finished(root, {})
+    printed = [f"\x1b[31mstep\x1b[0m {number}{' Needle' * (number in (20, 90))}" for number in range(lines)]
+    (run_dir / "stdout.log").write_text("\n".join(printed) + "\n")
+    return run_dir
+
+
+async def test_words_are_found_in_what_was_printed_and_n_goes_on(root: Path) -> None:
+    async with opened(app_on(root), size=(80, 24)) as pilot:
+        await open_run(pilot, printing(root))
+        await press(pilot, "slash", *"needle", "enter")
+        first = text(pilot)
+        await press(pilot, "n")
+        second = text(pilot)
+        await press(pilot, "n", "N")
+
+        assert "step 20 Needle" in first and "step 90 Needle" not in first
+        assert "step 90 Needle" in second and "step 20 Needle" not in second
+        told = [f"{number} of 2 lines with needle; n next, N before" for number in (1, 2)]
+        assert said(pilot) == told
+        assert isinstance(pilot.app.focused, Searched) and pilot.app.focused.line_found == 90
+
+
+async def test_escape_ends_a_search_before_it_leaves_the_screen(root: Path) -> None:
+    async with opened(app_on(root), size=(80, 24)) as pilot:
+        page = await open_run(pilot, printing(root))
+        await press(pilot, "slash", *"needle", "enter", "escape")
+        assert isinstance(page.focused, Searched) and page.focused.words == ""
+        assert pilot.app.screen is page
+        await press(pilot, "escape")
+
+        assert isinstance(pilot.app.screen, LabPage)
+
+
+async def test_n_without_a_search_is_the_key_of_the_screen(root: Path) -> None:
+    async with opened(app_on(root), size=(80, 24)) as pilot:
+        await open_run(pilot, printing(root))
+        await press(pilot, "slash", "escape", "n")
+
+        assert said(pilot) == ["every value so far is finite"]
+
+
+async def test_words_that_no_line_has_are_told(root: Path) -> None:
+    async with opened(app_on(root), size=(80, 24)) as pilot:
+        await open_run(pilot, printing(root))
+        await press(pilot, "slash", *"[/b]", "enter")
+
+        assert said(pilot) == ["no line has [/b]"]
+
+
+@pytest.mark.parametrize(("key", "words"), [("c", "race"), ("p", "operator")])
+async def test_words_are_found_in_the_code_and_in_the_lesson(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, words: str
+) -> None:
+    folder = write(tmp_path / "scenarios", fast=FAST)
+    monkeypatch.setattr(catalog, "scenario_dirs", lambda extra=(): [str(folder)])
+    async with opened(app_on(tmp_path / "runs"), key, "slash", *words, "enter", size=(80, 24)) as pilot:
+        assert isinstance(pilot.app.focused, Searched)
+        found = pilot.app.focused.lines_to_search()[pilot.app.focused.line_found]
+
+        assert words in found.plain.lower()
+        assert isinstance(pilot.app.focused, Source) is (key == "c")
+
+
+async def test_a_search_works_in_a_pane_that_fills_the_screen(root: Path) -> None:
+    async with opened(app_on(root), size=(80, 24)) as pilot:
+        page = await open_run(pilot, printing(root))
+        await press(pilot, "z", "slash", *"needle")
+        typed = text(pilot)
+        await press(pilot, "enter")
+
+        assert "/ needle" in typed
+        assert isinstance(page, RunPage) and page.maximized is page.focused
+        assert "step 20 Needle" in text(pilot)
+
+
+async def test_the_pane_says_that_there_is_more_and_where_it_is_kept(root: Path) -> None:
+    run_dir = printing(root, 9000)
+    async with opened(app_on(root), size=(200, 50)) as pilot:
+        await open_run(pilot, run_dir)
+        await press(pilot, "slash", *"end of", "enter")
+
+        assert f"v shows all of it: {run_dir}/stdout.log" in text(pilot)
+
+
+def test_of_a_long_file_the_end_is_read_and_for_a_pager_all_of_it(root: Path) -> None:
+    run_dir = printing(root, 9000)
+    (run_dir / "stderr.log").write_bytes(b"10 %\r50 %\r100 %\r\nbad \xff\n")
+    end = tail(run_dir / "stdout.log")
+
+    assert (len(end.lines), end.lines[-1], end.is_whole) == (200, "\x1b[31mstep\x1b[0m 8999", False)
+    assert tail(run_dir / "stderr.log").lines == ["100 %", "bad \ufffd"]
+    assert len(whole(run_dir).splitlines()) == 9000 + 2 + 1 + 2
+    assert tail(run_dir / "none.log").lines == [] and whole(root) == ""
+
+
+PAGER = """#!/bin/sh
+echo found $(grep -c Needle), $(stty -a </dev/tty | grep -o -- '-\\?icanon'); read line </dev/tty
+"""
+
+
+def test_the_pager_has_the_terminal_and_the_screens_come_back_whole(root: Path, tmp_path: Path) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text(PAGER)
+    pager.chmod(0o755)
+    run_dir = printing(root, 9000)
+    (run_dir / "stderr.log").write_text("needle \x1b]0;owned\x07\n")
+    with terminal(tmp_path, "attach", "last", columns=100, rows=30, env={"PAGER": str(pager)}) as term:
+        term.wait_for("Output", "quit")
+        before = term.text
+        term.type("v")
+        term.wait_for("found 2, icanon")
+        term.type("\x1a")  # there is no shell to go back to
+        term.type("\x03")  # ends the pager alone
+        term.wait_for("kept in", "quit")
+        term.type("q")
+
+        assert term.wait() == 0
+        assert "Output" in before
+        assert term.is_restored()
+        assert b"owned" not in term.sent
+
+
+def test_a_pager_that_is_not_there_is_one_sentence(root: Path, tmp_path: Path) -> None:
+    printing(root)
+    with terminal(tmp_path, "attach", "last", columns=100, rows=30, env={"PAGER": "/not/there"}) as term:
+        term.wait_for("Output", "quit")
+        term.type("v")
+
+        term.wait_for("the pager /not/there cannot be", "quit")

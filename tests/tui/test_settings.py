@@ -1,0 +1,42 @@
+"""What the screens remember lies with the user, not with a folder of runs that others may use, too."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tuilab.tui.state import settings
+from tuilab.tui.state.settings import Settings
+
+
+@pytest.fixture
+def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "shared" / "runs"))
+    (tmp_path / "shared").mkdir()
+    return tmp_path / "shared" / "screens.json"
+
+
+def test_settings_are_kept_in_the_state_folder_of_the_user(old: Path, tmp_path: Path) -> None:
+    settings.save(Settings(theme="tuilab-light"))
+
+    assert json.loads((tmp_path / "state" / "tuilab" / "screens.json").read_text())["theme"] == "tuilab-light"
+    assert not old.exists()
+
+
+def test_an_old_file_is_moved_once(old: Path, tmp_path: Path) -> None:
+    old.write_text('{"theme": "tuilab-light"}')
+    first = settings.load()
+    was_moved = not old.exists()
+    old.write_text('{"theme": "ansi-dark"}')
+
+    assert was_moved
+    assert [first.theme, settings.load().theme] == ["tuilab-light"] * 2
+    assert old.exists()
+
+
+def test_the_old_file_of_somebody_else_is_left_alone(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old.write_text('{"theme": "tuilab-light"}')
+    monkeypatch.setattr("os.geteuid", lambda: 1 + old.stat().st_uid)
+
+    assert settings.load() == Settings()
+    assert old.exists()

@@ -1,0 +1,49 @@
+"""Calls a user who looks elsewhere: the bell, a notification of the desktop (OSC 9), the title of the terminal.
+
+TUILAB_ALERTS says which of them, all without it: `TUILAB_ALERTS=bell,title`, or `none`.
+"""
+
+import os
+import subprocess
+
+from tuilab.errors import UsageError
+from tuilab.text import join, show, why_ascii
+
+KINDS = ("bell", "notification", "title")
+SAVE_TITLE, RESTORE_TITLE = "\x1b[22;2t", "\x1b[23;2t"
+
+
+def chosen() -> tuple[str, ...]:
+    """Return the kinds that the user wants; UsageError where TUILAB_ALERTS names another one."""
+    given = os.environ.get("TUILAB_ALERTS", ",".join(KINDS))
+    words = [word.strip() for word in given.split(",") if word.strip() not in ("", "none")]
+    if unknown := [word for word in words if word not in KINDS]:
+        raise UsageError(f"TUILAB_ALERTS names {show(unknown[0], 60)}; it takes {join(KINDS)} with commas between, or none")
+    return tuple(kind for kind in KINDS if kind in words)
+
+
+def alert(text: str) -> str:
+    """Return what calls the user with a text."""
+    said = f"tuilab: {show(text, 100)}"
+    said = said.encode("ascii", "replace").decode() if why_ascii() else said
+    kinds = chosen()
+    title = f"\x1b]2;{said}\x07" if "title" in kinds and not why_ascii().startswith("TERM") else ""
+    return title + (_notification(said) if "notification" in kinds else "") + ("\x07" if "bell" in kinds else "")
+
+
+def _notification(said: str) -> str:
+    """Return a notification; nothing for terminals that would print it, and in a tmux that does not pass it on."""
+    if why_ascii().startswith("TERM"):
+        return ""
+    if not os.environ.get("TMUX"):
+        return f"\x1b]9;{said}\x07"
+    return f"\x1bPtmux;\x1b\x1b]9;{said}\x07\x1b\\" if _tmux_passes_on() else ""
+
+
+def _tmux_passes_on() -> bool:
+    """Whether tmux was told to hand such sequences on; an old one that always does is not trusted to know their end."""
+    try:
+        done = subprocess.run(["tmux", "show", "-gwv", "allow-passthrough"], capture_output=True, timeout=1, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.stdout.strip() in (b"on", b"all")
