@@ -189,7 +189,7 @@ async def test_smoothing_and_the_axis_say_what_they_are_now(tmp_path: Path) -> N
         await press(pilot, "o", "t", "o", "t")
 
         told = ["smoothed, the values behind it", "seconds along the axis"]
-        assert said(pilot) == [*told, "the values as they are", "steps along the axis, where there are any"]
+        assert said(pilot) == [*told, "smoothed more, the values behind it", "steps along the axis, where there are any"]
 
 
 async def test_a_theme_is_found_by_its_name_in_the_palette(root: Path) -> None:

@@ -178,7 +178,7 @@ async def test_the_strips_of_all_gpus_of_a_box_are_scrolled_to(tmp_path: Path) -
         pane = page.panes.named("gpu")
         assert pane is not None
         pane.focus()
-        await press(pilot, "g", "z")
+        await press(pilot, "d", "z")
         first, told = text(pilot), str(pane.border_subtitle)
         await press(pilot, "end")
 

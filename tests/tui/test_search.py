@@ -95,10 +95,12 @@ async def test_a_search_works_in_a_pane_that_fills_the_screen(root: Path) -> Non
 async def test_the_pane_says_that_there_is_more_and_where_it_is_kept(root: Path) -> None:
     run_dir = printing(root, 9000)
     async with opened(app_on(root), size=(200, 50)) as pilot:
-        await open_run(pilot, run_dir)
+        page = await open_run(pilot, run_dir)
         await press(pilot, "slash", *"end of", "enter")
+        output = page.panes.named("output")
 
-        assert f"v shows all of it: {run_dir}/stdout.log" in text(pilot)
+        assert output and f"v shows all of it: {run_dir}/stdout.log" in output.as_text()
+        assert "v shows all of it" in text(pilot)
 
 
 def test_of_a_long_file_the_end_is_read_and_for_a_pager_all_of_it(root: Path) -> None:

@@ -188,7 +188,10 @@ class RunPage(Page):
             self.desk.settings.pane = self.panes.name_of(self.focused)
 
     def action_filter_charts(self) -> None:
-        """Type words that the names of charts are to contain."""
+        """Type words that the names of charts are to contain; without charts, words to look for in what was printed."""
+        if not self.panes.names:
+            self.looking.search()
+            return
         self.minimize()
         self.charts_line.open()
 

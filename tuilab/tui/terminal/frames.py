@@ -25,7 +25,7 @@ _PLAIN = {
     **dict.fromkeys(range(0x2500, 0x2580), "+"),
     **{ord(sign): "-" for sign in "─━┄┅┈┉╌╍╴╶╸╺—–▔▁▂═"},
     **{ord(sign): "|" for sign in "│┃┆┇┊┋╎╏╵╷╹╻▏▎▍▌▐▕║"},
-    **{ord(sign): "#" for sign in "█▓▒▇▆▅▄▃▀▊▉▋"},
+    **{ord(sign): "#" for sign in "█▓▒▇▆▅▄▃▀▊▉▋▖▗▘▝▙▚▛▜▞▟"},
     **{
         ord(sign): plain
         for sign, plain in zip("●·•■▸▾▲▼◂▶‹›✓✗⚠○≈…░×µ±²“”’→←↑↓⏎", '*.*#>v^v<><>+x!o~.:xu~2""\'><^v<', strict=True)

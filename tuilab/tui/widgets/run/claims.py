@@ -33,7 +33,7 @@ class ClaimsPane(TextPane):
 
     def show(self, run: Shown, view: View) -> None:
         self._last = run, view
-        width = max(self.content_size.width - 1, 8)  # beside the bar, if there is one
+        width = max((self.content_size.width or 1000) - 1, 8)  # beside the bar, if there is one; 0: not on the screen yet
         known = run.summary.claims
         claims = list(known.values())
         done = sum(claim.verdict is not None for claim in claims)

@@ -9,7 +9,7 @@ from tuilab.tui.state.selection import Selection, keep, recalled
 from tuilab.tui.state.session import Desk
 from tuilab.tui.state.view import Spot, View
 from tuilab.tui.widgets.chart import Chart
-from tuilab.tui.widgets.pane import Pane
+from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run.panes import Panes
 
 
@@ -123,6 +123,13 @@ class Looking:
         panes = list(self._panes.query(Pane))  # those that are hidden, too, which have no focus to be handed on
         widgets: list[Widget] = [*panes]
         self._focus(panes[(widgets.index(screen.maximized) + step) % len(panes)])
+
+    def search(self) -> None:
+        """Have words typed that are looked for in what was printed."""
+        pane = self._panes.named("output")
+        if isinstance(pane, TextPane):
+            self._focus(pane)
+            pane.action_search()
 
     def _focus(self, pane: Pane) -> None:
         """Give a pane the focus, and the screen if another one has it."""

@@ -49,7 +49,7 @@ class NotesPane(TextPane):
 
     def _flowing(self, line: Content) -> list[Content]:
         """Return a line as its language is broken; one of English is left to the pane."""
-        return [line] if line.plain.isascii() else fold(line, max(self.content_size.width - 1, 8))
+        return [line] if line.plain.isascii() else fold(line, max((self.content_size.width or 1000) - 1, 8))
 
     def _of_text(self, text: str) -> list[Content]:
         """Return the lines of a text; those of a drawing end with the pane, because wrapped they would stand beside nothing."""
