@@ -67,7 +67,7 @@ def test_words_choose_runs(three: Path, text: str, ids: str) -> None:
     ("text", "problem"),
     [
         ("since:soon", "since:soon is no time; it takes 2h, 3d, 1w or a day such as 2026-11-21"),
-        ("state:zzz", "no state begins with zzz; there are starting, "),
+        ("state:zzz", "no state begins with zzz; there are queued, starting, "),
         ("verdict:\x1b[2J", "no verdict begins with \ufffd[2j; there are supported, weaker, "),
     ],
 )

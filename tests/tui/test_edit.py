@@ -135,7 +135,7 @@ def test_the_screens_come_back_whole_from_the_editor_and_what_it_wrote_is_there(
     with terminal(tmp_path, "--scenarios", str(folder), env=env) as term:
         term.wait_for("softmax", "quit", " cores")
         term.type("/zz_broken\r")
-        term.wait_for("This file cannot be used")
+        term.wait_for("This file cannot be used", "/ filter")  # the keys are those of the list again
         term.type("E")
         term.wait_for("what now?")
         term.type("mend it\r")

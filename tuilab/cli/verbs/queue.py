@@ -11,6 +11,7 @@ import click
 
 from tuilab.cli import options
 from tuilab.drawings.glyphs import Style, style_of
+from tuilab.record.states import RunState
 from tuilab.runs import queue, store
 from tuilab.text import show
 
@@ -77,9 +78,9 @@ def again(root: Path, runs: Sequence[str]) -> None:
 
 
 def _page(root: Path, style: Style) -> str:
-    lines = [_line("runs", one, style) for one in queue.running(root)]
+    lines = [_line("now", one, style) for one in queue.running(root)]
     lines += [_line(str(place), one, style) for place, one in enumerate(queue.waiting(root), 1)]
-    lines += [_line("lost", one, style) for one in queue.lost(root)]
+    lines += [_line(RunState.LOST, one, style) for one in queue.lost(root)]
     if not lines:
         lines = ["nothing waits; queue runs: tuilab run TOPIC --detach"]
     if queue.is_paused(root):
@@ -96,9 +97,9 @@ def _line(place: str, one: queue.Ticket, style: Style) -> str:
 
 
 def _document(root: Path) -> dict[str, Any]:
-    rows: list[tuple[str, int | None, queue.Ticket]] = [("running", None, one) for one in queue.running(root)]
-    rows += [("queued", place, one) for place, one in enumerate(queue.waiting(root), 1)]
-    rows += [("lost", None, one) for one in queue.lost(root)]
+    rows: list[tuple[str, int | None, queue.Ticket]] = [(RunState.RUNNING, None, one) for one in queue.running(root)]
+    rows += [(RunState.QUEUED, place, one) for place, one in enumerate(queue.waiting(root), 1)]
+    rows += [(RunState.LOST, None, one) for one in queue.lost(root)]
     return {
         "schema": "tuilab.queue/1",
         "is_paused": queue.is_paused(root),

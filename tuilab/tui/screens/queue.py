@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.message import Message
 
+from tuilab.record.states import RunState
 from tuilab.runs import queue, store
 from tuilab.text import plural
 from tuilab.tui.keys import bindings
@@ -17,6 +18,7 @@ from tuilab.tui.widgets.question import Question
 from tuilab.tui.widgets.queuelist import QueueList, Standing, look
 
 _POLL_S = 1.0
+_ENDS: dict[str, str] = {RunState.RUNNING: "Stop", RunState.QUEUED: "Take out of the queue", RunState.LOST: "Forget"}
 
 
 class QueuePage(Page):
@@ -73,7 +75,7 @@ class QueuePage(Page):
         """Move the run under the cursor towards the front or the end."""
         waiting = [one.run for one in self.queue.standing.waiting]
         state, one = self.queue.chosen or ("", None)
-        if one is None or state != "queued":
+        if one is None or state != RunState.QUEUED:
             self.lab.tell("only a run that is queued has a place to move from", is_problem=False)
             return
         place = waiting.index(one.run) + 1 + places
@@ -102,14 +104,14 @@ class QueuePage(Page):
         state, one = self.queue.chosen or ("", None)
         if one is None:
             return
-        does = {"running": "Stop", "queued": "Take out of the queue", "lost": "Forget"}[state]
+        does = _ENDS[state]
         if await self.app.push_screen_wait(Question(f"{does}?", [f"{store.short_id(one.run)}  {one.name}"])):
             self.do(partial(self._end, state, one.run))
 
     def _end(self, state: str, run: str) -> str:
         from tuilab.engine import launch
 
-        if state == "lost":
+        if state == RunState.LOST:
             queue.leave(self.desk.root, run)
             return f"{store.short_id(run)} will not be queued again"
         return launch.stop(self.desk.root / run)

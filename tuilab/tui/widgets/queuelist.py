@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from textual.content import Content
 
+from tuilab.record.states import RunState
 from tuilab.runs import queue, store
 from tuilab.tui.looks.marks import plain, state_words
 from tuilab.tui.widgets.lines import PickList
@@ -24,7 +25,7 @@ class Standing(NamedTuple):
     @property
     def rows(self) -> list[tuple[str, queue.Ticket]]:
         """The runs, each with its state."""
-        named = (("running", self.running), ("queued", self.waiting), ("lost", self.lost))
+        named = ((RunState.RUNNING, self.running), (RunState.QUEUED, self.waiting), (RunState.LOST, self.lost))
         return [(state, one) for state, found in named for one in found]
 
 
