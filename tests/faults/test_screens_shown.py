@@ -82,7 +82,7 @@ def test_nothing_that_a_run_says_steers_the_terminal(site: Site, screens: Open, 
     go.touch()
     check_steady(attached, "failed", "ValueError", "[/bold] [red]")
     again = screens("replay")
-    check_steady(again, "[/bold] [red]", "x1")
+    check_steady(again, "[/bold] [red]", " s of ")
     check(site, run_dir, "failed")
 
 

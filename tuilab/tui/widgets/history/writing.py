@@ -7,7 +7,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tuilab.runs import notes, store
@@ -15,12 +14,13 @@ from tuilab.text import join, plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.run_index import KnownRuns
+from tuilab.tui.terminal.textual_parts import TextualModal
 from tuilab.tui.widgets.keybar import answers
 
 _NAMED = 3  # notes of a run
 
 
-class WrittenLine(ModalScreen[str]):
+class WrittenLine(TextualModal[str]):
     """A line to be typed; nothing where the user has thought better of it."""
 
     PLACE: ClassVar[str] = "written line"
