@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,7 @@ from tuilab.errors import CannotRecord, UsageError
 from tuilab.files import Unusable, json_as, read_small, replace
 from tuilab.record.events import Identity
 from tuilab.record.presence import presence
+from tuilab.record.states import RunState
 from tuilab.runs import store
 from tuilab.text import show
 
@@ -26,6 +27,22 @@ FOLDER = ".queue"
 _PAUSED = "paused"
 _LIMIT = 1024 * 1024  # bytes of a ticket
 _PATIENCE_S = 5.0  # for the lock, which others have for a moment
+
+
+class Standing(NamedTuple):
+    """The queue as it is at a moment."""
+
+    running: Sequence["Ticket"] = ()
+    waiting: Sequence["Ticket"] = ()
+    lost: Sequence["Ticket"] = ()
+    is_paused: bool = False
+
+    @property
+    def rows(self) -> list[tuple[RunState, int | None, "Ticket"]]:
+        """The runs, each with its state and, of one that waits, its place."""
+        rows: list[tuple[RunState, int | None, Ticket]] = [(RunState.RUNNING, None, one) for one in self.running]
+        rows += [(RunState.QUEUED, place, one) for place, one in enumerate(self.waiting, 1)]
+        return rows + [(RunState.LOST, None, one) for one in self.lost]
 
 
 class Ticket(msgspec.Struct, kw_only=True):
@@ -48,10 +65,11 @@ class Ticket(msgspec.Struct, kw_only=True):
 def enter(root: Path, ticket: Ticket) -> None:
     """Put a run behind all others; what runs that were killed left behind is taken away."""
     with _lock(root):
-        for other in tickets(root):
+        others = tickets(root)
+        for other in others:
             if other.has_begun and presence(other.supervisor) == "dead":
                 _take_away(root, other.run)
-        ticket.place = max((other.place for other in tickets(root)), default=0.0) + 1.0
+        ticket.place = max((other.place for other in others), default=0.0) + 1.0
         _write(root, ticket)
 
 
@@ -85,19 +103,29 @@ def tickets(root: Path) -> list[Ticket]:
     return sorted(found, key=lambda one: (one.is_waiting, one.place, one.run))
 
 
-def waiting(root: Path) -> list[Ticket]:
+def look(root: Path) -> Standing:
+    """Return the queue as it is now: what has begun and times something, what waits, and what was lost while it waited.
+
+    Lost is what waited when its supervisor was killed, or the box was started anew.
+    """
+    every = tickets(root)
+    living = [one for one in every if _lives(one)]
+    dead = [one for one in every if one.is_waiting and presence(one.supervisor) == "dead"]
+    begun, waits = ([one for one in living if one.is_waiting == is_waiting] for is_waiting in (False, True))
+    return Standing(begun, waits, dead, is_paused(root))
+
+
+def waiting(root: Path) -> Sequence[Ticket]:
     """Return the runs that wait, the next one first."""
-    return [one for one in tickets(root) if one.is_waiting and _lives(one)]
+    return look(root).waiting
 
 
-def lost(root: Path) -> list[Ticket]:
-    """Return the runs that waited when their supervisors were killed, or the box was started again."""
-    return [one for one in tickets(root) if one.is_waiting and presence(one.supervisor) == "dead"]
+def lost(root: Path) -> Sequence[Ticket]:
+    return look(root).lost
 
 
-def running(root: Path) -> list[Ticket]:
-    """Return the runs that have begun and time something."""
-    return [one for one in tickets(root) if one.has_begun and _lives(one)]
+def running(root: Path) -> Sequence[Ticket]:
+    return look(root).running
 
 
 def ahead(ticket: Ticket, every: Sequence[Ticket]) -> list[Ticket]:
@@ -116,7 +144,7 @@ def move(root: Path, run: str, place: int) -> None:
     with _lock(root) as is_ours:
         if not is_ours:
             raise UsageError("somebody else is changing the queue; try it again")
-        line = waiting(root)
+        line = [*waiting(root)]
         own = _waiting_one(root, run, line)
         if not 1 <= place <= len(line):
             raise UsageError(f"there are places 1 to {len(line)} in the queue, not {place}")

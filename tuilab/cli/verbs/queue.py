@@ -78,14 +78,14 @@ def again(root: Path, runs: Sequence[str]) -> None:
 
 
 def _page(root: Path, style: Style) -> str:
-    lines = [_line("now", one, style) for one in queue.running(root)]
-    lines += [_line(str(place), one, style) for place, one in enumerate(queue.waiting(root), 1)]
-    lines += [_line(RunState.LOST, one, style) for one in queue.lost(root)]
+    now = queue.look(root)
+    names = {RunState.RUNNING: "now"}
+    lines = [_line(str(place or names.get(state, state)), one, style) for state, place, one in now.rows]
     if not lines:
         lines = ["nothing waits; queue runs: tuilab run TOPIC --detach"]
-    if queue.is_paused(root):
+    if now.is_paused:
         lines.append("paused: none begins; go on: tuilab queue resume")
-    if queue.lost(root):
+    if now.lost:
         lines.append("lost: they waited when they were killed or the box was started anew; once more: tuilab queue again")
     return style.fit("\n".join(lines))
 
@@ -97,14 +97,12 @@ def _line(place: str, one: queue.Ticket, style: Style) -> str:
 
 
 def _document(root: Path) -> dict[str, Any]:
-    rows: list[tuple[str, int | None, queue.Ticket]] = [(RunState.RUNNING, None, one) for one in queue.running(root)]
-    rows += [(RunState.QUEUED, place, one) for place, one in enumerate(queue.waiting(root), 1)]
-    rows += [(RunState.LOST, None, one) for one in queue.lost(root)]
+    now = queue.look(root)
     return {
         "schema": "tuilab.queue/1",
-        "is_paused": queue.is_paused(root),
+        "is_paused": now.is_paused,
         "runs": [
             {"run": one.run, "scenario": one.name, "state": state, "place": place, "devices": one.devices}
-            for state, place, one in rows
+            for state, place, one in now.rows
         ],
     }

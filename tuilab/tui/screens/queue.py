@@ -15,7 +15,7 @@ from tuilab.tui.keys import bindings
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.command_line import root_option
 from tuilab.tui.widgets.question import Question
-from tuilab.tui.widgets.queuelist import QueueList, Standing, look
+from tuilab.tui.widgets.queuelist import QueueList
 
 _POLL_S = 1.0
 _ENDS: dict[str, str] = {RunState.RUNNING: "Stop", RunState.QUEUED: "Take out of the queue", RunState.LOST: "Forget"}
@@ -30,7 +30,7 @@ class QueuePage(Page):
     class Looked(Message):
         """How the queue stands now."""
 
-        def __init__(self, standing: Standing) -> None:
+        def __init__(self, standing: queue.Standing) -> None:
             super().__init__()
             self.standing = standing
 
@@ -55,7 +55,7 @@ class QueuePage(Page):
 
     @work(thread=True, exclusive=True, group="look")
     def _look(self) -> None:
-        self.post_message(self.Looked(look(self.desk.root)))
+        self.post_message(self.Looked(queue.look(self.desk.root)))
 
     def on_queue_page_looked(self, message: Looked) -> None:
         standing = message.standing
