@@ -103,7 +103,7 @@ def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | Non
     from tuilab import config
     from tuilab.catalogue import catalog
 
-    options.tell_language(catalog.load(scenarios))
+    options.tell_language(lambda: catalog.load(scenarios))
     return tui.start(options.root(root), scenarios, fps=fps or config.fps())
 
 

@@ -11,7 +11,7 @@ from tuilab.errors import UsageError
 from tuilab.text import join, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from tuilab.catalogue.scenario import Scenario
@@ -66,14 +66,14 @@ LANG = click.Option(
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
 
 
-def tell_language(known: "Iterable[Scenario]", shown: "Iterable[Scenario]" = ()) -> None:
-    """Tell when none of the lessons that are there is in the language asked for, and which shown ones have changed since."""
+def tell_language(known: "Callable[[], Iterable[Scenario]]", shown: "Iterable[Scenario]" = ()) -> None:
+    """Tell when no lesson is in the language asked for, and which shown ones have changed since; `known` are read if needed."""
     given = os.environ.get("TUILAB_LANG")
     from tuilab.catalogue.translation import OLD, is_old, languages
     from tuilab.language import ENGLISH, codes_of
 
     if given:
-        there, codes = languages(known), codes_of(given)
+        there, codes = languages(known()), codes_of(given)
         if not set(codes) & set(there) or (codes == [ENGLISH] and not given.lower().startswith(ENGLISH)):
             words = f"no lesson is in the language {show(given, 40)}; there are {', '.join(there)}. Shown in English"
             click.echo(f"tuilab: {words}", err=True)

@@ -41,7 +41,7 @@ def command(
 ) -> int:
     folder = options.root(root)
     run_dir = store.find(run, folder)
-    options.tell_language(catalog.load())
+    options.tell_language(catalog.load)
     if not (headless or as_json or as_jsonl or quiet or plot):
         from tuilab import tui
 

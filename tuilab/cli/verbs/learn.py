@@ -39,7 +39,7 @@ def command(headless: bool, as_json: bool, fps: float, scenarios: Sequence[str],
     if as_json:
         print(json.dumps(document(lessons, learned, upcoming), indent=2))
         return 0
-    options.tell_language(lessons)
+    options.tell_language(lambda: lessons)
     if not headless:
         from tuilab import tui
 

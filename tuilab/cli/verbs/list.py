@@ -31,7 +31,7 @@ def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
     if as_json:
         print(json.dumps(document(found, topics, verdicts), indent=2))
         return
-    options.tell_language(found, found)
+    options.tell_language(lambda: found, found)
     style = style_of(sys.stdout)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0  # in a pipe a scenario is a line
     marks = {scenario: style.mark(verdict) for scenario, verdict in verdicts.items()}

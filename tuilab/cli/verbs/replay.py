@@ -28,5 +28,5 @@ def command(run: str, fps: float, root: str | None) -> int:
     if why := tui.why_not():
         name = store.short_id(run_dir.name)
         raise UsageError(f"{why}, so nothing can be played here; tuilab attach {name} prints the result")
-    options.tell_language(catalog.load())
+    options.tell_language(catalog.load)
     return tui.start(folder, show=run_dir, is_replay=True, fps=fps)

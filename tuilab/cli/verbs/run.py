@@ -166,7 +166,7 @@ def _flags() -> set[str]:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
-    options.tell_language([*catalog.load(given["scenarios"]), *chosen], chosen)
+    options.tell_language(lambda: [*catalog.load(given["scenarios"]), *chosen], chosen)
     extra = {o.name: o for o in ctx.meta["tuilab.options"]}
     values = {name: extra[name].value(given[name]) for name in extra if given[name] is not None}
     if given["predict"] is not None and len(chosen) > 1:

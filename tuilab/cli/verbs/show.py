@@ -34,7 +34,7 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
 def command(name: str, source: bool, scenarios: Sequence[str]) -> None:
     known = catalog.load(scenarios)
     found = catalog.find(known, name)
-    options.tell_language([*known, *found], found)
+    options.tell_language(lambda: [*known, *found], found)
     width = min(shutil.get_terminal_size().columns, 100)
     parts = [render(translated(scenario), width) + (_source(scenario) if source else "") for scenario in found]
     click.echo(f"\n{'─' * width}\n\n".join(parts), nl=False)
