@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from tests.tui.screens import app_on, opened, press, text
+from tuilab.engine.messages import RunOrder
 from tuilab.record import presence
 from tuilab.runs import queue
 from tuilab.runs.queue import Ticket
@@ -74,3 +75,15 @@ def test_a_hostile_name_cannot_steer_the_screen(root: Path) -> None:
             assert "[red]�[2Jx[/]" in text(pilot)
 
     asyncio.run(main())
+
+
+def test_a_run_that_cannot_be_started_is_told(root: Path) -> None:
+    app = app_on(root)
+    order = RunOrder(root=str(root), scenario="gone", topic="mine", title="", path="/nowhere/gone.py", params={})
+
+    async def main() -> None:
+        async with opened(app):
+            app.run_orders([order])
+
+    asyncio.run(main())
+    assert app.said == ["cannot read /nowhere/gone.py: No such file or directory"]

@@ -75,10 +75,13 @@ class TuilabApp(PacedApp[int]):
 
     def run_orders(self, orders: "list[RunOrder]") -> None:
         """Queue runs, and show each while it goes on: the first at once, unless another one goes on."""
-        was_busy = self.desk.is_running()
-        started = [self.desk.queue(order) for order in orders]
+        was_busy, started = self.desk.is_running(), list[Path]()
+        try:
+            started += map(self.desk.queue, orders)
+        except TuilabError as problem:
+            self.tell(str(problem))
         self._shown_in_turn += started
-        if was_busy:
+        if started and was_busy:
             self.tell(f"{plural(len(started), 'run')} queued; Q shows the queue", is_problem=False)
         elif started:
             self.open_run(started[0])

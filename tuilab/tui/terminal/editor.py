@@ -3,30 +3,16 @@
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 from collections.abc import Sequence
 
 from tuilab.errors import UsageError
 from tuilab.text import show
+from tuilab.tui.terminal.foreground import lend_terminal
 
 _TAKES_LINE = {
-    "vi",
-    "vim",
-    "nvim",
-    "view",
-    "vis",
-    "kak",
-    "nano",
-    "pico",
-    "emacs",
-    "emacsclient",
-    "micro",
-    "joe",
-    "mg",
-    "ne",
-    "jed",
-}
+    "vi", "vim", "nvim", "view", "vis", "kak", "nano", "pico", "emacs", "emacsclient", "micro", "joe", "mg", "ne", "jed",
+}  # fmt: skip
 _TAKES_COLON = {"hx", "helix", "subl", "zed", "code", "codium", "cursor"}  # file:line
 _WANTS_GOTO = {"code", "codium", "cursor"}
 
@@ -52,31 +38,6 @@ def _place(editor: str, path: str, line: int) -> list[str]:
     return [path]
 
 
-def run(words: Sequence[str], terminal: int = 0) -> int:
-    """Run a program in the foreground of the terminal and return its exit code.
-
-    It has a process group of its own: ^C and ^Z are meant for it. Stopped, it would leave nobody in front, and goes on.
-    """
-    before = os.tcgetpgrp(terminal)
-    child = subprocess.Popen(words, process_group=0)
-    try:
-        while True:
-            _give(terminal, child.pid)
-            _, status = os.waitpid(child.pid, os.WUNTRACED)
-            if not os.WIFSTOPPED(status):
-                child.returncode = os.waitstatus_to_exitcode(status)
-                return child.returncode
-            os.killpg(child.pid, signal.SIGCONT)
-    finally:
-        _give(terminal, before)
-
-
-def _give(terminal: int, group: int) -> None:
-    """Put a process group into the foreground; who asks for it from the background is stopped, unless that is held back."""
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
-    try:
-        os.tcsetpgrp(terminal, group)
-    except OSError:  # it is over already, or the terminal is gone
-        pass
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+def run(words: Sequence[str]) -> int:
+    """Run a program in the foreground of the terminal and return its exit code."""
+    return lend_terminal(subprocess.Popen(words, process_group=0))
