@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -11,8 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.engine import look, newest, start, until, write_scenario
+from tests.engine import look, start, until, write_scenario
 from tuilab.catalogue import catalog
+from tuilab.engine import launch, messages
 from tuilab.engine.turn import devices_of
 from tuilab.errors import UsageError
 from tuilab.record import presence
@@ -104,16 +106,47 @@ def test_a_single_run_starts_at_once_and_says_who_else_runs(tuilab: Tuilab, root
     assert f"beside mine/first {id}: both will be slower" in err
 
 
+FRONT = """
+import sys, time
+from pathlib import Path
+from tuilab.catalogue import catalog
+from tuilab.engine import launch
+root, *paths = sys.argv[1:]
+for path in paths:
+    (scenario,) = catalog.find(catalog.load([]), path)
+    run_dir, _ = launch.start(launch.order(scenario, {}, root=Path(root), is_quick=True, waits=True))
+    print(run_dir.name, flush=True)
+time.sleep(1000)
+"""
+
+
 def test_a_queue_outlives_its_front(root: Path, timed: Path, gate: Path) -> None:
-    front = start(root, "run", *(f"{timed}/{name}.py" for name in ("first", "second", "third")), "--detach", "--quick")
-    until(lambda: newest(root))
+    paths = [f"{timed}/{name}.py" for name in ("first", "second", "third")]
+    front = subprocess.Popen([sys.executable, "-c", FRONT, str(root), *paths], stdout=subprocess.PIPE, text=True)
+    assert front.stdout
+    ids = [front.stdout.readline().strip() for _ in paths]
     front.kill()
     front.communicate()
-    ids = [run.name for run in store.list_runs(root)]
+    until(lambda: waiting(root) == ["second", "third"])
 
     gate.touch()
 
-    assert set(ends(root, ids)) == {"succeeded"}
+    assert ends(root, ids) == ["succeeded"] * 3
+
+
+def test_a_front_that_is_gone_before_it_heard_of_its_run_leaves_none_that_runs(root: Path, timed: Path) -> None:
+    """Whoever presses Ctrl-C before the run is known could not stop it later."""
+    (scenario,) = catalog.find(catalog.load([]), f"{timed}/first.py")
+    order = messages.pack(launch.order(scenario, {}, root=root))
+    command = [sys.executable, "-m", "tuilab.engine.supervisor"]
+
+    for said in (order, order + b"\n"):  # half an order, and one whose answer nobody took
+        subprocess.run(command, input=said, capture_output=True, timeout=60, check=True)
+
+    (run_dir,) = store.list_runs(root)
+    ended = look(run_dir)
+    assert (ended.state, ended.summary.reason) == ("stopped", "whoever asked for it was gone before it began")
+    assert queue.tickets(root) == []
 
 
 def test_a_waiter_that_is_killed_leaves_the_queue_and_is_queued_again(

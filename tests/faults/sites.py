@@ -131,7 +131,7 @@ def latest(site: Site) -> Path:
 def order_for(site: Site, path: Path) -> bytes:
     """Return what a front writes to a supervisor's stdin to run a scenario file."""
     (scenario,) = catalog.find(catalog.load([]), str(path))
-    return messages.pack(launch.order(scenario, {}, root=site.root))
+    return messages.pack(launch.order(scenario, {}, root=site.root)) + b"\n" + messages.GO
 
 
 def supervise(site: Site, order: bytes, *before: str) -> None:

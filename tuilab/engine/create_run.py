@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,12 +97,12 @@ def _luck() -> float | None:
 
 
 def answer_front(receipt: Receipt) -> bool:
-    """Tell the front what came of its order; return whether it is still there."""
+    """Tell the front what came of its order; return whether it has heard."""
     try:
         os.write(1, messages.pack(receipt))
+        return bool(receipt.error) or sys.stdin.buffer.read(1) == messages.GO
     except OSError:
         return False
-    return True
 
 
 def let_go(run_dir: Path) -> None:

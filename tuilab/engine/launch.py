@@ -175,10 +175,11 @@ def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Re
     assert supervisor.stdin and supervisor.stdout and supervisor.stderr
     with supervisor.stdin, supervisor.stdout, supervisor.stderr:
         with contextlib.suppress(BrokenPipeError):  # it died; what it said tells why
-            supervisor.stdin.write(messages.pack(run_order))
-            supervisor.stdin.close()
+            supervisor.stdin.write(messages.pack(run_order) + b"\n")
         said = supervisor.stdout.read(_CHUNK)
-        OneByOne.wait()  # the supervisor was heard and begins: from here on the run has to be stopped, by whoever follows it
+        OneByOne.wait()  # it may begin: from here on the run has to be stopped, by whoever follows it
+        with contextlib.suppress(BrokenPipeError):
+            supervisor.stdin.write(messages.GO)
         said += supervisor.stdout.read()  # to its end: the supervisor lets go of it and lives on
         try:
             receipt: Receipt = messages.unpack(said, Receipt)

@@ -1,6 +1,7 @@
 """What a front asks of a supervisor, and what supervisor and worker say to each other.
 
-An order travels as one JSON document over the supervisor's stdin. Supervisor and worker talk in messages over a socket
+An order travels as one line of JSON over the supervisor's stdin. Its answer is a receipt, and a run begins when the front has
+heard that: one that was interrupted meanwhile leaves nothing behind. Supervisor and worker talk in messages over a socket
 pair that keeps message boundaries, so nothing needs framing. Both are Python's JSON, which has words for NaN and Inf and
 for file names that are not UTF-8.
 """
@@ -16,6 +17,7 @@ import msgspec
 from tuilab.files import identity, set_apart
 from tuilab.record.events import Scalar
 
+GO = b"!"  # the front has heard of its run
 UNDECIDED = 10  # exit code of a judge that looked and wants more repeats
 _LIMIT = 200_000  # bytes; under the default send buffer of a unix socket
 _ENVELOPE = 1_000  # what a reply may have beside the value that an arm's farewell brought

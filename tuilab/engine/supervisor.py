@@ -332,15 +332,15 @@ def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
 
 
 def main() -> None:
-    """Read an order from stdin, answer with a receipt on stdout, let go of both, and run.
+    """Read an order from stdin, answer with a receipt on stdout, let go of both when the front has heard, and run.
 
     With --warm the order may be long in coming, and a worker gets ready meanwhile.
     """
     os.umask(0o077)
     processes.become_subreaper()
     spare = spawn_spare(_USUAL_IMPORTS) if "--warm" in sys.argv else None
-    said = sys.stdin.buffer.read()
-    if not said:
+    said = sys.stdin.buffer.readline()
+    if not said.endswith(b"\n"):
         return  # nobody wants a run any more; the spare ends with this process
     order: RunOrder = messages.unpack(said, RunOrder)
     try:
