@@ -24,7 +24,9 @@ from tuilab.errors import TuilabError
 from tuilab.judging.integrity import examine
 from tuilab.record import presence
 from tuilab.runs import ledger, past_runs
-from tuilab.runs.archive import Refused, left_out, pack, unpack
+from tuilab.runs.archive.names import left_out
+from tuilab.runs.archive.pack import pack
+from tuilab.runs.archive.unpack import Refused, unpack
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.running import GoingOn
 

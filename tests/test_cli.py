@@ -515,7 +515,7 @@ IMPORTS = [  # what these import is covered with them
     ("tuilab.cli.headless", {"torch", "textual", "numpy"}),
     ("tuilab.cli.verbs.run", {"torch", "textual", "numpy"}),
     ("tuilab.cli.verbs.compare", {"torch", "textual", "numpy", "plotext"}),
-    ("tuilab.runs.archive", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.runs.archive.unpack", {"torch", "textual", "numpy", "click"}),
     ("tuilab.doctor.asking", {"torch", "textual", "numpy", "click"}),
     ("tuilab.reports.plain", {"torch", "textual", "numpy", "click"}),
     ("tuilab.reports.files", {"torch", "textual", "click", "jinja2"}),

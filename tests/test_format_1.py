@@ -16,7 +16,9 @@ from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.reports.files import ENDINGS, write
 from tuilab.reports.subject import read_subject
-from tuilab.runs import archive, ledger
+from tuilab.runs import ledger
+from tuilab.runs.archive.pack import pack
+from tuilab.runs.archive.unpack import unpack
 from tuilab.runs.comparison import compare
 from tuilab.tui.state.playback import Playback
 
@@ -82,8 +84,8 @@ def test_it_is_compared_with_itself(run_dir: Path) -> None:
 
 @of_each
 def test_it_is_packed_and_unpacked(run_dir: Path, tmp_path: Path) -> None:
-    archive.pack(run_dir, tmp_path / "run.tgz")
-    unpacked = archive.unpack(tmp_path / "run.tgz", tmp_path / "other")
+    pack(run_dir, tmp_path / "run.tgz")
+    unpacked = unpack(tmp_path / "run.tgz", tmp_path / "other")
 
     assert examine(unpacked.run_dir).wrong == []
 

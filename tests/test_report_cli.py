@@ -12,7 +12,6 @@ import pytest
 
 from tests.record_journals import JOURNALS
 from tests.tui.made_up import make_run, started
-from tuilab.cli.follow import Outcome, follow_one
 from tuilab.record.events import StateChanged
 from tuilab.reports.files import ENDINGS, format_of
 
@@ -138,18 +137,6 @@ def test_without_a_job_the_summary_has_nowhere_to_go(tuilab: Tuilab, runs: Path)
     done = tuilab("report", "last", "--github", env={"GITHUB_STEP_SUMMARY": ""})
 
     assert done.returncode == 2 and "GITHUB_STEP_SUMMARY is not set, so say where" in done.stderr
-
-
-def test_the_report_on_a_run_that_was_followed_does_not_read_its_record_again(tmp_path: Path) -> None:
-    run_dir, target = tmp_path / "20260102T030405000Z-tour-abc123", tmp_path / "x.md"
-    shutil.copytree(JOURNALS / "tour", run_dir)
-    outcome = Outcome(is_quiet=True, is_silent=True, report=str(target))
-
-    follow_one(run_dir, outcome, is_ours=False)
-    (run_dir / "journal").rename(run_dir / "gone")
-    outcome.finish()
-
-    assert "thirty steps at a learning rate of 3 end in nan" in target.read_text()
 
 
 def test_a_run_writes_its_report_at_the_end_also_when_it_failed(tuilab: Tuilab, tmp_path: Path) -> None:

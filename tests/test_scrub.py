@@ -20,7 +20,8 @@ from tests.engine import look, newest, write_scenario
 from tests.seldom import seldom
 from tuilab.doctor import bundle
 from tuilab.errors import CannotRecord
-from tuilab.runs import archive, store
+from tuilab.runs import store
+from tuilab.runs.archive.pack import pack
 from tuilab.scrub import GONE, environment_for_record, scrub, words_for_record
 from tuilab.scrub.names import is_certain, is_secret, is_variable
 
@@ -395,7 +396,7 @@ def test_no_secret_of_the_environment_or_the_command_line_is_exported(tuilab: Tu
 
     done = tuilab("run", str(path), "--headless", "--token", "given-by-hand", env={"HF_TOKEN": "of-the-environment"})
     run_dir = newest(root) or root
-    packed = archive.pack(run_dir, tmp_path / "run.tgz")
+    packed, _ = pack(run_dir, tmp_path / "run.tgz")
     with tarfile.open(tmp_path / "run.tgz") as made:
         files = {member.name.partition("/")[2]: made.extractfile(member).read() for member in made}  # type: ignore[union-attr]
     data = b"".join(data for name, data in files.items() if name != "scenario.py")
@@ -504,6 +505,6 @@ def test_the_log_of_a_crashed_worker_goes_with_a_run(tmp_path: Path) -> None:
     for name in ("fault-worker-3.log", "fault-worker-3-rank-1.log", "fault-evil.log"):
         (run_dir / name).write_text("Fatal Python error\n")
 
-    archive.pack(run_dir, tmp_path / "run.tgz")
+    pack(run_dir, tmp_path / "run.tgz")
     with tarfile.open(tmp_path / "run.tgz") as made:
         assert sorted(made.getnames()) == [f"{run_dir.name}/fault-worker-3-rank-1.log", f"{run_dir.name}/fault-worker-3.log"]

@@ -14,7 +14,9 @@ from tuilab.record.digest import digest_of
 from tuilab.record.verdicts import RULE
 from tuilab.reports.files import write
 from tuilab.reports.subject import read_subject
-from tuilab.runs import archive, notes
+from tuilab.runs import notes
+from tuilab.runs.archive.pack import pack
+from tuilab.runs.archive.unpack import unpack
 
 RUN = "20261121T223335184Z-row-reduce-abbc91"
 DIGEST = "53407dda7c6458ef"
@@ -52,8 +54,8 @@ def test_the_result_the_check_and_every_report_have_one_digest(root: Path, tmp_p
 
 def test_a_note_and_a_journey_leave_the_digest_and_an_edit_does_not(root: Path, tmp_path: Path) -> None:
     notes.add(root / RUN, "looks good", tags=["baseline"])
-    archive.pack(root / RUN, tmp_path / "run.tgz")
-    moved = archive.unpack(tmp_path / "run.tgz", tmp_path / "other").run_dir
+    pack(root / RUN, tmp_path / "run.tgz")
+    moved = unpack(tmp_path / "run.tgz", tmp_path / "other").run_dir
     assert digest_of(moved, "succeeded") == digest_of(root / RUN, "succeeded") == DIGEST
 
     edit(moved / "journal" / "worker-3.jsonl", b'"round":7', b'"round": 7')

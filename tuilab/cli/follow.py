@@ -72,10 +72,9 @@ class Outcome:
         return code
 
     def _write_report(self) -> None:
-        from tuilab.reports.files import format_of, write
-        from tuilab.reports.subject import subject_of
+        from tuilab.reports.files import format_of, read_subjects, write
 
-        write([subject_of(*one) for one in self.watched], self.report, format_of(self.report))
+        write(read_subjects([watch.run_dir for watch, _ in self.watched]), self.report, format_of(self.report))
         if self.report != "-" and not self.is_quiet:
             _say(f"report: {show(self.report, 500)}")
 

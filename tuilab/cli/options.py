@@ -63,6 +63,7 @@ LANG = click.Option(
     metavar="CODE",
     help="The language of the lessons, as in zh (else TUILAB_LANG, else that of the locale).",
 )
+KEEP_PRIVATE = click.Option(["--keep-private"], is_flag=True, help="Take nothing out that looks like a secret.")
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
 
 

@@ -1,5 +1,6 @@
 """Opens a run for a view: reads and follows its journal, and says when the process that should end it is gone."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tuilab.errors import UsageError
@@ -16,10 +17,11 @@ from tuilab.text import show
 
 
 class Watch:
-    """A run being watched: `refresh` folds in what is new."""
+    """A run being watched: `refresh` folds in what is new, each record as `filtered` returns it."""
 
-    def __init__(self, run_dir: Path) -> None:
+    def __init__(self, run_dir: Path, filtered: Callable[[Item], Item] | None = None) -> None:
         self.run_dir = run_dir
+        self._filtered = filtered
         self.summary = RunSummary()
         self.was_interrupted = False  # by the Ctrl-C of whoever watches
         try:
@@ -37,6 +39,8 @@ class Watch:
         if any(map(_has_newer, [items for _, items in portion.streams])):
             self.close()
             raise UsageError(f"{show(self.run_dir.name)} was recorded by a newer tuilab; upgrade this one")
+        if self._filtered:
+            portion.streams = [(stream, [*map(self._filtered, items)]) for stream, items in portion.streams]
         for stream, items in portion.streams:
             fold_stream(self.summary, stream, items)
         return portion

@@ -81,14 +81,14 @@ def check_target(target: str, wanted: str = "") -> str:
     return kind
 
 
-def read_subjects(runs: Sequence[Path]) -> list[Subject]:
+def read_subjects(runs: Sequence[Path], *, keeps_private: bool = False) -> list[Subject]:
     """Read runs; of several, one that cannot be read is named and left out."""
     if len(runs) == 1:
-        return [read_subject(runs[0])]
+        return [read_subject(runs[0], keeps_private=keeps_private)]
     found = []
     for run_dir in runs:
         try:
-            found.append(read_subject(run_dir))
+            found.append(read_subject(run_dir, keeps_private=keeps_private))
         except TuilabError as problem:
             print(f"tuilab: left out {show(run_dir.name)}: {show(str(problem))}", file=sys.stderr)
     return found

@@ -4,6 +4,7 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import device_notices, gpu_errors, unmeasured
 from tuilab.reports.subject import Subject
+from tuilab.runs.private import taken_out, words_of
 from tuilab.text import plural, show
 
 
@@ -16,6 +17,7 @@ def gaps(subject: Subject) -> list[str]:
         *_record(summary),
         *subject.reading_gaps,
         *_unmeasured(summary, subject),
+        *_taken_out(subject),
     ]
 
 
@@ -61,4 +63,14 @@ def _unmeasured(summary: RunSummary, subject: Subject) -> list[str]:
         found.append(f"{disturbed} of {plural(len(first), 'timed block')} were disturbed, say the sensors.")
     if subject.source_note:
         found.append(f"Source: {subject.source_note}.")
+    return found
+
+
+def _taken_out(subject: Subject) -> list[str]:
+    found = []
+    if (earlier := taken_out(subject.run_dir)) is not None:
+        digest = f"the record's digest was {show(earlier.digest, 40)}"
+        found.append(f"Before this run was packed: {words_of(earlier.places)}; {digest}.")
+    if subject.private and (words := words_of(subject.private.places)):
+        found.append(f"{words[:1].upper()}{words[1:]}; --keep-private keeps them.")
     return found

@@ -1,19 +1,22 @@
 """A run as reports take it: its summary, its state, and the source that it ran; read once, and never more of its folder."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import read_recorded
 from tuilab.record.digest import digest_of
+from tuilab.record.events import RunStarted
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.runs import earlier, notes, store
 from tuilab.runs.notes import Notes
+from tuilab.runs.private import Private
 from tuilab.text import plural, show
 
 
@@ -30,6 +33,8 @@ class Subject:
     reading_gaps: tuple[str, ...] = ()  # what could not be read
     notes: Notes = field(default_factory=Notes)  # what people wrote about it
     before: Mapping[str, str] = field(default_factory=dict)  # by claim: how often it was judged on this box before
+    path: str = ""  # of its folder, as it may be handed on
+    private: Private | None = None  # what takes out what is private; None: that is kept
 
     @property
     def name(self) -> str:
@@ -52,26 +57,52 @@ class Subject:
         return show(store.short_id(self.run_dir.name))
 
 
-def read_subject(run_dir: Path) -> Subject:
-    """Read a run as it is now."""
-    watch = Watch(run_dir)
+def read_subject(run_dir: Path, *, keeps_private: bool = False) -> Subject:
+    """Read a run as it is now, without what nobody should hand on unless that is asked for."""
+    private = None if keeps_private else Private()
+    watch = Watch(run_dir, private.item if private else None)
     while watch.refresh():
         pass
-    found = subject_of(watch, watch.state())
+    found = _subject_of(watch, watch.state(), private)
     watch.close()
     return found
 
 
-def subject_of(watch: Watch, state: str) -> Subject:
-    """Return a run as it has been read."""
+def _subject_of(watch: Watch, state: str, private: Private | None) -> Subject:
     run_dir, summary = watch.run_dir, watch.summary
-    gaps = [f"stream {show(name)} cannot be read: {show(why)}" for name, why in watch.unreadable.items()]
-    if watch.pending_bytes and (summary.is_over or state == RunState.LOST):
-        gaps.append(f"{plural(watch.pending_bytes, 'byte')} at the end of a stream are no whole record")
     run = summary.run
-    scenario, data = read_recorded(run_dir / "scenario.py", run.topic if run else "", run.scenario if run else "")
-    note = show(scenario.error) if scenario.error else ""
-    if data and run and hashlib.sha256(data).hexdigest() != run.source_sha256:
-        note = "this is not the source that ran: its digest is another than the recorded one"
-    source, before = data.decode(errors="replace"), earlier.tell(run_dir, summary)
-    return Subject(run_dir, summary, state, scenario, source, note, tuple(gaps), notes.read(run_dir), before)
+    handed_on = private.of if private else _as_it_is
+    scenario, data, source = read_recorded(
+        run_dir / "scenario.py", run.topic if run else "", run.scenario if run else "", partial(handed_on, place="scenario.py")
+    )
+    noted = notes.read(run_dir)
+    return Subject(
+        run_dir,
+        summary,
+        state,
+        scenario,
+        source,
+        _source_note(run, data) or show(scenario.error),
+        tuple(_reading_gaps(watch, state)),
+        Notes([(when, handed_on(text, notes.FILE)) for when, text in noted.texts], handed_on(noted.tags, notes.FILE)),
+        earlier.tell(run_dir, summary),
+        handed_on(str(run_dir), "path"),
+        private,
+    )
+
+
+def _as_it_is(value: Any, place: str) -> Any:
+    return value
+
+
+def _reading_gaps(watch: Watch, state: str) -> Iterator[str]:
+    for name, why in watch.unreadable.items():
+        yield f"stream {show(name)} cannot be read: {show(why)}"
+    if watch.pending_bytes and (watch.summary.is_over or state == RunState.LOST):
+        yield f"{plural(watch.pending_bytes, 'byte')} at the end of a stream are no whole record"
+
+
+def _source_note(run: RunStarted | None, data: bytes) -> str:
+    if not data or not run or hashlib.sha256(data).hexdigest() == run.source_sha256:
+        return ""
+    return "this is not the source that ran: its digest is another than the recorded one"

@@ -11,6 +11,7 @@ counts tokens or keys is no secret, nor is `none`.
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from tuilab.scrub import names
@@ -21,9 +22,16 @@ from tuilab.text import GONE as GONE
 
 Clean = Callable[[str], str]
 
+_REMEMBERED = 2048  # texts
+
 
 def scrub(value: Any, environ: Mapping[str, str] | None = None) -> Any:
     """Return plain data as it may be handed on; the values of this process's secret variables go wherever they stand."""
+    return scrubber(environ)(value)
+
+
+def scrubber(environ: Mapping[str, str] | None = None, *, keeps_numbers: bool = False) -> Callable[[Any], Any]:
+    """Return what `scrub` is for much data; it may keep numbers, whatever they are called."""
     known = os.environ if environ is None else environ
     remove = remover(known)
     home = known.get("HOME", "").rstrip("/")
@@ -32,7 +40,8 @@ def scrub(value: Any, environ: Mapping[str, str] | None = None) -> Any:
         text = remove_random_words(remove_fields(remove_forms(remove(text))))
         return re.sub(rf"{re.escape(home)}(?=/|$|\W)", "~", text) if len(home) > 1 else text
 
-    return _walk(value, clean)
+    clean = lru_cache(_REMEMBERED)(clean)  # the same few words stand in every record
+    return lambda value: _walk(value, clean, str if keeps_numbers else str | int | float)
 
 
 def is_secret_value(name: str, value: str) -> bool:
@@ -71,19 +80,21 @@ def _clean_for_record() -> Clean:
     return lambda text: remove_fields(remove_forms(remove(text)))
 
 
-def _walk(value: Any, clean: Clean) -> Any:
+def _walk(value: Any, clean: Clean, hidden: Any = str | int | float) -> Any:
+    """Return plain data with clean texts, and without the values of `hidden` kinds that have the name of a secret."""
     if isinstance(value, dict):
         return {
-            clean(str(name)): GONE if _is_hidden(str(name), inner) else _walk(inner, clean) for name, inner in value.items()
+            clean(str(name)): GONE if _is_hidden(str(name), inner, hidden) else _walk(inner, clean, hidden)
+            for name, inner in value.items()
         }
     if isinstance(value, list | tuple):
-        return _list([_walk(inner, clean) for inner in value])
+        return _list([_walk(inner, clean, hidden) for inner in value])
     return clean(value) if isinstance(value, str) else value
 
 
-def _is_hidden(name: str, inner: Any) -> bool:
+def _is_hidden(name: str, inner: Any, hidden: Any) -> bool:
     if isinstance(inner, str | int | float):
-        return inner != "" and hides(name, str(inner))
+        return isinstance(inner, hidden) and inner != "" and hides(name, str(inner))
     return bool(inner) and names.is_certain(name)
 
 

@@ -37,12 +37,19 @@ Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that sp
             ["-o", "--output", "target"], metavar="FILE", help="Write it as a report, which ends in .html, .md or .json."
         ),
         click.Option(["--fail-on"], type=click.Choice(["regression", "difference"]), help="Exit 1 when there is one."),
+        options.KEEP_PRIVATE,
         click.Option(["--plot"], is_flag=True, help="Print the curves although stdout is no terminal."),
         options.ROOTS,
     ],
 )
 def command(
-    runs: Sequence[str], as_json: bool, target: str | None, fail_on: str | None, plot: bool, roots: Sequence[str]
+    runs: Sequence[str],
+    as_json: bool,
+    target: str | None,
+    fail_on: str | None,
+    keep_private: bool,
+    plot: bool,
+    roots: Sequence[str],
 ) -> int:
     kind = _format(target) if target else ""
     if len(runs) < 2:
@@ -52,7 +59,7 @@ def command(
         raise UsageError("no scenario was run in all of these folders, and so there is nothing to compare")
     compared = []
     for group in groups:
-        looks = [_look(run_dir) for run_dir in group]
+        looks = [_look(run_dir, keeps_private=keep_private or not target) for run_dir in group]
         compared.append((looks, comparison.compare([look.summary for look in looks])))
     found = [sentence for looks, result in compared for sentence in _found(looks, result, fail_on)]
     code = ExitCode.REFUTED if found else ExitCode.DONE
@@ -130,8 +137,8 @@ def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:
     return [[box[name] for box in boxes] for name in shared], [name for name in names if name not in shared]
 
 
-def _look(run_dir: Path) -> Subject:
-    found = read_subject(run_dir)
+def _look(run_dir: Path, *, keeps_private: bool) -> Subject:
+    found = read_subject(run_dir, keeps_private=keeps_private)
     if found.summary.run is None:
         raise TuilabError(f"{show(found.id)} has no record of its start: there is nothing to compare")
     return found

@@ -49,6 +49,8 @@ _MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x",
     ],
 )
 def command(as_json: bool, bundle: Path | None, gpu: str | None, root: str | None) -> int:
+    if bundle is not None and not bundle.name.endswith((".json", ".tar.gz", ".tgz")):
+        raise UsageError(f"--bundle writes a .json or a .tar.gz, not {show(bundle.name, 100)}")
     if root:
         os.environ["TUILAB_ROOT"] = os.path.abspath(root)  # for the processes that ask
     asked = ask_all() if gpu is None else _ask_gpu(gpu)

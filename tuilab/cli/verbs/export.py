@@ -1,7 +1,7 @@
 """`tuilab export RUN`: pack a run into one file, for another box or for keeps; `tuilab import` unpacks it.
 
-It holds all of the run's folder: the record, the source, the artifacts, the notes, and all that was printed. The record has no
-secrets of the environment or of parameters, but a scenario may have printed some.
+It holds all of the run's folder: the record, the source, the notes, and all that was printed, of which what looks like a secret
+is taken out; and what the scenario saved as artifacts, as it is.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,10 @@ from pathlib import Path
 import click
 
 from tuilab.cli import options
-from tuilab.runs import archive, ledger, store
+from tuilab.runs import ledger, store
+from tuilab.runs.archive import pack
+from tuilab.runs.archive.names import left_out
+from tuilab.runs.private import words_of
 from tuilab.text import plural, show
 from tuilab.words import size
 
@@ -25,15 +28,18 @@ from tuilab.words import size
             metavar="FILE",
             help="The file to write, one that is not there yet (else NAME.tgz here).",
         ),
+        options.KEEP_PRIVATE,
         options.ROOTS,
     ],
 )
-def command(run: str, output: Path | None, roots: Sequence[str]) -> None:
+def command(run: str, output: Path | None, keep_private: bool, roots: Sequence[str]) -> None:
     run_dir = store.find_among(run, options.roots(roots))
     path = output or Path(f"{run_dir.name}.tgz")
-    count = archive.pack(run_dir, path)
+    count, secrets = pack.pack(run_dir, path, keeps_private=keep_private)
     click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {plural(count, 'file')}, {size(path.stat().st_size)}")
-    if names := archive.left_out(run_dir):
+    if secrets.places:
+        click.echo(f"{words_of(secrets.places)}; --keep-private keeps them", err=True)
+    if names := left_out(run_dir):
         told = ", ".join(show(name, 60) for name in names[:5])
         click.echo(f"left out {plural(len(names), 'name')} that no archive takes: {told}", err=True)
     if ledger.read(run_dir).is_running:

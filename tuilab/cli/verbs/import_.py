@@ -10,7 +10,9 @@ from pathlib import Path
 import click
 
 from tuilab.cli import options
-from tuilab.runs import archive, store
+from tuilab.runs import store
+from tuilab.runs.archive import unpack
+from tuilab.runs.private import taken_out, words_of
 from tuilab.text import plural, show
 
 
@@ -25,9 +27,11 @@ from tuilab.text import plural, show
 def command(files: Sequence[Path], root: str | None) -> None:
     where = f" --root {shlex.quote(show(root))}" if root else ""
     for path in files:
-        found = archive.unpack(path, options.root(root))
+        found = unpack.unpack(path, options.root(root))
         name = store.short_id(found.run_dir.name)
         click.echo(f"{name}  {found.run_dir}  see it: tuilab attach {name}{where}")
+        if (out := taken_out(found.run_dir)) is not None:
+            click.echo(f"{name}: before it was packed: {words_of(out.places)}", err=True)
         if found.damage:
             click.echo(f"{name}: {found.damage}", err=True)
         if found.left_out:

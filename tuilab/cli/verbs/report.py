@@ -3,7 +3,7 @@
 The ending of FILE says the format: .html (one page), .md, .json (everything, with raw samples), .csv (every number), .xml
 (JUnit), .trace.json (Chrome, Perfetto), .pyperf.json, .tfevents (a folder for TensorBoard). `-` is stdout. Several runs, or
 `all` (of every scenario the newest run that succeeded, with its defaults where there is one), make one report about the box;
-runs of one scenario are shown side by side.
+runs of one scenario are shown side by side. What looks like a secret is taken out, and the report says how much.
 """
 
 import os
@@ -34,6 +34,7 @@ _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboar
             is_flag=True,
             help=f"Markdown of at most 65,000 characters; without -o appended to ${_SUMMARY}.",
         ),
+        options.KEEP_PRIVATE,
         click.Option(["--schema"], is_flag=True, help="Print the JSON Schema of the .json, and write nothing."),
         *options.FOLDERS,
     ],
@@ -43,6 +44,7 @@ def command(
     target: str | None,
     kind: str | None,
     github: bool,
+    keep_private: bool,
     schema: bool,
     scenarios: Sequence[str],
     root: str | None,
@@ -66,7 +68,7 @@ def command(
         )
     folders = chosen(runs or ["last"], options.root(root))
     known = _known(scenarios) if "all" in runs else []
-    subjects = files.read_subjects(folders)
+    subjects = files.read_subjects(folders, keeps_private=keep_private)
     files.write(subjects, target, found, known=known, limit=files.GITHUB_LIMIT if github else 0, is_appended=is_appended)
     if target != files.STDOUT:
         print(f"{plural(len(folders), 'run')}: {show(target, 500)}", file=sys.stderr)

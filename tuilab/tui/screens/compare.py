@@ -240,9 +240,7 @@ class ComparePage(Page):
             self.lab.action_step_back()
 
     def action_export(self) -> None:
-        are_over = not any(entry.is_running for entry in self._entries)
-        whole = [(watch, entry.state) for watch, entry in zip(self._watches, self._entries, strict=True)]
-        self.export(self._run_dirs, whole if are_over and len(whole) == len(self._run_dirs) else ())
+        self.export(self._run_dirs)
 
     def reset_layout(self) -> None:
         """Show everything as at first."""

@@ -17,7 +17,6 @@ from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.tui.keys import Key, keys_at
 from tuilab.tui.looks.sgr import uncoloured
 from tuilab.tui.navigator import Navigator
-from tuilab.tui.state.following import Whole
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal.textual_parts import TextualApp, TextualScreen
 from tuilab.tui.widgets.heading import Heading
@@ -108,11 +107,11 @@ class Page(TextualScreen[None]):
         """Show a text in the user's pager, and say where it is kept."""
         self.lab.tell(self.lab.show_in_pager(uncoloured(text)) or f"kept in {place}", is_problem=False)
 
-    def export(self, run_dirs: Sequence[Path], in_hand: Sequence[Whole] = ()) -> None:
-        """Write a page about runs, and say where it is; runs that are `in_hand` are not read again."""
+    def export(self, run_dirs: Sequence[Path]) -> None:
+        """Write a page about runs, and say where it is."""
         from tuilab.tui.state.export import export
 
-        self.do(partial(export, run_dirs, self.desk.scenarios, in_hand))
+        self.do(partial(export, run_dirs, self.desk.scenarios))
 
     @work(thread=True, group="doing")
     def do(self, act: Callable[[], str], *, is_refusal_a_problem: bool = True) -> None:

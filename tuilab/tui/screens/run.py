@@ -286,5 +286,4 @@ class RunPage(Page):
             self.lab.copy(line(rerun_words(run, self.following.summary.planned_repeats)))
 
     def action_export(self) -> None:
-        whole = self.following.whole
-        self.export([self.run_dir], [whole] if whole else [])
+        self.export([self.run_dir])

@@ -9,8 +9,6 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 
 _PORTION_S = 0.03
-Whole = tuple[Watch, str]
-"""A run that was read to its end, and its state."""
 
 
 class Shown(Protocol):
@@ -60,11 +58,6 @@ class Following:
         if self.is_over or not self.summary.last_t:
             return 0.0
         return max(time.monotonic_ns() - self.summary.last_t, 0) / 1e9
-
-    @property
-    def whole(self) -> Whole | None:
-        """The whole run; None while more may come."""
-        return (self._watch, self.state) if self.is_over else None
 
     def read(self) -> bool:
         """Take in what is new, for a moment at most; return whether anything was."""

@@ -12,7 +12,7 @@ from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
-from tuilab.tui.state.following import Whole, note_arms
+from tuilab.tui.state.following import note_arms
 
 Key = TypeVar("Key")
 _PORTION_S = 0.03
@@ -53,12 +53,6 @@ class Playback:
     def is_over(self) -> bool:
         """Whether the end is reached."""
         return self.is_caught_up and self.elapsed_s >= self.whole_s
-
-    @property
-    def whole(self) -> Whole | None:
-        """The whole run, whichever moment is played; None while more may come."""
-        summary = self._watch.summary
-        return (self._watch, summary.state) if self.is_caught_up and summary.is_over else None
 
     @property
     def age_s(self) -> float:

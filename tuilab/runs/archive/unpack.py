@@ -1,7 +1,7 @@
-"""A run as one file: packed on one box, unpacked on another without trusting a byte of it.
+"""Unpacks a run from an archive.
 
-An archive is a tar in gzip with the folder of one run. Unpacking takes plain files of the names that a run has, bounded in size
-and number, into a folder beside the runs; only a run that reads as one, and does not claim to go on here, is moved among them.
+It takes plain files of the names that a run has, bounded in size and number, into a folder beside the runs; only a run that
+reads as one, and does not claim to go on here, is moved among them.
 """
 
 import contextlib
@@ -20,9 +20,13 @@ from typing import BinaryIO
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.files import open_regular
 from tuilab.record import presence
-from tuilab.record.imported import IMPORTED, mark_imported
+from tuilab.record.encoding import LINE_LIMIT
+from tuilab.record.events import RunStarted
+from tuilab.record.imported import mark_imported
+from tuilab.record.journal.lines import parse
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
+from tuilab.runs.archive.names import FOLDERS, is_of_a_run
 from tuilab.text import plural, show
 from tuilab.words import size
 
@@ -32,9 +36,7 @@ _NAME_BYTES = 4096  # of a name too long for a header
 _BLOCK = 512
 _CHUNK = 1 << 20
 _RUN = re.compile(r"(?a:[0-9]{8}T[0-9]{9}Z-[\w.+-]{1,60}-[0-9a-f]{6,12})")
-_PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "supervisor.log", "notes.jsonl"})
-_FAULT = re.compile(r"(?a:fault-worker-\d{1,9}(?:-rank-\d{1,9})?\.log)")  # of a worker that crashed
-_FOLDERS = frozenset({"journal", "artifacts"})
+_FIRST = "journal/supervisor.jsonl"
 _FILE_TYPES = (tarfile.REGTYPE, tarfile.AREGTYPE)
 _HEADERS = (tarfile.XHDTYPE, tarfile.XGLTYPE)  # what other programs add; nothing in them is needed
 
@@ -50,70 +52,6 @@ class Unpacked:
     run_dir: Path
     left_out: list[str] = field(default_factory=list)  # names that no run has
     damage: str = ""
-
-
-# ---- packing
-
-
-def pack(run_dir: Path, path: Path) -> int:
-    """Write the folder of a run into a new file and return how many files it holds; links and devices are left out."""
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError as problem:
-        raise UsageError(f"{show(path)} is there already; name another with -o") from problem
-    except OSError as problem:
-        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}") from problem
-    try:
-        with open(fd, "wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as squeezed:
-            return _pack(run_dir, squeezed)
-    except OSError as problem:
-        path.unlink(missing_ok=True)
-        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror or problem}") from problem
-
-
-def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile) -> int:
-    count = 0
-    with tarfile.open(fileobj=into, mode="w|", format=tarfile.GNU_FORMAT) as archive:
-        for name in _names(run_dir):
-            try:
-                fd = open_regular(run_dir / name)
-            except OSError:
-                continue
-            with open(fd, "rb") as file:
-                about = tarfile.TarInfo(f"{run_dir.name}/{name}")
-                seen = os.fstat(fd)
-                about.size, about.mtime, about.mode = seen.st_size, int(seen.st_mtime), 0o600
-                archive.addfile(about, file)  # as long as it is now: a run that goes on writes on
-                count += 1
-    return count
-
-
-def _names(run_dir: Path) -> Iterator[str]:
-    """Yield the names of the files that a run has, the journal first."""
-    for folder in (*sorted(_FOLDERS, reverse=True), ""):
-        yield from (name for name, _ in _entries(run_dir, folder) if _is_of_a_run(name))
-
-
-def left_out(run_dir: Path) -> list[str]:
-    """Return what is in the folder of a run and in no archive of it: what is no plain file, or has a name that no run has."""
-    found = [one for folder in ("", *sorted(_FOLDERS)) for one in _entries(run_dir, folder)]
-    kept = {IMPORTED, *(name for name in _FOLDERS if not (run_dir / name).is_symlink())}
-    return [name for name, is_file in found if name not in kept and not (is_file and _is_of_a_run(name))]
-
-
-def _entries(run_dir: Path, folder: str) -> list[tuple[str, bool]]:
-    """Return the names in one folder of a run, and whether each is a plain file; of a link in its place nothing."""
-    with contextlib.suppress(OSError):
-        here = os.open(run_dir / folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            with os.scandir(here) as entries:
-                return sorted((f"{folder}/{one.name}".lstrip("/"), one.is_file(follow_symlinks=False)) for one in entries)
-        finally:
-            os.close(here)
-    return []
-
-
-# ---- unpacking
 
 
 def unpack(path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> Unpacked:
@@ -157,6 +95,8 @@ def _unpack(path: Path, below: Path, most_bytes: int, most_files: int) -> Unpack
             if written > most:
                 raise Refused(f"{show(path)} holds more than {size(most)}, the most that is unpacked here")
             _take(squeezed, about.size, found.run_dir / name if name else None)
+            if name == _FIRST:
+                _examine_start(found.run_dir)  # before much is unpacked
     if found.run_dir == below:
         raise Refused(f"{show(path)} is empty: not an archive of a run")
     return found
@@ -206,25 +146,17 @@ def _checked_name(about: tarfile.TarInfo, found: Unpacked, below: Path) -> str:
         raise Refused(f"the archive holds {show(parts[0], 100)}, which is not the folder of a run: not unpacked")
     if found.run_dir == below:
         found.run_dir = below / parts[0]
-        for folder in (found.run_dir, *(found.run_dir / name for name in _FOLDERS)):
+        for folder in (found.run_dir, *(found.run_dir / name for name in FOLDERS)):
             folder.mkdir(mode=0o700)
     elif found.run_dir.name != parts[0]:
         raise Refused("the archive holds more than one run: not unpacked")
     name = "/".join(parts[1:])
     if is_folder:
         return ""
-    if not _is_of_a_run(name):
+    if not is_of_a_run(name):
         found.left_out.append(name)
         return ""
     return name
-
-
-def _is_of_a_run(name: str) -> bool:
-    folder, _, file = name.rpartition("/")
-    if not folder:
-        return name in _PLAIN or _FAULT.fullmatch(name) is not None
-    is_plain = not file.startswith(".") and len(os.fsencode(file)) <= 255
-    return is_plain and (folder == "artifacts" or (folder == "journal" and file.isprintable() and file.endswith(".jsonl")))
 
 
 def _take(squeezed: gzip.GzipFile, size: int, path: Path | None) -> None:
@@ -257,6 +189,14 @@ def _read(squeezed: gzip.GzipFile, size: int) -> bytes:
     return data
 
 
+def _examine_start(run_dir: Path) -> None:
+    """Refuse what is no run, or that of another name."""
+    with open(run_dir / _FIRST, "rb") as stream:
+        started = parse(stream.readline(LINE_LIMIT + 1).rstrip(b"\n"))
+    if isinstance(started, RunStarted) and started.run != run_dir.name:
+        raise Refused(f"the archive calls the run {show(run_dir.name, 100)}, its record {show(started.run, 100)}: not unpacked")
+
+
 def _examine(found: Unpacked) -> None:
     """Read the run as every view does; refuse what is none, or what would let its name reach processes of this box."""
     watch = Watch(found.run_dir)
@@ -268,10 +208,6 @@ def _examine(found: Unpacked) -> None:
     run = watch.summary.run
     if run is None:
         raise Refused("the archive has no record of a run's start: not unpacked")
-    if run.run != found.run_dir.name:
-        raise Refused(
-            f"the archive calls the run {show(found.run_dir.name, 100)}, its record {show(run.run, 100)}: not unpacked"
-        )
     if not watch.summary.is_over and presence.is_of_this_box(run.supervisor):
         raise Refused(
             "the archive has a run of this box without an end, whose processes could be taken for others': not unpacked"

@@ -1,0 +1,128 @@
+"""Packs a run into an archive, without what nobody should hand on."""
+
+import gzip
+import io
+import json
+import os
+import tarfile
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import IO, BinaryIO
+from zlib import crc32
+
+import msgspec
+
+from tuilab.errors import CannotRecord, UsageError
+from tuilab.files import open_regular
+from tuilab.record.digest import digest_of
+from tuilab.record.encoding import encode_anything
+from tuilab.record.events import Unknown
+from tuilab.record.journal.lines import Corrupt, Gap, parse
+from tuilab.record.states import RunState
+from tuilab.runs import notes, private
+from tuilab.runs.archive.names import names
+from tuilab.runs.private import Private, TakenOut
+from tuilab.text import show
+
+_IN_MEMORY = 16 << 20  # bytes of a file
+
+
+def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> tuple[int, Private]:
+    """Write the folder of a run into a new file, and return how many files it holds and what was taken out of them.
+
+    Links and devices are left out.
+    """
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError as problem:
+        raise UsageError(f"{show(path)} is there already; name another with -o") from problem
+    except OSError as problem:
+        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}") from problem
+    secrets = Private()
+    try:
+        with open(fd, "wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as squeezed:
+            return _pack(run_dir, squeezed, None if keeps_private else secrets), secrets
+    except OSError as problem:
+        path.unlink(missing_ok=True)
+        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror or problem}") from problem
+
+
+def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None) -> int:
+    count = 0
+    with tarfile.open(fileobj=into, mode="w|", format=tarfile.GNU_FORMAT) as archive:
+        for name in names(run_dir):
+            if name == private.FILE:
+                continue
+            try:
+                fd = open_regular(run_dir / name)
+            except OSError:
+                continue
+            with open(fd, "rb") as file, _clean(name, file, secrets) as clean:
+                modified = int(os.fstat(fd).st_mtime)
+                _add(archive, f"{run_dir.name}/{name}", clean, modified)
+                count += 1
+        if told := _taken_out(run_dir, secrets):
+            _add(archive, f"{run_dir.name}/{private.FILE}", io.BytesIO(msgspec.json.encode(told)), int(time.time()))
+            count += 1
+    return count
+
+
+def _taken_out(run_dir: Path, secrets: Private | None) -> TakenOut | None:
+    """Return what is not in the archive, now or since the run was packed before."""
+    before = private.taken_out(run_dir)
+    if not secrets or not secrets.places:
+        return before
+    digest = before.digest if before else digest_of(run_dir, RunState.LOST)
+    return TakenOut(dict(Counter(before.places if before else {}) + secrets.places), digest)
+
+
+def _add(archive: tarfile.TarFile, name: str, file: IO[bytes], modified: int) -> None:
+    about = tarfile.TarInfo(name)
+    about.size, about.mtime, about.mode = file.seek(0, os.SEEK_END), modified, 0o600
+    file.seek(0)
+    archive.addfile(about, file)  # as long as it is now: a run that goes on writes on
+
+
+def _clean(name: str, file: BinaryIO, secrets: Private | None) -> IO[bytes]:
+    """Return a file as it may be handed on; what a scenario saved is not looked into."""
+    folder, _, short = name.rpartition("/")
+    if secrets is None or folder == "artifacts":
+        return file
+    if not folder and short != notes.FILE:
+        text = file.read().decode(errors="surrogateescape")
+        return io.BytesIO(secrets.of(text, short).encode(errors="surrogateescape"))
+    clean = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  (closed by who adds it)
+    line_of = _note if short == notes.FILE else _record
+    clean.writelines(line_of(line, secrets) for line in file)
+    return clean
+
+
+def _record(line: bytes, secrets: Private) -> bytes:
+    """Return a line of a stream; one that holds nothing private as it is, and one that is no record as text."""
+    item = parse(line.rstrip(b"\n")) if line.endswith(b"\n") else ""
+    if isinstance(item, str):
+        return _text(line, secrets, "journal")
+    if (clean := secrets.item(item)) is item:
+        return line
+    assert not isinstance(clean, Corrupt | Gap)
+    if isinstance(clean, Unknown):
+        body = json.dumps({"k": clean.k, "n": clean.n, "t": clean.t, **clean.fields}).encode()
+    else:
+        body = encode_anything(clean)
+    return b"%08x %b\n" % (crc32(body), body)
+
+
+def _note(line: bytes, secrets: Private) -> bytes:
+    try:
+        plain = json.loads(line)
+    except ValueError:
+        return _text(line, secrets, notes.FILE)
+    clean = secrets.of(plain, notes.FILE)
+    return line if clean == plain else json.dumps(clean).encode() + b"\n"
+
+
+def _text(line: bytes, secrets: Private, place: str) -> bytes:
+    text: str = secrets.of(line.decode(errors="surrogateescape"), place)
+    return text.encode(errors="surrogateescape")

@@ -1,0 +1,101 @@
+"""What is private in a run, taken out of it before it is handed on: into a report, or an archive.
+
+Secrets go from every text of a record, wherever it stands; numbers, and the names of kinds and streams, stay. Equal texts stay
+equal, so that what belongs together still does. A record whose parts no longer fit each other is left out, and said to be.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuilab.files import Unusable, json_as, read_small
+from tuilab.record.events import ImageShown, Logged, Unavailable, Unknown, tag_of
+from tuilab.record.journal.lines import Corrupt, Gap, Item
+from tuilab.scrub import scrubber
+from tuilab.text import GONE, join, plural, show
+
+FILE = "taken-out.json"  # of an archive, and of the run that came out of it
+_LIMIT = 64 * 1024
+_PLACES = {  # what people call the records in which secrets stand
+    "run_started": "parameters and command",
+    "run_described": "parameters and command",
+    "worker_started": "environment",
+    "environment_recorded": "environment",
+    "scenario_failed": "failure",
+    "state_changed": "failure",
+    "text_shown": "texts",
+    "claim_measured": "claims",
+    "notes.jsonl": "notes",
+    "stdout.log": "output",
+    "stderr.log": "output",
+    "scenario.py": "source",
+}
+
+
+class TakenOut(msgspec.Struct):
+    """What an archive has not: how many secrets stood where, and the digest of the record with them."""
+
+    places: dict[str, int]
+    digest: str
+
+
+class Private:
+    """Takes out what is private, and counts where it stood."""
+
+    def __init__(self) -> None:
+        self.places: Counter[str] = Counter()
+        self._scrub = scrubber(keeps_numbers=True)
+        self._plain: set[tuple[str, ...]] = set()  # arms and names of logged values that hold nothing private
+
+    def of(self, value: Any, place: str) -> Any:
+        """Return plain data, as from a file of that name, without what is private."""
+        cleaned = self._scrub(value)
+        if more := str(cleaned).count(GONE) - str(value).count(GONE):
+            self.places[_PLACES.get(place, show(place, 40).replace("_", " "))] += more
+        return cleaned
+
+    def item(self, item: Item) -> Item:
+        """Return a record without what is private: itself where nothing is."""
+        if isinstance(item, Logged) and self._is_plain(item):
+            return item
+        if isinstance(item, Corrupt | Gap):
+            return item
+        place = item.k if isinstance(item, Unknown) else tag_of(type(item))
+        plain = msgspec.to_builtins(item)
+        cells = plain.pop("cells", None) if isinstance(item, ImageShown) else None  # base64, which looks like a secret
+        cleaned = self.of(plain, place)
+        if cleaned == plain:
+            return item
+        if cells is not None:
+            cleaned["cells"] = cells
+        try:
+            return msgspec.convert(cleaned, type(item), strict=False)
+        except msgspec.ValidationError:
+            return Unavailable(n=item.n, t=item.t, what=place.replace("_", " "), reason="it held a secret, which was taken out")
+
+    def _is_plain(self, item: Logged) -> bool:
+        names = (item.a, *item.v)
+        if names not in self._plain and self._scrub([*names]) == [*names]:
+            self._plain.add(names)
+        return names in self._plain
+
+
+def words_of(places: Mapping[str, int]) -> str:
+    """Return what was taken out, in words; nothing where nothing was."""
+    if not places:
+        return ""
+    count = sum(places.values())
+    looks = "it looks like a secret" if count == 1 else "they look like secrets"
+    where = join([f"{many} in {place}" for place, many in places.items()])
+    return f"{plural(count, 'word')} taken out, for {looks}: {where}"
+
+
+def taken_out(run_dir: Path) -> TakenOut | None:
+    """Return what was taken out of a run before it was packed, if it came out of an archive from which something was."""
+    try:
+        return read_small(run_dir / FILE, json_as(TakenOut), _LIMIT)
+    except Unusable:
+        return None
