@@ -9,8 +9,8 @@ from zlib import crc32
 
 import pytest
 
-from tuilab.runs.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparison import Comparison, regressions
+from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
+from tuilab.runs.comparing.comparison import Comparison, regressions
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 JOURNALS = Path(__file__).parent / "journals"
@@ -129,7 +129,7 @@ def test_a_mistake_is_one_sentence(tuilab: Tuilab, root: Path, words: tuple[str,
 
 def _compared(first: Side, other: Side, shift: Shift | None) -> Comparison:
     pair = ClaimPair("it is faster", "", (first, other), (shift,))
-    return Comparison(("a", "a"), (), 0, (pair,), (), (), ())
+    return Comparison(("a", "a"), (), 0, (pair,), (), {}, (), ())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
-from tuilab.runs import comparison
+from tuilab.runs.comparing import comparison
 
 
 def summary(*records: events.Record, **fields: Any) -> RunSummary:

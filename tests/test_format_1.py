@@ -19,7 +19,7 @@ from tuilab.reports.subject import read_subject
 from tuilab.runs import ledger
 from tuilab.runs.archive.pack import pack
 from tuilab.runs.archive.unpack import unpack
-from tuilab.runs.comparison import compare
+from tuilab.runs.comparing.comparison import compare
 from tuilab.tui.state.playback import Playback
 
 VERDICTS = {

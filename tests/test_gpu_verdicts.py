@@ -21,7 +21,8 @@ from tuilab.record.summary import RunSummary
 from tuilab.reports.advice import advise, env_file, host_of
 from tuilab.reports.box import opening_of
 from tuilab.reports.subject import read_subject
-from tuilab.runs import comparison, earlier, ledger
+from tuilab.runs import earlier, ledger
+from tuilab.runs.comparing import comparison
 from tuilab.runs.filters import words_of
 from tuilab.runs.notes import Notes
 from tuilab.words import gpu_words

@@ -4,6 +4,7 @@ import shutil
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -17,10 +18,10 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import NOT_JUDGED
 from tuilab.reports.plain import dim_key, first_repeat, keyed
 from tuilab.reports.subject import Subject
-from tuilab.runs import comparison
-from tuilab.runs.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparison import Comparison, key_words, verdict_words
-from tuilab.runs.differences import Difference
+from tuilab.runs.comparing import comparison
+from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
+from tuilab.runs.comparing.comparison import Comparison, key_words, verdict_words
+from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.run_name import RunName
 from tuilab.text import brief, plural, show
 from tuilab.words import seconds, spell_of
@@ -87,6 +88,8 @@ def _runs(looks: Sequence[Subject], found: Comparison, style: Style) -> str:
         when = show(name.text, 40) if name.started_s is None else name.started
         end = f"{look.state} in {look.summary.elapsed_s:.1f} s"
         lines.append(f"  {at}  {show(name.id, 20)}  {when}{where}  {end}")
+    if len(set(found.names)) > 1:
+        lines.append(style.paint("  These are different scenarios: few of their claims, times and curves mean the same.", 33))
     return "\n".join(lines)
 
 
@@ -168,7 +171,7 @@ def shift_words(at: int, shift: Shift) -> str:
 def _numbers(found: Comparison, style: Style) -> str:
     blocks = []
     if found.times:
-        rows = [measured_cells(name, values, seconds) for name, values in found.times]
+        rows = [measured_cells(name, values, seconds, found.shifts.get(name, ())) for name, values in found.times]
         blocks.append("\n".join([style.bold("Time of a call, the median"), *_aligned(rows)]))
     if found.sizes:
         rows = [measured_cells(name, values, spell_of(name)) for name, values in differing(found.sizes)]
@@ -183,12 +186,15 @@ def differing(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> list[tup
     return [(name, values) for name, values in table if len(set(values)) > 1]
 
 
-def measured_cells(name: str, values: Sequence[float | None], spell: Callable[[float], str]) -> list[str]:
-    """Return a row: the name, the first run's value, and the others' with their ratio to it."""
+def measured_cells(
+    name: str, values: Sequence[float | None], spell: Callable[[float], str], shifts: Sequence[Shift | None] = ()
+) -> list[str]:
+    """Return a row: the name, the first run's value, and the others' with their ratio to it, and its interval if it has one."""
     first = values[0]
     cells = ["n/a" if value is None else spell(value) for value in values]
     ratios = [f" x{brief(value / first)}" if at and value is not None and first else "" for at, value in enumerate(values)]
-    return [show(name, 60), *(cell + ratio for cell, ratio in zip(cells, ratios, strict=True))]
+    ends = ["", *(f" [{brief(shift.low)}, {brief(shift.high)}]" if shift else "" for shift in shifts)]
+    return [show(name, 60), *(f"{cell}{ratio}{end}" for cell, ratio, end in zip_longest(cells, ratios, ends, fillvalue=""))]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -237,6 +243,7 @@ def fields(looks: Sequence[Subject], found: Comparison) -> dict[str, Any]:
             "source_changes": source_changes(looks),
             "claims": claims,
             "times_s": dict(found.times),
+            "time_shifts": found.shifts,
             "memory": dict(found.sizes),
             "curves": [_curve_fields(looks, name) for name in shared_names(looks, found)],
             "regressions": comparison.regressions(found),

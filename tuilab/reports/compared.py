@@ -18,10 +18,10 @@ from tuilab.reports.geometry import Chart, draw
 from tuilab.reports.pages import Room, look_of, when_of
 from tuilab.reports.panels import panel_of
 from tuilab.reports.subject import Subject
-from tuilab.runs import comparison
-from tuilab.runs.claim_pairs import ClaimPair, Side
-from tuilab.runs.comparison import Comparison, key_words, verdict_words
-from tuilab.runs.differences import Difference
+from tuilab.runs.comparing import comparison
+from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
+from tuilab.runs.comparing.comparison import Comparison, key_words, verdict_words
+from tuilab.runs.comparing.differences import Difference
 from tuilab.text import show
 from tuilab.words import seconds, spell_of
 
@@ -120,7 +120,9 @@ def _told(side: Side | None) -> Told:
 
 
 def _numbers(found: Comparison) -> list[tuple[str, ...]]:
-    times = [measured_cells(f"time of a call, {name}", values, seconds) for name, values in found.times]
+    times = [
+        measured_cells(f"time of a call, {name}", values, seconds, found.shifts.get(name, ())) for name, values in found.times
+    ]
     sizes = [measured_cells(name, values, spell_of(name)) for name, values in differing(found.sizes)]
     return [tuple(row) for row in (*times, *sizes)]
 

@@ -2,9 +2,9 @@
 
 A and B are runs, or folders of runs, such as those of two boxes: then the runs of every scenario that each of them has are
 compared: the newest that succeeded, with the defaults where there is one. The first one is what the others are compared with.
-Exits 0, or 1 where --fail-on finds something: a regression is a claim that came out worse than in the first run, or a run that
-failed where the first did not; a difference is a claim with another verdict, another value, or an estimate beyond what the
-intervals allow.
+Exits 0, or 1 where --fail-on finds something: a regression is a claim that came out worse than in the first run or is gone, or
+a run that failed where the first did not; a difference is a claim with another verdict, another value, or an estimate beyond
+what the intervals allow; slower:5% is a call that surely takes 5 % longer.
 """
 
 import json
@@ -16,12 +16,13 @@ from pathlib import Path
 import click
 
 from tuilab.cli import options
+from tuilab.cli.gate import Gate, GateType, stopped_by
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import ExitCode, TuilabError, UsageError
-from tuilab.record.states import RunState
 from tuilab.reports.compare_text import fields, render, width_here
 from tuilab.reports.subject import Subject, read_subject
-from tuilab.runs import comparison, ledger, store
+from tuilab.runs import ledger, store
+from tuilab.runs.comparing import comparison
 from tuilab.runs.spokesmen import spokesmen
 from tuilab.text import plural, show
 
@@ -36,7 +37,13 @@ Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that sp
         click.Option(
             ["-o", "--output", "target"], metavar="FILE", help="Write it as a report, which ends in .html, .md or .json."
         ),
-        click.Option(["--fail-on"], type=click.Choice(["regression", "difference"]), help="Exit 1 when there is one."),
+        click.Option(
+            ["--fail-on", "gates"],
+            type=GateType(),
+            multiple=True,
+            metavar="GATE",
+            help="Exit 1 when there is a regression, a difference, or a call slower:5%; may be repeated.",
+        ),
         options.KEEP_PRIVATE,
         click.Option(["--plot"], is_flag=True, help="Print the curves although stdout is no terminal."),
         options.ROOTS,
@@ -46,7 +53,7 @@ def command(
     runs: Sequence[str],
     as_json: bool,
     target: str | None,
-    fail_on: str | None,
+    gates: Sequence[Gate],
     keep_private: bool,
     plot: bool,
     roots: Sequence[str],
@@ -61,7 +68,8 @@ def command(
     for group in groups:
         looks = [_look(run_dir, keeps_private=keep_private or not target) for run_dir in group]
         compared.append((looks, comparison.compare([look.summary for look in looks])))
-    found = [sentence for looks, result in compared for sentence in _found(looks, result, fail_on)]
+    stopped = [(gate, words) for gate in gates for looks, result in compared for words in stopped_by(gate, looks, result)]
+    found = [sentence for _, sentence in stopped]
     code = ExitCode.REFUTED if found else ExitCode.DONE
     document = json.dumps(_document(compared, code, only, found), indent=2) if as_json or kind == "json" else ""
     if target:
@@ -77,8 +85,8 @@ def command(
         return code
     else:
         _print(compared, only, has_chart=plot or sys.stdout.isatty())
-    for sentence in found:
-        click.echo(show(f"{fail_on}: {sentence}", 2000), err=bool(target))
+    for gate, sentence in stopped:
+        click.echo(show(f"{gate.name}: {sentence}", 2000), err=bool(target))
     return code
 
 
@@ -142,21 +150,3 @@ def _look(run_dir: Path, *, keeps_private: bool) -> Subject:
     if found.summary.run is None:
         raise TuilabError(f"{show(found.id)} has no record of its start: there is nothing to compare")
     return found
-
-
-def _found(looks: Sequence[Subject], result: comparison.Comparison, fail_on: str | None) -> list[str]:
-    """Return a sentence for each thing that --fail-on asks for."""
-    if fail_on is None:
-        return []
-    first, *others = looks
-    ended = [
-        f"run {at} {look.state}, and the first {first.state}"
-        for at, look in enumerate(others, 2)
-        if look.state != first.state and (fail_on == "difference" or first.state == RunState.SUCCEEDED)
-    ]
-    worse = comparison.regressions(result)
-    if fail_on == "difference":
-        pairs = [pair for pair in result.claims if comparison.verdict_words(pair) or None in pair.sides]
-        worse = [f"{pair.text}: {comparison.verdict_words(pair) or 'not claimed in every run'}" for pair in pairs]
-    names = f"{plural(len(looks), 'run')} of {' and '.join(dict.fromkeys(result.names))}"
-    return [f"{names}: {sentence}" for sentence in [*ended, *worse]]

@@ -5,6 +5,7 @@ since:1d, tag:mine.
 """
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -82,6 +83,7 @@ class Row:
             ["--verdict", "verdicts"], type=click.Choice(list(VERDICTS)), multiple=True, help="With a claim that came out so."
         ),
         click.Option(["--tag", "tags"], multiple=True, metavar="WORD", help="With this tag; may be repeated."),
+        click.Option(["--claim"], metavar="KEY", help="This claim of them, run after run, and what changed in between."),
         click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
         options.ROOTS,
     ],
@@ -94,6 +96,7 @@ def command(
     since: float | None,
     verdicts: Sequence[str],
     tags: Sequence[str],
+    claim: str | None,
     as_json: bool,
     roots: Sequence[str],
 ) -> None:
@@ -113,6 +116,9 @@ def command(
             is_more = True
             break
         rows.append(row)
+    if claim is not None:
+        _show_claim([row.folder for row in reversed(rows)], claim, as_json=as_json)
+        return
     sizes = [_size(cache, [run for run in runs if run.parent == root]) for root, cache in caches.items()]
     used, is_all = sum(found for found, _ in sizes), all(is_whole for _, is_whole in sizes)
     if as_json:
@@ -124,6 +130,20 @@ def command(
     disk = f"{'' if is_all else 'more than '}{size(used)} on disk"
     lines += _footer(len(rows), len(runs), disk, wanted, is_more=is_more)
     click.echo(style.fit("\n".join(lines)), color=True)
+
+
+def _show_claim(run_dirs: Sequence[Path], claim: str, *, as_json: bool) -> None:
+    """Print how one claim came out in these runs, the oldest first."""
+    from tuilab.reports import claim_history_text as told
+    from tuilab.runs.comparing.claim_history import history_of
+
+    history = history_of(run_dirs, claim)
+    if as_json:
+        click.echo(json.dumps(told.fields(history), indent=2))
+        return
+    style = style_of(sys.stdout)
+    width = shutil.get_terminal_size((100, 24)).columns
+    click.echo(style.fit(f"{told.render(history, style, width)}\n{told.summed_up(history)}"), color=True)
 
 
 def _chosen(runs: Sequence[Path], caches: dict[Path, LedgerCache], wanted: Wanted) -> Iterator[Row]:

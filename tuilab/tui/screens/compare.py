@@ -17,8 +17,9 @@ from tuilab.files import read_regular
 from tuilab.record.live_run import Watch
 from tuilab.record.series import Series
 from tuilab.reports.compare_text import axes_of
-from tuilab.runs import comparison, ledger, store
-from tuilab.runs.comparison import Comparison
+from tuilab.runs import ledger, store
+from tuilab.runs.comparing import comparison
+from tuilab.runs.comparing.comparison import Comparison
 from tuilab.runs.ledger import Entry
 from tuilab.text import show
 from tuilab.tui.keys import bindings

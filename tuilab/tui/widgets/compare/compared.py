@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from textual.content import Content
 
 from tuilab.record.verdicts import NOT_JUDGED
-from tuilab.runs.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparison import Comparison, key_words, verdict_words
-from tuilab.runs.differences import Difference
+from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
+from tuilab.runs.comparing.comparison import Comparison, key_words, verdict_words
+from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.ledger import Entry
 from tuilab.runs.store import short_id
 from tuilab.text import plural

@@ -12,7 +12,7 @@ from tuilab.words import gpu_words, size
 
 ABSENT = "n/a"
 _FACTS = 400  # of an environment that are compared
-_LENGTH = 300  # of a value
+LENGTH = 300  # of a value
 # What is another number at every look says nothing about the box.
 _MOMENTARY = ("load_average", "pressure_avg10", "memory_available_bytes", "memory_free_bytes", "missing", "why")
 _CONDITIONS = {
@@ -104,5 +104,5 @@ def _condition(key: str, value: Any) -> str:
 
 def _words(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(_words(one) for one in value[:50])[:_LENGTH]
-    return (spell(value) if isinstance(value, bool | int | float | str) else str(value))[:_LENGTH]
+        return ", ".join(_words(one) for one in value[:50])[:LENGTH]
+    return (spell(value) if isinstance(value, bool | int | float | str) else str(value))[:LENGTH]

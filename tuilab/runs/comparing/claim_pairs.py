@@ -8,7 +8,7 @@ from statistics import NormalDist
 from tuilab.judging.exact import in_words
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
-from tuilab.runs.differences import _LENGTH
+from tuilab.runs.comparing.differences import LENGTH
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _name(claim: Claim, summary: RunSummary, latest: Mapping[str, tuple[str, Map
 
 
 def _pair(claims: Sequence[Claim | None]) -> ClaimPair:
-    sides = tuple(None if claim is None else _side(claim) for claim in claims)
+    sides = tuple(None if claim is None else side_of(claim) for claim in claims)
     known = [claim for claim in claims if claim is not None]
     first, *others = claims
     shifts = tuple(_shift(first, other) for other in others)
@@ -99,10 +99,11 @@ def _pair(claims: Sequence[Claim | None]) -> ClaimPair:
     return ClaimPair(known[-1].text, keys[-1] if keys else "", sides, shifts, tuple(keys[:-1]))
 
 
-def _side(claim: Claim) -> Side:
+def side_of(claim: Claim) -> Side:
+    """Return what a run says of a claim."""
     reached = claim.verdict
     every = [*claim.measured, *([claim.missed] if claim.missed else [])]
-    measured = "; ".join(dict.fromkeys(in_words(one.got.value, _LENGTH) for one in every))[:_LENGTH]
+    measured = "; ".join(dict.fromkeys(in_words(one.got.value, LENGTH) for one in every))[:LENGTH]
     if reached is None:
         return Side(measured=measured, why=claim.needs)
     op = claim.declared.op if claim.declared else ""

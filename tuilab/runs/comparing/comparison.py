@@ -11,9 +11,11 @@ from statistics import median
 from tuilab.record.blocks import times_of
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
-from tuilab.runs.claim_pairs import ClaimPair, Shift, Side, are_apart, pairs_of
-from tuilab.runs.differences import ABSENT, Difference, conditions, facts_of
+from tuilab.runs.comparing.call_times import shifts_of, times_of_processes
+from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side, are_apart, pairs_of
+from tuilab.runs.comparing.differences import ABSENT, Difference, conditions, facts_of
 from tuilab.text import brief
+from tuilab.words import seconds
 
 _CHANGED_LINES = 200  # of two sources
 _RANKS: dict[str, int] = {
@@ -34,6 +36,7 @@ class Comparison:
     same: int  # facts that are the same in all
     claims: tuple[ClaimPair, ...]
     times: tuple[tuple[str, tuple[float | None, ...]], ...]  # arm: median seconds of a call in each run
+    shifts: Mapping[str, tuple[Shift | None, ...]]  # arm: of that time, of each run after the first
     sizes: tuple[tuple[str, tuple[float | None, ...]], ...]  # measured memory and other values
     series: tuple[str, ...]  # names of curves that more than one run has
 
@@ -44,12 +47,14 @@ def compare(summaries: Sequence[RunSummary]) -> Comparison:
     names = dict.fromkeys(key for known in facts for key in known)
     rows = [Difference(*key, tuple(known.get(key, ABSENT) for known in facts)) for key in names]
     different = [row for row in rows if len(set(row.values)) > 1]
+    first, *others = map(times_of_processes, summaries)
     return Comparison(
         names=tuple(summary.run.scenario if summary.run else ABSENT for summary in summaries),
         differences=(*different, *conditions(summaries)),
         same=len(rows) - len(different),
         claims=pairs_of(summaries),
         times=_table([_medians(summary) for summary in summaries]),
+        shifts=shifts_of(first, others),
         sizes=_table([_sizes(summary) for summary in summaries]),
         series=_shared_series(summaries),
     )
@@ -93,8 +98,23 @@ def regressions(found: Comparison) -> list[str]:
     return sentences
 
 
+def slower(found: Comparison, share: float) -> list[str]:
+    """Return a sentence for each arm whose calls take longer in a later run, surely by more than a share, or are gone."""
+    sentences = []
+    for arm, medians in found.times:
+        for at, shift in enumerate(found.shifts.get(arm, ()), 1):
+            if medians[at] is None:
+                sentences.append(f"run {at + 1}: a call of {arm} was not timed")
+            elif shift is not None and shift.low > 1 + share:
+                change = f"x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]"
+                sentences.append(f"run {at + 1}: a call of {arm} takes {seconds(medians[at] or 0)} ({change})")
+    return sentences
+
+
 def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
     """Return how one side is worse than another, in words; nothing when it is not, or cannot be told."""
+    if first is not None and other is None and _RANKS.get(first.verdict, 0) > 0:
+        return f"not claimed any more, and was {first.verdict}"
     if first is None or other is None or are_apart(first.gpu, other.gpu):
         return ""
     ranks = [_RANKS.get(side.verdict) for side in (first, other)]

@@ -1,0 +1,59 @@
+"""One claim, run after run."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.engine import write_scenario
+
+Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def run(tuilab: Tuilab, folder: Path, size: int) -> None:
+    path = write_scenario(folder, 'lab.claim("half", size // 2, equals=50)')
+    text = path.read_text().replace("lab: Lab)", "lab: Lab, size: int = 100)")
+    path.write_text(text.replace('"""A scenario for a test."""', '"""Halves.\n\n## Look for\n- [half] half of it is 50\n"""'))
+    done = tuilab("run", str(path), "--headless", "--quiet", "--size", str(size))
+    assert done.returncode in (0, 1), done.stderr
+
+
+def test_the_verdicts_stand_in_their_order_with_what_changed(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    for size in (100, 100, 80):
+        run(tuilab, tmp_path, size)
+
+    done = tuilab("runs", "--claim", "half")
+
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert lines[0].startswith("probe  [half] half of it is 50")
+    verdicts = [line.split()[5] for line in lines if line[:3].strip().isdigit() and "Z  " in line]
+    assert verdicts == ["SUPPORTED", "SUPPORTED", "REFUTED"]
+    assert "     since the run before: parameter size: 100 -> 80" in lines
+    assert lines[-1].startswith("2 SUPPORTED, 1 REFUTED")
+
+
+def test_as_a_document_it_has_every_change(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    for size in (100, 80):
+        run(tuilab, tmp_path, size)
+
+    told = json.loads(tuilab("runs", "--claim", "half of", "--json").stdout)
+
+    assert (told["schema"], told["scenario"], told["key"]) == ("tuilab.claim-history/1", "probe", "half")
+    assert [one["side"]["verdict"] for one in told["runs"]] == ["SUPPORTED", "REFUTED"]
+    assert told["runs"][0]["changes"] == []
+    assert told["runs"][1]["changes"][0] == {"part": "parameter", "name": "size", "values": ["100", "80"]}
+
+
+def test_a_claim_that_no_run_makes_is_told_with_those_that_are(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    run(tuilab, tmp_path, 100)
+
+    done = tuilab("runs", "--claim", "twice")
+
+    assert (done.returncode, done.stderr) == (2, "tuilab: none of 1 run claims twice; they claim half\n")
+
+
+def test_without_runs_there_is_nothing_to_follow(tuilab: Tuilab, root: Path) -> None:
+    done = tuilab("runs", "--claim", "half")
+
+    assert done.returncode == 2 and "none of 0 runs claims half; tuilab runs shows" in done.stderr

@@ -1,0 +1,82 @@
+"""One claim in run after run of a scenario: what came of it, and what was other than in the run before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuilab.errors import UsageError
+from tuilab.record.live_run import read_run
+from tuilab.record.parts import Claim
+from tuilab.record.summary import RunSummary
+from tuilab.runs.comparing.claim_pairs import Side, side_of
+from tuilab.runs.comparing.differences import ABSENT, Difference, facts_of
+from tuilab.text import join, plural, show
+
+# What changes a result most often comes first, and what follows from it last.
+_TELLING = ("scenario.py", "GPU of the run", "host", "model", "torch version", "driver", "kernel", "checkout commit")
+_PARTS = ("parameter", "source", "run", "environment")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The claim in one run."""
+
+    run_dir: Path
+    side: Side
+    changes: tuple[Difference, ...]  # since the run before
+
+
+@dataclass(frozen=True)
+class ClaimHistory:
+    """The claim in every run that made it, the oldest first."""
+
+    scenario: str
+    key: str
+    text: str  # as the newest run has it
+    bound: float | None  # that is claimed, of a ratio
+    moments: tuple[Moment, ...]
+
+
+def history_of(run_dirs: Sequence[Path], wanted: str) -> ClaimHistory:
+    """Return the history of the claim with a key, or of the only one with these words, in runs that are given oldest first."""
+    runs = [(run_dir, read_run(run_dir)) for run_dir in run_dirs]
+    names = dict.fromkeys(_scenario(summary) for _, summary in runs if _claim_of(summary, wanted))
+    if not names:
+        known = dict.fromkeys(claim.claim_id for _, summary in runs for claim in summary.claims.values())
+        told = f"they claim {join([*known][:12])}" if known else "tuilab runs shows what there is"
+        raise UsageError(f"none of {plural(len(runs), 'run')} claims {show(wanted, 60)}; {told}")
+    if len(names) > 1:
+        raise UsageError(f"{join(names)} all claim {show(wanted, 60)}; choose one with --scenario NAME")
+    moments: list[Moment] = []
+    before: dict[tuple[str, str], str] = {}
+    newest: Claim | None = None
+    for run_dir, summary in runs:
+        if claim := _claim_of(summary, wanted):
+            facts = facts_of(summary)
+            moments.append(Moment(run_dir, side_of(claim), tuple(_changes(before, facts)) if before else ()))
+            before, newest = facts, claim
+    assert newest
+    bound = newest.declared.bound if newest.declared else None
+    return ClaimHistory(next(iter(names)), newest.key, newest.text, bound, tuple(moments))
+
+
+def _scenario(summary: RunSummary) -> str:
+    return summary.run.scenario if summary.run else ABSENT
+
+
+def _claim_of(summary: RunSummary, wanted: str) -> Claim | None:
+    """Return the claim that is meant: by its key, else by a part of its words that no other claim of the run has."""
+    claims = summary.claims.values()
+    found = [claim for claim in claims if claim.claim_id == wanted] or [claim for claim in claims if wanted in claim.text]
+    return found[0] if len(found) == 1 else None
+
+
+def _changes(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> list[Difference]:
+    names = dict.fromkeys([*after, *before])
+    rows = [Difference(*name, (before.get(name, ABSENT), after.get(name, ABSENT))) for name in names]
+    return sorted((row for row in rows if len(set(row.values)) > 1), key=_weight)
+
+
+def _weight(row: Difference) -> tuple[int, int]:
+    place = next((at for at, name in enumerate(_TELLING) if name in row.name), len(_TELLING))
+    return _PARTS.index(row.part) if row.part in _PARTS else len(_PARTS), place
