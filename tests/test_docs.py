@@ -194,10 +194,10 @@ def test_the_schemas_that_stay_are_those_that_are_written() -> None:
     written = {
         schema
         for path in (CHECKOUT / "tuilab").rglob("*.py")
-        for schema in re.findall(r'"(tuilab\.[a-z]+/[0-9]+)"', path.read_text())
+        for schema in re.findall(r'"(tuilab\.[a-z-]+/[0-9]+)"', path.read_text())
     }
 
-    assert set(re.findall(r"`(tuilab\.[a-z]+/[0-9]+)`", STABLE)) == written
+    assert set(re.findall(r"`(tuilab\.[a-z-]+/[0-9]+)`", STABLE)) == written
 
 
 def test_every_setting_is_in_the_manual() -> None:
