@@ -51,6 +51,8 @@ ELSEWHERE = {
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cpu": "fetches a torch",
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cu126": "fetches another torch",
     "pip install -c constraints.txt -e .": "`.ci/run` types the same",
+    "uv tool install .": "fetches a torch",
+    "uvx --from . tuilab list": "fetches a torch",
     ".ci/run": "it runs these tests",
     '.venv/bin/pytest tests/test_docs.py -n 0 -m "slow or not slow" -k session': "it is this test",
 }  # fmt: skip
