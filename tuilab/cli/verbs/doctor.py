@@ -31,7 +31,7 @@ _MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x",
 @click.command(
     help=__doc__,
     params=[
-        click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
+        options.AS_JSON,
         click.Option(
             ["--bundle"],
             type=click.Path(dir_okay=False, path_type=Path),
