@@ -123,7 +123,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("E", "edit", "edit", "Open the scenario in your editor; of a run that failed, where it failed.", False),
         Key("y", "copy_command", "copy", "Copy the command line that shows this run.", False),
         Key("Y", "copy_rerun", "", "Copy the command line that makes this run again.", False),
-        Key("c", "copy_pane", "", "Copy the focused pane as text: a chart and its values at the cursor, the claims.", False),
+        Key("c", "choose_copy", "copy", "Choose what to copy: the pane, a command, a claim, a value, a chart as text.", False),
         Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
     ),
     "NaN or Inf": (Key("n", "", "next bad", "Move the cursor to the next NaN or Inf."),),
@@ -211,6 +211,10 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("s", "answer('yes')", "stop", "The same: the key that asked says yes, too."),
         Key("n", "answer('no')", "no", "Let it go on."),
         Key("escape", "answer('no')", "no", "Let it go on."),
+    ),
+    "menu": (
+        Key("enter", "choose", "this one", "Take the line of the cursor."),
+        Key("escape", "give_up", "not now", "Take none."),
     ),
     "written line": (
         Key("enter", "", "write it", "Write it; nothing, where nothing was typed."),

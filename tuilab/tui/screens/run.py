@@ -8,6 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from textual import work
 from textual.app import ComposeResult
 from textual.events import Resize
 
@@ -15,7 +16,6 @@ from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import earlier, store
-from tuilab.runs.command_line import line, rerun_words
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
@@ -27,9 +27,11 @@ from tuilab.tui.state.next_steps import NextSteps, next_steps
 from tuilab.tui.state.playback import Playback
 from tuilab.tui.state.run_reader import RunReader
 from tuilab.tui.widgets.chart import Chart
+from tuilab.tui.widgets.menu import Menu
 from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run import headline
 from tuilab.tui.widgets.run.chartsline import ChartsLine
+from tuilab.tui.widgets.run.copies import copies, rerun_command
 from tuilab.tui.widgets.run.failure import FailurePane
 from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
@@ -275,15 +277,17 @@ class RunPage(Page):
         """Show all that the run printed in the pager."""
         self.show_in_pager(printed.whole(self.run_dir) or "nothing was printed", str(self.run_dir))
 
-    def action_copy_pane(self) -> None:
-        """Copy what the focused pane shows: a chart with the values at the cursor, the claims, what was printed."""
-        if pane := self.panes.focused:
-            self.lab.copy(pane.as_text())
+    @work(group="question")
+    async def action_choose_copy(self) -> None:
+        """Have the user choose what is to be copied: the pane, a command, a claim, a value, a chart."""
+        items = copies(self.following, self.looking.view, self.panes, self.command())
+        if text := await self.app.push_screen_wait(Menu("Copy", items)):
+            self.lab.copy(text)
 
     def action_copy_rerun(self) -> None:
         """Copy the command that makes the run again."""
-        if run := self.following.summary.run:
-            self.lab.copy(line(rerun_words(run, self.following.summary.planned_repeats)))
+        if command := rerun_command(self.following.summary):
+            self.lab.copy(command)
 
     def action_export(self) -> None:
         whole = self.following.whole
