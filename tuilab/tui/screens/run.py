@@ -15,6 +15,7 @@ from textual.events import Resize
 from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
+from tuilab.record.states import RunState
 from tuilab.runs import earlier, store
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
@@ -35,6 +36,7 @@ from tuilab.tui.widgets.run.copies import copies, rerun_command
 from tuilab.tui.widgets.run.failure import FailurePane
 from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
+from tuilab.tui.widgets.run.waiting import WaitingLine
 
 _SOON_S = 0.03  # between two looks for the first point
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
@@ -73,6 +75,8 @@ class RunPage(Page):
         self.panes = Panes()
         self.looking = Looking(self.panes, self.desk, self.show_panes)
         self.charts_line = ChartsLine()
+        self.waiting = WaitingLine(self.run_dir)
+        yield self.waiting
         yield self.charts_line
         yield self.panes
 
@@ -141,6 +145,7 @@ class RunPage(Page):
         self._show_note()
 
     def _show_heading(self) -> None:
+        self.waiting.tell(is_queued=self.is_following and self.following.state == RunState.QUEUED)
         self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width - self.heading.gutter.width))
 
     def _call_user(self) -> None:

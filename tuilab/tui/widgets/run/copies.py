@@ -61,10 +61,15 @@ def _values(summary: RunSummary, cursor_t: int | None) -> Iterator[Item]:
     often = Counter((series.name, series.arm) for series in found)
     for series in found:
         step, values = _at(series, cursor_t)
-        writer = series.writer if often[series.name, series.arm] > 1 else ""
-        name = " ".join(show(part, 40) for part in (series.name, series.arm, writer) if part)
+        repeat = _repeat_of(series, summary) if often[series.name, series.arm] > 1 else ""
+        name = " ".join(show(part, 40) for part in (series.name, series.arm, repeat) if part)
         told = " to ".join(number(value, unit_of(series.name)) for value in values)
         yield Item("value", f"{name} at {number(step)}: {told}", " to ".join(map(_whole, values)))
+
+
+def _repeat_of(series: Series, summary: RunSummary) -> str:
+    worker = summary.workers.get(series.writer)
+    return f"repeat {worker.started.repeat + 1}" if worker and worker.started else series.writer
 
 
 def _at(series: Series, t: int | None) -> tuple[float, Sequence[float]]:
