@@ -75,11 +75,10 @@ def where_it_waits(run_dir: Path) -> str:
     place, own = next(((at, one) for at, one in enumerate(standing.waiting, 1) if one.run == run_dir.name), (0, None))
     if own is None:
         return ""
-    before = [f"{show(one.name, 60)} {store.short_id(one.run)}" for one in _before(own, standing)]
+    ahead = queue.ahead(own, [*standing.running, *standing.waiting])
+    before = [f"{show(one.name, 60)} {store.short_id(one.run)}" for one in ahead]
     more = [f"{len(before) - _NAMED} more"] if len(before) > _NAMED else []
     behind = f", behind {', '.join([*before[:_NAMED], *more])}" if before else ""
-    return f"place {place} of {len(standing.waiting)}{behind}{'; the queue is paused: none begins' if standing.is_paused else ''}"
-
-
-def _before(own: queue.Ticket, standing: queue.Standing) -> list[queue.Ticket]:
-    return queue.ahead(own, [*standing.running, *standing.waiting])
+    return (
+        f"place {place} of {len(standing.waiting)}{behind}{'; the queue is paused: none begins' if standing.is_paused else ''}"
+    )

@@ -91,7 +91,13 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("n", "next_bad", "next bad", "Move the cursor to the next NaN or Inf.", False),
         Key("greater_than_sign", "look('turn_page', 1)", "", "The next page of charts, where a run logs many.", False),
         Key("less_than_sign", "look('turn_page', -1)", "", "The page of charts before.", False),
-        Key("slash", "filter_charts", "", "Show only the charts whose names contain the words typed.", False),
+        Key(
+            "slash",
+            "filter_charts",
+            "",
+            "Show the charts whose names contain the words typed; in a pane of text, look for words.",
+            False,
+        ),
         Key("d", "look('toggle_gpus')", "all GPUs", "The GPUs (devices) of the run, or all of the box.", False),
         Key("left", "look('move_cursor', -1)", "", "Move the time cursor back.", False),
         Key("right", "look('move_cursor', 1)", "", "Move the time cursor on.", False),
@@ -126,6 +132,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("c", "choose_copy", "copy", "Choose what to copy: the pane, a command, a claim, a value, a chart as text.", False),
         Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
     ),
+    "several charts": (Key("slash", "", "charts", "Show only the charts whose names contain the words typed."),),
     "NaN or Inf": (Key("n", "", "next bad", "Move the cursor to the next NaN or Inf."),),
     "other GPUs": (Key("d", "", "all GPUs", "All GPUs of the box; again: those of the run alone."),),
     "run that goes on": (

@@ -29,7 +29,7 @@ from tuilab.tui.state.playback import Playback
 from tuilab.tui.state.run_reader import RunReader
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.menu import Menu
-from tuilab.tui.widgets.pane import Pane
+from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run import headline
 from tuilab.tui.widgets.run.chartsline import ChartsLine
 from tuilab.tui.widgets.run.copies import copies, rerun_command
@@ -99,7 +99,8 @@ class RunPage(Page):
         summary = self.following.summary
         others = [*(["NaN or Inf"] if self._has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
         failed = ["run that failed"] if summary.failure else []
-        return [*failed, self.reader.place, *others, *super().places()]
+        several = ["several charts"] if len(self.panes.names) > 1 else []
+        return [*failed, self.reader.place, *others, *super().places()[:-1], *several, *super().places()[-1:]]
 
     @property
     def _has_bad(self) -> bool:
@@ -108,7 +109,9 @@ class RunPage(Page):
     def keys_now(self) -> list[Key]:
         options = len(self._next_steps().options) if self.following.is_over else 0
         keys = [key for key in super().keys_now() if not key.key.isdigit() or int(key.key) <= options]
-        return sorted(keys, key=lambda key: key.key != "n")  # first where it is told: there is a NaN or an Inf
+        is_in_text = isinstance(self.focused, TextPane) and self._is_chosen(self.focused)
+        first = ["n", *(["slash"] if is_in_text else [])]  # where they are told: there is a NaN or an Inf, and text to search
+        return sorted(keys, key=lambda key: first.index(key.key) if key.key in first else len(first))
 
     def _next_steps(self) -> NextSteps:
         return next_steps(self.following.summary, self.desk.scenarios)
@@ -191,8 +194,12 @@ class RunPage(Page):
         self._show_heading()
 
     def on_descendant_focus(self) -> None:
-        if isinstance(self.focused, Pane) and not isinstance(self.focused, FailurePane):  # which is no choice of the user's
+        if isinstance(self.focused, Pane) and self._is_chosen(self.focused):
             self.desk.settings.pane = self.panes.name_of(self.focused)
+
+    def _is_chosen(self, pane: Pane) -> bool:
+        """Say whether a pane has the focus by the user's choice; that which failed has it by itself."""
+        return not isinstance(pane, FailurePane)
 
     def action_filter_charts(self) -> None:
         """Type words that the names of charts are to contain; without charts, words to look for in what was printed."""
