@@ -229,6 +229,14 @@ def test_the_unit_of_a_claim_stands_behind_its_numbers() -> None:
     assert verdict(exact("UserWarning", "equals", "UserWarning", unit="B")) == ("SUPPORTED", "measured UserWarning")
 
 
+def test_as_many_digits_are_told_as_the_tolerance_of_a_claim_asks_for() -> None:
+    close = exact(88.722839, "equals", 88.7228, 1e-4)
+
+    assert verdict(close) == ("SUPPORTED", "measured 88.7228")
+    assert verdict(exact(81.815124, "equals", 88.7228, 1e-4)) == ("REFUTED", "measured 81.8151, claimed 88.7228 ± 0.0001")
+    assert verdict(exact(88.722839, "at_least", 80)) == ("SUPPORTED", "measured 88.72")
+
+
 def test_an_exact_claim_must_hold_in_every_repeat_and_says_how_often_it_did_not() -> None:
     right, wrong = (exact(got, "equals", 1) for got in (1, 2))
 

@@ -79,6 +79,5 @@ def where_it_waits(run_dir: Path) -> str:
     before = [f"{show(one.name, 60)} {store.short_id(one.run)}" for one in ahead]
     more = [f"{len(before) - _NAMED} more"] if len(before) > _NAMED else []
     behind = f", behind {', '.join([*before[:_NAMED], *more])}" if before else ""
-    return (
-        f"place {place} of {len(standing.waiting)}{behind}{'; the queue is paused: none begins' if standing.is_paused else ''}"
-    )
+    paused = "; the queue is paused: none begins" if standing.is_paused else ""
+    return f"place {place} of {len(standing.waiting)}{behind}{paused}"

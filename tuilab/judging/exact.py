@@ -30,7 +30,7 @@ def judge_exact(claim: Claim, repeats: Mapping[str, int] | None = None) -> Judge
     told = _counts(claim, repeats or {})
     if claim.missed is None:
         got = claim.last.got.value
-        measured = f"measured {in_words(got)}{_unit_of(got, claim.last)}"
+        measured = f"measured {_spelled(got, _believable(claim.last))}{_unit_of(got, claim.last)}"
         return Judgement(Verdict.SUPPORTED, "; ".join([measured, *told]), _single(got))
     got = claim.missed.got.value
     return Judgement(Verdict.REFUTED, "; ".join([_refutation(claim.missed), *told]), _single(got))
@@ -38,7 +38,7 @@ def judge_exact(claim: Claim, repeats: Mapping[str, int] | None = None) -> Judge
 
 def in_words(value: Value, room: int = _SHOWN) -> str:
     """Return a measured value for people: a number in four digits, a count in all of them; of a list so many parts."""
-    return _spelled(value, _brief, room)
+    return _spelled(value, lambda leaf: _brief(leaf, 4), room)
 
 
 def _counts(claim: Claim, repeats: Mapping[str, int]) -> list[str]:
@@ -60,8 +60,8 @@ def _refutation(event: ClaimMeasured) -> str:
     at = f" at {place}" if place else ""
     if isinstance(got, str) and isinstance(want, str) and max(len(got), len(want)) > _EXCERPT:
         return _texts(got, want, at)
-    for spelling in (_brief, _full):
-        shown, bound = _spelled(got, spelling), _bound(event, want, spelling)
+    for spelling in (_believable(event), _full):
+        shown, bound = _spelled(got, spelling), _bound(event, want, _brief if spelling is not _full else _full)
         if shown != _spelled(want, spelling) and not _would_hold(got, event, want, spelling):
             break
     return f"measured {shown}{_unit_of(got, event)}{at}, claimed {bound}{_unit_of(want, event)}"
@@ -141,11 +141,20 @@ def _listed(value: Value, spelling: Spelling, room: int) -> tuple[str, int]:
     return f"[{', '.join(shown)}]", room
 
 
-def _brief(leaf: Leaf) -> str:
-    """Return a text as it is, a count in full, and any other number to four digits, but each of a whole part."""
+def _believable(event: ClaimMeasured) -> Spelling:
+    """Return how what was measured for a claim is spelt: to four digits, and to six where its tolerance is as small."""
+    return lambda leaf: _brief(leaf, 6 if _is_finer(event.tolerance, leaf) else 4)
+
+
+def _is_finer(tolerance: float, leaf: Leaf) -> bool:
+    return isinstance(leaf, float) and 0 < tolerance < 1e-3 * abs(leaf)
+
+
+def _brief(leaf: Leaf, digits: int = 6) -> str:
+    """Return a text as it is, a count in full, and any other number to so many digits, but each of a whole part."""
     if not isinstance(leaf, float) or _is_count(leaf):
         return _plain(leaf)
-    digits = len(f"{abs(leaf):.0f}") if 1e4 <= abs(leaf) < _LONG else 4
+    digits = max(digits, len(f"{abs(leaf):.0f}") if abs(leaf) < _LONG else 0)
     return f"{leaf:.{digits}g}"
 
 

@@ -67,9 +67,8 @@ class Lesson(SearchedLines):
 
 
 def _none_lines(topics: Sequence[str], width: int) -> Iterator[Content]:
-    yield from lay_out(
-        "Each word has to stand in the name, the topic, the title or the lesson of a scenario. `esc` shows all.", width
-    )
+    words = "Each word has to stand in the name, the topic, the title or the lesson of a scenario. `esc` shows all."
+    yield from lay_out(words, width)
     yield Content("")
     yield heading("Topics")
     yield from plain("  ".join(topics), 2000, "$text-secondary").wrap(width)
