@@ -125,7 +125,7 @@ def test_a_chain_keeps_the_input_of_the_square_and_the_output_of_the_sigmoid(res
 
     assert refuted(run) == set()
     assert why(run, "the chain keeps") == "measured y p"
-    assert why(run, "for 1,048,576 numbers") == "measured 8388608"
+    assert why(run, "for 1,048,576 numbers") == "measured 8388608 B"
     assert of_arms(run, "chain", "saved_bytes") == [("recorded", 8_388_608), ("no gradient", 0)]
     assert of_arms(run, "chain", "peak_bytes")[1] == ("no gradient", 12_582_912)
 
@@ -153,10 +153,10 @@ def test_none_releases_the_gradients_and_zeros_move_a_layer_out_of_use(result: R
 
     assert refuted(run) == set()
     assert why(run, "a step that begins with zeros") == "measured [20, 0]"
-    assert why(run, "zeros release no byte") == "measured [0, 660480]"
-    assert why(run, "the peak of a later step") == "measured 660480"
+    assert why(run, "zeros release no byte") == "measured [0, 660480] B"
+    assert why(run, "the peak of a later step") == "measured 660480 B"
     assert why(run, "with None it stands") == "measured []"
-    assert why(run, "in DDP each gradient") == "measured [660480, 0]"
+    assert why(run, "in DDP each gradient") == "measured [660480, 0] B"
 
 
 # ---- grad-accum
