@@ -1,6 +1,5 @@
 """Every key of every screen, once: the footer, `?`, the palette and the docs are made from this."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from textual.binding import Binding, BindingType
@@ -91,7 +90,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("n", "next_bad", "next bad", "Move the cursor to the next NaN or Inf.", False),
         Key("greater_than_sign", "look('turn_page', 1)", "", "The next page of charts, where a run logs many.", False),
         Key("less_than_sign", "look('turn_page', -1)", "", "The page of charts before.", False),
-        Key("slash", "filter_charts", "", "Show only the charts whose names contain the words typed.", False),
+        Key("slash", "filter_charts", "", "Show the charts whose names have the words typed; in a text, search.", False),
         Key("d", "look('toggle_gpus')", "all GPUs", "The GPUs (devices) of the run, or all of the box.", False),
         Key("left", "look('move_cursor', -1)", "", "Move the time cursor back.", False),
         Key("right", "look('move_cursor', 1)", "", "Move the time cursor on.", False),
@@ -123,9 +122,10 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("E", "edit", "edit", "Open the scenario in your editor; of a run that failed, where it failed.", False),
         Key("y", "copy_command", "copy", "Copy the command line that shows this run.", False),
         Key("Y", "copy_rerun", "", "Copy the command line that makes this run again.", False),
-        Key("c", "copy_pane", "", "Copy the focused pane as text: a chart and its values at the cursor, the claims.", False),
+        Key("c", "choose_copy", "copy", "Choose what to copy: the pane, a command, a claim, a value, a chart as text.", False),
         Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
     ),
+    "several charts": (Key("slash", "", "charts", "Show only the charts whose names contain the words typed."),),
     "NaN or Inf": (Key("n", "", "next bad", "Move the cursor to the next NaN or Inf."),),
     "other GPUs": (Key("d", "", "all GPUs", "All GPUs of the box; again: those of the run alone."),),
     "run that goes on": (
@@ -212,6 +212,10 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("n", "answer('no')", "no", "Let it go on."),
         Key("escape", "answer('no')", "no", "Let it go on."),
     ),
+    "menu": (
+        Key("enter", "choose", "this one", "Take the line of the cursor."),
+        Key("escape", "give_up", "not now", "Take none."),
+    ),
     "written line": (
         Key("enter", "", "write it", "Write it; nothing, where nothing was typed."),
         Key("escape", "give_up", "not now", "Write nothing."),
@@ -245,28 +249,6 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
 }
 
-_SHOWN = {
-    "slash": "/",
-    "greater_than_sign": ">",
-    "less_than_sign": "<",
-    "question_mark": "?",
-    "escape": "esc",
-    "plus": "+",
-    "minus": "-",
-    "comma": ",",
-    "full_stop": ".",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "up": "↑",
-    "down": "↓",
-    "left": "←",
-    "right": "→",
-    "shift+left": "shift ←",
-    "shift+right": "shift →",
-    "shift+tab": "shift tab",
-}
-_IN_A_TEXT = {"space", "left", "right", "shift+left", "shift+right", "home", "end"}  # keys that a line of text takes itself
-
 
 def bindings(place: str) -> list[BindingType]:
     """Return the keys of a place as Textual wants them."""
@@ -275,25 +257,3 @@ def bindings(place: str) -> list[BindingType]:
         for key in KEYS[place]
         if key.action
     ]
-
-
-def keys_at(places: Sequence[str], *, is_typing: bool = False) -> list[Key]:
-    """Return the keys of some places and those that work everywhere; of a key, what the first place says.
-
-    While something is typed, the keys that would be typed, too, are none.
-    """
-    found: dict[str, Key] = {}
-    for place in (*places, "everywhere"):
-        for key in KEYS[place]:
-            found.setdefault(key.key, key)
-    return [key for key in found.values() if (not is_typed(key) if is_typing else key.key != "f1")]
-
-
-def is_typed(key: Key) -> bool:
-    """Say whether a line of text takes the key itself."""
-    return key.key in _IN_A_TEXT or (len(shown(key)) == 1 and shown(key).isascii())
-
-
-def shown(key: Key) -> str:
-    """Return a key as the user sees it."""
-    return _SHOWN.get(key.key, key.key.replace("ctrl+", "^"))

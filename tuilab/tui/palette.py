@@ -13,9 +13,10 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.search import BEGINNING, WHOLE, fit
 from tuilab.errors import TuilabError
 from tuilab.text import show
-from tuilab.tui.keys import KEYS, Key, shown
+from tuilab.tui.keys import KEYS, Key
 from tuilab.tui.looks import themes
 from tuilab.tui.navigator import Navigator
+from tuilab.tui.shown_keys import shown
 
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
 _NO_COMMANDS = ("app.command_palette", "app.press(")

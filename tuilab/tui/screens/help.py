@@ -8,9 +8,10 @@ from textual.content import Content
 
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
-from tuilab.tui.keys import KEYS, Key, bindings, shown
+from tuilab.tui.keys import KEYS, Key, bindings
 from tuilab.tui.looks.marks import mark, plain, state_words, verdict_words
 from tuilab.tui.screens.page import Page
+from tuilab.tui.shown_keys import shown
 from tuilab.tui.widgets.sheet import Section, Sheet
 
 _VERDICTS = {

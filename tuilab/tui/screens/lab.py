@@ -107,9 +107,8 @@ class LabPage(Page):
         if draft := self.draft:
             self.desk.settings.scenario = draft.scenario.id
             self._lookout.look_at(draft.scenario)
-        if self._catalogue.row:
-            self.columns.show(draft, self._past)
-            self.show_command()
+        self.columns.show(draft, self._past)
+        self.show_command()
 
     def show_command(self) -> None:
         """Show the command line that does the same, or what is wrong with the form."""

@@ -14,9 +14,10 @@ from textual.widgets import Input
 
 from tuilab.errors import TuilabError
 from tuilab.record.states import RUNNING_STATES, RunState
-from tuilab.tui.keys import Key, keys_at
+from tuilab.tui.keys import Key
 from tuilab.tui.looks.sgr import uncoloured
 from tuilab.tui.navigator import Navigator
+from tuilab.tui.shown_keys import keys_at
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal.textual_parts import TextualApp, TextualScreen
 from tuilab.tui.widgets.heading import Heading

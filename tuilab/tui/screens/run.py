@@ -8,14 +8,15 @@ import time
 from functools import partial
 from pathlib import Path
 
+from textual import work
 from textual.app import ComposeResult
 from textual.events import Resize
 
 from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
+from tuilab.record.states import RunState
 from tuilab.runs import earlier, store
-from tuilab.runs.command_line import line, rerun_words
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
@@ -27,12 +28,15 @@ from tuilab.tui.state.next_steps import NextSteps, next_steps
 from tuilab.tui.state.playback import Playback
 from tuilab.tui.state.run_reader import RunReader
 from tuilab.tui.widgets.chart import Chart
-from tuilab.tui.widgets.pane import Pane
+from tuilab.tui.widgets.menu import Menu
+from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run import headline
 from tuilab.tui.widgets.run.chartsline import ChartsLine
+from tuilab.tui.widgets.run.copies import copies, rerun_command
 from tuilab.tui.widgets.run.failure import FailurePane
 from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
+from tuilab.tui.widgets.run.waiting import WaitingLine
 
 _SOON_S = 0.03  # between two looks for the first point
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
@@ -71,6 +75,8 @@ class RunPage(Page):
         self.panes = Panes()
         self.looking = Looking(self.panes, self.desk, self.show_panes)
         self.charts_line = ChartsLine()
+        self.waiting = WaitingLine(self.run_dir)
+        yield self.waiting
         yield self.charts_line
         yield self.panes
 
@@ -93,7 +99,8 @@ class RunPage(Page):
         summary = self.following.summary
         others = [*(["NaN or Inf"] if self._has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
         failed = ["run that failed"] if summary.failure else []
-        return [*failed, self.reader.place, *others, *super().places()]
+        several = ["several charts"] if len(self.panes.names) > 1 else []
+        return [*failed, self.reader.place, *others, *super().places()[:-1], *several, *super().places()[-1:]]
 
     @property
     def _has_bad(self) -> bool:
@@ -102,7 +109,9 @@ class RunPage(Page):
     def keys_now(self) -> list[Key]:
         options = len(self._next_steps().options) if self.following.is_over else 0
         keys = [key for key in super().keys_now() if not key.key.isdigit() or int(key.key) <= options]
-        return sorted(keys, key=lambda key: key.key != "n")  # first where it is told: there is a NaN or an Inf
+        is_in_text = isinstance(self.focused, TextPane) and self._is_chosen(self.focused)
+        first = ["n", *(["slash"] if is_in_text else [])]  # where they are told: there is a NaN or an Inf, and text to search
+        return sorted(keys, key=lambda key: first.index(key.key) if key.key in first else len(first))
 
     def _next_steps(self) -> NextSteps:
         return next_steps(self.following.summary, self.desk.scenarios)
@@ -139,6 +148,7 @@ class RunPage(Page):
         self._show_note()
 
     def _show_heading(self) -> None:
+        self.waiting.tell(is_queued=self.is_following and self.following.state == RunState.QUEUED)
         self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width - self.heading.gutter.width))
 
     def _call_user(self) -> None:
@@ -184,8 +194,12 @@ class RunPage(Page):
         self._show_heading()
 
     def on_descendant_focus(self) -> None:
-        if isinstance(self.focused, Pane) and not isinstance(self.focused, FailurePane):  # which is no choice of the user's
+        if isinstance(self.focused, Pane) and self._is_chosen(self.focused):
             self.desk.settings.pane = self.panes.name_of(self.focused)
+
+    def _is_chosen(self, pane: Pane) -> bool:
+        """Say whether a pane has the focus by the user's choice; that which failed has it by itself."""
+        return not isinstance(pane, FailurePane)
 
     def action_filter_charts(self) -> None:
         """Type words that the names of charts are to contain; without charts, words to look for in what was printed."""
@@ -275,15 +289,17 @@ class RunPage(Page):
         """Show all that the run printed in the pager."""
         self.show_in_pager(printed.whole(self.run_dir) or "nothing was printed", str(self.run_dir))
 
-    def action_copy_pane(self) -> None:
-        """Copy what the focused pane shows: a chart with the values at the cursor, the claims, what was printed."""
-        if pane := self.panes.focused:
-            self.lab.copy(pane.as_text())
+    @work(group="question")
+    async def action_choose_copy(self) -> None:
+        """Have the user choose what is to be copied: the pane, a command, a claim, a value, a chart."""
+        items = copies(self.following, self.looking.view, self.panes, self.command())
+        if text := await self.app.push_screen_wait(Menu("Copy", items)):
+            self.lab.copy(text)
 
     def action_copy_rerun(self) -> None:
         """Copy the command that makes the run again."""
-        if run := self.following.summary.run:
-            self.lab.copy(line(rerun_words(run, self.following.summary.planned_repeats)))
+        if command := rerun_command(self.following.summary):
+            self.lab.copy(command)
 
     def action_export(self) -> None:
         self.export([self.run_dir])

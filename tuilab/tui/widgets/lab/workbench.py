@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Union
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
@@ -84,6 +85,14 @@ class Workbench(Vertical):
             plain(about or f"{show(topic, 100)}: {plural(len(scenarios), 'scenario')}", 200)
         )
         self._lesson.show_topic(scenarios, verdicts)
+        self._show_part()
+
+    def show_none(self, words: str, topics: Sequence[str]) -> None:
+        """Show that no scenario has some words, and which may be typed."""
+        self._draft = None
+        self.border_title = Content("no match")
+        self.query_one("#title", Static).update(plain(f"No scenario has all these words: {words}", 200))
+        self._lesson.show_none(topics)
         self._show_part()
 
     def show_draft(self, draft: Draft, runs: Sequence[PastRun]) -> None:
