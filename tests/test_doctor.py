@@ -16,8 +16,8 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import write_scenario
-from tuilab.cli.verbs.doctor import exit_code, render
 from tuilab.doctor import Box, answer, gpus, lab, libraries, memory, processor, session, stopping, storage, torch_worker
+from tuilab.doctor.answers import exit_code, render
 from tuilab.doctor.asking import GROUPS, PATIENCE_S, ask_group, checks_of
 from tuilab.drawings.glyphs import Style
 from tuilab.judging import calibration_file

@@ -13,6 +13,7 @@ from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.runs import earlier, notes, store
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.notes import Notes
 from tuilab.text import plural, show
 
@@ -52,7 +53,7 @@ class Subject:
         return show(store.short_id(self.run_dir.name))
 
 
-def read_subject(run_dir: Path) -> Subject:
+def read_subject(run_dir: Path, cache: LedgerCache | None = None) -> Subject:
     """Read a run as it is now."""
     watch = Watch(run_dir)
     while watch.refresh():
@@ -62,7 +63,7 @@ def read_subject(run_dir: Path) -> Subject:
     return found
 
 
-def subject_of(watch: Watch, state: str) -> Subject:
+def subject_of(watch: Watch, state: str, cache: LedgerCache | None = None) -> Subject:
     """Return a run as it has been read."""
     run_dir, summary = watch.run_dir, watch.summary
     gaps = [f"stream {show(name)} cannot be read: {show(why)}" for name, why in watch.unreadable.items()]
@@ -73,5 +74,5 @@ def subject_of(watch: Watch, state: str) -> Subject:
     note = show(scenario.error) if scenario.error else ""
     if data and run and hashlib.sha256(data).hexdigest() != run.source_sha256:
         note = "this is not the source that ran: its digest is another than the recorded one"
-    source, before = data.decode(errors="replace"), earlier.tell(run_dir, summary)
+    source, before = data.decode(errors="replace"), earlier.tell(run_dir, summary, cache)
     return Subject(run_dir, summary, state, scenario, source, note, tuple(gaps), notes.read(run_dir), before)
