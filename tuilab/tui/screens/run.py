@@ -5,6 +5,7 @@ What is read is a matter of `RunReader`, what is shown of the panes and `headlin
 
 import shlex
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -86,8 +87,9 @@ class RunPage(Page):
         return shlex.join(["tuilab", verb, store.short_id(self.run_dir.name), *root_option(self.desk.root)])
 
     def how_to_leave(self, key: str) -> str:
-        is_going_on = self.is_following and not self.following.is_over
-        return f"{key} leaves, the run goes on; s stops it" if is_going_on else super().how_to_leave(key)
+        if not self.is_following or self.following.is_over:
+            return super().how_to_leave(key)
+        return f"{key} leaves, the run goes on{'' if self.desk.is_read_only else '; s stops it'}"
 
     def places(self) -> list[str]:
         summary = self.following.summary
@@ -105,7 +107,8 @@ class RunPage(Page):
         return sorted(keys, key=lambda key: key.key != "n")  # first where it is told: there is a NaN or an Inf
 
     def _next_steps(self) -> NextSteps:
-        return next_steps(self.following.summary, self.desk.scenarios)
+        steps = next_steps(self.following.summary, self.desk.scenarios)
+        return replace(steps, options=()) if self.desk.is_read_only else steps  # whose keys lead to a form
 
     def _await_first_point(self, deadline: float) -> None:
         """Look often for the first point: whoever has started a run waits for it."""
