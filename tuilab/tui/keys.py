@@ -213,7 +213,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "printed text": (
         Key("slash", "", "search", "Look for words."),
-        Key("n", "", "", "The next line that has them; N the one before.", False),
+        Key("N", "", "", "Of a search, the line before; n the next.", False),
     ),
     "doctor": (
         Key("n", "next_warning", "next warning", "The next answer that warns or fails; of a search, the next line."),

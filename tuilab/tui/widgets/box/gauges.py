@@ -6,15 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from textual.content import Content
-from textual.geometry import Size
-from textual.strip import Strip
 
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.text import is_utf8_terminal
 from tuilab.tui.looks.marks import plain
-from tuilab.tui.widgets.lines import Lines
-from tuilab.words import size
+from tuilab.tui.widgets.box.counted import Counted
+from tuilab.words import gpu_label, size
 
 _HISTORY = 60  # readings of the share of cores that was busy
 _NUMBERED = 8  # so many cores have their percents beside them
@@ -44,14 +42,12 @@ class GpuGauge:
     values: Mapping[str, float] = field(default_factory=dict)
     tenants: Sequence[Mapping[str, Any]] = ()  # who computes there, as `probes.gpu.own_process` tells it
     trouble: str = ""
+    label: str = ""
+    unseen: str = ""  # why it is not known who computes there
 
 
-class Gauges(Lines):
-    """One line for each thing; as high as it needs, else it is scrolled and says how many lines are below."""
-
-    DEFAULT_CSS = """
-    Gauges { height: auto; width: 100%; padding: 0 1; background: $surface; scrollbar-gutter: auto; }
-    """
+class Gauges(Counted):
+    """One line for each thing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,27 +59,12 @@ class Gauges(Lines):
         """Show what was read now."""
         self._moment = moment
         self._busy.append(sum(moment.cores))
-        self._repaint()
+        self.repaint()
 
     def show_gpus(self, gpus: Sequence[GpuGauge]) -> None:
         """Show what the GPUs said now."""
         self._gpus = list(gpus)
-        self._repaint()
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self.lay_out(width))
-
-    def draw(self, line: Content, width: int, number: int) -> Strip:
-        below = len(self._lines) - 1 - number
-        if below and number == self.scroll_offset.y + self.size.height - 1:
-            more = Content.styled(f"  +{below} {'' if self.has_focus else 'tab '}↓", "bold $text-accent")
-            line = line.truncate(width - more.cell_length, ellipsis=True, pad=True) + more
-        return super().draw(line, width, number)
-
-    def _repaint(self) -> None:
-        before = len(self._lines)
-        self.renew()
-        self.refresh(layout=len(self._lines) != before)
+        self.repaint()
 
     def lay_out(self, width: int) -> list[Content]:
         now = self._moment
@@ -170,4 +151,9 @@ def _labelled(label: str, line: Content) -> Content:
 
 def gauges_of(known: Mapping[str, Any]) -> dict[str, GpuGauge]:
     """Return a gauge, by UUID, for each GPU that `probes.apart` has found."""
-    return {gpu["uuid"]: GpuGauge(gpu["name"], gpu.get("bytes_total"), gpu.get("index", 0)) for gpu in known.get("gpus", [])}
+    return {gpu["uuid"]: _gauge(gpu) for gpu in known.get("gpus", [])}
+
+
+def _gauge(gpu: Mapping[str, Any]) -> GpuGauge:
+    index = gpu.get("index", 0)
+    return GpuGauge(gpu["name"], gpu.get("bytes_total"), index, label=gpu_label(index, gpu.get("slice", "")))

@@ -1,0 +1,59 @@
+"""The table of processes as the Box screen shows it, from what GPUs and /proc tell, and in a line for a run that has company."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tuilab.probes.processes import Process, look_at
+from tuilab.text import plural, show
+
+_LEAST_CORES = 0.25  # that a process keeps busy which a run has for company
+
+
+class Table(NamedTuple):
+    """Processes, each with the device that it is on; `note` is what is to be known of them."""
+
+    title: str
+    rows: Sequence[tuple[str, Process]]
+    note: str = ""
+
+
+def of_gpus(gpus: Iterable[tuple[str, Sequence[Mapping[str, Any]], str]]) -> Table:
+    """Return who computes on GPUs: of each its label, its processes as NVML told them, and why it told none."""
+    rows, reasons = [], dict[str, list[str]]()
+    for label, tenants, why in gpus:
+        rows += [(label, _tenant(one)) for one in tenants]
+        if why:
+            reasons.setdefault(why, []).append(label)
+    note = "; ".join(f"{', '.join(labels)} n/a: {show(why, 120)}" for why, labels in reasons.items())
+    return Table("processes", rows, note or ("" if rows else "nobody computes on the GPUs"))
+
+
+def _tenant(told: Mapping[str, Any]) -> Process:
+    """Return a process on a GPU with its memory there; where no user was told the pid may be that of another process here."""
+    used, pid = told.get("bytes_used"), int(told.get("pid", 0))
+    if not told.get("user"):
+        return Process(pid, "", None, "", str(told.get("why") or "it is not told"), rss_bytes=used)
+    return look_at(pid)._replace(user=str(told["user"]), rss_bytes=used)
+
+
+def of_cores(busy: Sequence[Process] | None, hidden: str) -> Table:
+    """Return who keeps the cores busy, and why not all are seen."""
+    if busy is None:
+        return Table("processes", (), "looking for a moment …")
+    note = f"not all: {hidden}" if hidden else ""
+    return Table("processes", [(_cores(one), one) for one in busy], note or ("" if busy else "nothing keeps a core busy"))
+
+
+def _cores(one: Process) -> str:
+    return f"{one.cores:.2f} core" if one.cores is not None else "n/a"
+
+
+def company_on_cores(busy: Sequence[Process] | None) -> str:
+    """Return who else keeps cores busy, by user: `bob 2 processes 3.1 cores`; nothing where nobody does."""
+    by_user: dict[str, list[float]] = {}
+    for one in busy or ():
+        if one.cores is not None and one.cores >= _LEAST_CORES:
+            by_user.setdefault(show(one.user, 32) or "user n/a", []).append(one.cores)
+    return ", ".join(
+        f"{user} {plural(len(cores), 'process', 'processes')} {sum(cores):.1f} cores" for user, cores in by_user.items()
+    )
