@@ -10,7 +10,7 @@ from tuilab.errors import TuilabError
 from tuilab.text import plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.screens.printed import PrintedPage
-from tuilab.tui.state import beside
+from tuilab.tui.state.box import beside
 from tuilab.tui.state.command_line import root_option
 
 

@@ -20,7 +20,7 @@ from tuilab.probes.processes import Busy, why_hidden
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
-from tuilab.tui.state import processes
+from tuilab.tui.state.box import processes
 from tuilab.tui.widgets.box.gauges import Gauges, GpuGauge, Moment, gauges_of
 from tuilab.tui.widgets.box.processtable import ProcessTable
 from tuilab.tui.widgets.sheet import Section, Sheet
@@ -163,7 +163,9 @@ class BoxPage(Page):
             return
         memory = psutil.virtual_memory()
         cores = psutil.cpu_percent(percpu=True)
-        moment = Moment(cores, memory.total - memory.available, memory.total, os.getloadavg(), _waiting_percent())
+        load, (swap, swapped) = os.getloadavg(), _swap()
+        used = memory.total - memory.available
+        moment = Moment(cores, used, memory.total, load, _waiting_percent(), swapped, swap)
         self.query_one(Gauges).show(moment)
 
     def _listen_to_gpus(self) -> None:
@@ -227,6 +229,15 @@ def _row(fact: Fact, width: int) -> tuple[Content, Content]:
     value = plain(fact.value, 300) if fact.value else Content.assemble("n/a", (": ", "dim"), plain(fact.reason, 300, "dim"))
     note = Content.assemble("  ", plain(fact.note, 200, "$text-warning")) if fact.note else Content("")
     return plain(fact.name.ljust(min(width, 24)), 60, "dim"), Content("").join([value, note])
+
+
+def _swap() -> tuple[int, int]:
+    """Return the bytes of swap that there are, and those in use."""
+    try:
+        found = psutil.swap_memory()
+    except (OSError, RuntimeError, ValueError):  # a /proc that does not tell
+        return 0, 0
+    return found.total, found.used
 
 
 def _waiting_percent() -> float | None:

@@ -12,7 +12,7 @@ from tuilab.runs import queue
 from tuilab.text import plural, show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.printed import PrintedPage
-from tuilab.tui.state.calibrating import Calibrating
+from tuilab.tui.state.box.calibrating import Calibrating
 from tuilab.tui.state.command_line import root_option
 from tuilab.tui.widgets.question import Question
 from tuilab.words import clock

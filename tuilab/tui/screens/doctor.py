@@ -12,7 +12,7 @@ from tuilab.doctor.facts import Fact
 from tuilab.text import show
 from tuilab.tui.keys import bindings
 from tuilab.tui.screens.printed import PrintedPage
-from tuilab.tui.state import beside
+from tuilab.tui.state.box import beside
 
 _WARNS = ("! ", "✗ ", "x ")  # how an answer begins that warns or fails
 

@@ -9,18 +9,22 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from textual import work
 from textual.app import ComposeResult
 from textual.events import Resize
 
 from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
-from tuilab.record.gpus.own_gpus import other_gpus
+from tuilab.record.events import Identity
+from tuilab.record.gpus.own_gpus import other_gpus, own_gpus
+from tuilab.record.told import company_words
 from tuilab.runs import earlier, store
 from tuilab.runs.command_line import line, rerun_words
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state import printed
+from tuilab.tui.state.box.processes import Company
 from tuilab.tui.state.command_line import root_option
 from tuilab.tui.state.cost import Cost
 from tuilab.tui.state.following import Following
@@ -31,11 +35,13 @@ from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run import headline
 from tuilab.tui.widgets.run.chartsline import ChartsLine
+from tuilab.tui.widgets.run.company import CompanyLine
 from tuilab.tui.widgets.run.failure import FailurePane
 from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
 
 _SOON_S = 0.03  # between two looks for the first point
+_COMPANY_S = 2.0
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
 
 
@@ -54,6 +60,7 @@ class RunPage(Page):
         self.run_dir = run_dir
         self.reader = RunReader(run_dir, is_replay=is_replay)
         self._cost = Cost()
+        self._company = Company()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_laid_out = False  # as the user left it last time
         self._was_going_on = self._had_bad = False
@@ -72,12 +79,15 @@ class RunPage(Page):
         self.panes = Panes()
         self.looking = Looking(self.panes, self.desk, self.show_panes)
         self.charts_line = ChartsLine()
+        self.company = CompanyLine()
+        yield self.company
         yield self.charts_line
         yield self.panes
 
     def on_mount(self) -> None:
         self._await_first_point(time.monotonic() + _EAGER_S)
         self.set_interval(1 / self.desk.fps, self._turn)
+        self.set_interval(_COMPANY_S, self._look_for_company)
 
     def on_unmount(self) -> None:
         self.following.close()
@@ -140,6 +150,20 @@ class RunPage(Page):
         if reader.has_news:
             self.show_panes()
         self._show_note()
+
+    def _look_for_company(self) -> None:
+        """See who else computes here: on the GPUs by the run's record; on cores only while it goes on, and is looked at."""
+        following, run = self.following, self.following.summary.run
+        if own_gpus(following.summary):
+            self.company.tell(company_words(following.summary))
+        elif run and self.is_following and self.is_current and not following.is_over and not self.reader.is_frozen:
+            self._see_cores(run.supervisor)
+        elif following.is_over:
+            self.company.tell("")
+
+    @work(thread=True, exclusive=True, group="live")
+    def _see_cores(self, supervisor: Identity) -> None:
+        self.app.call_from_thread(self.company.tell, self._company.look(supervisor))
 
     def _show_heading(self) -> None:
         self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width - self.heading.gutter.width))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
     from tuilab.record.summary import RunSummary
     from tuilab.runs.ledger import Entry
-    from tuilab.tui.state.calibrating import Calibrating
+    from tuilab.tui.state.box.calibrating import Calibrating
 
 
 class Desk:

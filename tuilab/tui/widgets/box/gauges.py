@@ -30,6 +30,8 @@ class Moment:
     memory_total_bytes: int
     load: Sequence[float] = ()
     waiting_percent: float | None = None
+    swap_used_bytes: int = 0
+    swap_total_bytes: int = 0
 
 
 @dataclass
@@ -72,7 +74,8 @@ class Gauges(Counted):
             return [Content.styled("measuring …", "dim")]
         room = max(width - _LABEL, 8)
         lines = [_labelled("busy", self._busy_line(now, room))]
-        lines.append(_labelled("memory", self._bar_line(now.memory_used_bytes, now.memory_total_bytes, room)))
+        memory = self._bar_line(now.memory_used_bytes, now.memory_total_bytes, room)
+        lines.append(_labelled("memory", Content.assemble(memory, _swap(now)).truncate(room, ellipsis=True)))
         load = "  ".join(f"{value:.2f}" for value in now.load) or "n/a"
         waiting = "n/a" if now.waiting_percent is None else f"{now.waiting_percent:.0f} %"
         lines.append(_labelled("load", Content.assemble(load, ("   time with a process waiting ", "dim"), waiting)))
@@ -143,6 +146,14 @@ def _tenants(found: Sequence[Mapping[str, Any]]) -> Content:
     ]
     more = len(found) - len(words)
     return plain(", ".join([*words, *([f"+{more}"] if more else [])]), 120, "$text-warning")
+
+
+def _swap(now: Moment) -> Content:
+    """Return how much of the memory is on a disk; a run that is there is not worth timing."""
+    if not now.swap_total_bytes:
+        return Content.styled("   no swap", "dim")
+    style = "$text-warning" if now.swap_used_bytes > now.swap_total_bytes / 10 else "dim"
+    return Content.styled(f"   swap {size(now.swap_used_bytes)} of {size(now.swap_total_bytes)}", style)
 
 
 def _labelled(label: str, line: Content) -> Content:

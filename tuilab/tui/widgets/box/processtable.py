@@ -6,7 +6,7 @@ from textual.content import Content
 
 from tuilab.probes.processes import Process
 from tuilab.tui.looks.marks import plain
-from tuilab.tui.state.processes import Table
+from tuilab.tui.state.box.processes import Table
 from tuilab.tui.widgets.box.counted import Counted
 from tuilab.words import clock, size
 

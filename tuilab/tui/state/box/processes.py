@@ -1,9 +1,13 @@
-"""The table of processes as the Box screen shows it, from what GPUs and /proc tell, and in a line for a run that has company."""
+"""The table of processes as the Box screen shows it, from what GPUs and /proc tell; and in a line who runs beside a run."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from tuilab.probes.processes import Process, look_at
+from tuilab.probes.processes import Busy, Process, look_at
+from tuilab.record import presence
+from tuilab.record.events import Identity
 from tuilab.text import plural, show
 
 _LEAST_CORES = 0.25  # that a process keeps busy which a run has for company
@@ -46,6 +50,22 @@ def of_cores(busy: Sequence[Process] | None, hidden: str) -> Table:
 
 def _cores(one: Process) -> str:
     return f"{one.cores:.2f} core" if one.cores is not None else "n/a"
+
+
+class Company:
+    """Looks who else keeps the cores busy while a run goes on."""
+
+    def __init__(self) -> None:
+        self._busy = Busy()
+
+    def look(self, supervisor: Identity) -> str:
+        """Return who does beside a run and these screens; nothing where nobody does, and of a run on another box."""
+        if presence.presence(supervisor) != "alive":
+            return ""
+        tops = (supervisor.pid, os.getpid())
+        with suppress(OSError):  # /proc does not tell who started whom
+            return company_on_cores(self._busy.read({*tops, *(pid for top in tops for pid in presence.descendants(top))}))
+        return ""
 
 
 def company_on_cores(busy: Sequence[Process] | None) -> str:
