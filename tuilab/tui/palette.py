@@ -37,7 +37,7 @@ class Commands(Provider):
             more = "the same" if self._lab.desk.is_read_only else "or run it; the same"
             told = Content.assemble(name, (f"  {more} for every other scenario", "dim"))
             yield DiscoveryHit(told, partial(self._open, scenario), name)
-        for key, command in self._keys():
+        for key, command in self.commands():
             yield DiscoveryHit(Content.assemble(key.help, "  ", (shown(key), "bold $text-accent")), command, key.help)
 
     async def search(self, query: str) -> Hits:
@@ -50,7 +50,7 @@ class Commands(Provider):
             yield Hit(1.0, told, _do_nothing, "no such command")
 
     def _keys_meant(self, words: Sequence[str]) -> Iterator[Hit]:
-        for key, command in self._keys():
+        for key, command in self.commands():
             text = f"{key.word}: {key.help}" if key.word else key.help
             if score := _score(words, text):
                 told = Content.assemble(_marked(words, text), "  ", (shown(key), "bold $text-accent"))
@@ -69,7 +69,8 @@ class Commands(Provider):
                     told = Content.assemble(_marked(words, name), "  ", (title, "dim"))
                     yield Hit(score, told, partial(act, scenario), name)
 
-    def _keys(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
+    def commands(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
+        """Yield the keys that may be used where the user is, each with what it does; and what has a name alone."""
         places: list[str] = getattr(self.screen, "places", list)()
         keys = {key.action: key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action}
         keys |= {key.action: key for key in BY_NAME if key.action not in keys}

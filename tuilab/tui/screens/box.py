@@ -89,6 +89,7 @@ class BoxPage(Page):
         self.set_interval(_PROCESSES_S, self._look_at_processes)
         self.heading.show(Content.assemble(("tuilab", "bold"), "  box  ", plain(os.uname().nodename, 100)))
         self._gather()
+        self._look_at_processes()
 
     def on_screen_resume(self) -> None:
         self._listen_to_gpus()

@@ -20,6 +20,7 @@ class Calibrating:
     def __init__(self, device: str, root: Path) -> None:
         self.device = device
         self.whole_s = 60 * USUAL_MINUTES[device]
+        self._was_cancelled = False
         self._began_s = time.monotonic()
         self._said = os.memfd_create("calibration")  # a pipe would end it when the screens close
         self._process = subprocess.Popen(
@@ -43,11 +44,14 @@ class Calibrating:
         """Why it came to nothing, in its own words; nothing while it goes on, and where it did."""
         if not self._process.poll():
             return ""
+        if self._was_cancelled:
+            return "you ended it"
         size = os.fstat(self._said).st_size
         lines = os.pread(self._said, _LAST, max(size - _LAST, 0)).decode(errors="replace").strip().splitlines()
         return show(lines[-1], 300).removeprefix("tuilab: ") if lines else f"it ended with {self._process.returncode}"
 
     def cancel(self) -> None:
         """End it in order, as ctrl-c does: its run is stopped, and nothing is kept."""
+        self._was_cancelled = True
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGINT)

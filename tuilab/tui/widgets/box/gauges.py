@@ -74,8 +74,9 @@ class Gauges(Counted):
             return [Content.styled("measuring …", "dim")]
         room = max(width - _LABEL, 8)
         lines = [_labelled("busy", self._busy_line(now, room))]
-        memory = self._bar_line(now.memory_used_bytes, now.memory_total_bytes, room)
-        lines.append(_labelled("memory", Content.assemble(memory, _swap(now)).truncate(room, ellipsis=True)))
+        swap = _swap(now)
+        memory = self._bar_line(now.memory_used_bytes, now.memory_total_bytes, room - swap.cell_length)
+        lines.append(_labelled("memory", Content.assemble(memory, swap)))
         load = "  ".join(f"{value:.2f}" for value in now.load) or "n/a"
         waiting = "n/a" if now.waiting_percent is None else f"{now.waiting_percent:.0f} %"
         lines.append(_labelled("load", Content.assemble(load, ("   time with a process waiting ", "dim"), waiting)))
