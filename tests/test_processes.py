@@ -102,13 +102,12 @@ def test_a_container_says_that_it_shows_its_own(tmp_path: Path) -> None:
     assert why_hidden(tmp_path) == "a container shows its own processes alone"
 
 
-def test_the_busiest_come_first_and_our_own_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_busiest_come_first_and_our_own_are_left_out(tmp_path: Path) -> None:
     now = iter([10.0, 12.0])
-    monkeypatch.setattr(processes.time, "monotonic", lambda: next(now))
     ticks = os.sysconf("SC_CLK_TCK")
     for pid in (1, 2, 3, 4):
         put(tmp_path, pid, [f"job{pid}"], cpu_ticks=50)
-    busy = Busy(tmp_path)
+    busy = Busy(tmp_path, lambda: next(now))
     first = busy.read()
     for pid, seconds in ((2, 1), (3, 4), (4, 2)):
         put(tmp_path, pid, [f"job{pid}"], cpu_ticks=50 + seconds * ticks)

@@ -6,12 +6,11 @@ import pytest
 
 from tests.tui.made_up import HOSTILE, identity, make_run, started
 from tests.tui.screens import UNSAFE, app_on, open_run, opened, settle, text
-from tuilab.probes.processes import Process
+from tuilab.probes.processes import Busy, Process
 from tuilab.record import events
 from tuilab.record.live_run import read_run
 from tuilab.record.told import company_words
 from tuilab.tui.screens.run import RunPage
-from tuilab.tui.state.box import processes
 from tuilab.tui.state.box.processes import Company, company_on_cores
 
 SAMPLE = events.Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=1, gpus={"GPU-a": {"memory_tree_bytes": 5.0}})
@@ -70,7 +69,7 @@ def test_whose_processes_keep_cores_busy_is_added_up_by_user() -> None:
 def test_cores_are_looked_at_for_a_run_of_this_box_that_goes_on(
     monkeypatch: pytest.MonkeyPatch, is_alive: bool, words: str
 ) -> None:
-    monkeypatch.setattr(processes.Busy, "read", lambda self, ours: [Process(1, "bob", 1.0, "job", "", 2.0)])
+    monkeypatch.setattr(Busy, "read", lambda self, ours: [Process(1, "bob", 1.0, "job", "", 2.0)])
 
     assert Company().look(identity(is_alive=is_alive)) == words
 

@@ -164,7 +164,7 @@ async def test_every_command_of_the_palette_leaves_everything_as_it_is(app: Show
         await provider.startup()
         commands = [(key, command) for key, command in provider.commands() if key.key not in _LEAVE]
         for _, command in commands:
-            await command()  # type: ignore[misc]
+            await command()
             await settle(pilot)
             await back_to(page, pilot)
 

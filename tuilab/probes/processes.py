@@ -5,7 +5,7 @@ Read from /proc a few files a process, so that a look at thousands takes some hu
 
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,14 +70,14 @@ def why_hidden(root: Path = Path("/")) -> str:
 class Busy:
     """Looks which processes keep the cores busy, each time since the time before."""
 
-    def __init__(self, root: Path = Path("/")) -> None:
-        self._root = root
+    def __init__(self, root: Path = Path("/"), clock: Callable[[], float] = time.monotonic) -> None:
+        self._root, self._clock = root, clock
         self._before: dict[tuple[int, int], int] = {}  # ticks of CPU time by pid and start
         self._read_at_s = 0.0
 
     def read(self, ours: Collection[int] = ()) -> list[Process] | None:
         """Return the busiest first, but for `ours`; None the first time, when nothing can be told yet."""
-        is_first, before, now = not self._read_at_s, self._before, time.monotonic()
+        is_first, before, now = not self._read_at_s, self._before, self._clock()
         passed_s, self._read_at_s = now - self._read_at_s, now
         found = [(pid, stat) for pid in self._pids() if (stat := self._stat(pid))]
         self._before = {(pid, stat.start_ticks): stat.cpu_ticks for pid, stat in found}
