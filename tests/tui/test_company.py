@@ -74,6 +74,18 @@ def test_cores_are_looked_at_for_a_run_of_this_box_that_goes_on(
     assert Company().look(identity(is_alive=is_alive)) == words
 
 
+def test_a_look_that_takes_long_is_not_taken_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    spent = iter([0.0, 1000.0, 2000.0])
+    monkeypatch.setattr("tuilab.tui.state.box.processes.time.thread_time", lambda: next(spent))
+    monkeypatch.setattr(Busy, "read", lambda self, ours: looks.append(1))
+    company = Company()
+    for _ in range(5):
+        company.look(identity(is_alive=True))
+
+    assert len(looks) == 1
+
+
 async def test_company_on_the_cores_is_told_while_a_run_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Company, "look", lambda self, supervisor: "bob 2 processes 3.1 cores")
     run_dir = make_run(root, started(is_alive=True), events.StateChanged(state="running"))

@@ -1,6 +1,7 @@
 """The table of processes as the Box screen shows it, from what GPUs and /proc tell; and in a line who runs beside a run."""
 
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from tuilab.record.events import Identity
 from tuilab.text import plural, show
 
 _LEAST_CORES = 0.25  # that a process keeps busy which a run has for company
+_SHARE = 0.005  # of a core at most, while something is timed: with thousands of processes a look takes a tenth of a second
 
 
 class Table(NamedTuple):
@@ -57,9 +59,18 @@ class Company:
 
     def __init__(self) -> None:
         self._busy = Busy()
+        self._words = ""
+        self._due_s = 0.0
 
     def look(self, supervisor: Identity) -> str:
         """Return who does beside a run and these screens; nothing where nobody does, and of a run on another box."""
+        if time.monotonic() >= self._due_s:
+            began_s = time.thread_time()
+            self._words = self._look(supervisor)
+            self._due_s = time.monotonic() + (time.thread_time() - began_s) / _SHARE
+        return self._words
+
+    def _look(self, supervisor: Identity) -> str:
         if presence.presence(supervisor) != "alive":
             return ""
         tops = (supervisor.pid, os.getpid())
