@@ -16,7 +16,6 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import write_scenario
-from tuilab.cli.verbs.doctor import exit_code, render
 from tuilab.doctor import (
     Box,
     Finding,
@@ -32,6 +31,7 @@ from tuilab.doctor import (
     storage,
     torch_worker,
 )
+from tuilab.doctor.answers import exit_code, render
 from tuilab.doctor.asking import GROUPS, PATIENCE_S, ask_group, checks_of
 from tuilab.drawings.glyphs import Style
 from tuilab.errors import UsageError

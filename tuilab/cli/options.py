@@ -49,6 +49,13 @@ FPS = click.Option(
 )
 
 
+READ_ONLY = click.Option(
+    ["--read-only"],
+    is_flag=True,
+    help="On the screens one may look, and start, stop, change or write nothing: for a wall, or a colleague.",
+)
+
+
 def _choose_language(ctx: click.Context, param: click.Parameter, given: str | None) -> None:
     """Have lessons shown in a language."""
     if given is not None and not ctx.resilient_parsing:

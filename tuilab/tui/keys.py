@@ -15,6 +15,13 @@ class Key(NamedTuple):
     is_in_footer: bool = True
 
 
+READ_ONLY = "tuilab was started with --read-only: here one looks, and changes nothing"
+
+# Actions that start, end, change or write something, or lend the terminal to a program that could.
+CHANGES = frozenset(
+    ["run", "again", "try_next", "start", "stop", "cancel", "delete", "write", "shift", "pause", "edit", "export", "show_all"]
+)
+
 # By place: a screen, what has the focus on it, or the state of what it shows. The more special place tells its keys first.
 KEYS: dict[str, tuple[Key, ...]] = {
     "lab": (
@@ -65,7 +72,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("escape", "", "list", "Look for none; then back to the list."),
     ),
     "past runs": (
-        Key("enter", "", "open", "Open the run: live when it goes on, else its record."),
+        Key("enter", "screen.open", "open", "Open the run: live when it goes on, else its record."),
         Key("m", "", "compare", "Compare this run with the one before it."),
         Key("escape", "", "list", "Back to the list."),
     ),
@@ -196,10 +203,42 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("escape", "app.step_back", "back", "One step back out."),
     ),
     "box": (
+        Key("d", "app.open_doctor", "doctor", "What will disturb, slow or end a run here, and what to do about it."),
+        Key("a", "app.open_advice", "advise", "The settings that follow from what was measured here."),
+        Key("c", "app.open_calibration", "calibrate", "How far verdicts about time can be trusted here; measure it."),
+        Key("z", "zoom", "zoom", "Fill the screen with the gauges, the processes or the facts, and back."),
         Key("r", "measure_again", "look again", "Look again at what this machine is."),
         Key("y", "copy_command", "copy", "Copy the command line that does the same."),
-        Key("escape", "app.step_back", "back", "One step back out."),
+        Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
     ),
+    "printed text": (
+        Key("slash", "", "search", "Look for words."),
+        Key("N", "", "", "Of a search, the line before; n the next.", False),
+    ),
+    "doctor": (
+        Key("n", "next_warning", "next warning", "The next answer that warns or fails; of a search, the next line."),
+        Key("r", "ask_again", "ask again", "Ask everything again."),
+        Key("c", "copy_all", "copy", "Copy all of it as text."),
+        Key("y", "copy_command", "", "Copy the command line that does the same.", False),
+        Key("v", "show_all", "", "All of it in $PAGER.", False),
+        Key("escape", "app.step_back", "back", "Look for no words; then one step back out."),
+    ),
+    "advise": (
+        Key("r", "read_again", "read again", "Read the runs again."),
+        Key("c", "copy_all", "copy", "Copy all of it as text."),
+        Key("y", "copy_command", "", "Copy the command line that writes it into a file.", False),
+        Key("v", "show_all", "", "All of it in $PAGER.", False),
+        Key("escape", "app.step_back", "back", "Look for no words; then one step back out."),
+    ),
+    "calibrate": (
+        Key("enter", "start('cpu')", "calibrate", "Calibrate this box, after a question."),
+        Key("g", "start('cuda')", "a GPU", "Calibrate the GPU with the most free memory, after a question."),
+        Key("s", "cancel", "end it", "End the calibration that goes on, after a question; nothing is kept.", False),
+        Key("c", "copy_all", "copy", "Copy all of it as text."),
+        Key("y", "copy_command", "", "Copy the command line that does the same.", False),
+        Key("escape", "app.step_back", "back", "One step back out; a calibration goes on."),
+    ),
+    "calibration that goes on": (Key("s", "", "end it", "End the calibration, after a question; nothing is kept."),),
     "help": (Key("question_mark", "app.step_back", "close", "Back to where you were."),),
     "question": (
         Key("y", "answer('yes')", "yes", "Do it."),
@@ -248,6 +287,15 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("ctrl+z", "app.suspend_process", "", "Suspend tuilab; fg brings it back.", False),
     ),
 }
+
+# What the palette offers wherever one is, although no key leads there.
+BY_NAME = (
+    Key("", "app.open_history", "history", "All runs on this box."),
+    Key("", "app.open_box", "box", "What this machine is, what it does now, and who computes there."),
+    Key("", "app.open_doctor", "doctor", "What will disturb, slow or end a run here, and what to do about it."),
+    Key("", "app.open_advice", "advise", "The settings that follow from what was measured here."),
+    Key("", "app.open_calibration", "calibrate", "How far verdicts about time can be trusted here; measure it."),
+)
 
 
 def bindings(place: str) -> list[BindingType]:

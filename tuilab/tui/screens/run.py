@@ -5,6 +5,7 @@ What is read is a matter of `RunReader`, what is shown of the panes and `headlin
 
 import shlex
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,13 +15,16 @@ from textual.events import Resize
 
 from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
-from tuilab.record.gpus.own_gpus import other_gpus
+from tuilab.record.events import Identity
+from tuilab.record.gpus.own_gpus import other_gpus, own_gpus
 from tuilab.record.states import RunState
+from tuilab.record.told import company_words
 from tuilab.runs import earlier, store
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state import printed
+from tuilab.tui.state.box.processes import Company
 from tuilab.tui.state.command_line import root_option
 from tuilab.tui.state.cost import Cost
 from tuilab.tui.state.following import Following
@@ -32,6 +36,7 @@ from tuilab.tui.widgets.menu import Menu
 from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run import headline
 from tuilab.tui.widgets.run.chartsline import ChartsLine
+from tuilab.tui.widgets.run.company import CompanyLine
 from tuilab.tui.widgets.run.copies import copies, rerun_command
 from tuilab.tui.widgets.run.failure import FailurePane
 from tuilab.tui.widgets.run.looking import Looking
@@ -39,6 +44,7 @@ from tuilab.tui.widgets.run.panes import Panes
 from tuilab.tui.widgets.run.waiting import WaitingLine
 
 _SOON_S = 0.03  # between two looks for the first point
+_COMPANY_S = 2.0
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
 
 
@@ -57,6 +63,7 @@ class RunPage(Page):
         self.run_dir = run_dir
         self.reader = RunReader(run_dir, is_replay=is_replay)
         self._cost = Cost()
+        self._company = Company()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_laid_out = False  # as the user left it last time
         self._was_going_on = self._had_bad = False
@@ -77,12 +84,15 @@ class RunPage(Page):
         self.charts_line = ChartsLine()
         self.waiting = WaitingLine(self.run_dir)
         yield self.waiting
+        self.company = CompanyLine()
+        yield self.company
         yield self.charts_line
         yield self.panes
 
     def on_mount(self) -> None:
         self._await_first_point(time.monotonic() + _EAGER_S)
         self.set_interval(1 / self.desk.fps, self._turn)
+        self.set_interval(_COMPANY_S, self._look_for_company)
 
     def on_unmount(self) -> None:
         self.following.close()
@@ -92,8 +102,9 @@ class RunPage(Page):
         return shlex.join(["tuilab", verb, store.short_id(self.run_dir.name), *root_option(self.desk.root)])
 
     def how_to_leave(self, key: str) -> str:
-        is_going_on = self.is_following and not self.following.is_over
-        return f"{key} leaves, the run goes on; s stops it" if is_going_on else super().how_to_leave(key)
+        if not self.is_following or self.following.is_over:
+            return super().how_to_leave(key)
+        return f"{key} leaves, the run goes on{'' if self.desk.is_read_only else '; s stops it'}"
 
     def places(self) -> list[str]:
         summary = self.following.summary
@@ -114,7 +125,8 @@ class RunPage(Page):
         return sorted(keys, key=lambda key: first.index(key.key) if key.key in first else len(first))
 
     def _next_steps(self) -> NextSteps:
-        return next_steps(self.following.summary, self.desk.scenarios)
+        steps = next_steps(self.following.summary, self.desk.scenarios)
+        return replace(steps, options=()) if self.desk.is_read_only else steps  # whose keys lead to a form
 
     def _await_first_point(self, deadline: float) -> None:
         """Look often for the first point: whoever has started a run waits for it."""
@@ -146,6 +158,20 @@ class RunPage(Page):
         if reader.has_news:
             self.show_panes()
         self._show_note()
+
+    def _look_for_company(self) -> None:
+        """See who else computes here: on the GPUs by the run's record; on cores only while it goes on, and is looked at."""
+        following, run = self.following, self.following.summary.run
+        if own_gpus(following.summary):
+            self.company.tell(company_words(following.summary))
+        elif run and self.is_following and self.is_current and not following.is_over and not self.reader.is_frozen:
+            self._see_cores(run.supervisor)
+        elif following.is_over:
+            self.company.tell("")
+
+    @work(thread=True, exclusive=True, group="live")
+    def _see_cores(self, supervisor: Identity) -> None:
+        self.app.call_from_thread(self.company.tell, self._company.look(supervisor))
 
     def _show_heading(self) -> None:
         self.waiting.tell(is_queued=self.is_following and self.following.state == RunState.QUEUED)
