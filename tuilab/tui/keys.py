@@ -187,7 +187,9 @@ KEYS: dict[str, tuple[Key, ...]] = {
     "compare": (
         Key("z", "maximise", "zoom", "Fill the screen with the focused pane, and back."),
         Key("l", "toggle_log", "log", "Logarithmic or linear axis."),
-        Key("n", "next_curve", "next curve", "The curves of the next series."),
+        Key("n", "next_curve(1)", "next curve", "The curves of the next series."),
+        Key("p", "next_curve(-1)", "", "The curves of the series before.", False),
+        Key("r", "next_repeat", "repeat", "The curves of the next repeat of each run; after the last the first.", False),
         Key("e", "export", "report", "Write a page about these runs into the current folder."),
         Key("y", "copy_command", "copy", "Copy the command line that does the same."),
         Key("escape", "back", "back", "Out of the zoom, else one step back out."),

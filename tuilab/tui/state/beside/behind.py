@@ -72,15 +72,14 @@ class Behind:
         return [one.label for one in self._runs.values()]
 
     def curves(self, name: str) -> list[Curve]:
-        """Return their curves of a name: of each arm that of the first process that logged it."""
+        """Return their curves of a name, one an arm: of the first process that logged it, or the last of a run that goes on."""
         found: list[Curve] = []
         for one in self._runs.values():
-            summary = one.run.summary
-            firsts: dict[str, Series] = {}
-            for series in summary.series.values():
-                if series.name == name:
-                    firsts.setdefault(series.arm, series)
-            found += [Curve(one.label, series, summary.first_t) for series in firsts.values()]
+            by_arm: dict[str, Series] = {}
+            for series in one.run.summary.series.values():
+                if series.name == name and not (one.is_done and series.arm in by_arm):
+                    by_arm[series.arm] = series
+            found += [Curve(one.label, series, one.run.summary.first_t) for series in by_arm.values()]
         return found
 
     def _add(self, run_dir: Path, label: str) -> None:

@@ -115,14 +115,8 @@ def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
         case "verdicts":
             return verdict_marks(entry, column.width)
         case "took":
-            return Content(lasting(_elapsed_s(entry, now_s)))
+            return Content(lasting(entry.elapsed_at(now_s)))
     return Content.styled("n/a" if entry.bytes_total is None else size(entry.bytes_total), "dim")
-
-
-def _elapsed_s(entry: Entry, now_s: float) -> float | None:
-    if entry.is_running and entry.started_s is not None:
-        return max(now_s - entry.started_s, 0.0)
-    return entry.elapsed_s
 
 
 def _fit(cell: Content, column: Column) -> Content:

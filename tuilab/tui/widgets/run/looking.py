@@ -66,7 +66,7 @@ class Looking:
             return "there is one repeat" if repeats else "nothing was logged so far"
         later = [repeat for repeat in repeats if repeat > self.view.repeat]
         self._look(replace(self.view, repeat=later[0] if later else 0))
-        return f"repeat {later[0]} of {len(repeats)}, the others dim behind it" if later else f"all {len(repeats)} repeats"
+        return f"repeat {later[0]} of {repeats[-1]}, the others dim behind it" if later else f"all {len(repeats)} repeats"
 
     def move_cursor(self, columns: int) -> None:
         """Move the one cursor by so many columns of the focused chart."""

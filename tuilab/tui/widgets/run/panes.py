@@ -21,7 +21,7 @@ from tuilab.tui.widgets.run.gpu import GpuPane
 from tuilab.tui.widgets.run.notes import NotesPane
 from tuilab.tui.widgets.run.output import OutputPane
 from tuilab.tui.widgets.run.pictures import PicturesPane
-from tuilab.tui.widgets.run.series import ChartPane, MemoryPane, SeriesPane, bad_names, names_of, repeats_with
+from tuilab.tui.widgets.run.series import ChartPane, MemoryPane, SeriesPane, bad_names, names_of
 from tuilab.tui.widgets.run.timings import TimingsPane
 
 
@@ -87,7 +87,7 @@ class Panes(Container):
     @property
     def repeats(self) -> list[int]:
         """The numbers of the repeats that logged anything."""
-        return repeats_with(self._run[0], list(self._run[0].series.values())) if self._run else []
+        return self._run[0].repeats_with() if self._run else []
 
     def named(self, name: str) -> Pane | None:
         """Return the pane of a name, if there is one."""

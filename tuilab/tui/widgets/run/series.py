@@ -48,7 +48,7 @@ class SeriesPane(ChartPane):
     def show(self, run: Shown, view: View) -> None:
         summary = run.summary
         every = [one for one in summary.series.values() if one.name == self.series_name]
-        repeats = repeats_with(summary, every)
+        repeats = summary.repeats_with(self.series_name)
         repeat = view.repeat if view.repeat in repeats else 0
         found = [one for one in every if not repeat or summary.repeat_of(one.writer) == repeat]
         others = [Curve("", one, summary.first_t) for one in every if repeat and summary.repeat_of(one.writer) != repeat]
@@ -69,13 +69,8 @@ class SeriesPane(ChartPane):
         self.chart.show_curves(curves, view)
         bad = sum(one.bad_count for one in found)
         told = [(f"{bad} not finite", "$text-error")] if bad else []
-        told += [(f"repeat {repeat} of {len(repeats)}", "")] if repeat else []
+        told += [(f"repeat {repeat} of {repeats[-1]}", "")] if repeat else []
         self.note(Content("  ").join(Content.styled(*one) for one in told))
-
-
-def repeats_with(summary: RunSummary, found: Sequence[Series]) -> list[int]:
-    """Return the numbers of the repeats that have some of the series."""
-    return sorted({summary.repeat_of(one.writer) for one in found})
 
 
 def _last_step(summary: RunSummary, found: Sequence[Series]) -> float | None:
