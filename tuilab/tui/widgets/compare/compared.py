@@ -42,8 +42,14 @@ def run_rows(entries: Sequence[Entry], baselines: Container[str], now_s: float) 
     for name, entry in zip(numbers(len(entries)), entries, strict=True):
         when = f"{ago(entry.started_s, now_s)}, {exactly(entry.started_s)}"
         counts = tally(verdict for _, verdict in entry.claims)
-        facts = [plain(entry.name, 60), state_words(entry.state), counts, Content(f"in {lasting(entry.elapsed_at(now_s))}")]
-        facts += [Content.styled(TAG, "$text-accent")] if entry.run in baselines else []
+        told = Content.styled(TAG if entry.run in baselines else "", "$text-accent")
+        facts = [
+            plain(entry.name, 60),
+            told,
+            state_words(entry.state),
+            counts,
+            Content(f"in {lasting(entry.elapsed_at(now_s))}"),
+        ]
         rows.append(
             (name, plain(short_id(entry.run), 20), Content("  ").join(filter(None, facts)), Content.styled(when, "dim"))
         )
