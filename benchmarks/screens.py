@@ -191,6 +191,8 @@ def long_run(folder: Path) -> None:
 
 def _stop(term: Terminal) -> None:
     term.type("s")
+    term.wait_for("Stop this run?")
+    term.type("y")
     term.wait_for("stopped")
     term.close()
 

@@ -183,7 +183,7 @@ class _Drawn:
         area = np.s_[self.top : self.bottom + 1, self.left + 1 : self.left + 1 + self.width]
         sets = np.zeros((self.height, self.width), np.uint8)
         looks = np.zeros((self.height, self.width), np.uint8)
-        for line, role in [*((line, "muted") for line in self.others), *((line, "raw") for line in self.behind)]:
+        for line, role in [*((line, "other") for line in self.others), *((line, "raw") for line in self.behind)]:
             dots = raster(line, self.x, self.y, self.width, self.height, self.symbols)
             sets |= dots
             looks[dots > 0] = self.canvas.look(role)

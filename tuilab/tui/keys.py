@@ -88,7 +88,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("L", "look('toggle_log_x')", "log x", "Logarithmic or linear steps along the axis.", False),
         Key("o", "look('toggle_smooth')", "smooth", "Smooth the lines, again: more, again: not; the raw ones stay behind."),
         Key("t", "look('toggle_time')", "time", "Steps or seconds along the axis.", False),
-        Key("b", "toggle_others", "baseline", "Draw the baseline or the run before behind, and others that go on.", False),
+        Key("b", "toggle_others", "baseline", "Other runs dim behind: the baseline, else one before; those that go on.", False),
         Key("r", "look('next_repeat')", "repeat", "One repeat in front, the others dim; again: the next; then all.", False),
         Key("n", "next_bad", "next bad", "Move the cursor to the next NaN or Inf.", False),
         Key("greater_than_sign", "look('turn_page', 1)", "", "The next page of charts, where a run logs many.", False),

@@ -154,7 +154,8 @@ class ComparePage(Page):
         self.curves.next_curve(step)
 
     def action_next_repeat(self) -> None:
-        self.lab.tell(self.curves.next_repeat(), is_problem=False)
+        if said := self.curves.next_repeat():
+            self.lab.tell(said, is_problem=False)
 
     def action_toggle_log(self) -> None:
         self.curves.toggle_log()

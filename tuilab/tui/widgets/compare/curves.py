@@ -68,14 +68,14 @@ class CurvesColumn(Vertical):
             self.refresh_charts()
 
     def next_repeat(self) -> str:
-        """Show the next repeat of each run, after the last the first, and say which."""
+        """Show the next repeat of each run, which the charts tell, and after the last the first; say so where there is one."""
         repeats = self._repeats
         if len(repeats) < 2:
             return "there is one repeat of each run"
         at = repeats.index(self._repeat) + 1 if self._repeat in repeats else 1
         self._repeat = repeats[at] if at < len(repeats) else 0
         self.refresh_charts()
-        return f"repeat {repeats[at % len(repeats)]} of {repeats[-1]}"
+        return ""
 
     def toggle_log(self) -> None:
         """Change between logarithmic and linear axes."""

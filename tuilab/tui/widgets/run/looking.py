@@ -60,13 +60,13 @@ class Looking:
         self._look(replace(self.view, has_others=not self.view.has_others))
 
     def next_repeat(self) -> str:
-        """Have the next repeat alone in front, the others dim behind it; after the last, all of them."""
+        """Have the next repeat alone in front, which the charts tell; after the last, all of them."""
         repeats = self._panes.repeats
         if len(repeats) < 2:
             return "there is one repeat" if repeats else "nothing was logged so far"
         later = [repeat for repeat in repeats if repeat > self.view.repeat]
         self._look(replace(self.view, repeat=later[0] if later else 0))
-        return f"repeat {later[0]} of {repeats[-1]}, the others dim behind it" if later else f"all {len(repeats)} repeats"
+        return "" if later else f"all {len(repeats)} repeats"
 
     def move_cursor(self, columns: int) -> None:
         """Move the one cursor by so many columns of the focused chart."""
