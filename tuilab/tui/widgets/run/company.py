@@ -8,6 +8,8 @@ from tuilab.tui.state.beside.neighbours import Neighbours
 from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
 
+_NOTHING = "nothing to draw behind: no run of the scenario is its baseline, goes on, or came before and succeeded"
+
 
 class Company:
     """One for a screen; `tell` says a sentence at its edge, which is a problem or is not."""
@@ -74,6 +76,3 @@ class Company:
     @property
     def _is_wanted(self) -> bool:
         return self._looking.view.has_others
-
-
-_NOTHING = "nothing to draw behind: no run of the scenario is its baseline, goes on, or came before and succeeded"
