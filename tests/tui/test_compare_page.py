@@ -124,6 +124,20 @@ async def test_curves_that_grow_and_claims_that_are_open_are_shown_as_they_are(r
     assert "not decided yet" in before and "another verdict" not in before
 
 
+async def test_a_zoom_stays_when_a_run_that_goes_on_has_news(root: Path) -> None:
+    going = make_run(root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa")
+    make_run(root, started(), events.Logged(s=1, v={"loss": 1.0}), events.StateChanged(state="succeeded"), end="bbbbbb")
+    async with opened(root, *COMPARE, "tab", "z") as pilot:
+        journal = Writer(going / "journal" / "judge.jsonl")
+        journal.append(events.VerdictReached(text="new", verdict="SUPPORTED", rule="r"))
+        journal.close()
+        seen = await shown(pilot, "1 claim")
+
+        assert "loss" not in seen and "What differs" not in seen
+        await press(pilot, "z")
+        assert "loss" in text(pilot)
+
+
 async def test_each_chart_has_a_view_of_its_own(curves: Path) -> None:
     async with opened(curves, *COMPARE, size=(200, 50)) as pilot:
         first, second = [chart for chart in pilot.app.screen.query(Chart) if chart.has_class("is-shown")][:2]

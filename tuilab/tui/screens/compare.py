@@ -38,6 +38,7 @@ class ComparePage(Page):
     DEFAULT_CSS = """
     ComparePage #body { layout: vertical; height: 1fr; }
     ComparePage #told { width: 1fr; height: 1fr; overflow-y: auto; scrollbar-size-vertical: 1; }
+    ComparePage #numbers.is-empty { display: none; }
     ComparePage #curves { height: 40%; min-height: 10; max-height: 55%; }
     ComparePage.-wide #body { layout: horizontal; }
     ComparePage.-wide #curves, ComparePage.-zoom #curves { width: 1fr; height: 1fr; max-height: 100%; }
@@ -140,7 +141,7 @@ class ComparePage(Page):
         self.query_one("#claims", SheetPane).sheet.show(compared.claim_sections(found))
         numbers = compared.number_sections(found)
         self.query_one("#numbers", SheetPane).sheet.show(numbers)
-        self.query_one("#numbers").display = bool(numbers)
+        self.query_one("#numbers").set_class(not numbers, "is-empty")
         names = [f"{compared.number(at)} {store.short_id(entry.run)}" for at, entry in enumerate(self._entries)]
         scenarios = " and ".join(dict.fromkeys(found.names))
         left = Content.assemble(("tuilab", "bold"), "  compare  ", plain(scenarios, 100))

@@ -24,6 +24,7 @@ class CurvesColumn(Vertical):
     """Of each run and arm one repeat: the first, or the one that the user chose."""
 
     DEFAULT_CSS = """
+    CurvesColumn.is-empty { display: none; }
     CurvesColumn Chart {
         height: 1fr; border: round $border-blurred; display: none;
         &:focus { border: round $border; }
@@ -59,7 +60,7 @@ class CurvesColumn(Vertical):
             chart.set_class(at < count, "is-shown")
             if at < count:
                 self._show(chart, self._views[at], (self._first + at) % len(names))
-        self.display = bool(names)
+        self.set_class(not names, "is-empty")
 
     def next_curve(self, step: int) -> None:
         """Begin with the next name, or the one before."""

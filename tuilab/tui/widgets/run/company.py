@@ -43,6 +43,8 @@ class Company:
 
     def read(self) -> bool:
         """Take in what is new of the runs behind; say whether anything was."""
+        if not self._is_wanted:
+            self._behind.close()
         has_news = self._behind.read()
         if self._behind.problem:
             self._tell(self._behind.problem, True)
@@ -56,8 +58,6 @@ class Company:
         if self._is_wanted:
             self.look()
         else:
-            self._behind.close()
-            self._panes.show_behind()
             self._tell("this run alone", False)
 
     @property

@@ -64,7 +64,7 @@ class SeriesPane(ChartPane):
             x_end=_last_step(summary, found),
             is_over=run.is_over,
             guides=() if unit_of(self.series_name) else _GUIDES,
-            others=(*others, *self.behind.curves(self.series_name)),
+            others=(*others, *(self.behind.curves(self.series_name) if view.has_others else [])),
         )
         self.chart.show_curves(curves, view)
         bad = sum(one.bad_count for one in found)
