@@ -17,6 +17,7 @@ from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
 from tuilab.record.events import Identity
 from tuilab.record.gpus.own_gpus import other_gpus, own_gpus
+from tuilab.record.states import RunState
 from tuilab.record.told import company_words
 from tuilab.runs import earlier, store
 from tuilab.runs.beside.against import held_against
