@@ -91,6 +91,22 @@ def hostile_run(root: Path, text: str, *, advises: str = "") -> Path:
     return run_dir
 
 
+PREFIX = "llama_7b_bf16_flash_attention_zero3_grad_checkpoint_batch_32_seq_4096_tp_8_pp_2_dp_4_lr_" * 4
+ALIKE = [
+    *(PREFIX + "one", PREFIX + "two", "日本語ラベル" * 60),
+    *("lr=1e-3", "lr:1e-3", "LR=1e-3", "lr_1e-3", "a", "a ", " ", "=a", "'=a"),
+    *("x\x1b[0m", "x\x1b[1m", "nul\x00", "\ufffe", "\uffff", "\u202e"),
+    *("..", ".", "../a", "a/b", "a\\b", "con."),
+]
+
+
+def of_alike_arms(root: Path) -> Path:
+    """Make a run whose arms have names that are alike, or that no file can hold."""
+    logged = [events.Logged(s=0, v={"loss": float(at)}, a=arm) for at, arm in enumerate(ALIKE)]
+    timed = [events.BlockTimed(arm=arm, round=0, slot=at, loops=1, wall_ns=1000 + at, cpu_ns=1) for at, arm in enumerate(ALIKE)]
+    return make_run(root, started(), *logged, *timed, events.StateChanged(state="succeeded"))
+
+
 def browse(page: Path, *flags: str) -> str:
     """Open a page in a headless browser with a profile of its own and return what it printed."""
     assert CHROMIUM is not None

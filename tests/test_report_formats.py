@@ -12,7 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from tests.report_aids import ALL, damaged_run, full, hostile_run, misfits, recorded
+from tests.report_aids import ALIKE, ALL, PREFIX, damaged_run, full, hostile_run, misfits, of_alike_arms, recorded
+from tests.strict_readers import junit_faults, trace_faults
 from tests.tui.made_up import make_run, started
 from tuilab.cli.verbs import runs
 from tuilab.drawings.lines import lines_of, thinned
@@ -280,6 +281,28 @@ def test_characters_that_xml_cannot_hold_are_replaced(tmp_path: Path) -> None:
     assert {case.tag for case in suite} == {"properties", "testcase"}
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_what_reads_junit_finds_nothing_that_it_does_not_know(name: str) -> None:
+    assert junit_faults(junit.render([recorded(name), recorded(name)])) == []
+
+
+def test_what_reads_junit_can_read_hostile_names(tmp_path: Path) -> None:
+    subjects = [read_subject(hostile_run(tmp_path, "a\x00]]>\ufffe<!-- &lt;")), read_subject(of_alike_arms(tmp_path / "alike"))]
+
+    assert junit_faults(junit.render(subjects)) == []
+    assert junit_faults("<testsuites><testsuite name='x' tests='2' failures='0' errors='0'/></testsuites>") == [
+        "testsuite: tests is 2 of 0"
+    ]
+
+
+def test_what_reads_traces_finds_lanes_of_which_no_two_events_cross(tmp_path: Path) -> None:
+    subjects = [recorded("tour"), read_subject(of_alike_arms(tmp_path)), read_subject(hostile_run(tmp_path / "h", "\x1b[0m"))]
+
+    assert trace_faults(trace(subjects)) == []
+    crossing = [{"ph": "X", "name": "x", "pid": 1, "tid": 1, "ts": ts, "dur": 2.0} for ts in (0.0, 1.0)]
+    assert trace_faults({"traceEvents": crossing}) == ["1 has no name", "1 1: events cross at 1.0"]
+
+
 def test_markdown_shows_claims_charts_and_the_command() -> None:
     text = markdown.render([recorded("tour")])
 
@@ -358,19 +381,25 @@ def test_pyperf_gets_a_benchmark_for_each_arm_and_a_run_for_each_repeat() -> Non
     assert all(0 < value < 1 for benchmark in suite["benchmarks"] for run in benchmark["runs"] for value in run["values"])
 
 
-def test_pyperf_is_told_how_many_calls_a_time_is_of_and_where_it_was_measured() -> None:
-    suite = pyperf([recorded("tour")])
+def test_pyperf_is_told_how_many_calls_a_time_is_of() -> None:
+    (run, *_) = pyperf([recorded("tour")])["benchmarks"][0]["runs"]
 
-    one = suite["benchmarks"][0]
-    told = {name: one["metadata"][name] for name in ("hostname", "cpu_model_name", "cpu_count", "python_version", "tuilab_run")}
-    assert told == {
-        "hostname": "box",
-        "cpu_model_name": "a CPU",
-        "cpu_count": 2,
-        "python_version": "3.11.7",
-        "tuilab_run": "tour",
-    }
-    assert [run["metadata"]["loops"] for run in one["runs"]][:1] == [207] and one["runs"][0]["warmups"][0][0] == 207
+    assert run["metadata"]["loops"] == 207 and run["warmups"][0][0] == 207
+
+
+def test_pyperf_is_told_where_it_was_measured(tmp_path: Path) -> None:
+    facts = {"cpu": {"model": "a CPU", "logical_cores": 8}, "env": {"python": "3.11.7", "host": "box"}}
+    block = events.BlockTimed(arm="a", round=0, slot=0, loops=1, wall_ns=1000, cpu_ns=0)
+    recorded_box = events.EnvironmentRecorded(part="box", facts=facts)
+    run_dir = make_run(tmp_path, started(wall_ns=10**18), recorded_box, block, events.StateChanged(state="succeeded"))
+
+    (benchmark,) = pyperf([read_subject(run_dir)])["benchmarks"]
+
+    assert benchmark["metadata"] == {
+        "date": "2001-09-09 01:46:40", "hostname": "box", "cpu_model_name": "a CPU", "cpu_count": 8,
+        "python_version": "3.11.7", "tuilab_run": run_dir.name, "tuilab_scenario": "stability/softmax",
+        "name": "stability/softmax a",
+    }  # fmt: skip
 
 
 def test_blocks_of_other_numbers_of_calls_are_runs_of_their_own_for_pyperf(tmp_path: Path) -> None:
@@ -411,22 +440,6 @@ def test_spans_in_time_are_lanes_of_a_trace_and_bars_its_counters(tmp_path: Path
 def test_a_trace_refuses_a_run_in_which_nothing_was_timed() -> None:
     with pytest.raises(UsageError, match="neither a race nor spans"):
         trace([recorded("not-a-number")])
-
-
-PREFIX = "llama_7b_bf16_flash_attention_zero3_grad_checkpoint_batch_32_seq_4096_tp_8_pp_2_dp_4_lr_" * 4
-ALIKE = [
-    *(PREFIX + "one", PREFIX + "two", "日本語ラベル" * 60),
-    *("lr=1e-3", "lr:1e-3", "LR=1e-3", "lr_1e-3", "a", "a ", " ", "=a", "'=a"),
-    *("x\x1b[0m", "x\x1b[1m", "nul\x00", "\ufffe", "\uffff", "\u202e"),
-    *("..", ".", "../a", "a/b", "a\\b", "con."),
-]
-
-
-def of_alike_arms(root: Path) -> Path:
-    """Make a run whose arms have names that are alike, or that no file can hold."""
-    logged = [events.Logged(s=0, v={"loss": float(at)}, a=arm) for at, arm in enumerate(ALIKE)]
-    timed = [events.BlockTimed(arm=arm, round=0, slot=at, loops=1, wall_ns=1000 + at, cpu_ns=1) for at, arm in enumerate(ALIKE)]
-    return make_run(root, started(), *logged, *timed, events.StateChanged(state="succeeded"))
 
 
 def test_arms_that_are_alike_stay_apart_in_every_format(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ def told_apart(shown: str, name: str, mark: str) -> str:
 
 
 def names_of(subjects: Sequence[Subject]) -> list[str]:
-    """Return what each run is called in one file: its scenario, and of several runs of one scenario its id, too."""
+    """Return what each run is called in one file: its scenario, of several runs of one its id, too, and of copies a number."""
     often = Counter(subject.name for subject in subjects)
-    return [subject.name if often[subject.name] == 1 else f"{subject.name} {subject.id}" for subject in subjects]
+    names = [subject.name if often[subject.name] == 1 else f"{subject.name} {subject.id}" for subject in subjects]
+    return [f"{name} ({names[:at].count(name) + 1})" if name in names[:at] else name for at, name in enumerate(names)]

@@ -62,7 +62,7 @@ def _metadata(subject: Subject) -> dict[str, Any]:
         "date": _date(summary),
         "hostname": _fact(box, "env", "host") or (run.supervisor.host if run else None),
         "cpu_model_name": _fact(box, "cpu", "model"),
-        "cpu_count": _fact(box, "cpu", "logical"),
+        "cpu_count": _fact(box, "cpu", "logical_cores"),
         "python_version": _fact(box, "env", "python"),
         "torch_version": _fact(summary.environment, "torch", "version"),
         "tuilab_run": subject.run_dir.name,

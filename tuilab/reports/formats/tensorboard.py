@@ -112,7 +112,8 @@ def _of_run(subject: Subject, began_s: float) -> Iterator[bytes]:
     if found := gaps(subject):
         yield event_file.text("what is missing", _list(found), began_s)
     yield from _claims(subject, began_s)
-    yield event_file.text("names", _names(subject), began_s)
+    if names := _names(subject):
+        yield event_file.text("names", names, began_s)
     for step, shown in enumerate(summary.texts):
         wall_s = _wall_s(subject, shown.t, began_s)
         yield event_file.text(f"text/{whole(shown.title) or 'untitled'}", fence(show_lines(shown.text)), wall_s, step)
@@ -139,7 +140,7 @@ def _names(subject: Subject) -> str:
     names += [name for writer, arm in summary.blocks for name in (arm, writer)]
     names += [arm for _, arm in summary.images]
     rows = [(folder_of(name), name) for name in dict.fromkeys(names) if name and folder_of(name) != name]
-    return _table(("Folder", "What it is"), rows) or "Every folder is called as what it is of."
+    return _table(("Folder", "What it is"), rows)
 
 
 def _figure(figure: object) -> str:
