@@ -1,7 +1,7 @@
 """A series of numbers that stays small however long it gets, and never averages a spike away."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -128,10 +128,14 @@ def add_logged(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> No
             found.add_many(chosen, values)
 
 
-def by_arm(logged: Sequence[Logged]) -> dict[str, Sequence[Logged]]:
+def by_arm(logged: Sequence[Logged]) -> Mapping[str, Sequence[Logged]]:
     """Return the records of each arm."""
-    arms = dict.fromkeys([record.a for record in logged])
-    return {arm: logged if len(arms) == 1 else [record for record in logged if record.a == arm] for arm in arms}
+    if len({record.a for record in logged}) == 1:
+        return {logged[0].a: logged}
+    found: dict[str, list[Logged]] = {}
+    for record in logged:
+        found.setdefault(record.a, []).append(record)
+    return found
 
 
 def _open_in_order(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> None:

@@ -1,4 +1,4 @@
-"""Every number of runs as one tidy table: a row for each that was measured, then for each that was found."""
+"""Every number of runs as one tidy table: a row for each that was found, verdicts first, then for each that was measured."""
 
 import csv
 import io
@@ -26,10 +26,10 @@ def render(subjects: Sequence[Subject]) -> Iterator[str]:
     for subject in subjects:
         run = word(subject.run_dir.name), word(subject.name)
         record = _told(" ".join(damage(subject)) or "whole")
-        for piece in pieces(subject.run_dir):
-            yield "".join(_measured(run, piece, subject.summary.first_t, record))
         for finding in findings(subject):
             yield _found(run, finding, record)
+        for piece in pieces(subject.run_dir):
+            yield "".join(_measured(run, piece, subject.summary.first_t, record))
 
 
 def word(name: str) -> str:

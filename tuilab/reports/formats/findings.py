@@ -32,6 +32,7 @@ class Finding(NamedTuple):
 def findings(subject: Subject) -> Iterator[Finding]:
     """Yield every number of a run that is no sample, its verdicts first."""
     summary = subject.summary
+    yield from map(_verdict, summary.claims.values())
     for claim in summary.claims.values():
         yield from _of_claim(claim, summary.first_t)
     yield from _answer(summary)
@@ -43,13 +44,21 @@ def findings(subject: Subject) -> Iterator[Finding]:
     yield Finding("run", "elapsed", summary.elapsed_s, unit="s", note=subject.state)
 
 
-def _of_claim(claim: Claim, first_t: int) -> Iterator[Finding]:
-    """Yield the verdict with its estimate and interval, then each other number that belongs to the claim."""
-    name, reached, declared = claim.claim_id, claim.verdict, claim.declared
-    arm = f"{declared.over}/{declared.under}" if declared else ""
+def _verdict(claim: Claim) -> Finding:
+    """Return the verdict with its estimate and interval."""
+    reached = claim.verdict
     told = f"{claim.text}: {evidence(claim)}" if claim.key else evidence(claim)
     estimate, low, high = (reached.estimate, reached.low, reached.high) if reached else (None, None, None)
-    yield Finding("claim", name, estimate, arm, low=low, high=high, verdict=claim.outcome, note=told)
+    return Finding("claim", claim.claim_id, estimate, _ratio(claim), low=low, high=high, verdict=claim.outcome, note=told)
+
+
+def _ratio(claim: Claim) -> str:
+    return f"{claim.declared.over}/{claim.declared.under}" if claim.declared else ""
+
+
+def _of_claim(claim: Claim, first_t: int) -> Iterator[Finding]:
+    """Yield each other number that belongs to the claim."""
+    name, reached, declared, arm = claim.claim_id, claim.verdict, claim.declared, _ratio(claim)
     if declared:
         yield Finding("claimed", name, declared.bound, arm, note=declared.op)
         yield Finding("claim_margin", name, declared.margin, arm)
