@@ -14,8 +14,9 @@ from tests.record_journals import JOURNALS
 from tests.report_aids import damaged_run
 from tests.tui.made_up import make_run, started
 from tuilab.cli.follow import Outcome, follow_one
+from tuilab.errors import CannotRecord
 from tuilab.record.events import StateChanged
-from tuilab.reports.files import ENDINGS, format_of
+from tuilab.reports.files import ENDINGS, check_target, format_of
 
 Tuilab = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -205,6 +206,15 @@ def test_a_folder_for_tensorboard_needs_nothing_but_what_opens_it(tuilab: Tuilab
     assert len(files) > 10 and all(path.name.startswith("events.out.tfevents.") for path in files)
     assert all(path.read_bytes() == data for path, data in files.items())
     assert len([*target.iterdir()]) == 2 and [path.name for path in tmp_path.glob(".tuilab-*")] == []
+
+
+def test_a_folder_may_be_written_again_where_a_format_is_one(tmp_path: Path) -> None:
+    for name in ("x.tfevents", "x.html"):
+        (tmp_path / name).mkdir()
+
+    assert check_target(str(tmp_path / "x.tfevents")) == "tensorboard"
+    with pytest.raises(CannotRecord, match="it is a folder; name another"):
+        check_target(str(tmp_path / "x.html"))
 
 
 def test_what_tensorboard_reads_is_no_stream_and_no_file(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:

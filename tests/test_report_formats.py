@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace as replace_fields
 
 from tests.report_aids import ALIKE, ALL, PREFIX, damaged_run, full, hostile_run, misfits, of_alike_arms, recorded
 from tests.strict_readers import junit_faults, trace_faults
@@ -435,6 +436,19 @@ def test_spans_in_time_are_lanes_of_a_trace_and_bars_its_counters(tmp_path: Path
     ]  # fmt: skip
     assert [event["args"] for event in shown if event["ph"] == "C"] == [{"x": 1.5}]
     json.dumps(shown, allow_nan=False)
+
+
+def test_an_arm_that_is_called_like_a_control_of_another_has_a_lane_of_its_own(tmp_path: Path) -> None:
+    block = events.BlockTimed(arm="one", round=0, slot=0, loops=1, wall_ns=1000, cpu_ns=1)
+    blocks = [block, replace_fields(block, control="same"), replace_fields(block, arm="one (same)")]
+    run_dir = make_run(tmp_path, started(), *blocks, events.StateChanged(state="succeeded"))
+
+    boxes = [event for event in trace([read_subject(run_dir)])["traceEvents"] if event["ph"] == "X"]
+
+    assert len({event["tid"] for event in boxes}) == 3
+    assert [(event["name"], event["cat"]) for event in boxes] == [
+        ("one", "block"), ("one (same)", "block"), ("one (same)", "control"),
+    ]  # fmt: skip
 
 
 def test_a_trace_refuses_a_run_in_which_nothing_was_timed() -> None:

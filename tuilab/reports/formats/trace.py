@@ -43,24 +43,23 @@ def _run(subject: Subject, name: str, numbers: Iterator[int]) -> Iterator[Event]
 
 
 def _blocks(summary: RunSummary, title: str, numbers: Iterator[int]) -> Iterator[Event]:
-    lanes = in_order(summary)
-    lanes |= {(writer, f"{arm} ({control})"): blocks for (writer, arm, control), blocks in summary.controls.items()}
-    pids = {writer: next(numbers) for writer, _ in lanes}
+    lanes = [(writer, arm, "block", blocks) for (writer, arm), blocks in in_order(summary).items()]
+    lanes += [(writer, f"{arm} ({which})", "control", blocks) for (writer, arm, which), blocks in summary.controls.items()]
+    pids = {writer: next(numbers) for writer in dict.fromkeys(writer for writer, *_ in lanes)}
     for writer, pid in pids.items():
         yield _named("process_name", pid, 0, f"{title} {whole(writer)}")
-    for (writer, arm), blocks in lanes.items():
+    for writer, name, kind, blocks in lanes:
         tid = next(numbers)
-        yield _named("thread_name", pids[writer], tid, whole(arm))
-        for block in blocks:
-            yield _block(block, arm, pids[writer], tid, summary.first_t)
+        yield _named("thread_name", pids[writer], tid, whole(name))
+        place = {"ph": "X", "name": whole(name), "cat": kind, "pid": pids[writer], "tid": tid}
+        yield from (place | _block(block, summary.first_t) for block in blocks)
 
 
-def _block(block: Block, arm: str, pid: int, tid: int, first_t: int) -> Event:
+def _block(block: Block, first_t: int) -> Event:
+    """Return when a block began, how long it took, and what is to be known of it."""
     told = {"round": block.round, "step_s": block.step_s, "loops": block.loops, "warm-up": block.is_warmup,
             "disturbed": block.is_disturbed, "rerun": block.is_rerun}  # fmt: skip
-    start_us = (block.t - block.wall_ns - first_t) / 1e3
-    return {"ph": "X", "name": whole(arm), "cat": "block", "pid": pid, "tid": tid, "ts": start_us,
-            "dur": block.wall_ns / 1e3, "args": told}  # fmt: skip
+    return {"ts": (block.t - block.wall_ns - first_t) / 1e3, "dur": block.wall_ns / 1e3, "args": told}
 
 
 def _spans(summary: RunSummary, title: str, numbers: Iterator[int]) -> Iterator[Event]:
