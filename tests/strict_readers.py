@@ -1,4 +1,4 @@
-"""Readers of two formats that say what is wrong with a file, for what no program at hand does: JUnit's XML and trace events.
+"""Readers that say what is wrong with a file: of JUnit's XML, trace events and the events of TensorBoard.
 
 Of JUnit they know what the schemas of Jenkins and of Ant have in common, and that totals are totals; of a trace what Chrome's
 description of the format demands, and that events of a lane lie within or beside each other, which Perfetto wants.
@@ -6,6 +6,8 @@ description of the format demands, and that events of a lane lie within or besid
 
 import math
 import re
+import struct
+from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
@@ -86,3 +88,67 @@ def _crossings(stretches: list[tuple[float, float]]) -> list[float]:
             found.append(began)
         around.append(ended)
     return found
+
+
+# ---- the files of TensorBoard, whose records are protocol buffers
+
+
+def scalars_of(data: bytes) -> list[tuple[str, int, float, float]]:
+    """Return the tag, step, value and time of every number in a file of events, after a look at each checksum."""
+    found = []
+    for number, record in enumerate(_records(data)):
+        event = dict(_fields(record))
+        assert number or event[3] == b"brain.Event:2"
+        value = dict(_fields(dict(_fields(event[5]))[1])) if 5 in event else {}
+        if 2 in value:
+            (wall_s,), (simple,) = struct.unpack("<d", event[1]), struct.unpack("<f", value[2])
+            found.append((value[1].decode(), event[2] - (2**64 if event[2] >= 2**63 else 0), simple, wall_s))
+    return found
+
+
+def _records(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        parts = [(data[at : at + 8], at + 8), (data[at + 12 : at + 12 + length], at + 12 + length)]
+        for part, end in parts:
+            assert struct.unpack_from("<I", data, end)[0] == _masked(crc32c(part)), f"checksum at {end}"
+        yield parts[1][0]
+        at += length + 16
+
+
+def crc32c(data: bytes) -> int:
+    """Return the CRC-32C of some bytes, bit by bit."""
+    found = 0xFFFFFFFF
+    for byte in data:
+        found ^= byte
+        for _ in range(8):
+            found = found >> 1 ^ (0x82F63B78 if found & 1 else 0)
+    return found ^ 0xFFFFFFFF
+
+
+def _masked(checksum: int) -> int:
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        if key & 7 == 0:
+            value, at = _varint(data, at)
+            yield key >> 3, value
+            continue
+        length, at = _varint(data, at) if key & 7 == 2 else ({1: 8, 5: 4}[key & 7], at)
+        assert at + length <= len(data), "a field is cut short"
+        yield key >> 3, data[at : at + length]
+        at += length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    found = 0
+    for count in range(10):
+        found |= (data[at + count] & 0x7F) << 7 * count
+        if data[at + count] < 0x80:
+            return found & 2**64 - 1, at + count + 1
+    raise AssertionError("a number of more than ten bytes")

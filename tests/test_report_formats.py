@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace as replace_fields
 
 from tests.report_aids import ALIKE, ALL, PREFIX, damaged_run, full, hostile_run, misfits, of_alike_arms, recorded
-from tests.strict_readers import junit_faults, trace_faults
+from tests.strict_readers import crc32c, junit_faults, scalars_of, trace_faults
 from tests.tui.made_up import make_run, started
 from tuilab.cli.verbs import runs
 from tuilab.drawings.lines import lines_of, thinned
@@ -470,6 +470,21 @@ def test_arms_that_are_alike_stay_apart_in_every_format(tmp_path: Path) -> None:
     assert PREFIX + "one" in lanes and f"stability/softmax {PREFIX}two" in benchmarks
     assert {"lr=1e-3", "LR=1e-3", "lr_1e-3"} < {path.name for path in folders}
     assert all(len([*path.iterdir()]) == 1 for path in folders)
+
+
+def test_events_for_tensorboard_have_every_number_its_step_and_its_time(tmp_path: Path) -> None:
+    assert crc32c(b"123456789") == 0xE3069283  # as RFC 3720 has it
+    steps, values = [0, 127, 128, 2**40, -5, 2**63 - 1], [1.5, 0.0, 1e300, -math.inf, 2.0, -3.0]
+    logged = [events.Logged(s=s, v={"a/é": v}, x=None if s else 0.5) for s, v in zip(steps, values, strict=True)]
+    run_dir = make_run(tmp_path, started(wall_ns=10**18), *logged, events.StateChanged(state="succeeded"))
+
+    tensorboard.export([read_subject(run_dir)], str(tmp_path / "x.tfevents"))
+
+    (file,) = (tmp_path / "x.tfevents" / run_dir.name / "supervisor").iterdir()
+    found = scalars_of(file.read_bytes())
+    assert [one[:2] for one in found] == [("logged/a/é", step) for step in steps]
+    assert [one[2] for one in found] == [1.5, 0.0, math.inf, -math.inf, 2.0, -3.0]
+    assert all(0 <= one[3] - 1e9 < 60 for one in found)
 
 
 def test_a_name_is_written_as_it_is_where_a_format_can_hold_it() -> None:
