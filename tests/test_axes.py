@@ -12,8 +12,8 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import AxesNamed, Logged
 from tuilab.record.folding.fold import fold
 from tuilab.record.series import Series, is_log_x, is_log_y
-from tuilab.reports import geometry
-from tuilab.reports.panels import panel_of, series_panels
+from tuilab.reports.charts import geometry
+from tuilab.reports.charts.panels import panel_of, series_panels
 from tuilab.tui.state.playback import cut
 
 ROWS = AxesNamed(metric="backward_ms", x="rows", y="backward", log="xy")

@@ -24,8 +24,8 @@ from tuilab.reports.formats import html, junit, markdown
 from tuilab.reports.formats.full import full, schema
 from tuilab.reports.formats.pyperf import pyperf
 from tuilab.reports.formats.trace import trace
-from tuilab.reports.geometry import draw
-from tuilab.reports.panels import Panel
+from tuilab.reports.charts.geometry import draw
+from tuilab.reports.charts.panels import Panel
 from tuilab.reports.png import png
 from tuilab.reports.subject import read_subject
 

@@ -6,7 +6,7 @@ or `show_lines` before it reaches a terminal.
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 GONE = "(removed)"  # stands where a secret stood
@@ -29,6 +29,37 @@ def show(text: object, limit: int = 1000) -> str:
     """Return `text` as one safe line of at most `limit` characters."""
     line = _BREAKS.sub(" ", show_lines(str(text)[: limit + 1]))
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def shorten(text: object, limit: int) -> str:
+    """Return `text` as one safe line of at most `limit` characters, cut in the middle: long names mostly differ at their ends."""
+    line = _BREAKS.sub(" ", show_lines(str(text)))
+    tail = limit // 2
+    return line if len(line) <= limit else f"{line[: limit - 1 - tail]}…{line[len(line) - tail :]}"
+
+
+def told_apart(names: Iterable[str], limit: int) -> dict[str, str]:
+    """Return names as people read them, each in about `limit` characters, and no two of them alike.
+
+    Where names cut in the middle look alike, they begin with their first difference; where that is not enough, they are counted.
+    """
+    shown = {name: shorten(name, limit) for name in names}
+    for same in _alike(shown):
+        start = len(os.path.commonprefix(same))
+        for name in same:
+            shown[name] = "…" + shorten(name[max(start - limit // 4, 0) :], limit - 1)
+    for same in _alike(shown):
+        for at, name in enumerate(same[1:], 2):
+            shown[name] += f" ({at})"
+    return shown
+
+
+def _alike(shown: Mapping[str, str]) -> list[list[str]]:
+    """Return the groups of names that are shown alike."""
+    groups: dict[str, list[str]] = {}
+    for name, words in shown.items():
+        groups.setdefault(words, []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def clip(text: str, limit: int) -> str:

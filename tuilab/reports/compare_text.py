@@ -22,7 +22,7 @@ from tuilab.runs.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparison import Comparison, key_words, verdict_words
 from tuilab.runs.differences import Difference
 from tuilab.runs.run_name import RunName
-from tuilab.text import brief, plural, show
+from tuilab.text import brief, plural, shorten, show
 from tuilab.words import seconds, spell_of
 
 _CURVES = 4
@@ -188,7 +188,7 @@ def measured_cells(name: str, values: Sequence[float | None], spell: Callable[[f
     first = values[0]
     cells = ["n/a" if value is None else spell(value) for value in values]
     ratios = [f" x{brief(value / first)}" if at and value is not None and first else "" for at, value in enumerate(values)]
-    return [show(name, 60), *(cell + ratio for cell, ratio in zip(cells, ratios, strict=True))]
+    return [shorten(name, 60), *(cell + ratio for cell, ratio in zip(cells, ratios, strict=True))]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
