@@ -18,14 +18,14 @@ from tuilab.drawings.lines import lines_of, thinned
 from tuilab.errors import UsageError
 from tuilab.record import events
 from tuilab.record.series import Series
+from tuilab.reports.charts.geometry import draw
+from tuilab.reports.charts.panels import Panel
 from tuilab.reports.files import GITHUB_LIMIT
 from tuilab.reports.formats import csv as table
 from tuilab.reports.formats import html, junit, markdown
 from tuilab.reports.formats.full import full, schema
 from tuilab.reports.formats.pyperf import pyperf
 from tuilab.reports.formats.trace import trace
-from tuilab.reports.charts.geometry import draw
-from tuilab.reports.charts.panels import Panel
 from tuilab.reports.png import png
 from tuilab.reports.subject import read_subject
 

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import zip_longest
 
 GONE = "(removed)"  # stands where a secret stood
 
@@ -32,7 +33,7 @@ def show(text: object, limit: int = 1000) -> str:
 
 
 def shorten(text: object, limit: int) -> str:
-    """Return `text` as one safe line of at most `limit` characters, cut in the middle: long names mostly differ at their ends."""
+    """Return `text` as one safe line of at most `limit` characters, cut in the middle: names differ at their ends."""
     line = _BREAKS.sub(" ", show_lines(str(text)))
     tail = limit // 2
     return line if len(line) <= limit else f"{line[: limit - 1 - tail]}…{line[len(line) - tail :]}"
@@ -41,11 +42,11 @@ def shorten(text: object, limit: int) -> str:
 def told_apart(names: Iterable[str], limit: int) -> dict[str, str]:
     """Return names as people read them, each in about `limit` characters, and no two of them alike.
 
-    Where names cut in the middle look alike, they begin with their first difference; where that is not enough, they are counted.
+    Where names cut in the middle look alike, they begin near their first difference; those still alike are counted.
     """
     shown = {name: shorten(name, limit) for name in names}
     for same in _alike(shown):
-        start = len(os.path.commonprefix(same))
+        start = next(at for at, found in enumerate(zip_longest(*same)) if len(set(found)) > 1)
         for name in same:
             shown[name] = "…" + shorten(name[max(start - limit // 4, 0) :], limit - 1)
     for same in _alike(shown):

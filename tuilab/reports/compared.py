@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tuilab.record.series import siblings
+from tuilab.reports.charts.geometry import Chart, draw
+from tuilab.reports.charts.panels import panel_of
 from tuilab.reports.compare_text import (
     axes_of,
     differing,
@@ -14,10 +17,7 @@ from tuilab.reports.compare_text import (
     side_found,
     source_changes,
 )
-from tuilab.record.series import siblings
-from tuilab.reports.charts.geometry import Chart, draw
 from tuilab.reports.pages import Room, look_of, when_of
-from tuilab.reports.charts.panels import panel_of
 from tuilab.reports.subject import Subject
 from tuilab.runs import comparison
 from tuilab.runs.claim_pairs import ClaimPair, Side

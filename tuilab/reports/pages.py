@@ -8,6 +8,7 @@ from tuilab.catalogue.lesson import Block, blocks
 from tuilab.catalogue.params import spell
 from tuilab.drawings.figures import figures_of
 from tuilab.drawings.glyphs import VERDICT_MARKS, Style
+from tuilab.drawings.lines import NAME_LIMIT
 from tuilab.record.blocks import noise_floor
 from tuilab.record.events import ImageShown
 from tuilab.record.parts import Claim
@@ -16,12 +17,12 @@ from tuilab.record.told import evidence
 from tuilab.record.tracebacks import frames
 from tuilab.record.verdicts import Verdict
 from tuilab.reports import plain
-from tuilab.reports.figures import Shapes, shapes_of, that_fit
-from tuilab.reports.gaps import gaps
 from tuilab.reports.charts.geometry import Chart, draw
 from tuilab.reports.charts.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads
-from tuilab.reports.png import data_address
 from tuilab.reports.charts.spreads import Interval, Timings, draw_interval, draw_spreads
+from tuilab.reports.figures import Shapes, shapes_of, that_fit
+from tuilab.reports.gaps import gaps
+from tuilab.reports.png import data_address
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.runs.notes import day
@@ -152,7 +153,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         pictures=tuple(_pictures(list(summary.images.values())[: room.pictures])),
         figures=() if is_brief else tuple(map(shapes_of, that_fit(figures_of(summary), room.figures, room.spans))),
         texts=() if is_brief else tuple(_texts(subject, room)),
-        numbers=tuple(plain.key_numbers(summary)),
+        numbers=tuple(plain.key_numbers(summary, NAME_LIMIT)),
         params=tuple(_params(subject, room)),
         lesson=tuple(_lesson(subject, room)),
         failure=_failure(subject, room),

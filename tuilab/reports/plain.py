@@ -177,18 +177,18 @@ def _row(name: str, value: str, style: Style, width: int) -> list[str]:
     return [f"{style.dim(name)}  {first}", *(" " * (cells(name) + 2) + line for line in rest)]
 
 
-def key_numbers(summary: RunSummary) -> list[tuple[str, str]]:
+def key_numbers(summary: RunSummary, name_width: int = _NAME_WIDTH) -> list[tuple[str, str]]:
     """Return the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
     device = device_words(summary)
     device_rows = [("device", device)] if device else []
-    return [*device_rows, *_race_rows(summary), *_memory_rows(summary), *_resource_rows(summary)]
+    return [*device_rows, *_race_rows(summary, name_width), *_memory_rows(summary, name_width), *_resource_rows(summary)]
 
 
-def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:
+def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
     """Return the median time of each arm, and what its first call cost where that is another matter."""
     rows = []
     times = list(times_of(summary).items())[:12]
-    names = told_apart([arm for arm, _ in times], _NAME_WIDTH)
+    names = told_apart([arm for arm, _ in times], name_width)
     for arm, found in times:
         usual, first = median(found), median(summary.first_calls.get(arm, [0.0]))
         once = f", the first one {seconds(first)}" if first > 3 * usual else ""
@@ -196,12 +196,12 @@ def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:
     return rows
 
 
-def _memory_rows(summary: RunSummary) -> list[tuple[str, str]]:
+def _memory_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
     rows: dict[str, str] = {}
     for memory in summary.memory:
         values = [f"{show(name.removesuffix('_bytes'))} {spell_of(name)(value)}" for name, value in memory.values.items()]
         rows[f"{memory.name} {memory.arm}".strip()] = ", ".join(values)
-    names = told_apart(list(rows)[:12], _NAME_WIDTH)
+    names = told_apart(list(rows)[:12], name_width)
     return [(shown, rows[name]) for name, shown in names.items()]
 
 

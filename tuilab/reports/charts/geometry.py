@@ -19,7 +19,6 @@ _NAME_ROW = 14  # pixels for what is along x
 _NAME_WIDTH = 48  # characters of a name in the legend, where it is cut for the eye alone
 _TOUCH = 3  # pixels between bars, below which they are one
 _MOST_BARS, _REASONS = 400, 6
-_BANDED = "A line is the median of the points that share its places, the band around it their least and greatest."
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,10 @@ class Chart:
     bottom: int = BOTTOM
     bars: tuple[Bar, ...] = ()
 
+    @property
+    def has_bands(self) -> bool:
+        return any(one.band for one in self.curves)
+
 
 def draw(panel: Panel, share: float = 1.0, places: int = 8) -> Chart:
     """Return the shapes of a panel: `share` of the usual number of points where a report has many, `places` in its table."""
@@ -100,7 +103,7 @@ def draw(panel: Panel, share: float = 1.0, places: int = 8) -> Chart:
         values_of(lines, along, panel.unit, places, is_log_x=panel.is_log_x) if places else None,
         tuple(Tick(px(at), label) for at, label in x.ticks if -1e-9 <= at <= 1 + 1e-9),
         tuple(Tick(py(at), label) for at, label in y.ticks if -1e-9 <= at <= 1 + 1e-9),
-        tuple(_notes(panel, lines, curves)),
+        tuple(_notes(panel, lines)),
         tuple(letters(_ends(thin, x, y), TOP, BOTTOM)) if len(entries) > 1 else (),
         panel.unit,
         along,
@@ -114,10 +117,9 @@ def draw(panel: Panel, share: float = 1.0, places: int = 8) -> Chart:
     )
 
 
-def _notes(panel: Panel, lines: Sequence[Line], curves: Sequence[Curve]) -> list[str]:
+def _notes(panel: Panel, lines: Sequence[Line]) -> list[str]:
     hidden = sum(positive(line)[1] for line in lines) if panel.is_log else 0
     notes = [f"{plural(panel.left_out, 'line')} more {'are' if panel.left_out > 1 else 'is'} not drawn"] * bool(panel.left_out)
-    notes += [_BANDED] * any(one.band for one in curves)
     notes += [f"The bars above tell when clocks were held down: {lasting}."] if (lasting := _lasting(panel)) else []
     notes += _off_axis(lines)
     return notes + [f"{plural(hidden, 'value')} at or below zero {'have' if hidden > 1 else 'has'} no logarithm"] * bool(hidden)
@@ -172,8 +174,7 @@ def _ends(thin: Sequence[Drawn], x: Axis, y: Axis) -> list[End]:
     """Return where the first line of each look ends: there stands its letter."""
     firsts = {one.line.look: one for one in reversed(thin) if len(one.line.xs)}
     return [
-        End(look, px(x.share(float(one.line.xs[-1]))), py(y.share(float(one.mids[-1]))))
-        for look, one in sorted(firsts.items())
+        End(look, px(x.share(float(one.line.xs[-1]))), py(y.share(float(one.mids[-1])))) for look, one in sorted(firsts.items())
     ]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 _GAP = 14.0  # pixels from one letter to the next below it
 _COLUMN = 14.0  # pixels within which ends of lines have their letters below each other
@@ -75,6 +76,6 @@ def _that_fit(column: Sequence[End], most: int) -> list[End]:
     """Return the ends that there is room for, without those that are nearest to others."""
     kept = list(column)
     while len(kept) > most:
-        gaps = [after.y - before.y for before, after in zip(kept, kept[1:], strict=False)]
+        gaps = [after.y - before.y for before, after in pairwise(kept)]
         del kept[gaps.index(min(gaps)) + 1]
     return kept

@@ -11,7 +11,8 @@ from tuilab.reports.charts.frame import WIDTH, Tick, letter
 from tuilab.text import told_apart
 from tuilab.words import number
 
-_NAME_WIDTH = 20  # characters that have room beside the drawing
+_NAME_WIDTH = 56  # characters that have room above a row
+_ROW, _FIRST = 40, 28  # pixels of a row, and down to the middle of the first one
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Timings:
     noise: str
     height: int
     width: int = WIDTH
-    left: int = 150
+    left: int = 8
     right: int = 560
 
 
@@ -49,7 +50,7 @@ def draw_spreads(found: Sequence[Spread], noise: float | None) -> Timings:
     if not known:
         return Timings((), (), None, "", 0)
     axis = spread_axis(known, "s", 5)
-    frame = Timings((), (), None, "", 30 * len(known) + 34)
+    frame = Timings((), (), None, "", _ROW * len(known) + 38)
 
     def place(value: float) -> float:
         return round(frame.left + min(max(axis.share(value), 0.0), 1.0) * (frame.right - frame.left), 1)
@@ -59,7 +60,7 @@ def draw_spreads(found: Sequence[Spread], noise: float | None) -> Timings:
     for at, one in enumerate(known):
         places = place(one.least), place(one.low), place(one.value), place(one.high), place(one.greatest)
         ends = tuple(number(end, "s", 3) for end in (one.least, one.low, one.high, one.greatest))
-        row = Row(one, letter(one.look), labels[one.label], number(one.value, "s", 3), ends, 20.0 + 30 * at, *places)
+        row = Row(one, letter(one.look), labels[one.label], number(one.value, "s", 3), ends, float(_FIRST + _ROW * at), *places)
         rows.append(row)
     ticks = [
         Tick(round(frame.left + share * (frame.right - frame.left), 1), label) for share, label in axis.ticks if 0 <= share <= 1

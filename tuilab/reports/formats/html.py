@@ -85,7 +85,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"code_parts": code_parts, "link_parts": link_parts, "colour": colour, "dash": dash, "letter": letter}
+    environment.globals |= {one.__name__: one for one in (code_parts, link_parts, colour, dash, letter)}
     environment.filters["shorten"] = shorten
     return environment
 

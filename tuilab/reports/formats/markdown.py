@@ -15,10 +15,10 @@ from tuilab.record.events import TableShown
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.series import siblings
 from tuilab.reports.box import opening_of
+from tuilab.reports.charts.panels import names_of
 from tuilab.reports.compare_text import axes_of, overlaid
 from tuilab.reports.compared import groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import ROOMS, Page, page_of
-from tuilab.reports.charts.panels import names_of
 from tuilab.reports.plain import first_repeat
 from tuilab.reports.subject import Subject
 from tuilab.text import shorten, show, show_lines

@@ -102,7 +102,7 @@ document.querySelectorAll("figure.chart > svg").forEach((svg) => {
   };
   slider.onblur = leave;
   const button = (text, ariaLabel, onclick) => make("button", { textContent: text, ariaLabel, onclick }, tools);
-  const log = button("log", "logarithmic", () => { log.ariaPressed = isLog = !isLog; draw(); });
+  const log = button("log", "log scale", () => { log.ariaPressed = isLog = !isLog; draw(); });
   log.ariaPressed = isLog;
   button("+", "closer", () => zoom(0.5));
   button("−", "farther", () => zoom(2));
