@@ -244,11 +244,11 @@ def chart_of(*values: float, is_log: bool = False) -> str:
 
 
 def test_a_rising_line_goes_from_the_lower_left_to_the_upper_right() -> None:
-    assert chart_of(0, 1, 2) == "M62 208L344 115L626 22"
+    assert chart_of(0, 1, 2) == "M62 208L339 115L616 22"
 
 
 def test_equal_factors_are_equal_heights_on_a_logarithmic_axis() -> None:
-    assert chart_of(1, 10, 100, is_log=True) == "M62 208L344 115L626 22"
+    assert chart_of(1, 10, 100, is_log=True) == "M62 208L339 115L616 22"
 
 
 def test_a_line_is_broken_where_there_was_no_number() -> None:

@@ -48,7 +48,8 @@ def told_apart(names: Iterable[str], limit: int) -> dict[str, str]:
     for same in _alike(shown):
         start = next(at for at, found in enumerate(zip_longest(*same)) if len(set(found)) > 1)
         for name in same:
-            shown[name] = "…" + shorten(name[max(start - limit // 4, 0) :], limit - 1)
+            if len(name) > limit:
+                shown[name] = "…" + shorten(name[max(start - limit // 4, 0) :], limit - 1)
     for same in _alike(shown):
         for at, name in enumerate(same[1:], 2):
             shown[name] += f" ({at})"
