@@ -3,7 +3,7 @@
 const parts = (text) => text?.split(" ").filter(Boolean) ?? [], numbers = (text) => parts(text).map(Number);
 const write = (value, isBytes) => {
   const power = isBytes && Math.abs(value) >= 1024 ? Math.min(Math.floor(Math.log2(Math.abs(value)) / 10), 6) : 0;
-  return Number((value / 1024 ** power).toPrecision(4)) + (power ? " " + "KMGTPE"[power - 1] + "iB" : "");
+  return Number((value / 1024 ** power).toPrecision(6)) + (power ? " " + "KMGTPE"[power - 1] + "iB" : "");
 };
 // Returns places of an axis that people would choose, and what they say; of a logarithmic one the ends are powers of ten.
 const ticksOf = (low, high, isLog, isBytes) => {
@@ -40,7 +40,7 @@ document.querySelectorAll("figure.chart > svg").forEach((svg) => {
     const seen = shown().flatMap((c) => c.xs.flatMap((x, i) => (isIn(x) ? [c.lows[i], c.highs[i]] : []))).map(scale).filter(isFinite);
     let least = Math.min(...seen), most = Math.max(...seen);
     if (!(least < most)) [least, most] = seen.length ? [least - Math.abs(least || 1) / 10, most + Math.abs(most || 1) / 10] : [0, 1];
-    const height = (y) => bottom - ((y - least) / (most - least)) * (bottom - top), py = (y) => n(height(scale(y)));
+    const height = (y) => Math.min(Math.max(bottom - ((y - least) / (most - least)) * (bottom - top), -9999), 9999), py = (y) => n(height(scale(y)));
     for (const c of shown()) {
       let line = "", area = "", upper = [], lower = [], last = null;
       const end = () => { if (upper.length) area += "M" + [...upper, ...lower.reverse()].join("L") + "Z"; upper = []; lower = []; };
