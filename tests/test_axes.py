@@ -12,8 +12,8 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import AxesNamed, Logged
 from tuilab.record.folding.fold import fold
 from tuilab.record.series import Series, is_log_x, is_log_y
-from tuilab.reports import geometry
-from tuilab.reports.panels import panel_of, series_panels
+from tuilab.reports.charts import geometry
+from tuilab.reports.charts.panels import panel_of, series_panels
 from tuilab.tui.state.playback import cut
 
 ROWS = AxesNamed(metric="backward_ms", x="rows", y="backward", log="xy")
@@ -132,7 +132,7 @@ def test_a_report_draws_the_same_axes_and_keeps_the_steps_as_they_are() -> None:
     assert (chart.x_name, chart.is_log_x, chart.low_x, chart.high_x) == ("rows", True, 0.0, 3.0)
     (curve,) = chart.curves
     assert curve.xs == "1 10 100 1000"
-    assert curve.path == f"M{chart.left} {chart.bottom}L250 146L438 84L626 {chart.top}"
+    assert curve.path == f"M{chart.left} {chart.bottom}L246.7 146L431.3 84L616 {chart.top}"
 
 
 def test_a_run_knows_the_axes_of_its_metrics_and_a_replay_the_places_of_its_points() -> None:

@@ -60,7 +60,10 @@ ELSEWHERE = {
 # How a command exits that does not end in 0, and why.
 CODES = {
     "tuilab": {2},  # no terminal; tests/tui shows it in one
+    "tuilab --read-only": {2},
     "tuilab replay last": {2},
+    "tuilab compare last~1 last --fail-on regression": {1},  # they are of two scenarios: claims of the first are gone
+    "tuilab compare last~1 last --fail-on slower:5%": {2},  # one of them times nothing
     "tuilab run softmax --tied 1000 --headless": {1},  # which refutes three claims
     "tuilab doctor": {0, 1, 2},  # how the box is
     "tuilab doctor --json > doctor.json": {0, 1, 2},

@@ -10,6 +10,7 @@ import pytest
 
 from tuilab.drawings.bars import draw_bars
 from tuilab.drawings.heat import draw_image
+from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.picture import Canvas, fit
 from tuilab.drawings.spreads import Spread, draw_spreads
@@ -40,6 +41,18 @@ B amp                 ├──█▇─┤             ░░░░░         
        0            5 ms            10 ms          15 ms
 ░ A/A noise floor ±5 %
 """
+
+
+def test_arms_that_differ_at_their_ends_alone_are_two_names_on_the_screens() -> None:
+    ones = [Series("loss", arm=f"{'llama_7b_bf16_' * 8}{end}") for end in ("one", "two")]
+    for one in ones:
+        one.add(0, 0, 1.0)
+    spreads = [Spread(one.arm, 0.1, 0.1, 0.1, 0.1, 0.1, look) for look, one in enumerate(ones)]
+    timed = draw_spreads(spreads, 60, 6).text
+    charted = draw(LineChart(lines_of(ones), title="loss"), 60, 12).text
+
+    for text in (timed, charted):
+        assert "A llama" in text and "B llama" in text and "one" in text and "two" in text
 
 
 def test_a_picture_is_two_cells_in_one_where_there_is_colour() -> None:

@@ -162,7 +162,10 @@ def test_every_report_has_the_figures(tmp_path: Path) -> None:
     page, (run,) = Elements(html.render([subject])), full([subject])["runs"]
     text = markdown.render([subject])
 
-    assert [len(page.of("rect", class_=f"span f{look} s{look}")) for look in (0, 1)] == [2, 2]  # one each is in the legend
+    assert [len(page.of("rect", class_=f"span f{look} s{look} o{look}")) for look in (0, 1)] == [
+        2,
+        2,
+    ]  # one each is in the legend
     assert ("88.72" in page.text, "sizes 2 and 4 must match" in page.text) == (True, True)
     assert "| a + b | sizes 2 and 4 must match | 1048576 |" in text
     assert "float16 ███" in text and "2 workers  █ loads  ▒ trains" in text

@@ -23,6 +23,8 @@ from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.record.series import Series
 from tuilab.reports import samples
+from tuilab.reports.charts.geometry import draw
+from tuilab.reports.charts.panels import Panel
 from tuilab.reports.files import GITHUB_LIMIT
 from tuilab.reports.formats import csv as table
 from tuilab.reports.formats import html, junit, markdown, tensorboard
@@ -30,8 +32,6 @@ from tuilab.reports.formats.full import schema
 from tuilab.reports.formats.names import whole
 from tuilab.reports.formats.pyperf import pyperf
 from tuilab.reports.formats.trace import trace
-from tuilab.reports.geometry import draw
-from tuilab.reports.panels import Panel
 from tuilab.reports.png import png
 from tuilab.reports.subject import read_subject
 
@@ -507,11 +507,11 @@ def chart_of(*values: float, is_log: bool = False) -> str:
 
 
 def test_a_rising_line_goes_from_the_lower_left_to_the_upper_right() -> None:
-    assert chart_of(0, 1, 2) == "M62 208L344 115L626 22"
+    assert chart_of(0, 1, 2) == "M62 208L339 115L616 22"
 
 
 def test_equal_factors_are_equal_heights_on_a_logarithmic_axis() -> None:
-    assert chart_of(1, 10, 100, is_log=True) == "M62 208L344 115L626 22"
+    assert chart_of(1, 10, 100, is_log=True) == "M62 208L339 115L616 22"
 
 
 def test_a_line_is_broken_where_there_was_no_number() -> None:

@@ -19,8 +19,8 @@ from tuilab.record.journal.writer import Writer
 from tuilab.record.told import last_values, repeat_words
 from tuilab.record.tracebacks import frames
 from tuilab.reports import plain
+from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
 from tuilab.reports.formats import html, markdown
-from tuilab.reports.spread_geometry import draw_spreads as draw_in_html
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.words import seconds, size, spell_of
 

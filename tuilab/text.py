@@ -6,8 +6,9 @@ or `show_lines` before it reaches a terminal.
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import zip_longest
 
 GONE = "(removed)"  # stands where a secret stood
 
@@ -29,6 +30,38 @@ def show(text: object, limit: int = 1000) -> str:
     """Return `text` as one safe line of at most `limit` characters."""
     line = _BREAKS.sub(" ", show_lines(str(text)[: limit + 1]))
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def shorten(text: object, limit: int) -> str:
+    """Return `text` as one safe line of at most `limit` characters, cut in the middle: names differ at their ends."""
+    line = _BREAKS.sub(" ", show_lines(str(text)))
+    tail = limit // 2
+    return line if len(line) <= limit else f"{line[: limit - 1 - tail]}…{line[len(line) - tail :]}"
+
+
+def told_apart(names: Iterable[str], limit: int) -> dict[str, str]:
+    """Return names as people read them, each in about `limit` characters, and no two of them alike.
+
+    Where names cut in the middle look alike, they begin near their first difference; those still alike are counted.
+    """
+    shown = {name: shorten(name, limit) for name in names}
+    for same in _alike(shown):
+        start = next(at for at, found in enumerate(zip_longest(*same)) if len(set(found)) > 1)
+        for name in same:
+            if len(name) > limit:
+                shown[name] = "…" + shorten(name[max(start - limit // 4, 0) :], limit - 1)
+    for same in _alike(shown):
+        for at, name in enumerate(same[1:], 2):
+            shown[name] += f" ({at})"
+    return shown
+
+
+def _alike(shown: Mapping[str, str]) -> list[list[str]]:
+    """Return the groups of names that are shown alike."""
+    groups: dict[str, list[str]] = {}
+    for name, words in shown.items():
+        groups.setdefault(words, []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def clip(text: str, limit: int) -> str:

@@ -11,6 +11,8 @@ _LONGEST = 60_000  # characters; what is longer is no lesson
 _BULLET = re.compile(r"[-*] +")
 _OWN_LINE = re.compile(r"`--|>>> ")  # in "Try next" each option starts a line of its own
 _REFUTES = re.compile(r"(?m)[;,]?[ \t]+(?=refutes: )")  # behind other words on its line
+_ADDRESS = re.compile(r"(?<![^\s(])https?://\S+")
+_PLAIN_ADDRESS = re.compile(r"(?ai)https?://[a-z0-9][a-z0-9.-]*(:\d+)?(/[\w./?=&%#~+:,;!()-]*)?")
 _CODE = re.compile(r"`([^`\n]{1,300})`")
 
 
@@ -44,6 +46,20 @@ def code_parts(text: str) -> list[tuple[bool, str]]:
     """Return a paragraph as (is it code, words)."""
     parts = _CODE.split(text)
     return [(at % 2 == 1, part) for at, part in enumerate(parts) if part]
+
+
+def link_parts(text: str) -> list[tuple[str, str]]:
+    """Return words as (address or nothing, what is shown): an address leads where it says, over http or https."""
+    found, end = [], 0
+    for match in _ADDRESS.finditer(text):
+        address = match[0].rstrip(".,;:!?")
+        if address.count("(") < address.count(")"):
+            address = address.rstrip(")")
+        if not _PLAIN_ADDRESS.fullmatch(address):
+            continue
+        found += [("", text[end : match.start()]), (address, address)]
+        end = match.start() + len(address)
+    return [part for part in (*found, ("", text[end:])) if part[1]]
 
 
 def _begin(line: str, is_open: bool) -> Block | None:

@@ -12,7 +12,7 @@ import numpy as np
 from tuilab.drawings.lines import Line, step_at, values_at
 from tuilab.drawings.picture import ARMS, Canvas, cells, fit
 from tuilab.drawings.symbols import Symbols, plain
-from tuilab.text import show
+from tuilab.text import show, told_apart
 from tuilab.words import clock, number
 
 _LEAST_PLOT = 7  # rows that a long legend leaves: four of the plot, the axis, its labels, and the marks of Inf
@@ -153,10 +153,15 @@ def _places(widths: Sequence[int], x: int, room: int) -> tuple[list[tuple[int, i
 
 
 def _names(labels: Sequence[str], width: int) -> list[str]:
-    """Return labels of that width; where some would be cut, without the first words if that tells them apart as well."""
+    """Return labels of that width; where some would be cut, without the first words if that tells them apart as well.
+
+    Where both look alike, they are cut in the middle.
+    """
     names = [fit(label, width) for label in labels]
     briefer = [fit(label.partition(" ")[2] or label, width) for label in labels]
-    return briefer if names != list(labels) and len(set(briefer)) >= len(set(names)) else names
+    apart = told_apart(labels, width)
+    tries = [briefer, names, [fit(apart[label], width) for label in labels]] if names != list(labels) else [names]
+    return max(tries, key=lambda found: len(set(found)))
 
 
 def _parts(entry: Entry, label: str, step: _Step, unit: str) -> list[tuple[str, str]]:

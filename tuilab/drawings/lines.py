@@ -14,6 +14,7 @@ Floats = NDArray[np.float64]
 _GAP = 5.0  # times the usual spacing in time: the line is broken there
 _FLOOD = 1000  # marks, more than there are columns
 _MANY = 8  # points that make a spacing usual
+NAME_LIMIT = 100_000  # characters: more than a record has
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,18 +59,18 @@ def lines_of(
     starts: Sequence[int] = (),
     order: Sequence[str] = (),
 ) -> tuple[Line, ...]:
-    """Return a line for each series, called by `names` or its arm; those of one name share a look.
+    """Return a line for each series, called by `names` or its arm; those of one name, however long, share a look.
 
     Names in `order` have the look of their place there, so that an arm looks the same in every chart.
 
     `is_timed` puts them along seconds instead of steps, each since its moment in `starts` (or since 0); `is_log_x` along the
     logarithms of the steps.
     """
-    called = [show(name, 60) for name in (names or [one.arm for one in series])]
+    called = names or [one.arm for one in series]
     looks = {name: look for look, name in enumerate(dict.fromkeys([*order, *called]))}
     starts = starts or [0] * len(series)
     return tuple(
-        _line(one, name, looks[name], is_timed, is_log_x, start_t)
+        _line(one, show(name, NAME_LIMIT), looks[name], is_timed, is_log_x, start_t)
         for one, name, start_t in zip(series, called, starts, strict=True)
     )
 
@@ -236,7 +237,12 @@ def thinned(line: Line, most: int) -> Line:
     """Return a line of at most `most` points: the least and the greatest of neighbours, so that no spike and no gap is lost."""
     if len(line.xs) <= most:
         return line
-    starts = np.unique(np.linspace(0, len(line.xs), most, endpoint=False).astype(np.int64))
+    starts = stretches(len(line.xs), most)
     breaks = np.bitwise_or.reduceat(np.append(line.breaks, False), starts)[: len(starts) - 1]
     lows, highs = np.minimum.reduceat(line.lows, starts), np.maximum.reduceat(line.highs, starts)
     return replace(line, xs=line.xs[starts], lows=lows, highs=highs, breaks=breaks)
+
+
+def stretches(count: int, most: int) -> NDArray[np.int64]:
+    """Return where each of at most `most` stretches of points begins."""
+    return np.unique(np.linspace(0, count, most, endpoint=False).astype(np.int64))

@@ -4,7 +4,7 @@ import base64
 import binascii
 
 from tuilab.record.events import ImageShown
-from tuilab.text import show
+from tuilab.text import shorten
 
 _SHADES = (" ░▒▓█", " .:*#")
 _NOT_FINITE = ("×", "X")
@@ -26,5 +26,5 @@ def shade(image: ImageShown, columns: int, *, is_utf8: bool = True) -> str:
     for row in range(0, image.rows, stride * (1 if wide == 2 else 2)):
         line = cells[row * image.cols : (row + 1) * image.cols : stride]
         rows.append("".join(wide * (bad if cell == 255 else shades[cell * 5 // 255]) for cell in line).rstrip())
-    title = show(" ".join(part for part in (image.title, image.arm) if part), 60)
+    title = shorten(" ".join(part for part in (image.title, image.arm) if part), 60)
     return "\n".join([f"{title}: {image.low:.4g} to {image.high:.4g}", *rows])

@@ -9,7 +9,7 @@ from tuilab.drawings.legend import letter
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.record.series import wants_log
-from tuilab.text import show
+from tuilab.text import told_apart
 from tuilab.words import number
 
 _NAME_SHARE = 3  # names take at most a third of the width
@@ -75,7 +75,8 @@ def _ends(spread: Spread) -> tuple[float, ...]:
 def _put_names(canvas: Canvas, spreads: Sequence[Spread], symbols: Symbols, stride: int) -> int:
     """Write the names at the left, `stride` rows apart, and return the column after all of them."""
     limit = max(canvas.width // _NAME_SHARE - 1, 1)
-    names = [plain(fit(show(f"{letter(spread.look)} {spread.label}", 80), limit), symbols) for spread in spreads]
+    labels = told_apart([spread.label for spread in spreads], max(limit - 2, 3))
+    names = [plain(fit(f"{letter(spread.look)} {labels[spread.label]}", limit), symbols) for spread in spreads]
     for y, (name, spread) in enumerate(zip(names, spreads, strict=True)):
         canvas.put(0, stride * y, name, ARMS[spread.look % len(ARMS)])
     return max(len(cells(name)) for name in names) + 1

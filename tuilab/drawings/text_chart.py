@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tuilab.drawings.units import labels, log_label
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, ends_of, is_log_x, is_log_y
-from tuilab.text import show
+from tuilab.text import shorten, show, told_apart
 from tuilab.words import scale_of, unit_of
 
 _MARKERS = ("braille", "hd", "•", "×", "+", "o")
@@ -124,7 +124,7 @@ def _bands(lines: Sequence[Series], span: tuple[float, float], x: _Scale, rows: 
             for column in range(first, min(max(after, first + 1), columns)):
                 row[column] = "n" if math.isnan(bad.value) else "i"
         kinds = " and ".join(word for word, sign in (("NaN", "n"), ("Inf", "i")) if sign in row)
-        found.append(f"{' ' * left}{''.join(row)}  {kinds} {show(line.arm, 20)}".rstrip())
+        found.append(f"{' ' * left}{''.join(row)}  {kinds} {shorten(line.arm, 30)}".rstrip())
     return found
 
 
@@ -154,10 +154,11 @@ def thin(line: Series, columns: int) -> tuple[list[float], list[float]]:
 
 def _legend(lines: Sequence[Series], axes: AxesNamed, markers: Sequence[str], is_log: bool, width: int) -> list[str]:
     """Return what is along y, or the name of the series and the marker of each arm, in as many rows as they need."""
-    name = show(axes.y or lines[0].name, 60) + (" (log)" if is_log else "")
+    name = shorten(axes.y or lines[0].name, 60) + (" (log)" if is_log else "")
     shown = {"braille": "⠒", "hd": "▚"}
+    names = told_apart([line.arm for line in lines], 30)
     arms = [
-        f"{shown.get(marker, marker)}\xa0{show(line.arm, 30)}" for line, marker in zip(lines, markers, strict=False) if line.arm
+        f"{shown.get(marker, marker)}\xa0{names[line.arm]}" for line, marker in zip(lines, markers, strict=False) if line.arm
     ]
     return [row.replace("\xa0", " ") for row in textwrap.wrap("  ".join([name, *arms]), width)]
 

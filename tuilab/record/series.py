@@ -1,6 +1,7 @@
 """A series of numbers that stays small however long it gets, and never averages a spike away."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -11,6 +12,7 @@ from tuilab.words import unit_of
 LIMIT = 4096  # buckets; reached, neighbours are merged and each bucket covers twice the points
 BAD_LIMIT = 1000  # non-finite points kept with their place; all are counted
 _LOG_FROM = 50.0
+_NUMBERS = re.compile(r"\d+")
 _NEVER_LOG = ("bytes", "%")  # twice as much shall look twice as high
 
 
@@ -156,6 +158,17 @@ def columns(records: Sequence[Logged]) -> dict[str, tuple[Sequence[Logged], list
         pass
     having = {name: [r for r in records if name in r.v] for name in dict.fromkeys(chain.from_iterable(values))}
     return {name: (chosen, [record.v[name] for record in chosen]) for name, chosen in having.items()}
+
+
+def siblings(series: SeriesByKey, name: str) -> list[Series]:
+    """Return all series that are the same of another part: of the same unit, as `layer.3/norm` and `layer.12/norm`."""
+    kind = _kind_of(name)
+    return [one for one in series.values() if one.name == name or _kind_of(one.name) == kind]
+
+
+def _kind_of(name: str) -> tuple[str, str]:
+    """Return unit and last part of a name, without its numbers."""
+    return unit_of(name), _NUMBERS.sub("#", name.rpartition("/")[2])
 
 
 def ends_of(found: Iterable[Series]) -> list[float]:

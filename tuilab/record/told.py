@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.summary import RunSummary
-from tuilab.text import brief, brief_beside, percent, plural, show
+from tuilab.text import brief, brief_beside, percent, plural, shorten, show
 from tuilab.words import number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
@@ -97,7 +97,7 @@ def last_values(summary: RunSummary) -> list[str]:
     """Return the last value of the few series that were written last."""
     latest = sorted(summary.series.values(), key=lambda series: series.last_t)[-3:]
     return [
-        f"{show(one.name, 20)}{' ' + show(one.arm, 12) if one.arm else ''} {number(one.last, unit_of(one.name))}"
+        f"{shorten(one.name, 20)}{' ' + shorten(one.arm, 12) if one.arm else ''} {number(one.last, unit_of(one.name))}"
         for one in latest
     ]
 

@@ -10,8 +10,8 @@ from tuilab.record.states import RunState
 from tuilab.record.told import evidence
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.advice import Advised, advise, env_file, host_of
+from tuilab.reports.charts.spreads import Interval
 from tuilab.reports.pages import ClaimRow, claim_row
-from tuilab.reports.spread_geometry import Interval
 from tuilab.reports.subject import Subject
 from tuilab.runs.command_line import changes
 from tuilab.text import plural, show

@@ -24,7 +24,7 @@ from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, verdict_words
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.run_name import RunName
-from tuilab.text import brief, plural, show
+from tuilab.text import brief, plural, shorten, show
 from tuilab.words import seconds, spell_of
 
 _CURVES = 4
@@ -193,7 +193,7 @@ def measured_cells(
     cells = ["n/a" if value is None else spell(value) for value in values]
     ratios = [f" x{brief(value / first)}" if at and value is not None and first else "" for at, value in enumerate(values)]
     ends = ["", *(f" [{brief(shift.low)}, {brief(shift.high)}]" if shift else "" for shift in shifts)]
-    return [show(name, 60), *(f"{cell}{ratio}{end}" for cell, ratio, end in zip_longest(cells, ratios, ends, fillvalue=""))]
+    return [shorten(name, 60), *(f"{cell}{ratio}{end}" for cell, ratio, end in zip_longest(cells, ratios, ends, fillvalue=""))]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tuilab.record.series import siblings
+from tuilab.reports.charts.geometry import Chart, draw
+from tuilab.reports.charts.panels import panel_of
 from tuilab.reports.compare_text import (
     axes_of,
     differing,
@@ -15,15 +18,13 @@ from tuilab.reports.compare_text import (
     side_found,
     source_changes,
 )
-from tuilab.reports.geometry import Chart, draw
 from tuilab.reports.pages import Room, look_of, when_of
-from tuilab.reports.panels import panel_of
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
 from tuilab.runs.comparing.comparison import Comparison, key_words, verdict_words
 from tuilab.runs.comparing.differences import Difference
-from tuilab.text import show
+from tuilab.text import plural, show
 from tuilab.words import seconds, spell_of
 
 _MOST_RUNS = 6  # that fit beside each other
@@ -64,6 +65,7 @@ class SideBySide:
     claims: tuple[Claimed, ...]
     numbers: tuple[tuple[str, ...], ...]
     same_numbers: int
+    overview: str  # how the claims came out beside each other
     charts: tuple[Chart, ...]
 
 
@@ -96,8 +98,21 @@ def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:
         claims=tuple(_claimed(pair) for pair in sorted(found.claims, key=lambda pair: not verdict_words(pair))[: room.claims]),
         numbers=tuple(_numbers(found)[: room.claims]),
         same_numbers=len(found.sizes) - len(differing(found.sizes)),
+        overview=_overview(found.claims),
         charts=tuple(_chart(group, name, room) for name in shared_names(group, found)[:_MOST_CHARTS]),
     )
+
+
+def _overview(claims: Sequence[ClaimPair]) -> str:
+    """Return how many claims came out alike, and how many not."""
+    alone = sum(None in pair.sides for pair in claims)
+    otherwise = sum(bool(verdict_words(pair)) for pair in claims if None not in pair.sides)
+    told = [
+        f"{otherwise} came out otherwise" if otherwise else "",
+        f"{len(claims) - alone - otherwise} the same",
+        f"{alone} not claimed in every run" if alone else "",
+    ]
+    return f"{plural(len(claims), 'claim')}: {', '.join(filter(None, told))}." if claims else ""
 
 
 def _run(at: int, subject: Subject) -> tuple[str, ...]:
@@ -131,4 +146,7 @@ def _numbers(found: Comparison) -> list[tuple[str, ...]]:
 def _chart(group: Sequence[Subject], name: str, room: Room) -> Chart:
     series = overlaid([subject.summary for subject in group], name)
     names = [one.arm for one in series[: room.lines]]
-    return draw(panel_of(axes_of([subject.summary for subject in group], name), series, names), min(room.points, _FEW_POINTS))
+    summaries = [subject.summary for subject in group]
+    kin = [one for summary in summaries for one in siblings(summary.series, name)]
+    panel = panel_of(axes_of(summaries, name), series, names, kin=kin)
+    return draw(panel, min(room.points, _FEW_POINTS), room.places)

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from tuilab.drawings.bars import DIGITS, reach_of, share_of, unit_of_bars
 from tuilab.drawings.figures import Figure
 from tuilab.drawings.lanes import Lanes
-from tuilab.drawings.legend import letter
 from tuilab.drawings.table import is_number_column, told_cell
 from tuilab.record.events import BarsShown, TableShown
-from tuilab.reports.geometry import LOOKS, WIDTH, Tick
-from tuilab.text import show
+from tuilab.reports.charts.frame import WIDTH, Tick, letter
+from tuilab.text import show, told_apart
 from tuilab.words import number
 
 _LEFT, _RIGHT = 150, 540  # of bars; names are before them, values behind
 _LANES_LEFT, _LANES_RIGHT = 90, 626
 _ROW, _TOP, _FOOT = 24, 6, 34
+_NAME_WIDTH, _LANE_WIDTH = 22, 14  # characters of names
 _LETTER_PX = 7  # wide, with some air
 
 
@@ -24,6 +24,7 @@ class Bar:
     """A value with its name; a bar that cannot be drawn has no width and a value in words."""
 
     name: str
+    label: str  # for the eye
     words: str
     x: float
     width: float
@@ -61,6 +62,7 @@ class Span:
     width: float
     look: int
     letter: str
+    lane: str
     words: str
 
 
@@ -70,7 +72,7 @@ class LanesPicture:
     title: str
     about: str
     names: tuple[tuple[int, str, str], ...]  # look, letter and name of what went on
-    lanes: tuple[tuple[float, str], ...]  # y and name
+    lanes: tuple[tuple[float, str, str], ...]  # y, name, and name for the eye
     spans: tuple[Span, ...]
     ticks: tuple[Tick, ...]
     height: int
@@ -107,28 +109,29 @@ def _bars(bars: BarsShown) -> Bars:
         return round(_LEFT + share_of(value, reach) * (_RIGHT - _LEFT), 1)
 
     zero, found = place(0.0), []
+    labels = told_apart(bars.names, _NAME_WIDTH)
     for at, (name, value) in enumerate(zip(bars.names, bars.values, strict=True)):
         end = place(value) if abs(value) < float("inf") else zero
         y = float(_TOP + _ROW * at)
-        found.append(
-            Bar(show(name, 100), number(value, unit, DIGITS), min(zero, end), round(abs(end - zero), 1), y, is_below=value < 0)
-        )
-    return Bars("bars", show(bars.title, 100), tuple(found), zero, _TOP + _ROW * len(found))
+        words, left, wide = number(value, unit, DIGITS), min(zero, end), round(abs(end - zero), 1)
+        found.append(Bar(show(name), labels[name], words, left, wide, y, is_below=value < 0))
+    return Bars("bars", show(bars.title), tuple(found), zero, _TOP + _ROW * len(found))
 
 
 def _table(table: TableShown) -> Table:
     rows = tuple(tuple(map(told_cell, row)) for row in table.rows)
     columns = max(map(len, [*rows, table.head]), default=0)
     are_numbers = tuple(is_number_column(table, at) for at in range(columns))
-    return Table("table", show(table.title, 100), tuple(show(name, 100) for name in table.head), rows, are_numbers)
+    return Table("table", show(table.title), tuple(show(name) for name in table.head), rows, are_numbers)
 
 
 def _lanes(lanes: Lanes) -> LanesPicture:
-    names = [show(name, 100) for name in lanes.names]
-    title, about = show(lanes.title, 100) or "lanes", "time since the first span began" if lanes.unit == "s" else lanes.x_name
-    legend = tuple((look % LOOKS, letter(look), name) for look, name in enumerate(names) if name)
+    names = [show(name) for name in lanes.names]
+    title, about = show(lanes.title) or "lanes", "time since the first span began" if lanes.unit == "s" else lanes.x_name
+    legend = tuple((look, letter(look), name) for look, name in enumerate(names) if name)
     bottom = _TOP + _ROW * len(lanes.lanes)
-    rows = tuple((_TOP + _ROW * (at + 0.5), show(lane, 100)) for at, lane in enumerate(lanes.lanes))
+    labels = told_apart(lanes.lanes, _LANE_WIDTH)
+    rows = tuple((_TOP + _ROW * (at + 0.5), show(lane), labels[lane]) for at, lane in enumerate(lanes.lanes))
     if not lanes.spans:
         return LanesPicture("lanes", title, about, legend, rows, (), (), bottom + _FOOT, bottom)
     axis, start = lanes.axis(8), lanes.start
@@ -140,12 +143,12 @@ def _lanes(lanes: Lanes) -> LanesPicture:
     for span in lanes.spans:
         if span.lane in levels:
             left, right = (place(axis.share(end - start)) for end in (span.began, span.ended))
-            words = f"{show(span.name, 100)} {_told(span.began - start, lanes)} to {_told(span.ended - start, lanes)}"
+            words = f"{show(span.name)} {_told(span.began - start, lanes)} to {_told(span.ended - start, lanes)}"
             look = lanes.names.index(span.name)
             wide = round(max(right - left, 1.0), 1)
             fits = bool(span.name) and len(legend) > 1 and wide >= 2 * _LETTER_PX
             y = float(_TOP + _ROW * levels[span.lane])
-            spans.append(Span(left, y, wide, look % LOOKS, letter(look) if fits else "", words.strip()))
+            spans.append(Span(left, y, wide, look, letter(look) if fits else "", show(span.lane), words.strip()))
     ticks = tuple(Tick(place(share), label) for share, label in axis.ticks if -1e-9 <= share <= 1 + 1e-9)
     return LanesPicture("lanes", title, about, legend, rows, tuple(spans), ticks, bottom + _FOOT, bottom)
 

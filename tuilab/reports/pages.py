@@ -8,6 +8,7 @@ from tuilab.catalogue.lesson import Block, blocks
 from tuilab.catalogue.params import spell
 from tuilab.drawings.figures import figures_of
 from tuilab.drawings.glyphs import VERDICT_MARKS, Style
+from tuilab.drawings.lines import NAME_LIMIT
 from tuilab.record.blocks import noise_floor
 from tuilab.record.events import ImageShown
 from tuilab.record.parts import Claim
@@ -16,16 +17,16 @@ from tuilab.record.told import evidence
 from tuilab.record.tracebacks import frames
 from tuilab.record.verdicts import Verdict
 from tuilab.reports import plain
+from tuilab.reports.charts.geometry import Chart, draw
+from tuilab.reports.charts.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads
+from tuilab.reports.charts.spreads import Interval, Timings, draw_interval, draw_spreads
 from tuilab.reports.figures import Shapes, shapes_of, that_fit
 from tuilab.reports.gaps import gaps
-from tuilab.reports.geometry import Chart, draw
-from tuilab.reports.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads
 from tuilab.reports.png import data_address
-from tuilab.reports.spread_geometry import Interval, Timings, draw_interval, draw_spreads
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.runs.notes import day
-from tuilab.text import brief, brief_beside, percent, plural, show
+from tuilab.text import brief, brief_beside, percent, plural, show, told_apart
 
 _STYLE = Style()
 _MOST_TEXTS, _MOST_FACTS, _MOST_NOTES = 40, 400, 40
@@ -43,15 +44,21 @@ class Room:
     characters: int = 100_000  # of one text
     figures: int = 40
     spans: int = 1200  # of all lanes together
+    places: int = 8  # of the table of a chart's values
 
 
 ROOMS = (
     Room(),
-    Room(1.2, 12, 20, 16, 300, 20_000, 20, 600),
-    Room(0.5, 6, 10, 8, 200, 4_000, 8, 200),
-    Room(0.1, 2, 3, 2, 60, 1_000, 2, 50),
+    Room(1.8, 16, 30, 24, 400, 60_000, 30, 900, 6),
+    Room(1.2, 12, 20, 16, 300, 20_000, 20, 600, 6),
+    Room(0.5, 6, 10, 8, 200, 4_000, 8, 200, 4),
+    Room(0.1, 2, 3, 2, 60, 1_000, 2, 50, 2),
 )
-BRIEF_ROOMS = (Room(0.2, 1, 12, 4, 100, 20_000), Room(0.1, 1, 6, 0, 60, 6_000), Room(0.03, 1, 2, 0, 30, 600))
+BRIEF_ROOMS = (
+    Room(0.2, 1, 12, 4, 100, 20_000, places=6),
+    Room(0.1, 1, 6, 0, 60, 6_000, places=3),
+    Room(0.03, 1, 2, 0, 30, 600, places=2),
+)
 
 
 @dataclass(frozen=True)
@@ -140,13 +147,13 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         command=command_line.line(command_line.rerun_words(run, summary.planned_repeats)) if run else "",
         counts=_counts(rows),
         claims=rows[: room.claims],
-        charts=tuple(draw(panel, share) for panel in panels),
-        machine=tuple(draw(panel, share) for panel in machine),
+        charts=tuple(draw(panel, share, room.places) for panel in panels),
+        machine=tuple(draw(panel, share, room.places) for panel in machine),
         timings=draw_spreads(spreads(summary)[:24], noise_floor(summary)),
         pictures=tuple(_pictures(list(summary.images.values())[: room.pictures])),
         figures=() if is_brief else tuple(map(shapes_of, that_fit(figures_of(summary), room.figures, room.spans))),
         texts=() if is_brief else tuple(_texts(subject, room)),
-        numbers=tuple(plain.key_numbers(summary)),
+        numbers=tuple(plain.key_numbers(summary, NAME_LIMIT)),
         params=tuple(_params(subject, room)),
         lesson=tuple(_lesson(subject, room)),
         failure=_failure(subject, room),
@@ -224,14 +231,14 @@ def _counts(rows: tuple[ClaimRow, ...]) -> str:
 
 def _pictures(images: list[ImageShown]) -> list[Picture]:
     return [
-        Picture(show(f"{i.title} {i.arm}".strip(), 100), data_address(i), i.rows, i.cols, f"{i.low:.4g}", f"{i.high:.4g}")
+        Picture(show(f"{i.title} {i.arm}".strip()), data_address(i), i.rows, i.cols, f"{i.low:.4g}", f"{i.high:.4g}")
         for i in images
     ]
 
 
 def _texts(subject: Subject, room: Room) -> list[tuple[str, str]]:
-    latest = {show(one.title): one.text for one in subject.summary.texts[-_MOST_TEXTS:]}
-    return [(title, cut(text, room)) for title, text in latest.items()]
+    latest = {one.title: one.text for one in subject.summary.texts[-_MOST_TEXTS:]}
+    return [(show(title).strip(), cut(text, room)) for title, text in latest.items()]
 
 
 def _params(subject: Subject, room: Room) -> list[Param]:
@@ -260,7 +267,7 @@ def _failure(subject: Subject, room: Room) -> tuple[str, str, str] | None:
 def _not_shown(subject: Subject, room: Room, claims: int, *, is_brief: bool) -> list[str]:
     """Return what has no room on the page; of a brief one, which is meant to have less, only what nobody expects to be gone."""
     hidden = names_of(subject.summary)[room.panels :]
-    names = ", ".join(show(name, 40) for name in hidden[:5]) + (", …" if len(hidden) > 5 else "")
+    names = ", ".join(told_apart(hidden[:5], 60).values()) + (", …" if len(hidden) > 5 else "")
     pictures = len(subject.summary.images) - room.pictures
     figures = figures_of(subject.summary)
     left_out = len(figures) - len(that_fit(figures, room.figures, room.spans))

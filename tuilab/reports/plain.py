@@ -13,21 +13,23 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.judging import prediction
 from tuilab.record.blocks import times_of
 from tuilab.record.digest import digest_of
-from tuilab.record.events import AxesNamed, TableShown
+from tuilab.record.events import CLAIM_LIMIT, AxesNamed, TableShown
 from tuilab.record.parts import Claim
-from tuilab.record.series import Series
+from tuilab.record.series import Series, siblings
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import device_notices, device_words, evidence, gpu_errors, gpu_rows, unmeasured
 from tuilab.record.tracebacks import frames, own_frame
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import store
-from tuilab.text import plural, show, show_lines
+from tuilab.text import clip, plural, show, show_lines, told_apart
 from tuilab.words import seconds, size, spell_of
 from tuilab.wrapping import cells, spans, wrap
 
 _TEXT_LINES = 30
 _FRAME_LINES = 12
+_NAME_WIDTH = 48  # of arms, cut for the eye
+_CLAIM_WIDTH = 600  # characters of a claim: what is longer, reports have
 
 
 def render(
@@ -98,7 +100,8 @@ def _claim(claim: Claim, said: str, style: Style, width: int, pad: int) -> list[
 
 def keyed(key: str, text: str) -> str:
     """Return a claim as its lesson has it, behind its key if there is one to tell."""
-    return f"[{key}] {show(text)}" if key else show(text)
+    told = clip(show(text, CLAIM_LIMIT), _CLAIM_WIDTH)
+    return f"[{key}] {told}" if key else told
 
 
 def dim_key(key: str, line: str, style: Style) -> str:
@@ -174,29 +177,32 @@ def _row(name: str, value: str, style: Style, width: int) -> list[str]:
     return [f"{style.dim(name)}  {first}", *(" " * (cells(name) + 2) + line for line in rest)]
 
 
-def key_numbers(summary: RunSummary) -> list[tuple[str, str]]:
+def key_numbers(summary: RunSummary, name_width: int = _NAME_WIDTH) -> list[tuple[str, str]]:
     """Return the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
     device = device_words(summary)
     device_rows = [("device", device)] if device else []
-    return [*device_rows, *_race_rows(summary), *_memory_rows(summary), *_resource_rows(summary)]
+    return [*device_rows, *_race_rows(summary, name_width), *_memory_rows(summary, name_width), *_resource_rows(summary)]
 
 
-def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:
+def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
     """Return the median time of each arm, and what its first call cost where that is another matter."""
     rows = []
-    for arm, found in list(times_of(summary).items())[:12]:
+    times = list(times_of(summary).items())[:12]
+    names = told_apart([arm for arm, _ in times], name_width)
+    for arm, found in times:
         usual, first = median(found), median(summary.first_calls.get(arm, [0.0]))
         once = f", the first one {seconds(first)}" if first > 3 * usual else ""
-        rows.append((show(arm, 40), f"{seconds(usual)} a call, median of {plural(len(found), 'block')}{once}"))
+        rows.append((names[arm], f"{seconds(usual)} a call, median of {plural(len(found), 'block')}{once}"))
     return rows
 
 
-def _memory_rows(summary: RunSummary) -> list[tuple[str, str]]:
+def _memory_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
     rows: dict[str, str] = {}
     for memory in summary.memory:
         values = [f"{show(name.removesuffix('_bytes'))} {spell_of(name)(value)}" for name, value in memory.values.items()]
-        rows[show(f"{memory.name} {memory.arm}".strip(), 40)] = ", ".join(values)
-    return list(rows.items())[:12]
+        rows[f"{memory.name} {memory.arm}".strip()] = ", ".join(values)
+    names = told_apart(list(rows)[:12], name_width)
+    return [(shown, rows[name]) for name, shown in names.items()]
 
 
 def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
@@ -212,9 +218,8 @@ def _chart(summary: RunSummary, style: Style, width: int) -> str:
     lines = main_series(summary)
     if not lines:
         return ""
-    whole = [line for line in summary.series.values() if line.name == lines[0].name]
-    axes = summary.axes_of(lines[0].name)
-    chart = line_chart(lines, min(width, 100), 14, whole=whole, axes=axes, is_utf8=style.is_utf8)
+    axes, kin = summary.axes_of(lines[0].name), siblings(summary.series, lines[0].name)
+    chart = line_chart(lines, min(width, 100), 14, whole=kin, axes=axes, is_utf8=style.is_utf8)
     bad = [line for line in lines if line.bad_count]
     notes = [
         f"{show(line.name)}{' ' + show(line.arm) if line.arm else ''}: {plural(line.bad_count, 'value')} not finite, "

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,18 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from tuilab import __version__
-from tuilab.catalogue.lesson import code_parts
+from tuilab.catalogue.lesson import code_parts, link_parts
 from tuilab.catalogue.scenario import Scenario
 from tuilab.reports.box import Opening, boxes_of, opening_of
+from tuilab.reports.charts.frame import colour, dash, letter
 from tuilab.reports.compared import SideBySide, groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import BRIEF_ROOMS, ROOMS, Page, Room, environment_of, page_of
 from tuilab.reports.subject import Subject
-from tuilab.text import show_lines
+from tuilab.text import shorten, show_lines
 
 _ONE_BYTES, _MANY_BYTES = 300_000, 2_000_000
 _TEMPLATES = Path(__file__).with_name("templates")
+_TO_STRIP = re.compile(r"(?m)^(?:\s+|//.*\n)")  # indents, empty lines and comments: only those who change it need them
 
 
 def render(subjects: Sequence[Subject], known: Sequence[Scenario] = (), groups: Sequence[Sequence[Subject]] = ()) -> str:
@@ -44,7 +47,7 @@ def _render(
     chosen = groups or groups_of(subjects)
     opening = opening_of(subjects, known) if is_many and not has_one_story(subjects, chosen) else None
     compared = [side_by_side(group, room) for group in chosen]
-    style, script = (Markup((_TEMPLATES / f"report.{kind}").read_text()) for kind in ("css", "js"))
+    style, script = (Markup(_TO_STRIP.sub("", (_TEMPLATES / f"report.{kind}").read_text())) for kind in ("css", "js"))
     return (
         _environment()
         .get_template("report.html.jinja")
@@ -82,7 +85,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["code_parts"] = code_parts
+    environment.globals |= {one.__name__: one for one in (code_parts, link_parts, colour, dash, letter)}
+    environment.filters["shorten"] = shorten
     return environment
 
 

@@ -13,14 +13,15 @@ from tuilab.drawings.table import told_cell
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import TableShown
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
+from tuilab.record.series import siblings
 from tuilab.reports.box import opening_of
+from tuilab.reports.charts.panels import names_of
 from tuilab.reports.compare_text import axes_of, overlaid
 from tuilab.reports.compared import groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import ROOMS, Page, page_of
-from tuilab.reports.panels import names_of
 from tuilab.reports.plain import first_repeat
 from tuilab.reports.subject import Subject
-from tuilab.text import show, show_lines
+from tuilab.text import shorten, show, show_lines
 
 _WIDTH, _HEIGHT = 78, 12
 _FIGURES = 20
@@ -129,7 +130,7 @@ def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
     for claim in found.claims:
         claims.append((claim.text, *(f"{side.mark} {side.verdict} {side.found}" for side in claim.sides), claim.words))
     summaries = [subject.summary for subject in group]
-    curves = [lines for chart in found.charts[:4] if (lines := overlaid(summaries, chart.title))]
+    curves = [lines for chart in found.charts[:4] if (lines := overlaid(summaries, chart.name))]
     charts = [line_chart(lines[:6], _WIDTH, _HEIGHT, whole=lines, axes=axes_of(summaries, lines[0].name)) for lines in curves]
     return {
         "head": f"{level} {escape(found.title)}, side by side",
@@ -187,11 +188,10 @@ def _failure(page: Page) -> str:
 def _charts(subject: Subject, most: int) -> str:
     found = []
     for name in names_of(subject.summary)[:most]:
-        whole = [line for line in subject.summary.series.values() if line.name == name]
-        axes = subject.summary.axes_of(name)
-        chart = line_chart(first_repeat(subject.summary, name), _WIDTH, _HEIGHT, whole=whole, axes=axes)
-        bad = sum(line.bad_count for line in whole)
-        shown = fence(chart or f"{show(name, 60)}: nothing that can be drawn")
+        axes, kin = subject.summary.axes_of(name), siblings(subject.summary.series, name)
+        chart = line_chart(first_repeat(subject.summary, name), _WIDTH, _HEIGHT, whole=kin, axes=axes)
+        bad = sum(line.bad_count for line in kin if line.name == name)
+        shown = fence(chart or f"{shorten(name, 60)}: nothing that can be drawn")
         found.append(shown + (f"\n\n{bad} values are not finite." if bad else ""))
     return "\n\n".join(found)
 

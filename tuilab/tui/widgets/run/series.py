@@ -55,8 +55,8 @@ class SeriesPane(ChartPane):
         axes = summary.axes_of(self.series_name)
         curves = Curves(
             tuple(found),
-            tuple(show(one.arm, 30) for one in found),
-            order=tuple(show(arm, 30) for arm in run.arms) if any(one.arm for one in found) else (),
+            tuple(one.arm for one in found),
+            order=tuple(run.arms) if any(one.arm for one in found) else (),
             title=show(axes.y or self.series_name, 60),
             unit=unit_of(self.series_name) if found else "",
             axes=axes,

@@ -40,4 +40,4 @@ class TimingsPane(DrawingPane):
 def _spread(arm: str, found: list[float], look: int) -> Spread:
     times = sorted(found)
     low, _, high = quantiles(times, n=4) if len(times) > 1 else (times[0],) * 3
-    return Spread(show(arm, 30), median(times), max(low, times[0]), min(high, times[-1]), times[0], times[-1], look)
+    return Spread(show(arm), median(times), max(low, times[0]), min(high, times[-1]), times[0], times[-1], look)

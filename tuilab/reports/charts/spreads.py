@@ -7,8 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuilab.drawings.spreads import Spread, spread_axis
-from tuilab.reports.geometry import LOOKS, WIDTH, Tick
+from tuilab.reports.charts.frame import WIDTH, Tick, letter
+from tuilab.text import told_apart
 from tuilab.words import number
+
+_NAME_WIDTH = 56  # characters that have room above a row
+_ROW, _FIRST = 40, 28  # pixels of a row, and down to the middle of the first one
 
 
 @dataclass(frozen=True)
@@ -16,8 +20,10 @@ class Row:
     """The spread of one arm."""
 
     spread: Spread
+    letter: str
+    label: str  # for the eye
     words: str
-    look: int
+    ends: tuple[str, ...]  # least, middle half, greatest in words
     y: float
     least: float
     low: float
@@ -34,7 +40,7 @@ class Timings:
     noise: str
     height: int
     width: int = WIDTH
-    left: int = 150
+    left: int = 8
     right: int = 560
 
 
@@ -44,15 +50,18 @@ def draw_spreads(found: Sequence[Spread], noise: float | None) -> Timings:
     if not known:
         return Timings((), (), None, "", 0)
     axis = spread_axis(known, "s", 5)
-    frame = Timings((), (), None, "", 30 * len(known) + 34)
+    frame = Timings((), (), None, "", _ROW * len(known) + 38)
 
     def place(value: float) -> float:
         return round(frame.left + min(max(axis.share(value), 0.0), 1.0) * (frame.right - frame.left), 1)
 
+    labels = told_apart([one.label for one in known], _NAME_WIDTH)
     rows = []
     for at, one in enumerate(known):
-        ends = place(one.least), place(one.low), place(one.value), place(one.high), place(one.greatest)
-        rows.append(Row(one, number(one.value, "s", 3), one.look % LOOKS, 20.0 + 30 * at, *ends))
+        places = place(one.least), place(one.low), place(one.value), place(one.high), place(one.greatest)
+        ends = tuple(number(end, "s", 3) for end in (one.least, one.low, one.high, one.greatest))
+        row = Row(one, letter(one.look), labels[one.label], number(one.value, "s", 3), ends, float(_FIRST + _ROW * at), *places)
+        rows.append(row)
     ticks = [
         Tick(round(frame.left + share * (frame.right - frame.left), 1), label) for share, label in axis.ticks if 0 <= share <= 1
     ]

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from tuilab.drawings.lines import Line, lines_of
+from tuilab.drawings.lines import NAME_LIMIT, Line, lines_of
 from tuilab.drawings.spreads import Spread
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record.blocks import times_of
 from tuilab.record.events import AxesNamed
 from tuilab.record.gpus.own_gpus import Throttling, label_of, memory_lines, memory_title, of_gpus, own_gpus
-from tuilab.record.series import Series, is_log_x, is_log_y
+from tuilab.record.series import Series, is_log_x, is_log_y, siblings
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
 from tuilab.words import unit_of
@@ -34,6 +34,7 @@ class Panel:
 
     title: str
     lines: tuple[Line, ...]
+    name: str = ""  # of what was logged
     unit: str = ""
     is_log: bool = False
     is_log_x: bool = False  # the places of the lines are powers of ten
@@ -47,7 +48,7 @@ class Panel:
 def arms_of(summary: RunSummary) -> list[str]:
     """Return the arms in an order that is the same in every chart."""
     found = [arm for _, arm, _ in summary.series] + [arm for _, race in summary.races for arm in race.arms]
-    return list(dict.fromkeys(show(arm, 60) for arm in found))
+    return list(dict.fromkeys(found))
 
 
 def series_panels(summary: RunSummary, most: int = MOST_PANELS, most_lines: int = MOST_LINES) -> list[Panel]:
@@ -86,8 +87,8 @@ def spreads(summary: RunSummary) -> list[Spread]:
     found = []
     for arm, seen in times_of(summary).items():
         low, _, high = quantiles(seen, n=4, method="inclusive") if len(seen) > 1 else (seen[0],) * 3
-        name = show(arm, 60)
-        found.append(Spread(name, median(seen), low, high, min(seen), max(seen), looks.index(name) if name in looks else 0))
+        look = looks.index(arm) if arm in looks else 0
+        found.append(Spread(show(arm, NAME_LIMIT), median(seen), low, high, min(seen), max(seen), look))
     return found
 
 
@@ -99,18 +100,24 @@ def names_of(summary: RunSummary) -> list[str]:
 def _logged(summary: RunSummary, name: str, most: int) -> Panel:
     found = [one for one in summary.series.values() if one.name == name]
     arms = arms_of(summary) if any(one.arm for one in found) else ()
-    return panel_of(summary.axes_of(name), found, [show(one.arm, 60) for one in found[:most]], arms)
+    return panel_of(summary.axes_of(name), found, [one.arm for one in found[:most]], arms, siblings(summary.series, name))
 
 
-def panel_of(axes: AxesNamed, found: Sequence[Series], names: Sequence[str], order: Sequence[str] = ()) -> Panel:
-    """Return the panel of what was logged under a name, of which as many lines are drawn as have names."""
+def panel_of(
+    axes: AxesNamed, found: Sequence[Series], names: Sequence[str], order: Sequence[str] = (), kin: Sequence[Series] = ()
+) -> Panel:
+    """Return the panel of what was logged under a name, of which as many lines are drawn as have names.
+
+    Whether the values are on a logarithmic axis, `kin` tell together: charts that are looked at beside each other.
+    """
     is_along_log = is_log_x(axes, found)
     lines = lines_of(found[: len(names)], names, order=order, is_log_x=is_along_log)
-    title, left_out = show(axes.y or axes.metric, 60), len(found) - len(lines)
-    return Panel(title, lines, unit_of(axes.metric), is_log_y(axes, found), is_along_log, show(axes.x, 60), left_out=left_out)
+    title, left_out = show(axes.y or axes.metric, NAME_LIMIT), len(found) - len(lines)
+    is_log = is_log_y(axes, kin or found)
+    return Panel(title, lines, axes.metric, unit_of(axes.metric), is_log, is_along_log, show(axes.x, 60), left_out=left_out)
 
 
 def _timed(summary: RunSummary, title: str, unit: str, found: list[tuple[str, Series]], why: str) -> Panel:
     starts = [summary.first_t] * len(found)
     lines = lines_of([one for _, one in found], [name for name, _ in found], is_timed=True, starts=starts)
-    return Panel(title, lines, unit, is_timed=True, reason="" if found else show(why))
+    return Panel(title, lines, unit=unit, is_timed=True, reason="" if found else show(why))
