@@ -1,18 +1,28 @@
 """`tuilab advise [RUN...] -o box.env`: the settings that follow from what was measured on this box.
 
-Each stands below the claim that supports it, as a comment. Without RUN: of every scenario the newest run that succeeded, with
-its defaults where there is one. Only runs of this box count, and only claims that were SUPPORTED; where there are none, the
-file sets nothing and says so.
+A setting follows where its value was raced against others here, and won: against the default, too. The file is sourced (sh,
+bash, zsh) before one program that has the box to itself; with --ranks before torchrun. It sets nothing on another box, or once
+cores, processor, torch, or for a GPU its driver have changed. Without RUN: of every scenario that races settings the newest
+run that counts. What does not count, what won by doing nothing and what was never raced here is said in comments.
 """
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import options
 from tuilab.text import plural, show
+
+if TYPE_CHECKING:
+    from tuilab.runs.ledger import Entry
+
+_LOOKED_AT = 2000  # runs of a folder, the newest
+_READ = 3  # of a scenario
 
 
 @click.command(
@@ -22,17 +32,30 @@ from tuilab.text import plural, show
         click.Option(
             ["-o", "--output", "target"], metavar="FILE", default="-", help="Where to; without it, or with -, stdout."
         ),
-        options.ROOT,
+        click.Option(
+            ["--ranks"], type=click.IntRange(1, 4096), default=None,
+            help="For each of so many ranks that torchrun starts on this box (its --nproc-per-node), instead of one program.",
+        ),
+        click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
+        *options.FOLDERS,
     ],
-)
-def command(runs: Sequence[str], target: str, root: str | None) -> None:
+)  # fmt: skip
+def command(
+    runs: Sequence[str], target: str, ranks: int | None, as_json: bool, scenarios: Sequence[str], root: str | None
+) -> None:
+    from tuilab.catalogue import catalog
     from tuilab.cli.verbs.report import chosen
+    from tuilab.probes.same_box import box_facts
     from tuilab.record import presence
     from tuilab.record.imported import is_imported
-    from tuilab.reports import advice
+    from tuilab.reports.advice.advice_document import advice_document
+    from tuilab.reports.advice.advised import advise
+    from tuilab.reports.advice.env_file import env_file
     from tuilab.reports.files import read_subjects, write_text
 
-    folders = chosen(runs or ["all"], options.root(root))
+    known = catalog.load(scenarios)
+    under = options.root(root)
+    folders = chosen(runs, under) if runs else _racing(under, known, ranks or 0)
     own = [folder for folder in folders if not is_imported(folder)]
     if len(own) < len(folders):
         print(
@@ -40,9 +63,37 @@ def command(runs: Sequence[str], target: str, root: str | None) -> None:
         )
     subjects = read_subjects(own)
     starts = [subject.summary.run for subject in subjects if subject.summary.run]
-    names = {run.supervisor.host for run in starts if presence.is_of_this_box(run.supervisor)}
-    found = advice.advise(subjects, presence.host_name(), names)
-    write_text(target, advice.env_file(found))
+    hosts = {presence.host_name(), *(run.supervisor.host for run in starts if presence.is_of_this_box(run.supervisor))}
+    found = advise(subjects, box_facts(), hosts, ranks=ranks or 0, known=known)
+    write_text(target, f"{json.dumps(advice_document(found), indent=2)}\n" if as_json else env_file(found))
     if target != "-":
-        what = plural(len(found.settings), "setting") if found.settings else "no setting is supported by what was measured here"
+        what = plural(len(found.settings), "setting") if found.settings else "no setting follows from what was measured here"
         print(f"{what}: {show(Path(target), 500)}", file=sys.stderr)
+
+
+def _racing(root: Path, known: Sequence[Scenario], ranks: int) -> list[Path]:
+    """Return the runs that may say which values won: of each scenario the newest that seem to count, or else the newest."""
+    from tuilab.reports.advice.advised import raced_by
+    from tuilab.runs.ledger_cache import LedgerCache
+    from tuilab.runs.run_name import RunName
+    from tuilab.runs.store import list_runs
+
+    names = {scenario.id for scenario in known if raced_by(scenario, ranks)}
+    cache, by_scenario = LedgerCache(root), dict[str, list[Path]]()
+    for folder in list_runs(root)[:_LOOKED_AT]:
+        if (name := RunName(folder.name).scenario) in names:
+            by_scenario.setdefault(name, []).append(folder)
+    found = []
+    for folders in by_scenario.values():
+        entries = ((folder, cache.entry(folder)) for folder in folders)
+        likely = [folder for folder, entry in entries if _seems_to_count(entry, ranks)]
+        found += likely[:_READ] or folders[:1]
+    cache.keep()
+    return found
+
+
+def _seems_to_count(entry: "Entry", ranks: int) -> bool:
+    from tuilab.record.states import RunState
+
+    asked = {name: value for name, value in entry.changed.items() if name != "device"}
+    return entry.state == RunState.SUCCEEDED and not entry.quick and asked in ({}, {"ranks": ranks})

@@ -8,6 +8,7 @@ from typing import Any
 from tuilab.catalogue.source import read_stated
 from tuilab.catalogue.stated import SECTION, Stated, is_key, named
 from tuilab.lab.claims.claimed import (
+    ADVISE_INSTEAD,
     About,
     Bounds,
     Extras,
@@ -19,6 +20,7 @@ from tuilab.lab.claims.claimed import (
     ratio_claim,
     refuse,
 )
+from tuilab.lab.claims.raced_values import setting_raced
 from tuilab.lab.given import checked, words
 from tuilab.lab.once import Once
 from tuilab.probes.settings import read_setting
@@ -59,6 +61,15 @@ class Claims:
     def claim_ratio(self, key: str, ratio: str, **given: Any) -> None:
         """Claim something about two arms that have not raced."""
         self._claim_ratio(self._about(key, "claim_ratio"), ratio, **given)
+
+    def advise(self, name: str, values: Mapping[Any, Any], **given: Any) -> None:
+        """Hold values of a setting against each other; those that are arms have not raced."""
+        record = setting_raced(name, values, self._raced, **given)
+        if record.candidates[0].arm:
+            self._once.refuse("advise with arms")
+        self._append(record)
+        if record.cores:
+            self._measure_cores(record.cores)
 
     def give_up(self, arms: Set[str], lacks: str) -> None:
         """Record of the claims about arms that will not race that they cannot be tested here."""
@@ -110,6 +121,7 @@ class Claims:
     def _add(self, record: Record, extras: Extras) -> None:
         """Append the record of a claim, and before it the setting that the claim advises and the question that it answers."""
         if words("advises", extras.advises):
+            warnings.warn(ADVISE_INSTEAD, FutureWarning, stacklevel=_CALLER + 1)
             setting = "=".join(read_setting(extras.advises))
             self._append(checked(events.SettingAdvised(key=record.key, text=record.text, setting=setting)))
         if extras.answers is not None:
