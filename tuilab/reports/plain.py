@@ -45,7 +45,7 @@ def render(
         *_texts(summary, style, width),
         *_figures(summary, style, width, has_chart=has_chart),
     ]
-    parts.append(_key_numbers(summary, style, width, trust))
+    parts += [_settings(summary, style, width), _key_numbers(summary, style, width, trust)]
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
     parts.append(_where(summary, state, run_dir, style))
@@ -104,6 +104,14 @@ def keyed(key: str, text: str) -> str:
 def dim_key(key: str, line: str, style: Style) -> str:
     """Return the first line of a claim with its key in the background."""
     return line.replace(f"[{key}]", style.dim(f"[{key}]"), 1) if key else line
+
+
+def _settings(summary: RunSummary, style: Style, width: int) -> str:
+    """Return which value of a variable won in this run; whether it counts, `tuilab advise` says."""
+    from tuilab.reports.advice.env_file import in_short  # few runs have any
+
+    found = [line for raced in summary.settings.values() for line in wrap(in_short(summary, raced), width)]
+    return "\n".join(style.dim(line) for line in found) if summary.is_over else ""
 
 
 def _old_form(summary: RunSummary) -> str:

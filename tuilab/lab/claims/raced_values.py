@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Set
 from typing import Any
 
-from tuilab.lab.given import MOST_CORES, checked, number, told, whole, words
-from tuilab.probes.settings import PASSED_ON, read_setting
+from tuilab.lab.given import LEAST, MOST_CORES, checked, number, told, whole, words
+from tuilab.probes.settings import VARIABLES, read_setting
 from tuilab.record.events import Candidate, SettingRaced
 
 _MOST_VALUES = 20
@@ -30,10 +30,11 @@ def setting_raced(
         )
     if not words("about", about, _ABOUT_LIMIT):
         raise ValueError('about says what the values were held against each other with, as "products of large matrices"')
-    if words("name", name) in PASSED_ON:
-        raise ValueError(f"{name} is read by no program; say in the lesson what to pass where")
+    if words("name", name) not in VARIABLES:
+        raise ValueError(f"name takes a variable of threads or allocators that programs read, not {told(name)}")
     candidates = [_candidate(name, value, judged_by) for value, judged_by in values.items()]
-    if str(default) not in [one.value for one in candidates]:
+    default = _spelled("default", default)
+    if default not in [one.value for one in candidates]:
         raise ValueError(f"default takes one of the values, not {told(default)}: what holds where nothing is set")
     if len({one.cost is None for one in candidates}) > 1:
         raise TypeError("values takes arms, or what was measured, and not both")
@@ -43,7 +44,7 @@ def setting_raced(
         SettingRaced(
             name=name,
             candidates=candidates,
-            default=str(default),
+            default=default,
             about=about,
             against=words("against", against, _ABOUT_LIMIT),
             ranks=whole("ranks", ranks, 0, MOST_CORES),
@@ -54,7 +55,18 @@ def setting_raced(
 
 
 def _candidate(name: str, value: Any, judged_by: Any) -> Candidate:
-    setting = read_setting(f"{name}={value}")
-    if isinstance(judged_by, str):
-        return Candidate(setting.value, arm=words("values", judged_by, 500))
-    return Candidate(setting.value, cost=number("values", judged_by))
+    try:
+        setting = read_setting(f"{name}={_spelled('values', value)}")
+    except ValueError as problem:
+        raise ValueError(f"values takes plain values, as 4 or close, not {told(value)}") from problem
+    if not isinstance(judged_by, str):
+        return Candidate(setting.value, cost=number("values", judged_by))
+    arm = words("values", judged_by, _ABOUT_LIMIT)
+    if not arm:
+        raise ValueError("values takes the name of an arm for each value, not an empty text")
+    return Candidate(setting.value, arm=arm)
+
+
+def _spelled(argument: str, value: Any) -> str:
+    """Return a value of a variable as a shell has it: a text, or a whole number."""
+    return words(argument, value) if isinstance(value, str) else str(whole(argument, value, LEAST))

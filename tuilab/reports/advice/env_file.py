@@ -11,8 +11,11 @@ from tuilab import __version__
 from tuilab.catalogue.scenario import RANKS, Scenario
 from tuilab.judging.judgement import Judgement
 from tuilab.probes import same_box
+from tuilab.record.parts import RacedSetting
+from tuilab.record.summary import RunSummary
 from tuilab.reports.advice.advised import Advice, Advised, Unused
 from tuilab.reports.advice.validity import Facts
+from tuilab.reports.advice.winner import choose
 from tuilab.runs import command_line
 from tuilab.text import brief, plural, show
 from tuilab.words import number, size
@@ -74,10 +77,21 @@ def _settings(advice: Advice) -> list[str]:
     return [f"{asks}\nif python3 -c {shlex.quote(guard(advice.facts))}; then", *blocks, "fi"]
 
 
+def in_short(summary: RunSummary, raced: RacedSetting) -> str:
+    """Return what came of the values of a variable in one run."""
+    said, choice = raced.said[0], choose(summary, raced)
+    name = show(f"{said.name} for {plural(said.ranks, 'rank')}" if said.ranks else said.name, 80)
+    if choice.value:
+        return f"{name}: {show(choice.value, 200)} won; the default is {show(said.default, 200)}: tuilab advise"
+    if choice.is_decided:
+        return f"{name}: nothing beats the default, {show(said.default, 200)}"
+    return f"{name}: not decided: {show(choice.why, 300)}"
+
+
 def guard(facts: Facts) -> str:
     """Return a program that ends well where a box is still what it was, and else says in what it is not."""
-    functions = "".join(map(inspect.getsource, (same_box.box_facts, same_box.what_changed)))
-    lines = [line for line in functions.splitlines() if line]
+    sources = [inspect.getsource(same_box.box_facts), inspect.getsource(same_box.what_changed)]
+    lines = [line for source in sources for line in source.splitlines() if line]
     return _GUARD.format(functions="\n".join(lines), facts=json.dumps(facts))
 
 
