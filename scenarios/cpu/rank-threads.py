@@ -1,4 +1,4 @@
-"""A rank may have its share of the cores and no more: torchrun gives it one thread, and all cores for each stops them all.
+"""Threads of a rank: its share of the cores at most; torchrun gives one, and all cores for each of them stop them all.
 
 Ranks on one box compute at the same time, and wait for each other at the end of each step. How many threads does each get?
 torchrun sets OMP_NUM_THREADS=1 where you set nothing and there are several ranks: safe, and on a box with more cores than

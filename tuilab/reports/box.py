@@ -171,7 +171,7 @@ def _parts(findings: Sequence[Finding]) -> list[Part]:
 
 def _followed(one: Advised) -> Followed:
     setting = f"{one.name}={one.choice.value}"
-    return Followed(setting, show(one.said.about), compared(one), show(one.against), one.subject.id, one.subject.name)
+    return Followed(setting, show(one.said.about), compared(one), show(one.raced.against), one.subject.id, one.subject.name)
 
 
 def host_of(subject: Subject) -> str:

@@ -19,11 +19,14 @@ _OLD_FORM = "one value was claimed to be good, and none was held against it"
 class Advised:
     """A setting whose values were held against each other in a run that counts, and what came of it."""
 
-    said: SettingRaced
-    against: str  # what the run saw that speaks against setting it
+    raced: RacedSetting
     choice: Choice
     subject: Subject
     facts: Facts  # of the box, and of the GPU that it was measured on
+
+    @property
+    def said(self) -> SettingRaced:
+        return self.raced.said[0]
 
     @property
     def name(self) -> str:
@@ -102,7 +105,7 @@ def _is_for(said: SettingRaced, ranks: int) -> bool:
 
 def _advised(subject: Subject, raced: RacedSetting) -> Advised:
     facts = facts_of(subject.summary, raced.writers)
-    return Advised(raced.said[0], raced.against, choose(subject.summary, raced), subject, facts)
+    return Advised(raced, choose(subject.summary, raced), subject, facts)
 
 
 def _sort(advice: Advice, found: Sequence[Advised]) -> None:

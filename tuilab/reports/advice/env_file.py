@@ -96,7 +96,7 @@ def guard(facts: Facts) -> str:
 
 
 def _reasons(one: Advised) -> list[str]:
-    return [_value(one), *([f"against it: {show(one.against)}"] if one.against else []), *_source(one)]
+    return [_value(one), *([f"against it: {show(one.raced.against)}"] if one.raced.against else []), *_source(one)]
 
 
 def _value(one: Advised) -> str:
