@@ -301,6 +301,21 @@ def test_the_command_writes_the_file_for_the_newest_runs_that_count(tuilab: Tuil
     assert "\nexport OMP_NUM_THREADS=4\n" in target.read_text()
 
 
+def test_the_result_of_a_run_says_what_came_of_it_and_of_a_quick_one_nothing(tuilab: Tuilab, root: Path) -> None:
+    won, stays, quick = (
+        tuilab("attach", raced(root, **more).run_dir.name).stdout
+        for more in (
+            {"end": "000001"},
+            {"end": "000002", "values": {"1": 4.0, "8": 1.0}, "ranks": 2},
+            {"end": "000003", "run": {"quick": True}},
+        )
+    )
+
+    assert "OMP_NUM_THREADS  4 won, the default is 8: tuilab advise" in won
+    assert "OMP_NUM_THREADS, 2 ranks  nothing beats the default, 8" in stays
+    assert "OMP_NUM_THREADS" not in quick
+
+
 @pytest.mark.real_torch
 def test_as_json_it_says_what_to_set_what_was_left_and_what_is_not_known(tuilab: Tuilab, root: Path) -> None:
     raced(root, {"1": 4.0, "8": 1.0})

@@ -10,7 +10,7 @@ from tuilab.record.states import RunState
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.advice.advised import Advised, advise
 from tuilab.reports.advice.env_file import compared, env_file
-from tuilab.reports.advice.validity import facts_of
+from tuilab.reports.advice.validity import Facts, facts_of
 from tuilab.reports.pages import ClaimRow, claim_row
 from tuilab.reports.spread_geometry import Interval
 from tuilab.reports.subject import Subject
@@ -109,7 +109,7 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
     gpus = {gpu for subject in subjects for gpu in _gpus(subject)}
     found = [finding for subject in subjects for finding in _findings(subject, has_host=len(hosts) > 1, has_gpu=len(gpus) > 1)]
     findings = sorted(found, key=lambda finding: not finding.details)
-    advice = advise(subjects, facts_of(boxes[hosts[0]].summary) if hosts else {}, known=known)
+    advice = advise(subjects, _facts_now(subjects, hosts[0]) if hosts else {}, known=known)
     ran = {subject.summary.run.scenario for subject in subjects if subject.summary.run}
     groups = [
         Group(name, about, tuple(f for f in findings if _place(f) == place), name == _EXACT) for name, about, place in _GROUPS
@@ -172,6 +172,12 @@ def _parts(findings: Sequence[Finding]) -> list[Part]:
 def _followed(one: Advised) -> Followed:
     setting = f"{one.name}={one.choice.value}"
     return Followed(setting, show(one.said.about), compared(one), show(one.raced.against), one.subject.id, one.subject.name)
+
+
+def _facts_now(subjects: Sequence[Subject], host: str) -> Facts:
+    """Return what a box is, as the newest run recorded it."""
+    starts = [(run.wall_ns, facts_of(one.summary)) for one in subjects if (run := one.summary.run) and host_of(one) == host]
+    return max(starts, key=lambda start: start[0])[1]
 
 
 def host_of(subject: Subject) -> str:

@@ -45,7 +45,7 @@ def render(
         *_texts(summary, style, width),
         *_figures(summary, style, width, has_chart=has_chart),
     ]
-    parts += [_settings(summary, style, width), _key_numbers(summary, style, width, trust)]
+    parts.append(_key_numbers(summary, style, width, trust))
     if has_chart:
         parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
     parts.append(_where(summary, state, run_dir, style))
@@ -104,14 +104,6 @@ def keyed(key: str, text: str) -> str:
 def dim_key(key: str, line: str, style: Style) -> str:
     """Return the first line of a claim with its key in the background."""
     return line.replace(f"[{key}]", style.dim(f"[{key}]"), 1) if key else line
-
-
-def _settings(summary: RunSummary, style: Style, width: int) -> str:
-    """Return which value of a variable won in this run; whether it counts, `tuilab advise` says."""
-    from tuilab.reports.advice.env_file import in_short  # few runs have any
-
-    found = [line for raced in summary.settings.values() for line in wrap(in_short(summary, raced), width)]
-    return "\n".join(style.dim(line) for line in found) if summary.is_over else ""
 
 
 def _old_form(summary: RunSummary) -> str:
@@ -186,7 +178,7 @@ def key_numbers(summary: RunSummary) -> list[tuple[str, str]]:
     """Return the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
     device = device_words(summary)
     device_rows = [("device", device)] if device else []
-    return [*device_rows, *_race_rows(summary), *_memory_rows(summary), *_resource_rows(summary)]
+    return [*device_rows, *_race_rows(summary), *_setting_rows(summary), *_memory_rows(summary), *_resource_rows(summary)]
 
 
 def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:
@@ -197,6 +189,15 @@ def _race_rows(summary: RunSummary) -> list[tuple[str, str]]:
         once = f", the first one {seconds(first)}" if first > 3 * usual else ""
         rows.append((show(arm, 40), f"{seconds(usual)} a call, median of {plural(len(found), 'block')}{once}"))
     return rows
+
+
+def _setting_rows(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return which values of variables won; whether this run counts, `tuilab advise` says."""
+    if not summary.settings or not summary.is_over or (summary.run and summary.run.quick):
+        return []
+    from tuilab.reports.advice.env_file import in_short  # few runs have any
+
+    return [in_short(summary, raced) for raced in summary.settings.values()]
 
 
 def _memory_rows(summary: RunSummary) -> list[tuple[str, str]]:

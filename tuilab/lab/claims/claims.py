@@ -50,6 +50,7 @@ class Claims:
         others: Mapping[str, Any],
     ) -> None:  # fmt: skip
         """Claim something about a value; of `others` only those of the old form, in which a ratio was claimed here, too."""
+        self._tell_of_old_advice(extras)
         if "ratio" in others and got is bounds.equals is bounds.between is None and not (tolerance or unit):
             about = self._about(key, "claim_ratio", is_old=True)
             low, high = bounds.at_least, bounds.at_most
@@ -60,6 +61,7 @@ class Claims:
 
     def claim_ratio(self, key: str, ratio: str, **given: Any) -> None:
         """Claim something about two arms that have not raced."""
+        self._tell_of_old_advice(given["extras"])
         self._claim_ratio(self._about(key, "claim_ratio"), ratio, **given)
 
     def advise(self, name: str, values: Mapping[Any, Any], **given: Any) -> None:
@@ -86,6 +88,11 @@ class Claims:
                 raise ValueError(
                     f"“{claim}” is about {' and '.join(sorted(missing))}, which never raced; the arms that did: {others}"
                 )
+
+    @staticmethod
+    def _tell_of_old_advice(extras: Extras) -> None:
+        if extras.advises:
+            warnings.warn(ADVISE_INSTEAD, FutureWarning, stacklevel=_CALLER)
 
     def _about(self, key: str, method: str, *, is_old: bool = False) -> About:
         """Return which claim a call is about; tell at its line what to write where it is of the old form."""
@@ -121,7 +128,6 @@ class Claims:
     def _add(self, record: Record, extras: Extras) -> None:
         """Append the record of a claim, and before it the setting that the claim advises and the question that it answers."""
         if words("advises", extras.advises):
-            warnings.warn(ADVISE_INSTEAD, FutureWarning, stacklevel=_CALLER + 1)
             setting = "=".join(read_setting(extras.advises))
             self._append(checked(events.SettingAdvised(key=record.key, text=record.text, setting=setting)))
         if extras.answers is not None:

@@ -77,15 +77,16 @@ def _settings(advice: Advice) -> list[str]:
     return [f"{asks}\nif python3 -c {shlex.quote(guard(advice.facts))}; then", *blocks, "fi"]
 
 
-def in_short(summary: RunSummary, raced: RacedSetting) -> str:
-    """Return what came of the values of a variable in one run."""
+def in_short(summary: RunSummary, raced: RacedSetting) -> tuple[str, str]:
+    """Return a variable, and what came of its values in one run."""
     said, choice = raced.said[0], choose(summary, raced)
-    name = show(f"{said.name} for {plural(said.ranks, 'rank')}" if said.ranks else said.name, 80)
+    name = show(f"{said.name}, {plural(said.ranks, 'rank')}" if said.ranks else said.name, 40)
     if choice.value:
-        return f"{name}: {show(choice.value, 200)} won; the default is {show(said.default, 200)}: tuilab advise"
-    if choice.is_decided:
-        return f"{name}: nothing beats the default, {show(said.default, 200)}"
-    return f"{name}: not decided: {show(choice.why, 300)}"
+        return name, f"{show(choice.value, 200)} won, the default is {show(said.default, 200)}: tuilab advise"
+    return (
+        name,
+        f"not decided: {show(choice.why, 300)}" if choice.why else f"nothing beats the default, {show(said.default, 200)}",
+    )
 
 
 def guard(facts: Facts) -> str:
