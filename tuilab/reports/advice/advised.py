@@ -78,6 +78,8 @@ def advise(
                 counted[said.name, subject.name] = _advised(subject, raced)
     advice.unused = [one for one in advice.unused if (one.name, one.subject.name) not in counted]
     _sort(advice, list(counted.values()))
+    if advice.settings and here.get("host"):
+        advice.facts["host"] = here["host"]  # it may have had another name
     advice.unknown = [
         (name, one) for one in known for name in raced_by(one, ranks) if (name, f"{one.topic}/{one.id}") not in counted
     ]

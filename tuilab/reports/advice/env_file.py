@@ -54,7 +54,9 @@ def _head(advice: Advice) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime())
     lines = [f"box.env of {day}, by tuilab {show(__version__)}: settings for {scope(advice.ranks)}."]
     if not advice.settings:
-        return _comments("", [*lines, "Nothing is set: no value was better here than what holds without a variable."])
+        return _comments(
+            "", [*lines, "Nothing is set: no value is known to be better here than what holds without a variable."]
+        )
     lines.append(f"They hold for {box_words(advice.facts)}.")
     lines.append("Use: . ./box.env (sh, bash, zsh). Where that has changed, it sets nothing and says so.")
     return _comments("", lines)
@@ -71,9 +73,7 @@ def _settings(advice: Advice) -> list[str]:
     if not advice.settings:
         return []
     blocks = [f"{_comments('', _reasons(one))}\nexport {one.name}={shlex.quote(one.choice.value)}" for one in advice.settings]
-    asks = _comments(
-        "", ["Is it still that box? Python is asked, of the environment that is active: torch has to be the same."]
-    )
+    asks = "# Is it still that box? The Python of the environment that is active is asked: torch has to be the same."
     return [f"{asks}\nif python3 -c {shlex.quote(guard(advice.facts))}; then", *blocks, "fi"]
 
 
@@ -83,10 +83,9 @@ def in_short(summary: RunSummary, raced: RacedSetting) -> tuple[str, str]:
     name = show(f"{said.name}, {plural(said.ranks, 'rank')}" if said.ranks else said.name, 40)
     if choice.value:
         return name, f"{show(choice.value, 200)} won, the default is {show(said.default, 200)}: tuilab advise"
-    return (
-        name,
-        f"not decided: {show(choice.why, 300)}" if choice.why else f"nothing beats the default, {show(said.default, 200)}",
-    )
+    if not choice.is_decided:
+        return name, f"not decided: {show(choice.why, 300)}"
+    return name, f"nothing beats the default, {show(said.default, 200)}"
 
 
 def guard(facts: Facts) -> str:
