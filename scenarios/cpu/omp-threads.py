@@ -110,9 +110,8 @@ def run(
     if every > 1:
         a = torch.rand(size, size)
         arms = {"one": 1} | {f"{2**k} threads": 2**k for k in range(1, every.bit_length()) if 2**k < every} | {"every": every}
-        beside = ", ".join(f"{name} {ms:.2g} ms" for name, ms in crowd.items())  # as the first repeat saw it
-        lab.advise(
-            "OMP_NUM_THREADS", {count: arm for arm, count in arms.items()}, default=every, cores=every,
-            about=f"products of {size} x {size} matrices", against=beside and f"beside a busy program on each core: {beside}",
-        )  # fmt: skip
+        seen = ", ".join(f"{name} {ms:.3g} ms" for name, ms in crowd.items())  # by the first repeat
+        against = seen and f"no other size raced; beside a busy program on each core: {seen}"
+        values, about = {count: arm for arm, count in arms.items()}, f"products of {size} x {size} matrices"
+        lab.advise("OMP_NUM_THREADS", values, default=every, about=about, against=against, cores=every)
         lab.race(**{arm: lambda n=n: multiply(a, n) for arm, n in arms.items()}, same=1e-3, seconds=0.3)
