@@ -36,16 +36,17 @@ def raced(
     state: str = "succeeded",
     variables: Mapping[str, str] | None = None,
     run: Mapping[str, Any] | None = None,
+    scenario: str = "omp-threads",
     end: str = "abcdef",
     before: tuple[events.Event, ...] = (),
     **more: Any,
 ) -> Subject:
     """Return a run whose repeats raced values; `run` are fields of its start, `more` those of what the scenario said."""
-    fields = {"scenario": "omp-threads", "topic": "cpu", "repeats": repeats, "wall_ns": 10**18, **(run or {})}
+    fields = {"scenario": scenario, "topic": "cpu", "repeats": repeats, "wall_ns": 10**18, **(run or {})}
     names = [f"worker-{number}" for number in range(repeats)]
     begun = [events.WorkerStarted(writer=name, pid=1, start=1, repeat=number) for number, name in enumerate(names)]
     ended = [events.WorkerExited(writer=name, code=0) for name in names]
-    folder = make_run(root, started(**fields), *begun, *ended, events.StateChanged(state=state), name="omp-threads", end=end)
+    folder = make_run(root, started(**fields), *begun, *ended, events.StateChanged(state=state), name=scenario, end=end)
     facts = {"cpu": {"usable_cores": int(box["cores"]), "model": box["CPU"]}, "env": {"variables": variables or {}}}
     _write(folder, "sampler", events.EnvironmentRecorded(part="box", facts=facts))
     for number, name in enumerate(names):

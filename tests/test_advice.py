@@ -329,6 +329,17 @@ def test_as_json_it_says_what_to_set_what_was_left_and_what_is_not_known(tuilab:
     assert ["tuilab", "run", "expandable-segments", "--headless"] in [one["command"] for one in found["not_known"]]
 
 
+@pytest.mark.real_torch
+def test_for_ranks_it_finds_the_run_with_as_many_behind_newer_ones_of_others(tuilab: Tuilab, root: Path) -> None:
+    eight: dict[str, Any] = {"changed": ["ranks"], "params": {"ranks": 8}}
+    raced(root, {"1": 2.0, "2": 1.0}, ranks=8, default="1", scenario="rank-threads", end="000001", run=eight)
+    for end in ("000002", "000003", "000004", "000005"):
+        raced(root, {"1": 1.0, "2": 2.0}, ranks=2, default="1", scenario="rank-threads", end=end)
+
+    assert "\nexport OMP_NUM_THREADS=2\n" in tuilab("advise", "--ranks", "8").stdout
+    assert "nothing beats the default, 1" in tuilab("advise", "--ranks", "2").stdout
+
+
 def test_where_nothing_ran_it_says_what_would_tell(tuilab: Tuilab) -> None:
     done = tuilab("advise", "--ranks", "8")
 

@@ -1,14 +1,15 @@
 """`tuilab advise [RUN...] -o box.env`: the settings that follow from what was measured on this box.
 
-A setting follows where its value was raced against others here, and won: against the default, too. The file is sourced (sh,
-bash, zsh) before one program that has the box to itself; with --ranks before torchrun. It sets nothing on another box, or once
-cores, processor, torch, or for a GPU its driver have changed. Without RUN: of every scenario that races settings the newest
-run that counts. What does not count, what won by doing nothing and what was never raced here is said in comments.
+A setting follows where values of a variable raced here, and one won against all others, the default among them. The file is
+sourced (sh, bash, zsh) before one program that has the box to itself; with --ranks before torchrun. It sets nothing on another
+box, or once cores, processor, torch, or for a GPU its model or driver have changed. Without RUN: of every scenario that races
+settings the newest run that counts. What does not count, what is left as it is and what never raced here stands in comments.
 """
 
 import json
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,22 +79,21 @@ def _racing(root: Path, known: Sequence[Scenario], ranks: int) -> list[Path]:
     from tuilab.runs.run_name import RunName
     from tuilab.runs.store import list_runs
 
-    names = {scenario.id for scenario in known if raced_by(scenario, ranks)}
-    cache, by_scenario = LedgerCache(root), dict[str, list[Path]]()
-    for folder in list_runs(root)[:_LOOKED_AT]:
-        if (name := RunName(folder.name).scenario) in names:
-            by_scenario.setdefault(name, []).append(folder)
+    cache, runs = LedgerCache(root), list_runs(root)[:_LOOKED_AT]
     found = []
-    for folders in by_scenario.values():
-        entries = ((folder, cache.entry(folder)) for folder in folders)
-        likely = [folder for folder, entry in entries if _seems_to_count(entry, ranks)]
-        found += likely[:_READ] or folders[:1]
+    for scenario in (one for one in known if raced_by(one, ranks)):
+        folders = [folder for folder in runs if RunName(folder.name).scenario == scenario.id]
+        likely = (folder for folder in folders if _seems_to_count(cache.entry(folder), scenario, ranks))
+        found += list(islice(likely, _READ)) or folders[:1]
     cache.keep()
     return found
 
 
-def _seems_to_count(entry: "Entry", ranks: int) -> bool:
+def _seems_to_count(entry: "Entry", scenario: Scenario, ranks: int) -> bool:
+    """Say whether a run succeeded, was whole and asked for nothing but a GPU, and for as many ranks as are asked about."""
     from tuilab.record.states import RunState
 
-    asked = {name: value for name, value in entry.changed.items() if name != "device"}
-    return entry.state == RunState.SUCCEEDED and not entry.quick and asked in ({}, {"ranks": ranks})
+    raced_for = next((param.default for param in scenario.params if param.name == "ranks"), ranks)
+    asked = {"ranks": raced_for, **entry.changed}
+    is_plain = asked.keys() <= {"ranks", "device"} and asked["ranks"] == ranks
+    return is_plain and entry.state == RunState.SUCCEEDED and not entry.quick
