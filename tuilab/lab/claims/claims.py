@@ -91,7 +91,7 @@ class Claims:
 
     @staticmethod
     def _tell_of_old_advice(extras: Extras) -> None:
-        if extras.advises:
+        if words("advises", extras.advises):
             warnings.warn(ADVISE_INSTEAD, FutureWarning, stacklevel=_CALLER)
 
     def _about(self, key: str, method: str, *, is_old: bool = False) -> About:
