@@ -1,91 +1,271 @@
-"""The settings that follow from measurements: only those that a supported claim of this box speaks for."""
+"""Which value of a variable follows: the one that won against all others here, while the box is what it was."""
 
-import socket
+import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.advice_aids import HERE, HOST, THREADS, raced, said
+from tests.conftest import TUILAB
 from tests.report_aids import hostile_run
 from tests.tui.made_up import make_run, started
+from tuilab.catalogue.scenario import Scenario
 from tuilab.probes.settings import Setting, read_setting
 from tuilab.record import events
-from tuilab.reports.advice import advise, env_file
+from tuilab.reports.advice.advised import Advice, Advised, advise
+from tuilab.reports.advice.env_file import env_file
+from tuilab.reports.advice.winner import Choice, choose
 from tuilab.reports.subject import Subject, read_subject
 
-HOST = socket.gethostname()
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
+SHELLS = [pytest.param(name, marks=pytest.mark.skipif(not shutil.which(name), reason=f"there is no {name}"))
+          for name in ("bash", "dash", "zsh")]  # fmt: skip
+OMP = Scenario("omp-threads", "cpu", "", settings=(("OMP_NUM_THREADS", "program"),))
+RANK = Scenario("rank-threads", "cpu", "", settings=(("OMP_NUM_THREADS", "ranks"),))
 
 
-def measured(root: Path, claim: str, setting: str, verdict: str = "SUPPORTED", *, state: str = "succeeded") -> Subject:
-    """Return a run with one claim that speaks for a setting."""
+def chosen(subject: Subject) -> Choice:
+    return choose(subject.summary, next(iter(subject.summary.settings.values())))
+
+
+def advised(*subjects: Subject, **more: Any) -> Advice:
+    return advise(subjects, {**HERE, "host": HOST}, **more)
+
+
+def values(found: list[Advised]) -> list[tuple[str, str]]:
+    return [(one.name, one.choice.value) for one in found]
+
+
+def unfolded(advice: Advice) -> str:
+    """Return the file without the ends of its lines."""
+    return " ".join(env_file(advice).replace("#  ", "").split())
+
+
+# ---- which value won
+
+
+def test_the_value_wins_that_is_better_than_the_default_and_all_others(tmp_path: Path) -> None:
+    found = chosen(raced(tmp_path))
+
+    assert (found.value, found.is_decided) == ("4", True)
+    assert {value: round(judged.estimate or 0, 1) for value, judged in found.against.items()} == {"1": 4.0, "2": 2.0, "8": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("times", "won"),
+    [
+        ({"1": 1.0, "2": 1.01, "8": 1.5}, "1"),  # a tie goes to the one that takes less
+        ({"1": 1.0, "2": 0.9, "8": 1.5}, "2"),
+        ({"1": 4.0, "2": 1.5, "8": 1.5}, ""),  # a tie with the default leaves it
+        ({"1": 4.0, "2": 1.48, "8": 1.5}, ""),  # too little for a variable
+        ({"1": 4.0, "2": 2.0, "8": 1.0}, ""),  # the default itself is never advised
+    ],
+)
+def test_a_tie_goes_to_the_default_or_else_to_the_cheaper_value(tmp_path: Path, times: dict[str, float], won: str) -> None:
+    found = chosen(raced(tmp_path, times))
+
+    assert (found.value, found.is_decided, found.why) == (won, True, "")
+
+
+def test_what_the_box_was_too_disturbed_for_is_not_decided(tmp_path: Path) -> None:
+    cores = (events.CoresMeasured(processes=8, effective=2.0),)
+
+    found = chosen(raced(tmp_path, cores=8, before=cores))
+
+    assert (found.value, found.is_decided) == ("", False)
+    assert (
+        found.why == "1 against the default, 8: 8 busy processes got 2.0 cores between them: the box is too busy or too small"
+    )
+
+
+def test_a_difference_that_noise_hides_is_not_decided(tmp_path: Path) -> None:
+    found = chosen(raced(tmp_path, {"1": 1.0, "8": 1.12}, noise=0.3))
+
+    assert (found.value, found.is_decided) == ("", False)
+
+
+def test_values_that_were_named_after_their_race_are_not_chosen_among(tmp_path: Path) -> None:
+    subject = raced(tmp_path)
+    begun = events.RaceStarted(arms=[f"arm {value}" for value in THREADS], threads=1, device="cpu", loops={})
+    late = read_subject(make_run(tmp_path / "late", started(), begun, said(THREADS)))
+
+    assert chosen(subject).value == "4"
+    assert chosen(late).why == "it was said after the race had begun which values were to be chosen among"
+
+
+def test_of_what_was_counted_the_least_wins_in_every_repeat(tmp_path: Path) -> None:
+    bytes_of = {"expandable_segments:True": 5e8, "expandable_segments:False": 1e9}
+    more: dict[str, Any] = {"name": "PYTORCH_ALLOC_CONF", "is_counted": True, "unit": "B"}
+
+    assert chosen(raced(tmp_path, bytes_of, **more)).value == "expandable_segments:True"
+    assert chosen(raced(tmp_path / "2", {**bytes_of, "expandable_segments:True": 9.9e8}, **more)).value == ""
+
+
+# ---- which runs count
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"run": {"quick": True}}, "it was --quick: one process, and smaller work"),
+        ({"run": {"changed": ["size"], "params": {"size": 32}}}, "it was asked for other work: --size 32"),
+        ({"state": "failed"}, "it ended as failed"),
+        ({"variables": {"OMP_PROC_BIND": "close"}}, "it ran with OMP_PROC_BIND set, which is part of what it measured"),
+        ({"box": {**HERE, "torch": "2.1.0"}}, f"torch was 2.1.0, is {HERE['torch']}"),
+        ({"box": {**HERE, "cores": "77"}}, f"cores was 77, is {HERE['cores']}"),
+        ({"box": {**HERE, "CPU": "Z80"}}, f"CPU was Z80, is {HERE['CPU']}"),
+    ],
+)
+def test_a_run_that_cannot_speak_for_the_box_is_named_with_the_reason(tmp_path: Path, change: dict[str, Any], why: str) -> None:
+    found = advised(raced(tmp_path, **change), known=[OMP])
+
+    assert (values(found.settings), [one.why for one in found.unused]) == ([], [why])
+    assert "export" not in env_file(found)
+    assert f"OMP_NUM_THREADS: cpu/omp-threads, run abcdef: {why}" in unfolded(found)
+    assert "#   OMP_NUM_THREADS: tuilab run omp-threads --headless\n" in env_file(found)
+
+
+def test_runs_of_another_box_do_not_count(tmp_path: Path) -> None:
+    found = advise([raced(tmp_path)], {**HERE, "host": "elsewhere"})
+
+    assert [one.why for one in found.unused] == ["it ran on another box"]
+
+
+def test_on_a_gpu_its_driver_and_its_model_count_too(tmp_path: Path) -> None:
+    on_gpu = events.EnvironmentRecorded(
+        part="cuda", facts={"chosen": "u-1", "devices": [{"uuid": "u-1", "name": "NVIDIA H200"}]}
+    )
+    driver = events.EnvironmentRecorded(part="gpu", facts={"driver": "580.1"})
+    subject = raced(tmp_path, before=(on_gpu, driver))
+    then = {**HERE, "host": HOST, "driver": "580.1", "GPU": "NVIDIA A100, NVIDIA H200"}
+
+    same, newer, other = (advise([subject], {**then, **now}) for now in ({}, {"driver": "590.2"}, {"GPU": "NVIDIA A100"}))
+
+    assert values(same.settings) == [("OMP_NUM_THREADS", "4")]
+    assert [one.why for one in newer.unused] == ["driver was 580.1, is 590.2"]
+    assert [one.why for one in other.unused] == ["GPU was NVIDIA H200, is NVIDIA A100"]
+
+
+def test_of_several_runs_the_newest_that_counts_speaks(tmp_path: Path) -> None:
+    old = raced(tmp_path, {"1": 1.0, "8": 2.0}, end="000001", run={"wall_ns": 10**18})
+    new = raced(tmp_path, {"1": 4.0, "8": 2.0}, end="000002", run={"wall_ns": 2 * 10**18})
+    quick = raced(tmp_path, {"1": 1.0, "8": 2.0}, end="000003", run={"wall_ns": 3 * 10**18, "quick": True})
+
+    found = advised(old, quick, new)
+
+    assert (found.settings, found.unused, [one.subject.id for one in found.stays]) == ([], [], ["000002"])
+
+
+def test_scenarios_that_disagree_set_nothing(tmp_path: Path) -> None:
+    others = {"topic": "cpu", "scenario": "another"}
+
+    found = advised(raced(tmp_path), raced(tmp_path / "2", {"1": 1.0, "8": 2.0}, run=others))
+
+    assert found.settings == [] and sorted(values(found.conflicts)) == [("OMP_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "4")]
+    assert "Not set, because runs speak for different values" in env_file(found)
+
+
+def test_ranks_have_values_of_their_own_and_only_for_as_many_as_raced(tmp_path: Path) -> None:
+    of_four = raced(tmp_path, {"1": 2.0, "2": 1.0}, ranks=4, default="1", run={"changed": ["ranks"], "params": {"ranks": 4}})
+
+    assert advised(of_four).settings == []
+    assert values(advised(of_four, ranks=4).settings) == [("OMP_NUM_THREADS", "2")]
+    eight = advised(of_four, ranks=8, known=[RANK, OMP])
+    assert eight.settings == [] and "#   OMP_NUM_THREADS: tuilab run rank-threads --ranks 8 --headless\n" in env_file(eight)
+    assert "each of 4 ranks that torchrun starts here (--nproc-per-node 4)" in unfolded(advised(of_four, ranks=4))
+
+
+def test_a_claim_of_the_old_form_sets_nothing_and_says_why(tmp_path: Path) -> None:
     run_dir = make_run(
-        root,
-        started(scenario="omp-threads", topic="cpu", changed=["size"], params={"size": 512}),
-        events.SettingAdvised(text=claim, setting=setting),
-        events.VerdictReached(text=claim, verdict=verdict, rule="r", why="6 repeats"),
-        events.StateChanged(state=state),
-    )
-    return read_subject(run_dir)
-
-
-def test_a_supported_claim_sets_its_variable_and_is_named_above_it(tmp_path: Path) -> None:
-    text = env_file(advise([measured(tmp_path, "all threads are faster", "OMP_NUM_THREADS=8")], HOST))
-
-    assert text.endswith(
-        "# all threads are faster: SUPPORTED\n"
-        "#   6 repeats\n"
-        "#   cpu/omp-threads, run abcdef\n"
-        "#   again: tuilab run omp-threads --size 512 --headless\n"
-        "OMP_NUM_THREADS=8\n"
+        tmp_path,
+        started(),
+        events.SettingAdvised(text="c", setting="OMP_NUM_THREADS=8"),
+        events.VerdictReached(text="c", verdict="SUPPORTED", rule="r"),
+        events.StateChanged(state="succeeded"),
     )
 
+    found = advised(read_subject(run_dir))
 
-@pytest.mark.parametrize("verdict", ["REFUTED", "WEAKER THAN CLAIMED", "INCONCLUSIVE", "INVALID", "NOT TESTABLE HERE"])
-def test_any_other_verdict_sets_nothing_and_says_so(tmp_path: Path, verdict: str) -> None:
-    text = env_file(advise([measured(tmp_path, "c", "OMP_NUM_THREADS=8", verdict)], HOST))
-
-    assert [line for line in text.splitlines() if line and not line.startswith("#")] == []
-    assert "Nothing is set: no claim that speaks for a setting was supported on this box." in text
-    assert f"#   OMP_NUM_THREADS=8: {verdict}: c\n#     6 repeats, run abcdef\n" in text
+    assert "export" not in env_file(found)
+    assert "one value was claimed to be good, and none was held against it: OMP_NUM_THREADS=8" in unfolded(found)
 
 
-def test_a_run_that_failed_supports_nothing(tmp_path: Path) -> None:
-    assert advise([measured(tmp_path, "c", "OMP_NUM_THREADS=8", state="failed")], HOST).settings == {}
+# ---- the file
 
 
-def test_runs_of_another_box_are_named_and_do_not_count(tmp_path: Path) -> None:
-    found = advise([measured(tmp_path, "c", "OMP_NUM_THREADS=8")], "elsewhere")
+def test_a_setting_says_what_it_won_against_what_speaks_against_it_and_whence_it_comes(tmp_path: Path) -> None:
+    found = advised(raced(tmp_path, against="beside others it is slower"))
 
-    assert found.settings == {}
-    assert "Left out, because they ran on another box: cpu/omp-threads abcdef" in env_file(found)
-
-
-def test_claims_that_disagree_set_nothing(tmp_path: Path) -> None:
-    both = [measured(tmp_path / at, f"claim {at}", f"OMP_NUM_THREADS={at}") for at in ("1", "2")]
-
-    text = env_file(advise(both, HOST))
-
-    assert "# OMP_NUM_THREADS is not set: supported claims speak for different values" in text
-    assert "\nOMP_NUM_THREADS=" not in text
+    lines = unfolded(found)
+    assert "# OMP_NUM_THREADS=4: large products. The others take: 1 x4 [" in lines and "8 (the default) x1.5 [" in lines
+    assert "# against it: beside others it is slower" in lines
+    assert "# cpu/omp-threads, run abcdef of 2001-09-09 (tuilab run omp-threads" in lines
+    assert f"They hold for {HOST}, {HERE['CPU']}, {HERE['cores']} cores, torch {HERE['torch']}." in lines
+    assert "\nexport OMP_NUM_THREADS=4\n" in env_file(found)
 
 
-def test_a_shell_reads_the_file(tmp_path: Path) -> None:
-    settings = ["OMP_NUM_THREADS=8", "LAUNCH_PREFIX=numactl --cpunodebind=0 --membind=0", "LD_PRELOAD=/usr/lib/libx.so.2"]
-    subjects = [measured(tmp_path / str(at), f"claim $(reboot) {at}\nX=1", setting) for at, setting in enumerate(settings)]
-    (file := tmp_path / "box.env").write_text(env_file(advise(subjects, HOST)))
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_that_sources_it_has_the_settings_whatever_words_are_in_it(tmp_path: Path, shell: str) -> None:
+    evil = "'; reboot #\n$(reboot) `reboot` \\"
+    subject = raced(tmp_path, about=evil, against=evil, run={"scenario": evil, "title": evil})
+    (file := tmp_path / "box.env").write_text(env_file(advised(subject)))
 
-    shell = ["env", "-i", "/bin/sh", "-c", f'set -a; . {file}; echo "$OMP_NUM_THREADS|$LAUNCH_PREFIX|$LD_PRELOAD|$X"']
-    done = subprocess.run(shell, capture_output=True, text=True, check=True)
-
-    assert done.stdout == "8|numactl --cpunodebind=0 --membind=0|/usr/lib/libx.so.2|\n"
+    assert sourced(shell, file) == ("4\n", "")
 
 
-def test_what_is_read_by_nothing_by_itself_is_told_apart(tmp_path: Path) -> None:
-    text = env_file(advise([measured(tmp_path, "c", "DATALOADER_NUM_WORKERS=4")], HOST))
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"torch": "1.13.1"}, f"torch was 1.13.1, is {HERE['torch']}"),
+        ({"cores": "4097"}, f"cores was 4097, is {HERE['cores']}"),
+        ({"CPU": 'a "Z80"; 1\' x'}, f'CPU was a "Z80"; 1\' x, is {HERE["CPU"]}'),
+        ({"host": "elsewhere"}, f"host was elsewhere, is {HERE['host']}"),
+    ],
+)
+def test_where_the_box_has_changed_it_sets_nothing_says_one_sentence_and_the_shell_goes_on(
+    tmp_path: Path, shell: str, change: dict[str, str], sentence: str
+) -> None:
+    box = {**HERE, "host": HOST, **change}
+    found = advise([raced(tmp_path, box=box)], {**box, "host": HOST})
+    found.facts |= change
 
-    assert "# The following are read by nothing by themselves: pass them on" in text
+    (file := tmp_path / "box.env").write_text(env_file(found))
+
+    assert sourced(shell, file) == ("unset\n", f"box.env sets nothing: {sentence}\n")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_without_a_python_goes_on_and_has_no_settings(tmp_path: Path, shell: str) -> None:
+    (file := tmp_path / "box.env").write_text(env_file(advised(raced(tmp_path))))
+
+    said, errors = sourced(shell, file, path="/nowhere")
+
+    assert said == "unset\n" and "python3" in errors
+
+
+def test_a_file_in_the_folder_of_the_user_is_not_taken_for_a_part_of_python(tmp_path: Path) -> None:
+    for name in ("torch.py", "glob.py", "re.py", "importlib.py"):
+        (tmp_path / name).write_text("raise SystemExit('taken')")
+    (file := tmp_path / "box.env").write_text(env_file(advised(raced(tmp_path))))
+
+    assert sourced("bash", file, cwd=tmp_path) == ("4\n", "")
+
+
+def sourced(shell: str, file: Path, *, path: str = "", cwd: Path | None = None) -> tuple[str, str]:
+    """Source a file in a strict shell; return what OMP_NUM_THREADS is in a program that it starts, and what was said."""
+    code = f"set -eu; . {file}; /bin/sh -c 'echo \"${{OMP_NUM_THREADS-unset}}\"'"
+    environment = {"PATH": path or f"{Path(TUILAB).parent}:/usr/bin:/bin"}
+    found = shutil.which(shell) or shell
+    done = subprocess.run([found, "-c", code], capture_output=True, text=True, env=environment, cwd=cwd, check=True)
+    return done.stdout, done.stderr
+
+
+# ---- the words of a setting
 
 
 @pytest.mark.parametrize("text", ["", "OMP_NUM_THREADS", "PATH=/evil", "OMP_NUM_THREADS=", "OMP_NUM_THREADS=1\nX=2",
@@ -94,38 +274,87 @@ def test_only_variables_of_training_with_plain_values_are_settings(tmp_path: Pat
     with pytest.raises(ValueError, match="setting"):
         read_setting(text)
 
-    assert env_file(advise([read_subject(hostile_run(tmp_path, "x", advises=text))], HOST)).count("=") == 0
+    assert "export" not in env_file(advised(read_subject(hostile_run(tmp_path, "x", advises=text))))
+
+
+@pytest.mark.parametrize(("name", "value"), [("PATH", "1"), ("DATALOADER_NUM_WORKERS", "1"), ("OMP_NUM_THREADS", "$(reboot)")])
+def test_a_journal_that_names_another_variable_or_value_sets_nothing(tmp_path: Path, name: str, value: str) -> None:
+    assert "export" not in env_file(advised(raced(tmp_path, {value: 1.0, "8": 2.0}, name=name)))
 
 
 def test_a_setting_is_a_name_and_a_value() -> None:
     assert read_setting("OMP_PROC_BIND=false") == Setting("OMP_PROC_BIND", "false")
 
 
-def test_the_command_writes_the_file_for_the_newest_runs(
-    tuilab: Callable[..., subprocess.CompletedProcess[str]], root: Path, tmp_path: Path
-) -> None:
-    measured(root, "all threads are faster", "OMP_NUM_THREADS=8")
+# ---- the command
+
+
+@pytest.mark.real_torch
+def test_the_command_writes_the_file_for_the_newest_runs_that_count(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    raced(root, end="000001")
+    raced(root, end="000002", run={"quick": True})
     target = tmp_path / "box.env"
 
     done = tuilab("advise", "-o", str(target))
 
     assert (done.returncode, done.stderr) == (0, f"1 setting: {target}\n")
-    assert "\nOMP_NUM_THREADS=8\n" in target.read_text()
+    assert "\nexport OMP_NUM_THREADS=4\n" in target.read_text()
 
 
-def test_a_run_from_an_archive_sets_nothing_here_whatever_host_it_names(tuilab: Tuilab, tmp_path: Path) -> None:
-    there = make_run(
-        tmp_path / "there",
-        started(run="20270115T080000000Z-softmax-abcdef"),
-        events.SettingAdvised(text="c", setting="LD_PRELOAD=/tmp/evil.so"),
-        events.VerdictReached(text="c", verdict="SUPPORTED", rule="r"),
-        events.StateChanged(state="succeeded"),
+def test_the_result_of_a_run_says_what_came_of_it_and_of_a_quick_one_nothing(tuilab: Tuilab, root: Path) -> None:
+    won, stays, quick = (
+        tuilab("attach", raced(root, **more).run_dir.name).stdout
+        for more in (
+            {"end": "000001"},
+            {"end": "000002", "values": {"1": 4.0, "8": 1.0}, "ranks": 2},
+            {"end": "000003", "run": {"quick": True}},
+        )
     )
-    tuilab("export", str(there.name), "-o", str(tmp_path / "x.tgz"), "--root", str(there.parent))
+
+    assert "OMP_NUM_THREADS  4 won, the default is 8: tuilab advise" in won
+    assert "OMP_NUM_THREADS, 2 ranks  nothing beats the default, 8" in stays
+    assert "OMP_NUM_THREADS" not in quick
+
+
+@pytest.mark.real_torch
+def test_as_json_it_says_what_to_set_what_was_left_and_what_is_not_known(tuilab: Tuilab, root: Path) -> None:
+    raced(root, {"1": 4.0, "8": 1.0})
+
+    found = json.loads(tuilab("advise", "--json").stdout)
+
+    assert (found["schema"], found["ranks"], found["settings"]) == ("tuilab.advice/1", None, [])
+    (left,) = found["left"]
+    assert (left["name"], left["value"], left["default"], left["is_decided"]) == ("OMP_NUM_THREADS", None, "8", True)
+    assert [other["value"] for other in left["others"]] == ["1"]
+    assert ["tuilab", "run", "expandable-segments", "--headless"] in [one["command"] for one in found["not_known"]]
+
+
+@pytest.mark.real_torch
+def test_for_ranks_it_finds_the_run_with_as_many_behind_newer_ones_of_others(tuilab: Tuilab, root: Path) -> None:
+    eight: dict[str, Any] = {"changed": ["ranks"], "params": {"ranks": 8}}
+    raced(root, {"1": 2.0, "2": 1.0}, ranks=8, default="1", scenario="rank-threads", end="000001", run=eight)
+    for end in ("000002", "000003", "000004", "000005"):
+        raced(root, {"1": 1.0, "2": 2.0}, ranks=2, default="1", scenario="rank-threads", end=end)
+
+    assert "\nexport OMP_NUM_THREADS=2\n" in tuilab("advise", "--ranks", "8").stdout
+    assert "nothing beats the default, 1" in tuilab("advise", "--ranks", "2").stdout
+
+
+def test_where_nothing_ran_it_says_what_would_tell(tuilab: Tuilab) -> None:
+    done = tuilab("advise", "--ranks", "8")
+
+    assert done.returncode == 0
+    assert "#   OMP_NUM_THREADS: tuilab run rank-threads --ranks 8 --headless\n" in done.stdout
+
+
+@pytest.mark.real_torch
+def test_a_run_from_an_archive_sets_nothing_here_whatever_host_it_names(tuilab: Tuilab, tmp_path: Path) -> None:
+    there = raced(tmp_path / "there", run={"run": "20270115T080000000Z-omp-threads-abcdef"}).run_dir
+    tuilab("export", there.name, "-o", str(tmp_path / "x.tgz"), "--root", str(there.parent))
     tuilab("import", str(tmp_path / "x.tgz"), "--root", str(tmp_path / "here"))
 
     trusted = tuilab("advise", "--root", str(tmp_path / "there"))
     imported = tuilab("advise", "--root", str(tmp_path / "here"))
 
-    assert "\nLD_PRELOAD=/tmp/evil.so\n" in trusted.stdout
-    assert "LD_PRELOAD" not in imported.stdout and "left out 1 run from archives" in imported.stderr
+    assert "\nexport OMP_NUM_THREADS=4\n" in trusted.stdout
+    assert "export" not in imported.stdout and "left out 1 run from archives" in imported.stderr

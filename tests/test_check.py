@@ -372,14 +372,23 @@ def test_a_timeline_of_memory_is_a_live_series(tmp_path: Path) -> None:
     assert findings(tmp_path, timeline) == []
 
 
-def test_what_a_claim_advises_is_a_setting_that_tuilab_knows(tmp_path: Path) -> None:
-    good = GOOD.replace("at_least=50,", 'at_least=50, advises=f"OMP_NUM_THREADS={row_count}",', 1)
-    bad = good.replace("OMP_NUM_THREADS", "PATH")
+def test_what_is_advised_is_a_variable_that_programs_read_and_was_chosen_among_values(tmp_path: Path) -> None:
+    advised = 'lab.advise("OMP_NUM_THREADS", {1: "loop", 2: "sum"}, default=2, about="sums")'
+    good = GOOD.replace("lab.log(1, loss=2)", f"lab.log(1, loss=2); {advised}", 1)
+    old = GOOD.replace("at_least=50,", 'at_least=50, advises="OMP_NUM_THREADS=2",', 1)
 
     assert findings(tmp_path, good) == findings(tmp_path, GOOD)
-    assert [finding.sentence for finding in findings(tmp_path, bad)] == [
-        "PATH is no setting of threads, allocators, workers or pinning that tuilab knows"
+    assert sentences(tmp_path, good.replace("OMP_NUM_THREADS", "DATALOADER_NUM_WORKERS")) == [
+        "DATALOADER_NUM_WORKERS is no setting of threads, allocators or pinning that programs read"
     ]
+    assert sentences(tmp_path, good.replace('"OMP_NUM_THREADS"', "row_count")) == [
+        "the variable that is advised is not a literal, so nobody can tell which it is"
+    ]
+    assert sentences(tmp_path, old) == ["advises= holds one value against none, so nothing follows; write lab.advise(...)"]
+
+
+def sentences(folder: Path, source: str) -> list[str]:
+    return [finding.sentence for finding in findings(folder, source)]
 
 
 def shown_of(folder: Path, source: str) -> str:

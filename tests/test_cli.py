@@ -520,7 +520,8 @@ IMPORTS = [  # what these import is covered with them
     ("tuilab.reports.plain", {"torch", "textual", "numpy", "click"}),
     ("tuilab.reports.files", {"torch", "textual", "click", "jinja2"}),
     ("tuilab.reports.formats.html", {"torch", "textual", "click", "scipy"}),
-    ("tuilab.reports.advice", {"torch", "textual", "click", "scipy"}),
+    ("tuilab.reports.advice.env_file", {"torch", "textual", "click", "scipy"}),
+    ("tuilab.cli.verbs.advise", {"torch", "textual", "numpy"}),
 ]
 
 

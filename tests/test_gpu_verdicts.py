@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.advice_aids import raced
 from tests.engine import read_stream
-from tests.tui.made_up import judged, make_run, started
+from tests.tui.made_up import judged, started
 from tests.tui.screens import opened
 from tests.tui.screens import shown as shown_by
 from tuilab.judging.judge_run import judge
@@ -18,7 +19,9 @@ from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
-from tuilab.reports.advice import advise, env_file, host_of
+from tuilab.reports.advice.advised import advise
+from tuilab.reports.advice.env_file import env_file
+from tuilab.reports.advice.validity import facts_of
 from tuilab.reports.box import opening_of
 from tuilab.reports.subject import read_subject
 from tuilab.runs import earlier, ledger
@@ -186,13 +189,8 @@ def test_a_report_of_a_box_with_two_cards_names_the_card_of_each_finding(root: P
     assert not any("NVIDIA" in name for name in names(two[:1]))
 
 
-def test_a_setting_says_on_which_gpu_its_claim_was_supported(root: Path) -> None:
-    run_dir = make_run(
-        root, started(),
-        events.SettingAdvised(text="it helps", setting="OMP_NUM_THREADS=2"),
-        events.VerdictReached(text="it helps", verdict="SUPPORTED", rule="r", **H100),
-        events.StateChanged(state="succeeded"),
-    )  # fmt: skip
-    subject = read_subject(run_dir)
+def test_a_setting_says_on_which_gpu_its_values_raced(root: Path) -> None:
+    subject = raced(root, before=(CHOSEN,))
+    here = facts_of(subject.summary, ["worker-0"])
 
-    assert "abcdef, on NVIDIA H100 (aaaaaaaa)" in env_file(advise([subject], host_of(subject)))
+    assert here["GPU"] == "NVIDIA H100" and ", NVIDIA H100, " in env_file(advise([subject], here))

@@ -378,6 +378,8 @@ def test_a_claim_in_the_old_form_is_recorded_and_told_what_to_write(lab: Lab, re
         lambda lab: lab.claim("slow", ratio="slow/fast", at_least=2),
         lambda lab: lab.claim_ratio("slow is slower", "slow/fast", at_least=2),
         lambda lab: lab.claim("the GPU agrees, to 1e-6", lacks="a GPU"),
+        lambda lab: lab.claim("gpu", True, advises="OMP_NUM_THREADS=2"),
+        lambda lab: lab.claim_ratio("slow", "slow/fast", at_least=2, advises="OMP_NUM_THREADS=2"),
     ],
 )
 def test_the_notice_of_an_old_form_stands_once_at_the_line_of_its_author(lab: Lab, claim: Callable[[Lab], None]) -> None:
@@ -385,6 +387,42 @@ def test_the_notice_of_an_old_form_stands_once_at_the_line_of_its_author(lab: La
         claim(lab)
 
     assert [Path(one.filename).name for one in told] == [Path(__file__).name]
+
+
+def test_values_of_a_variable_are_held_against_each_other_before_they_race(lab: Lab, recorded: Recorded) -> None:
+    arms = {1: "one", "2": "two"}
+    lab.advise("OMP_NUM_THREADS", arms, default=2, about="sums", against="others wait", ranks=4)
+    lab.advise("MALLOC_ARENA_MAX", {1: 5e8, 8: 1e9}, default=8, about="memory", unit="B")
+
+    raced, counted = recorded(events.SettingRaced)
+    assert [(one.value, one.arm, one.cost) for one in raced.candidates] == [("1", "one", None), ("2", "two", None)]
+    assert (raced.default, raced.about, raced.against, raced.ranks) == ("2", "sums", "others wait", 4)
+    assert [(one.value, one.cost) for one in counted.candidates] == [("1", 5e8), ("8", 1e9)]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"name": "DATALOADER_NUM_WORKERS"}, "name takes a variable of threads or allocators that programs read"),
+        ({"values": {2: "two"}}, "values takes a dict of 2 to 20 values"),
+        ({"values": {"$(reboot)": "one", 2: "two"}}, "values takes plain values, as 4 or close"),
+        ({"values": {1: "one", 2: 3.0}}, "values takes arms, or what was measured, and not both"),
+        ({"default": 3}, "default takes one of the values, not '3'"),
+        ({"about": ""}, "about says what the values were held against each other with"),
+    ],
+)
+def test_values_that_cannot_be_held_against_each_other_are_refused(lab: Lab, given: dict[str, Any], problem: str) -> None:
+    usual: dict[str, Any] = {"name": "OMP_NUM_THREADS", "values": {1: "one", 2: "two"}, "default": 2, "about": "sums"}
+
+    with pytest.raises((TypeError, ValueError), match=problem):
+        lab.advise(**{**usual, **given})
+
+
+def test_values_that_have_raced_are_too_late_to_be_advised(lab: Lab) -> None:
+    lab.race(one=lambda: 1, two=lambda: 2, seconds=0.001)
+
+    with pytest.raises(ValueError, match="one and two raced before OMP_NUM_THREADS was advised"):
+        lab.advise("OMP_NUM_THREADS", {1: "one", 2: "two"}, default=2, about="sums")
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ def nested(depth: int) -> list[Any]:
     return value
 
 
+TWO = {1: "a", 2: "b"}  # values of a variable
 ENDLESS: list[Any] = []
 ENDLESS.append(ENDLESS)
 
@@ -261,6 +262,15 @@ CALLS = {
     "claim.lacks": Call(lambda lab, v: lab.claim("c", True, lacks=v)),
     "claim.answers": Call(lambda lab, v: lab.claim("c", True, answers=v)),
     "claim.advises": Call(lambda lab, v: lab.claim("c", True, advises=v)),
+    "advise.name": Call(lambda lab, v: lab.advise(v, TWO, default=2, about="x")),
+    "advise.values": Call(lambda lab, v: lab.advise("OMP_NUM_THREADS", {1: v, 2: v}, default=2, about="x")),
+    "advise.default": Call(lambda lab, v: lab.advise("OMP_NUM_THREADS", TWO, default=v, about="x")),
+    "advise.about": Call(
+        lambda lab, v: lab.advise("OMP_NUM_THREADS", TWO, default=2, about=v), as_plain, events.SettingRaced, lambda r: r.about
+    ),
+    "advise.against": Call(lambda lab, v: lab.advise("OMP_NUM_THREADS", TWO, default=2, about="x", against=v)),
+    "advise.ranks": Call(lambda lab, v: lab.advise("OMP_NUM_THREADS", TWO, default=2, about="x", ranks=v)),
+    "advise.unit": Call(lambda lab, v: lab.advise("OMP_NUM_THREADS", TWO, default=2, about="x", unit=v)),
     "claim_ratio.key": Call(
         lambda lab, v: lab.claim_ratio(v, "a/b", at_least=2), as_plain, events.ClaimDeclared, lambda r: r.text
     ),
@@ -304,6 +314,10 @@ SLOW: dict[str, tuple[Callable[[Any, Any], object], list[Any]]] = {
     "race.lacks": (lambda lab, v: lab.race(a=len, b=len, lacks=v), [None, 1, "x" * 5_000, "caf\udce9", b"x", Odd()]),
     "race.arms": (lambda lab, v: lab.race(arms=v, other=len), [None, 1, "x", Odd()]),
     "effective_cores.processes": (lambda lab, v: lab.effective_cores(v), [None, "2", 0, -1, 1.5, 2**63, 10**6, math.nan]),
+    "advise.cores": (
+        lambda lab, v: lab.advise("OMP_NUM_THREADS", TWO, default=2, about="x", cores=v),
+        [None, "2", -1, 1.5, 2**63, 10**6, Odd()],
+    ),
     "claim_ratio.cores": (
         lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, cores=v),
         [None, "2", -1, 1.5, 2**63, 10**6, math.nan],

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.advice_aids import raced
 from tests.report_aids import ALL, Elements, browse, hostile_run, in_chromium, recorded
 from tests.tui.made_up import make_run, started
 from tuilab.record import events
@@ -100,14 +101,15 @@ def test_notes_and_tags_stand_below_the_title(tmp_path: Path) -> None:
     assert "#baseline" in text and "<b>looks</b> good" in text
 
 
-def test_a_setting_that_follows_stands_with_its_claim_and_its_numbers() -> None:
-    subject = recorded("tour")
-    subject.summary.claims["two products take at least 1.5 times as long as one"].advises = "OMP_NUM_THREADS=2"
+def test_a_setting_that_follows_stands_with_what_it_won_against_and_what_speaks_against_it(tmp_path: Path) -> None:
+    text = " ".join(
+        Elements(html.render([raced(tmp_path, against="slower <b>beside</b> others"), recorded("outliers")])).text.split()
+    )
 
-    text = Elements(html.render([subject, recorded("outliers")])).text
-
-    assert "OMP_NUM_THREADS=2" in text and "two/one 1.99 [1.92, 2.06], claimed at least 1.5" in text
-    assert "1 not testable here" in " ".join(text.split())
+    assert (
+        "OMP_NUM_THREADS=4" in text and "The others take: 1 x4 [" in text and "against it: slower <b>beside</b> others" in text
+    )
+    assert "export OMP_NUM_THREADS=4" in text
 
 
 def test_of_many_runs_of_a_scenario_the_newest_stand_side_by_side() -> None:

@@ -30,7 +30,7 @@ _VARYING = {  # by verb: what another box or another day prints otherwise
     "note": ((re.compile(r"[0-9-]{10} [0-9:]{5}Z"), "NOW"),),
     "export": ((re.compile(r"files, [0-9.]+ [kKM]i?B"), "files, # bytes"),),
     "config": ((re.compile(r" {2,}#"), "  #"),),  # in columns as wide as a path
-    "advise": ((re.compile(r"for the box \S+,"), "for the box HOST,"),),
+    "advise": ((re.compile(r"box.env of [0-9-]{10}"), "box.env of TODAY"),),
 }
 
 

@@ -82,7 +82,7 @@ def run(
     lab.image("cores that may be used: main and workers, free; main and workers, bound", may_use)
     lacks = "" if len(free) > 1 else "a second core"
     main, workers = found["bound"]
-    lab.claim("proc-bind", len(workers), equals=1, lacks=lacks, advises="OMP_PROC_BIND=false", answers=True)
+    lab.claim("proc-bind", len(workers), equals=1, lacks=lacks, answers=True)
     lab.claim("main", main, equals=workers[:1], lacks=lacks)
 
     lab.stage(f"GOMP_CPU_AFFINITY={cores}")

@@ -7,9 +7,11 @@ way. Large matmuls gain, small ones have nothing to share.
 The threads wait for each other at the end of every operator, and they wait by spinning. Where another program wants the cores
 too, one of them does not run just then, and all the others spin for it: a matmul of microseconds takes until the scheduler
 comes round, which is milliseconds. Two ranks with a thread on every core each do that to each other, and every process that
-you start by hand takes all again, whoever else is there. So torchrun sets OMP_NUM_THREADS=1 where you did not; the number to
-set is cores divided by ranks. The last chart shows it: the time of a small matmul beside a busy program on each core, with one
-thread and with all. It differs from run to run, as it hangs on the scheduler, so nothing is claimed about it.
+you start by hand takes all again, whoever else is there. So torchrun sets OMP_NUM_THREADS=1 where you did not; rank-threads
+races what else a rank may have. The last chart shows it: the time of a small matmul beside a busy program on each core, with
+one thread and with all. It differs from run to run, as it hangs on the scheduler, so nothing is claimed about it.
+
+The race has the numbers between one and all, too: where one of them is surely faster than all, `tuilab advise` tells.
 ## Predict
 torchrun starts two ranks, and OMP_NUM_THREADS is not set. How many threads has a rank?
 ## Look for
@@ -81,6 +83,8 @@ def run(
     cpus = os.sched_getaffinity(0)
     every = len({siblings(cpu) for cpu in cpus})  # with MKL a thread a core, else one for each CPU
 
+    crowd = {}
+
     @lab.once
     def exact():
         told = {"OMP_NUM_THREADS": str(threads)}
@@ -98,11 +102,16 @@ def run(
         for others in (0, len(cpus)):
             with lab.neighbours(others):
                 for name, count in ("one thread", 1), ("all threads", every):
-                    lab.log(others, arm=name, matmul_ms=call_ms(a, count))
+                    crowd[name] = call_ms(a, count)
+                    lab.log(others, arm=name, matmul_ms=crowd[name])
 
-    lab.stage("one thread against all")
-    advice = f"OMP_NUM_THREADS={every}"
-    lab.claim_ratio("matmul", "one/every", at_least=1.5, cores=2, lacks="" if every > 1 else "a second core", advises=advice)
+    lab.stage("one thread, some and all")
+    lab.claim_ratio("matmul", "one/every", at_least=1.5, cores=2, lacks="" if every > 1 else "a second core")
     if every > 1:
         a = torch.rand(size, size)
-        lab.race(one=lambda: multiply(a, 1), every=lambda: multiply(a, every), same=1e-3, seconds=0.3)
+        arms = {"one": 1} | {f"{2**k} threads": 2**k for k in range(1, every.bit_length()) if 2**k < every} | {"every": every}
+        seen = ", ".join(f"{name} {ms:.3g} ms" for name, ms in crowd.items())  # by the first repeat
+        against = seen and f"no other size raced; beside a busy program on each core: {seen}"
+        values, about = {count: arm for arm, count in arms.items()}, f"products of {size} x {size} matrices"
+        lab.advise("OMP_NUM_THREADS", values, default=every, about=about, against=against, cores=every)
+        lab.race(**{arm: lambda n=n: multiply(a, n) for arm, n in arms.items()}, same=1e-3, seconds=0.3)

@@ -112,8 +112,8 @@ def run(
         lab.claim("in-turn", all(len({one.worker for one in epoch[k::n]}) < 2 for n, epoch in epochs.items() for k in range(n)))
 
     lab.stage("without workers against with them: slow items, and items in memory")
-    needs = {"cores": 2 if work == "compute" else 0, "advises": f"DATALOADER_NUM_WORKERS={workers}"}  # to wait takes no core
-    lab.claim_ratio("slow-items", "alone/helped", at_least=2, answers=True, **needs)
+    cores = 2 if work == "compute" else 0  # to wait takes none
+    lab.claim_ratio("slow-items", "alone/helped", at_least=2, answers=True, cores=cores)
     lab.claim_ratio("items-in-memory", "sent/at_hand", at_least=2)
     alone, helped, at_hand, sent = (loader(ms, count) for ms in (item_ms, 0) for count in (0, workers))
     given = {"alone": (alone, train_ms), "helped": (helped, train_ms), "sent": (sent, 0), "at_hand": (at_hand, 0)}

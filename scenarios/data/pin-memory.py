@@ -102,6 +102,6 @@ def run(
     lab.claim_ratio("staged", "staged/direct", at_least=1.8, answers=True)
     arms = {"staged": lambda: afresh(staged), "direct": lambda: afresh(direct)}  # of the host alone: no GPU is asked
     lab.race(**arms, factories=True, same=torch.equal, seconds=0.5, device=torch.device("cpu"))
-    lab.claim_ratio("pageable", "pageable/pinned", at_least=2, lacks=lacks, advises="DATALOADER_PIN_MEMORY=1")
+    lab.claim_ratio("pageable", "pageable/pinned", at_least=2, lacks=lacks)
     if on_gpu:
         lab.race(pageable=lambda: fetch(source), pinned=lambda: fetch(source.pin_memory()), factories=True, same=torch.equal)

@@ -9,6 +9,7 @@ import pytest
 from tests.engine import until
 from tests.tui.made_up import HOSTILE, finished
 from tests.tui.screens import UNSAFE, NotingApp, NotingDesk, app_on, opened, press, said, settle, text
+from tuilab.catalogue import catalog
 from tuilab.cli import VERBS
 from tuilab.doctor import Finding
 from tuilab.doctor.answers import counts, render
@@ -17,8 +18,8 @@ from tuilab.doctor.facts import Fact
 from tuilab.drawings.glyphs import Style
 from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Trials
-from tuilab.reports import advice
-from tuilab.runs.spokesmen import in_order
+from tuilab.reports.advice import gather
+from tuilab.reports.advice.env_file import env_file
 from tuilab.tui import goodbye
 from tuilab.tui.screens import calibrate, doctor
 from tuilab.tui.screens.page import Page
@@ -134,9 +135,10 @@ async def test_advise_shows_the_file_that_its_command_writes(root: Path) -> None
     app = noting(root)
     async with opened(app, "b", "a", "c", size=(200, 40)):
         pass
-    found, _ = advice.of_runs(in_order(root))
+    known = catalog.load()
+    found, _ = gather.of_runs(gather.racing(root, known), known)
 
-    assert app.copied == [advice.env_file(found).rstrip("\n")]
+    assert app.copied == [env_file(found).rstrip("\n")]
 
 
 async def test_without_runs_advise_says_that_there_are_none(root: Path) -> None:

@@ -188,14 +188,26 @@ def _pack(value: Scenario | Param) -> list[object]:
 
 
 def _unpack(fields: list[Any]) -> Scenario:
-    id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed, imports, *_ = fields
+    id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed, imports, settings, *_ = fields
     found = tuple(Param(name, kind, value, tuple(choices), *rest) for name, kind, value, choices, *rest in read_params)
     stated = tuple(Stated(*claim) for claim in claims)
-    words = [id, topic, path, title, lesson, error, *sections.values(), *arms, *imports]
+    raced = tuple((name, whom) for name, whom in settings)
+    words = [
+        id,
+        topic,
+        path,
+        title,
+        lesson,
+        error,
+        *sections.values(),
+        *arms,
+        *imports,
+        *(word for one in raced for word in one),
+    ]
     words += [word for claim in stated for word in claim]
     words += [word for param in found for word in (param.name, param.type, param.label)]
     if not all(isinstance(word, str) for word in words):
         raise TypeError("it holds something else than scenarios")
     return Scenario(
-        id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, bool(is_timed), tuple(imports)
+        id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, bool(is_timed), tuple(imports), raced
     )  # fmt: skip

@@ -8,9 +8,10 @@ from tuilab.catalogue.check_claims import check_answer, check_bullets, check_cal
 from tuilab.catalogue.check_words import check_words
 from tuilab.catalogue.findings import File, Finding
 from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.source import Broken, called_method, lab_calls, lab_name, parse_source, race_arms, read_text, text_of
+from tuilab.catalogue.source import Broken, called_method, lab_calls, lab_name, literal_text, parse_source, race_arms, read_text
 from tuilab.catalogue.stated import SECTIONS
-from tuilab.probes.settings import read_setting
+from tuilab.probes.settings import VARIABLES
+from tuilab.text import show
 
 RESERVED = {
     "as_json", "as_jsonl", "detach", "headless", "help", "json", "jsonl", "name", "no_color", "plot", "quick", "quiet",
@@ -50,16 +51,16 @@ def _check_sections(file: File) -> Iterator[Finding]:
 
 
 def _check_settings(file: File) -> Iterator[Finding]:
-    """What a claim advises is a setting; where an f-string puts a value, any will do."""
+    """What is advised is a variable that programs read, and was chosen among values."""
     for call in file.calls("claim", "claim_ratio"):
         for node in (keyword.value for keyword in call.keywords if keyword.arg == "advises"):
-            text = text_of(node)
-            if text is None:
-                continue
-            try:
-                read_setting(re.sub(r"\{[^{}]*\}", "1", text))
-            except ValueError as problem:
-                yield Finding(node.lineno, str(problem))
+            yield Finding(node.lineno, "advises= holds one value against none, so nothing follows; write lab.advise(...)")
+    for call in file.calls("advise"):
+        name = literal_text(call)
+        if name is None:
+            yield Finding(call.lineno, "the variable that is advised is not a literal, so nobody can tell which it is")
+        elif name not in VARIABLES:
+            yield Finding(call.lineno, f"{show(name, 60)} is no setting of threads, allocators or pinning that programs read")
 
 
 def _check_params(file: File) -> Iterator[Finding]:

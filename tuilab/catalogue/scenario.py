@@ -7,6 +7,9 @@ from tuilab.catalogue.stated import Stated
 
 REPEATS = 6  # processes where times are claimed: the fewest that give an interval
 
+# For whom a value of a variable is the best one: a program that is alone, ranks beside each other, or any process.
+PROGRAM, RANKS, PROCESS = "program", "ranks", "process"
+
 Value = bool | int | float | str
 Type = Literal["int", "float", "bool", "str", "choice"]
 
@@ -41,6 +44,7 @@ class Scenario:
     error: str = ""
     is_timed: bool = False  # has claims about the ratio of two arms, which want repeats
     imports: tuple[str, ...] = ()  # modules of torch that its file imports before it does anything else
+    settings: tuple[tuple[str, str], ...] = ()  # variables whose values it holds against each other, and for whom
     builds_on: tuple[str, ...] = ()  # lessons that stand before it in the course
     headings: dict[str, str] = field(default_factory=dict)  # of its sections, in the language in which it is shown
 

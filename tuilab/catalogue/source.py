@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tuilab.catalogue import params
 from tuilab.catalogue.imports import first_imports
-from tuilab.catalogue.scenario import Param, Scenario, Type, Value
+from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Type, Value
 from tuilab.catalogue.stated import Stated, claims_of, is_key, plain, sections_of
 from tuilab.errors import UsageError
 from tuilab.files import read_regular
@@ -171,6 +171,7 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
         claims=claims,
         is_timed=any(map(is_about_ratio, calls)),
         imports=first_imports(tree),
+        settings=tuple(_read_settings(tree, lab_name(run))),
     )
 
 
@@ -199,6 +200,13 @@ def _read_arms(tree: ast.Module, lab: str) -> Iterator[str]:
             yield from race_arms(call)
         elif name := literal_text(call):
             yield name
+
+
+def _read_settings(tree: ast.Module, lab: str) -> Iterator[tuple[str, str]]:
+    for call in lab_calls(tree, lab, "advise"):
+        given = {keyword.arg for keyword in call.keywords}
+        if name := literal_text(call):
+            yield name, RANKS if "ranks" in given else PROCESS if "unit" in given else PROGRAM
 
 
 def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:

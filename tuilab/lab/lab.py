@@ -11,6 +11,7 @@ with lab.group():                             this process as a process group of
 with lab.neighbours(2):                       busy processes beside this one
 lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
 lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
+lab.advise("OMP_NUM_THREADS", {1: "one", 2: "two"}, default=2, about="...")     which of several values is to be set
 lab.memory("forward")                         bytes and operators; see meters/memory.py
 for step in lab.steps(1000, "training"):      a stage that tells how far it is
 for n in lab.sweep([1, 10, 100], "sizes"):    the same, over values
@@ -332,8 +333,8 @@ class Lab:
         """Claim something about a measured value; the bullet `- [key] ...` under `## Look for` says what.
 
         With a value alone it must be True. Where the box `lacks` what the claim needs, it is not testable here, whatever the
-        value. `advises` is the setting that follows where it is supported, as in "OMP_NUM_THREADS=2". `answers` is the number
-        that the question under `## Predict` asks for; True says that it is the value itself.
+        value. `answers` is the number that the question under `## Predict` asks for; True says that it is the value itself.
+        `advises` is an old form, from which nothing follows: `lab.advise`.
         """
         bounds = Bounds(equals, at_most, at_least, between)
         extras = Extras(advises, answers)
@@ -360,6 +361,29 @@ class Lab:
         bounds = {"at_most": at_most, "at_least": at_least}
         extras = Extras(advises, flag("answers", answers) or None)
         self._claims.claim_ratio(key, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, extras=extras)
+
+    def advise(
+        self,
+        name: str,
+        values: Mapping[Any, str | float],
+        *,
+        default: Any,
+        about: str,
+        against: str = "",
+        ranks: int = 0,
+        cores: int = 0,
+        unit: str = "",
+    ) -> None:
+        """Hold values of a variable against each other, as OMP_NUM_THREADS; `tuilab advise` sets the one that won.
+
+        `values` has, those first that take least of the box, each value with the arm of a race still to come that has it, or
+        with what was measured of it, where less is better, in a `unit`. `default` is the one that holds where nothing is set,
+        and is never advised. `about` says with what work, `against` what this run saw that speaks against setting it. With
+        `ranks` it is for each of so many, else for one program. A race that needs `cores` says how many.
+        """
+        self._claims.advise(
+            name, values, default=default, about=about, against=against, ranks=ranks, cores=cores, unit=unit
+        )  # fmt: skip
 
     # ---- for its own parts
 

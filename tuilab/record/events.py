@@ -289,9 +289,34 @@ class ClaimNotTestable(AboutClaim):
 
 
 class SettingAdvised(AboutClaim):
-    """If the claim is supported, this setting follows from it."""
+    """The claim speaks for a setting: of the old form, which held one value against nothing, so that nothing follows."""
 
     setting: str
+
+
+class Candidate(msgspec.Struct, omit_defaults=True):
+    """A value that a setting may have, and what speaks for it: an arm of a race still to come, or what was measured."""
+
+    value: str
+    arm: str = ""
+    cost: float | None = None  # less is better
+
+    def __post_init__(self) -> None:
+        if bool(self.arm) == (self.cost is not None):
+            raise ValueError("a value has an arm or a cost")
+
+
+class SettingRaced(Event):
+    """Values of a setting are held against each other: those that take least of the box first."""
+
+    name: str
+    candidates: list[Candidate]
+    default: str  # the value that holds where nothing is set: one of them
+    about: str  # the work that they were held against each other with
+    against: str = ""  # what this run saw that speaks against setting it
+    ranks: Count = 0  # for each of so many ranks; 0: for one program
+    cores: int = 0  # that must be free for the race to mean anything
+    unit: str = ""  # of the costs
 
 
 class QuestionAnswered(AboutClaim):
@@ -559,7 +584,7 @@ Record = (
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
     | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld | GpuShared
-    | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered
+    | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered | SettingRaced
 )  # fmt: skip
 
 

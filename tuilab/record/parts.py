@@ -38,7 +38,7 @@ class Claim:
     missed_in: set[str] = field(default_factory=set)
     needs: str = ""  # why it cannot be tested here
     verdict: events.VerdictReached | None = None
-    advises: str = ""  # the setting that follows when it is supported
+    advises: str = ""  # the setting that it speaks for, in the old form
     answered: events.QuestionAnswered | None = None  # it answers the question of the lesson
     is_old: bool = False  # the scenario claims it by a call of the old form
     is_once: bool = False  # it stands in a part that only the first repeat runs
@@ -62,6 +62,20 @@ class Claim:
         """Whether the verdict stands against the claim: what exit codes, JUnit and reports go by."""
         bound = self.declared.bound if self.declared else None
         return self.verdict is not None and is_against(self.verdict.verdict, bound)
+
+
+@dataclass
+class RacedSetting:
+    """A setting whose values are held against each other, as the repeats said."""
+
+    said: list[events.SettingRaced] = field(default_factory=list)  # one a repeat
+    writers: list[str] = field(default_factory=list)  # of those
+    is_late: bool = False  # a race of its arms had begun when it was said
+
+    @property
+    def against(self) -> str:
+        """What speaks against it: where only the first repeat looked, the others said nothing."""
+        return next((one.against for one in self.said if one.against), "")
 
 
 @dataclass

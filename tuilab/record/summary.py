@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from tuilab.record import events
 from tuilab.record.journal.lines import Corrupt
-from tuilab.record.parts import Block, Claim, GivenDevice, GpuState, Neighbours, Worker
+from tuilab.record.parts import Block, Claim, GivenDevice, GpuState, Neighbours, RacedSetting, Worker
 from tuilab.record.series import Series
 from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RunState
 
@@ -48,6 +48,7 @@ class RunSummary:
     gpus_held: dict[str, dict[str, None]] = field(default_factory=dict)  # by torch's UUID: writers that told what they hold
     gpu_states: list[GpuState] = field(default_factory=list)
     claims: dict[str, Claim] = field(default_factory=dict)  # by key; one of the old form, without a key, by its text
+    settings: dict[tuple[str, int], RacedSetting] = field(default_factory=dict)  # by variable and number of ranks
     blocks: dict[tuple[str, str], list[Block]] = field(default_factory=dict)  # writer, arm
     controls: dict[tuple[str, str, str], list[Block]] = field(default_factory=dict)  # writer, arm, control
     first_calls: dict[str, list[float]] = field(default_factory=dict)  # arm: seconds, one a repeat

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from tuilab.catalogue.params import spell
 from tuilab.catalogue.scenario import Scenario
 from tuilab.record.states import RunState
-from tuilab.record.told import evidence
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
-from tuilab.reports.advice import Advised, advise, env_file, host_of
+from tuilab.reports.advice.advised import Advised, advise
+from tuilab.reports.advice.env_file import compared, env_file
+from tuilab.reports.advice.validity import Facts, facts_of
 from tuilab.reports.charts.spreads import Interval
 from tuilab.reports.pages import ClaimRow, claim_row
 from tuilab.reports.subject import Subject
@@ -74,11 +75,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Followed:
-    """A setting that follows, and the claim that it stands on."""
+    """A setting that follows, what it was held against, and what speaks against it."""
 
     setting: str
-    claim: str
-    evidence: str
+    about: str
+    compared: str
+    against: str
     id: str
     name: str
 
@@ -107,7 +109,7 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
     gpus = {gpu for subject in subjects for gpu in _gpus(subject)}
     found = [finding for subject in subjects for finding in _findings(subject, has_host=len(hosts) > 1, has_gpu=len(gpus) > 1)]
     findings = sorted(found, key=lambda finding: not finding.details)
-    advice = advise(subjects, hosts[0] if hosts else "")
+    advice = advise(subjects, _facts_now(subjects, hosts[0]) if hosts else {}, known=known)
     ran = {subject.summary.run.scenario for subject in subjects if subject.summary.run}
     groups = [
         Group(name, about, tuple(f for f in findings if _place(f) == place), name == _EXACT) for name, about, place in _GROUPS
@@ -123,9 +125,9 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
         counts=f"{plural(len(subjects), 'run')}; {supported} of {plural(claims, 'claim')} supported",
         parts=tuple(_parts(findings)),
         groups=tuple(group for group in groups if group.findings),
-        settings=tuple(_followed(one[0]) for one in advice.settings.values()),
+        settings=tuple(map(_followed, advice.settings)),
         env=env_file(advice),
-        has_env=bool(advice.settings or advice.conflicts or advice.unsupported),
+        has_env=bool(advice.settings or advice.stays or advice.conflicts or advice.unused),
         not_run=tuple((f"{s.topic}/{s.id}", s.title) for s in known if not s.error and s.id not in ran),
     )
 
@@ -168,8 +170,19 @@ def _parts(findings: Sequence[Finding]) -> list[Part]:
 
 
 def _followed(one: Advised) -> Followed:
-    setting = f"{one.setting.name}={one.setting.value}"
-    return Followed(setting, one.claim.text, evidence(one.claim), one.subject.id, one.subject.name)
+    setting = f"{one.name}={one.choice.value}"
+    return Followed(setting, show(one.said.about), compared(one), show(one.raced.against), one.subject.id, one.subject.name)
+
+
+def _facts_now(subjects: Sequence[Subject], host: str) -> Facts:
+    """Return what a box is, as the newest run recorded it."""
+    starts = [(run.wall_ns, facts_of(one.summary)) for one in subjects if (run := one.summary.run) and host_of(one) == host]
+    return max(starts, key=lambda start: start[0])[1]
+
+
+def host_of(subject: Subject) -> str:
+    """Return the name of the box on which a run was made."""
+    return subject.summary.run.supervisor.host if subject.summary.run else ""
 
 
 def _gpus(subject: Subject) -> list[str]:

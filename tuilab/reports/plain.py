@@ -181,7 +181,8 @@ def key_numbers(summary: RunSummary, name_width: int = _NAME_WIDTH) -> list[tupl
     """Return the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
     device = device_words(summary)
     device_rows = [("device", device)] if device else []
-    return [*device_rows, *_race_rows(summary, name_width), *_memory_rows(summary, name_width), *_resource_rows(summary)]
+    races = [*_race_rows(summary, name_width), *_setting_rows(summary)]
+    return [*device_rows, *races, *_memory_rows(summary, name_width), *_resource_rows(summary)]
 
 
 def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
@@ -194,6 +195,15 @@ def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
         once = f", the first one {seconds(first)}" if first > 3 * usual else ""
         rows.append((names[arm], f"{seconds(usual)} a call, median of {plural(len(found), 'block')}{once}"))
     return rows
+
+
+def _setting_rows(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return which values of variables won; whether this run counts, `tuilab advise` says."""
+    if not summary.settings or not summary.is_over or (summary.run and summary.run.quick):
+        return []
+    from tuilab.reports.advice.env_file import in_short  # few runs have any
+
+    return [in_short(summary, raced) for raced in summary.settings.values()]
 
 
 def _memory_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:

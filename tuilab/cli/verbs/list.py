@@ -17,7 +17,7 @@ from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.text import show
 from tuilab.wrapping import wrap
 
-_UNTOLD = ("lesson", "sections", "headings", "imports")
+_UNTOLD = ("settings", "lesson", "sections", "headings", "imports")
 
 
 @click.command(

@@ -11,6 +11,8 @@ from tuilab.record import events
 
 _OF_RATIOS = {"ratio", "margin", "cores"}
 
+ADVISE_INSTEAD = "advises= sets nothing, as one value was held against none; lab.advise(...) holds several against each other"
+
 Record = events.ClaimMeasured | events.ClaimDeclared | events.ClaimNotTestable
 
 
@@ -35,7 +37,7 @@ class Bounds(NamedTuple):
 class Extras(NamedTuple):
     """What else is said with a claim."""
 
-    advises: str = ""  # the setting that follows where it is supported
+    advises: str = ""  # in the old form, a setting that it speaks for
     answers: float | None = None  # the number that the question of the lesson asks for; True: the value or the estimate itself
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from tuilab.catalogue.source import read_stated
 from tuilab.catalogue.stated import SECTION, Stated, is_key, named
 from tuilab.lab.claims.claimed import (
+    ADVISE_INSTEAD,
     About,
     Bounds,
     Extras,
@@ -19,6 +20,7 @@ from tuilab.lab.claims.claimed import (
     ratio_claim,
     refuse,
 )
+from tuilab.lab.claims.raced_values import setting_raced
 from tuilab.lab.given import checked, words
 from tuilab.lab.once import Once
 from tuilab.probes.settings import read_setting
@@ -48,6 +50,7 @@ class Claims:
         others: Mapping[str, Any],
     ) -> None:  # fmt: skip
         """Claim something about a value; of `others` only those of the old form, in which a ratio was claimed here, too."""
+        self._tell_of_old_advice(extras)
         if "ratio" in others and got is bounds.equals is bounds.between is None and not (tolerance or unit):
             about = self._about(key, "claim_ratio", is_old=True)
             low, high = bounds.at_least, bounds.at_most
@@ -58,7 +61,17 @@ class Claims:
 
     def claim_ratio(self, key: str, ratio: str, **given: Any) -> None:
         """Claim something about two arms that have not raced."""
+        self._tell_of_old_advice(given["extras"])
         self._claim_ratio(self._about(key, "claim_ratio"), ratio, **given)
+
+    def advise(self, name: str, values: Mapping[Any, Any], **given: Any) -> None:
+        """Hold values of a setting against each other; those that are arms have not raced."""
+        record = setting_raced(name, values, self._raced, **given)
+        if record.candidates[0].arm:
+            self._once.refuse("advise with arms")
+        self._append(record)
+        if record.cores:
+            self._measure_cores(record.cores)
 
     def give_up(self, arms: Set[str], lacks: str) -> None:
         """Record of the claims about arms that will not race that they cannot be tested here."""
@@ -75,6 +88,11 @@ class Claims:
                 raise ValueError(
                     f"“{claim}” is about {' and '.join(sorted(missing))}, which never raced; the arms that did: {others}"
                 )
+
+    @staticmethod
+    def _tell_of_old_advice(extras: Extras) -> None:
+        if words("advises", extras.advises):
+            warnings.warn(ADVISE_INSTEAD, FutureWarning, stacklevel=_CALLER)
 
     def _about(self, key: str, method: str, *, is_old: bool = False) -> About:
         """Return which claim a call is about; tell at its line what to write where it is of the old form."""

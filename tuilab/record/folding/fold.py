@@ -28,6 +28,7 @@ from tuilab.record.folding.of_claims import (
     claim_not_testable,
     question_answered,
     setting_advised,
+    setting_raced,
     verdict_reached,
 )
 from tuilab.record.folding.of_races import block_timed, cores_measured, first_called, race_finished, race_started
@@ -118,6 +119,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.ClaimDeclared: claim_declared,
     events.ClaimNotTestable: claim_not_testable,
     events.SettingAdvised: setting_advised,
+    events.SettingRaced: setting_raced,
     events.QuestionAnswered: question_answered,
     events.TextShown: lambda summary, stream, event: keep(summary.texts, event),
     events.ImageShown: image_shown,

@@ -1,11 +1,12 @@
 """What records of claims, and of verdicts on them, change in the summary."""
 
+from collections.abc import Set
 from typing import Any
 
 from tuilab.record import events
 from tuilab.record.folding.kept import keep
 from tuilab.record.holding import holds
-from tuilab.record.parts import Claim
+from tuilab.record.parts import Claim, RacedSetting
 from tuilab.record.summary import RunSummary
 
 
@@ -25,7 +26,7 @@ def claim_measured(summary: RunSummary, stream: str, event: events.ClaimMeasured
 def claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared) -> None:
     claim = claim_of(summary, event)
     arms = {event.over, event.under}
-    claim.is_late |= any(writer == stream and arms <= set(race.arms) for writer, race in summary.races)
+    claim.is_late |= _has_raced(summary, stream, arms)
     if claim.declared is None:
         claim.declared = event
     elif _terms(event) != _terms(claim.declared):
@@ -42,6 +43,17 @@ def claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotT
 
 def setting_advised(summary: RunSummary, stream: str, event: events.SettingAdvised) -> None:
     claim_of(summary, event).advises = event.setting
+
+
+def setting_raced(summary: RunSummary, stream: str, event: events.SettingRaced) -> None:
+    raced = summary.settings.setdefault((event.name, event.ranks), RacedSetting())
+    raced.is_late |= _has_raced(summary, stream, {one.arm for one in event.candidates if one.arm})
+    keep(raced.said, event)
+    keep(raced.writers, stream)
+
+
+def _has_raced(summary: RunSummary, stream: str, arms: Set[str]) -> bool:
+    return bool(arms) and any(writer == stream and arms <= set(race.arms) for writer, race in summary.races)
 
 
 def question_answered(summary: RunSummary, stream: str, event: events.QuestionAnswered) -> None:

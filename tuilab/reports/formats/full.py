@@ -13,6 +13,8 @@ import msgspec
 
 from tuilab import __version__
 from tuilab.record.encoding import spell_out
+from tuilab.reports.advice.advice_document import variable
+from tuilab.reports.advice.winner import choose
 from tuilab.reports.document import document
 from tuilab.reports.gaps import gaps
 from tuilab.reports.samples import Piece, pieces
@@ -52,6 +54,7 @@ def _more(subject: Subject) -> dict[str, Any]:
         "started_wall_ns": run.wall_ns if run else None,
         "repeats": summary.planned_repeats if run else None,
         "settings": {claim.claim_id: claim.advises for claim in summary.claims.values() if claim.advises},
+        "variables": [variable(raced, choose(summary, raced)) for raced in summary.settings.values()],
         "earlier": dict(subject.before),
         "declared": [_declared(claim.declared) for claim in summary.claims.values() if claim.declared],
         "gaps": gaps(subject),

@@ -108,7 +108,12 @@ def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
     opening = opening_of(subjects, known)
     parts = [f"# {opening.title}", f"{escape(opening.host)}, {opening.when}: {opening.counts}"]
     parts += [escape(opening.box)] if opening.box else []
-    parts += ["## The settings that follow", fence(opening.env, "sh") if opening.has_env else "None: no claim supports one."]
+    parts += [
+        "## The settings that follow",
+        fence(opening.env, "sh")
+        if opening.has_env
+        else "None: no value of a variable is known to be better here than what holds without it.",
+    ]
     for group in opening.groups:
         rows = [
             (f.mark + " " + f.verdict, f.text, ", ".join(filter(None, (f.measured, f.details))), f"{f.name} {f.id}")

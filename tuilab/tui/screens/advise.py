@@ -1,4 +1,4 @@
-"""The Advise screen: the settings that follow from what was measured on this box, each below the claim that it stands on."""
+"""The Advise screen: the settings that follow from what was measured on this box, each with what raced for it."""
 
 import shlex
 import textwrap
@@ -46,16 +46,17 @@ class AdvisePage(PrintedPage):
             beside.begin(self._read)
 
     def _read(self) -> None:
-        from tuilab.reports import advice  # what only reports need
-        from tuilab.runs.spokesmen import in_order
+        from tuilab.reports.advice import gather  # what only reports need
+        from tuilab.reports.advice.env_file import env_file
 
+        known, ledger = self.desk.scenarios, self.desk.ledger
         try:
-            found, notes = advice.of_runs(in_order(self.desk.root, self.desk.ledger), self.desk.ledger)
+            found, notes = gather.of_runs(gather.racing(self.desk.root, known, cache=ledger), known, cache=ledger)
         except TuilabError as problem:
             self.post_message(self.Found("", str(problem)))
         else:
             told = "; ".join([plural(len(found.settings), "setting"), *notes])
-            self.post_message(self.Found(advice.env_file(found), told))
+            self.post_message(self.Found(env_file(found), told))
 
     def on_advise_page_found(self, message: Found) -> None:
         self.is_reading = False

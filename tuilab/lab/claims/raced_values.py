@@ -1,0 +1,72 @@
+"""The values of a setting that a scenario holds against each other: a call of `lab.advise` as its record."""
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+from tuilab.lab.given import LEAST, MOST_CORES, checked, number, told, whole, words
+from tuilab.probes.settings import VARIABLES, read_setting
+from tuilab.record.events import Candidate, SettingRaced
+
+_MOST_VALUES = 20
+_ABOUT_LIMIT = 500
+
+
+def setting_raced(
+    name: str,
+    values: Mapping[Any, Any],
+    raced: Set[str],
+    *,
+    default: Any,
+    about: str,
+    against: str,
+    ranks: int,
+    cores: int,
+    unit: str,
+) -> SettingRaced:
+    """Return the record of values and what speaks for each: an arm that has not raced, or what was measured."""
+    if not isinstance(values, Mapping) or not 2 <= len(values) <= _MOST_VALUES:
+        raise TypeError(
+            f"values takes a dict of 2 to {_MOST_VALUES} values, each with its arm or what it costs, not {told(values)}"
+        )
+    if not words("about", about, _ABOUT_LIMIT):
+        raise ValueError('about says what the values were held against each other with, as "products of large matrices"')
+    if words("name", name) not in VARIABLES:
+        raise ValueError(f"name takes a variable of threads or allocators that programs read, not {told(name)}")
+    candidates = [_candidate(name, value, judged_by) for value, judged_by in values.items()]
+    default = _spelled("default", default)
+    if default not in [one.value for one in candidates]:
+        raise ValueError(f"default takes one of the values, not {told(default)}: what holds where nothing is set")
+    if len({one.cost is None for one in candidates}) > 1:
+        raise TypeError("values takes arms, or what was measured, and not both")
+    if early := raced & {one.arm for one in candidates}:
+        raise ValueError(f"{' and '.join(sorted(early))} raced before {name} was advised; advise first, then measure")
+    return checked(
+        SettingRaced(
+            name=name,
+            candidates=candidates,
+            default=default,
+            about=about,
+            against=words("against", against, _ABOUT_LIMIT),
+            ranks=whole("ranks", ranks, 0, MOST_CORES),
+            cores=whole("cores", cores, 0, MOST_CORES),
+            unit=words("unit", unit, 20),
+        )
+    )
+
+
+def _candidate(name: str, value: Any, judged_by: Any) -> Candidate:
+    try:
+        setting = read_setting(f"{name}={_spelled('values', value)}")
+    except ValueError as problem:
+        raise ValueError(f"values takes plain values, as 4 or close, not {told(value)}") from problem
+    if not isinstance(judged_by, str):
+        return Candidate(setting.value, cost=number("values", judged_by))
+    arm = words("values", judged_by, _ABOUT_LIMIT)
+    if not arm:
+        raise ValueError("values takes the name of an arm for each value, not an empty text")
+    return Candidate(setting.value, arm=arm)
+
+
+def _spelled(argument: str, value: Any) -> str:
+    """Return a value of a variable as a shell has it: a text, or a whole number."""
+    return words(argument, value) if isinstance(value, str) else str(whole(argument, value, LEAST))

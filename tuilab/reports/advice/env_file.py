@@ -1,0 +1,170 @@
+"""The settings that follow, as a file for a shell: it sets nothing on another box, nor after this one has changed."""
+
+import inspect
+import json
+import shlex
+import textwrap
+import time
+from collections.abc import Sequence
+
+from tuilab import __version__
+from tuilab.catalogue.scenario import RANKS, Scenario
+from tuilab.judging.judgement import Judgement
+from tuilab.probes import same_box
+from tuilab.record.parts import RacedSetting
+from tuilab.record.summary import RunSummary
+from tuilab.reports.advice.advised import Advice, Advised, Unused
+from tuilab.reports.advice.validity import Facts
+from tuilab.reports.advice.winner import choose
+from tuilab.runs import command_line
+from tuilab.text import brief, plural, show
+from tuilab.words import number, size
+
+_WIDTH = 110
+_GUARD = """
+import sys
+sys.path = [path for path in sys.path if path]
+{functions}
+changed = what_changed({facts}, box_facts())
+if changed:
+    sys.exit("box.env sets nothing: " + "; ".join(changed))
+"""
+
+
+def env_file(advice: Advice) -> str:
+    """Return what to source before a program, or before torchrun starts ranks; the reasons are comments."""
+    told = {
+        "Left as it is:": [_stays(one) for one in advice.stays],
+        "Not set, because runs speak for different values:": [_value(one) for one in advice.conflicts],
+        "What does not count:": [_unused(one) for one in advice.unused],
+        "Not known here, because nothing that counts has raced:": [_unknown(*one, advice.ranks) for one in advice.unknown],
+    }
+    parts = [_head(advice), *_settings(advice), *(_comments(heading, lines) for heading, lines in told.items() if lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def scope(ranks: int) -> str:
+    """Return for whom settings are."""
+    if ranks:
+        return f"each of {plural(ranks, 'rank')} that torchrun starts here (--nproc-per-node {ranks})"
+    return "one program that has this box to itself; not for torchrun, whose ranks would each take them (--ranks N)"
+
+
+def _head(advice: Advice) -> str:
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    lines = [f"box.env of {day}, by tuilab {show(__version__)}: settings for {scope(advice.ranks)}."]
+    if not advice.settings:
+        return _comments(
+            "", [*lines, "Nothing is set: no value is known to be better here than what holds without a variable."]
+        )
+    lines.append(f"They hold for {box_words(advice.facts)}.")
+    lines.append("Use: . ./box.env (sh, bash, zsh). Where that has changed, it sets nothing and says so.")
+    return _comments("", lines)
+
+
+def box_words(facts: Facts) -> str:
+    """Return what a box was, in a line."""
+    names = {"host": "", "CPU": "", "GPU": "", "cores": " cores"}
+    told = [f"{facts[name]}{unit}" for name, unit in names.items() if name in facts]
+    return show(", ".join([*told, *(f"{name} {facts[name]}" for name in ("torch", "driver") if name in facts)]), 300)
+
+
+def _settings(advice: Advice) -> list[str]:
+    if not advice.settings:
+        return []
+    blocks = [f"{_comments('', _reasons(one))}\nexport {one.name}={shlex.quote(one.choice.value)}" for one in advice.settings]
+    asks = "# Is it still that box? The Python of the environment that is active is asked: torch has to be the same."
+    return [f"{asks}\nif python3 -c {shlex.quote(guard(advice.facts))}; then", *blocks, "fi"]
+
+
+def in_short(summary: RunSummary, raced: RacedSetting) -> tuple[str, str]:
+    """Return a variable, and what came of its values in one run."""
+    said, choice = raced.said[0], choose(summary, raced)
+    name = show(f"{said.name}, {plural(said.ranks, 'rank')}" if said.ranks else said.name, 40)
+    if choice.value:
+        return name, f"{show(choice.value, 200)} won, the default is {show(said.default, 200)}: tuilab advise"
+    if not choice.is_decided:
+        return name, f"not decided: {show(choice.why, 300)}"
+    return name, f"nothing beats the default, {show(said.default, 200)}"
+
+
+def guard(facts: Facts) -> str:
+    """Return a program that ends well where a box is still what it was, and else says in what it is not."""
+    sources = [inspect.getsource(same_box.box_facts), inspect.getsource(same_box.what_changed)]
+    lines = [line for source in sources for line in source.splitlines() if line]
+    return _GUARD.format(functions="\n".join(lines), facts=json.dumps(facts))
+
+
+def _reasons(one: Advised) -> list[str]:
+    return [_value(one), *([f"against it: {show(one.raced.against)}"] if one.raced.against else []), *_source(one)]
+
+
+def _value(one: Advised) -> str:
+    return f"{one.name}={one.choice.value}: {show(one.said.about, 300)}. {compared(one)}"
+
+
+def _stays(one: Advised) -> str:
+    if not one.choice.is_decided:
+        return f"{one.name}: not decided ({show(one.said.about, 300)}): {show(one.choice.why)}. {' '.join(_source(one))}"
+    return (
+        f"{one.name}: nothing beats the default, {show(one.said.default, 200)}. {_sentence(one.said.about)}. {compared(one)}. "
+        f"{' '.join(_source(one))}"
+    )
+
+
+def compared(one: Advised) -> str:
+    """Return how many times as long, or as much, the other values take as what stands."""
+    costs = {each.value: _amount(each.cost, one.said.unit) for each in one.said.candidates if each.cost is not None}
+    told = []
+    for value, judged in one.choice.against.items():
+        name = f"{value} (the default)" if value == one.said.default else value
+        told.append(f"{show(name, 80)} x{_times(judged)}{f', {costs[value]}' if value in costs else ''}")
+    own = costs.get(one.choice.value or one.said.default, "")
+    return f"{'It takes ' + own + '; the' if own else 'The'} others take: {'; '.join(told)}"
+
+
+def _amount(cost: float, unit: str) -> str:
+    return size(cost) if unit == "B" else number(cost, unit)
+
+
+def _sentence(words: str) -> str:
+    return show(words[:1].upper() + words[1:], 300)
+
+
+def _times(judged: Judgement) -> str:
+    if judged.estimate is None:
+        return "n/a"
+    between = f" [{brief(judged.low)}, {brief(judged.high)}]" if judged.low is not None and judged.high is not None else ""
+    return f"{brief(judged.estimate)}{between}"
+
+
+def _source(one: Advised) -> list[str]:
+    run, summary = one.subject.summary.run, one.subject.summary
+    if run is None:
+        return []
+    day = time.strftime("%Y-%m-%d", time.gmtime(run.wall_ns / 1e9)) if 0 < run.wall_ns < 2**62 else "n/a"
+    again = command_line.line(command_line.rerun_words(run, summary.planned_repeats))
+    return [f"{one.subject.name}, run {one.subject.id} of {day} ({show(again)})"]
+
+
+def _unused(one: Unused) -> str:
+    return f"{show(one.name, 60)}: {one.subject.name}, run {one.subject.id}: {show(one.why)}"
+
+
+def _unknown(name: str, scenario: Scenario, ranks: int) -> str:
+    return f"{name}: {command_line.line(command_to_race(name, scenario, ranks))}"
+
+
+def command_to_race(name: str, scenario: Scenario, ranks: int) -> list[str]:
+    """Return the command that holds the values of a variable against each other."""
+    is_for_ranks = bool(ranks) and (name, RANKS) in scenario.settings
+    return ["tuilab", "run", scenario.id, *(["--ranks", str(ranks)] if is_for_ranks else []), "--headless"]
+
+
+def _comments(heading: str, lines: Sequence[str]) -> str:
+    indent = "  " if heading else ""
+    fold = textwrap.TextWrapper(
+        _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
+    )
+    folded = [part for line in lines for part in fold.wrap(show(line, 3000))]
+    return "\n".join(f"# {line}" for line in [*([heading] if heading else []), *folded])

@@ -1,0 +1,78 @@
+"""Whether a run can speak for a box as it is now: what it ran on, and how it ran."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from tuilab.catalogue.params import spell
+from tuilab.probes.same_box import what_changed
+from tuilab.record.events import RunStarted, SettingRaced
+from tuilab.record.gpus.own_gpus import name_of_gpu
+from tuilab.record.gpus.raced_gpu import torch_uuid
+from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
+from tuilab.reports.subject import Subject
+from tuilab.runs.command_line import changes, option_words
+from tuilab.text import join, show
+
+Facts = dict[str, str]
+
+_THREADS = ("OMP", "MKL", "KMP", "GOMP")  # variables of these names act on each other's threads
+_RANKS, _DEVICE = "ranks", "device"  # parameters that say for what an advice is
+
+
+def facts_of(summary: RunSummary, writers: Sequence[str] = ()) -> Facts:
+    """Return what a run recorded of its box, as `box_facts` has it; of GPUs the one that these workers had."""
+    cpu = _inner(summary.environment.get("box"), "cpu")
+    facts: dict[str, object] = {
+        "host": summary.run.supervisor.host if summary.run else "",
+        "cores": cpu.get("usable_cores"),
+        "CPU": cpu.get("model"),
+        "torch": summary.environment.get("torch", {}).get("version"),
+    }
+    gpus = dict.fromkeys(name_of_gpu(torch_uuid("", summary.cuda[one]), summary) for one in writers if one in summary.cuda)
+    if names := [name for name in gpus if name]:
+        facts |= {"driver": summary.environment.get("gpu", {}).get("driver"), "GPU": names[0]}
+    return {name: show(value, 200) for name, value in facts.items() if value}
+
+
+def why_not(subject: Subject, said: SettingRaced, writers: Sequence[str], here: Facts, hosts: Collection[str]) -> str:
+    """Return why what raced in a run says nothing about the box now; nothing where it does."""
+    summary = subject.summary
+    facts = facts_of(summary, writers)
+    if facts.get("host") not in hosts:
+        return "it ran on another box"
+    if subject.state != RunState.SUCCEEDED or summary.run is None:
+        return f"it ended as {show(subject.state)}"
+    if summary.run.quick:
+        return "it was --quick: one process, and smaller work"
+    if asked := _asked(summary.run, said):
+        return f"it was asked for other work: {show(asked, 200)}"
+    if lacking := [name for name in ("cores", "torch") if name not in facts]:
+        return f"it did not record {join(lacking)}"
+    if changed := what_changed({**facts, "host": ""}, here):
+        return show("; ".join(changed), 300)
+    if own := _set_before(summary, said.name):
+        return f"it ran with {join(own)} set, which is part of what it measured"
+    return ""
+
+
+def _asked(run: RunStarted, said: SettingRaced) -> str:
+    """Return the options that a run had, but for those that say how many ranks an advice is for, and on which GPU."""
+    passed_over = {_DEVICE, *([_RANKS] if said.ranks else [])}
+    given = {name: value for name, value in changes(run).items() if name not in passed_over}
+    words = [option_words(name, value if isinstance(value, bool) else spell(value)) for name, value in given.items()]
+    return " ".join(word for option in words for word in option)
+
+
+def _set_before(summary: RunSummary, name: str) -> list[str]:
+    """Return the variables of the kind of a setting that were set when the run began."""
+    kind = name.partition("_")[0]
+    kinds = _THREADS if kind in _THREADS else (kind,)
+    known = _inner(summary.environment.get("box"), "env", "variables")
+    return [one for one in known if str(one).partition("_")[0] in kinds]
+
+
+def _inner(facts: object, *path: str) -> Mapping[str, object]:
+    """Return what stands at a place within facts, which may be anything; nothing where there is no such place."""
+    for name in path:
+        facts = facts.get(name) if isinstance(facts, dict) else None
+    return facts if isinstance(facts, dict) else {}
