@@ -141,9 +141,12 @@ async def test_advise_shows_the_file_that_its_command_writes(root: Path) -> None
     assert app.copied == [env_file(found).rstrip("\n")]
 
 
-async def test_without_runs_advise_says_that_there_are_none(root: Path) -> None:
-    async with opened(app_on(root), "b", "a") as pilot:
-        assert "there are no runs" in text(pilot).splitlines()[0].lower().replace("no runs", "there are no runs")
+async def test_without_runs_advise_says_what_is_not_known(root: Path) -> None:
+    async with opened(app_on(root), "b", "a", size=(120, 60)) as pilot:
+        shown = text(pilot)
+
+    assert "0 settings" in shown.splitlines()[0]
+    assert "Not known here" in shown
 
 
 class Pretended:
