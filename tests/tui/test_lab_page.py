@@ -340,6 +340,18 @@ def test_each_part_has_a_key_and_the_open_one_is_remembered(folder: Path, root: 
     assert app.desk.settings.part == "form"
 
 
+def test_a_part_that_was_hidden_shows_the_scenario_that_was_chosen_since(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await press(pilot, "p", "down", "down", "f", "escape", "down", "p")
+
+        assert "mine/plain" in text(pilot) and "Adding up is quick" not in text(pilot)
+
+        await press(pilot, "escape", "f", "escape", "left")
+        assert "enter runs all 2" in text(pilot)
+
+    drive(body, folder, root)
+
+
 def test_a_part_can_be_picked_with_the_mouse(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.click("Parts", offset=(23, 0))
