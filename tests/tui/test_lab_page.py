@@ -15,6 +15,7 @@ from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import Stated, match
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
+from tuilab.runs import queue
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.past_runs import look
 from tuilab.runs.running import GoingOn
@@ -238,6 +239,21 @@ def test_a_run_that_somebody_else_started_is_told_and_a_key_goes_there(
 
     drive(body, folder, root)
     assert [run.name[-6:] for run in opened] == ["bbbbbb", "aaaaaa", "bbbbbb"]
+
+
+def test_a_run_that_waits_is_queued_and_not_running(folder: Path, root: Path) -> None:
+    finished(root, {"it holds": "REFUTED"}, name="plain", end="cccccc", at_s=1.6e9)
+    for name, state in (("fast", "running"), ("fast", "queued"), ("plain", "queued")):
+        make_run(root, started(is_alive=True, scenario=name), events.StateChanged(state=state), name=name, end=f"{state[:3]}abc")
+    queue.pause(root)
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        lines = [" ".join(line.split()) for line in text(pilot).split("\n")]
+        assert any("● fast running" in line for line in lines)
+        assert any("○ plain queued" in line for line in lines)
+        assert "● 1 run, ○ 2 queued, paused: Q  stability/" in text(pilot)
+
+    drive(body, folder, root, size=TALL)
 
 
 def test_where_nothing_runs_and_nothing_came_nothing_is_read(root: Path) -> None:

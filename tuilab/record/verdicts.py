@@ -4,7 +4,7 @@ from enum import StrEnum
 
 RULE = "tuilab-4"  # changes whenever the same measurements could get another verdict
 NOT_JUDGED = "not judged"  # of a claim
-FAILED, RUNNING = "FAILED", "running"  # of a run that is told in one word, as the catalogue does
+FAILED, RUNNING, QUEUED = "FAILED", "running", "queued"  # of a run that is told in one word, as the catalogue does
 
 
 class Verdict(StrEnum):

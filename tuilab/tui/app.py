@@ -9,7 +9,7 @@ from textual.app import SuspendNotSupported
 from textual.widgets import Input
 
 from tuilab.errors import TuilabError
-from tuilab.runs import store
+from tuilab.runs import queue, store
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.tui.keys import bindings
@@ -82,7 +82,8 @@ class TuilabApp(PacedApp[int]):
             self.tell(str(problem))
         self._shown_in_turn += started
         if started and was_busy:
-            self.tell(f"{plural(len(started), 'run')} queued; Q shows the queue", is_problem=False)
+            paused = ", which is paused: none begins" if queue.is_paused(self.desk.root) else ""
+            self.tell(f"{plural(len(started), 'run')} queued; Q shows the queue{paused}", is_problem=False)
         elif started:
             self.open_run(started[0])
         self._show_next()

@@ -251,7 +251,7 @@ class LabPage(Page):
 
     def on_lookout_runs_came(self, event: Lookout.RunsCame) -> None:
         self._catalogue.show_verdicts(event.verdicts)
-        self._going_on.show(event.going_on)
+        self._going_on.show(event.going_on, is_paused=event.is_paused)
         if self.scenario is None:
             self._show_chosen()
         if not event.going_on:

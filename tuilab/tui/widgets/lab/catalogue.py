@@ -10,7 +10,7 @@ from textual.content import Content
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.search import matching
 from tuilab.catalogue.translation import translated
-from tuilab.record.verdicts import FAILED, RUNNING, Verdict
+from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, Verdict
 from tuilab.runs.last_verdicts import Said
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain, tally
@@ -25,6 +25,7 @@ _WORDS = {
     Verdict.NOT_TESTABLE: "not testable",
     FAILED: "failed",
     RUNNING: "running",
+    QUEUED: "queued",
 }
 _SHORT = 10  # characters
 _GENEROUS = 56  # columns from which on titles stand beside names
@@ -177,7 +178,7 @@ class Catalogue(PickList):
             title = f"cannot be used: {scenario.error}" if scenario.error else translated(scenario).title
             left = left.pad_right(longest + 6 - left.cell_length) + plain(title, 200, "$text-muted")
         right = Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else "")
-        if verdict and verdict != RUNNING and of:
+        if verdict and verdict not in (RUNNING, QUEUED) and of:
             right = Content.assemble(right, ", " if right else "", (_in_short(of), "$text-muted"))
         return spread(left, right, width)
 
