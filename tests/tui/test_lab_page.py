@@ -241,10 +241,28 @@ def test_a_run_that_somebody_else_started_is_told_and_a_key_goes_there(
     assert [run.name[-6:] for run in opened] == ["bbbbbb", "aaaaaa", "bbbbbb"]
 
 
+def test_enter_on_a_topic_runs_only_what_the_filter_leaves(folder: Path, root: Path) -> None:
+    write(folder, third=PLAIN)
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await press(pilot, "slash", *"mine", "enter", "left")
+        assert "enter runs all 3 with their defaults" in text(pilot)
+        assert app.page.command() == f"tuilab run mine --scenarios {folder}"
+        await press(pilot, "slash", *" plain", "enter", "left")
+        assert "enter runs all 2 that the filter leaves with their defaults" in text(pilot)
+        assert app.page.command() == f"tuilab run plain third --scenarios {folder}"
+        await press(pilot, "enter")
+        assert [order.scenario for order in app.ordered] == ["plain", "third"]
+
+    drive(body, folder, root)
+
+
 def test_a_run_that_waits_is_queued_and_not_running(folder: Path, root: Path) -> None:
     finished(root, {"it holds": "REFUTED"}, name="plain", end="cccccc", at_s=1.6e9)
     for name, state in (("fast", "running"), ("fast", "queued"), ("plain", "queued")):
-        make_run(root, started(is_alive=True, scenario=name), events.StateChanged(state=state), name=name, end=f"{state[:3]}abc")
+        make_run(
+            root, started(is_alive=True, scenario=name), events.StateChanged(state=state), name=name, end=f"{state[:3]}abc"
+        )
     queue.pause(root)
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:

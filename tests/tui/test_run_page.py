@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.seldom import seldom
-from tests.tui.made_up import finished, judged, make_run, started
+from tests.tui.made_up import FAST, finished, judged, make_run, started, write
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
-from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, settle, text
+from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, press, said, settle, text
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
@@ -307,6 +307,53 @@ async def test_the_report_on_a_run_that_is_shown_does_not_read_its_record_again(
         await app.workers.wait_for_complete()
 
     assert "thirty steps at a learning rate of 3 end in nan" in (tmp_path / "tuilab-tour-abc123.html").read_text()
+
+
+async def test_again_is_the_form_of_the_file_that_was_run_where_it_is_in_no_folder(tmp_path: Path) -> None:
+    file = write(tmp_path / "own", fast=FAST) / "mine" / "fast.py"
+    about: dict[str, Any] = {"topic": "mine", "params": {"rows": 5}, "changed": ["rows"], "argv": ["run", str(file)]}
+    run_dir = finished(tmp_path / "runs", {"a": "SUPPORTED"}, name="fast", **about)
+    app = app_on(tmp_path / "runs")
+    async with opened(app, size=(120, 40)) as pilot:
+        await open_run(pilot, run_dir)
+        assert "1 try next" in text(pilot)
+        await press(pilot, "a")
+        lab = app.screen
+        assert isinstance(lab, LabPage)
+        assert lab.scenario is not None and lab.scenario.path == str(file)
+        assert lab.command().startswith(f"tuilab run {file} --rows 5")
+        file.unlink()
+        await open_run(pilot, run_dir)
+        app.desk.__dict__.pop("scenarios")
+        await press(pilot, "a")
+        assert app.screen is not lab
+        assert app.said[-1].startswith(f"the file of fast is not here any more; where it is: tuilab run {file} --rows 5")
+
+
+async def test_a_run_that_somebody_deleted_is_told_once_and_has_no_output(tmp_path: Path) -> None:
+    run_dir = finished(tmp_path / "runs", {"a": "SUPPORTED"})
+    async with opened(app_on(tmp_path / "runs"), size=(80, 24)) as pilot:
+        page = await open_run(pilot, run_dir)
+        run_dir.rename(tmp_path / "gone")
+        page._turn()
+        page._turn()
+        assert said(pilot) == ["this run was deleted; what the screen shows of it was read before"]
+        await press(pilot, "v")
+        assert len(said(pilot)) == 1  # it stands there yet, and no pager was opened
+
+
+async def test_what_is_told_stands_in_one_line_above_the_keys_and_goes_with_its_screen(tmp_path: Path) -> None:
+    app = app_on(tmp_path / "runs")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await settle(pilot)
+        for number in range(5):
+            app.tell(f"sentence {number}", is_problem=False)
+            await pilot.pause()
+        lines = text(pilot).split("\n")
+        assert ["sentence 4" in line for line in lines if "sentence" in line] == [True]
+        assert "sentence 4" in lines[-3]
+        await press(pilot, "h")
+        assert "sentence" not in text(pilot)
 
 
 async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from tuilab.tui.state.session import Desk
 if TYPE_CHECKING:
     from tuilab.catalogue.scenario import Value
     from tuilab.engine.messages import RunOrder
+    from tuilab.tui.screens.page import Page
 
 
 class Navigator(Protocol):
@@ -38,6 +39,8 @@ class Navigator(Protocol):
     def action_step_back(self) -> None: ...
 
     def tell(self, text: str, *, is_problem: bool = True) -> None: ...
+
+    def leave_told(self, page: "Page") -> None: ...
 
     def edit(self, path: str, line: int = 1) -> bool: ...
 

@@ -119,8 +119,8 @@ class LabPage(Page):
         row = self._catalogue.row
         if row is None:
             return "tuilab list"
-        first = self._catalogue.of_topic(row.topic)[0]
-        return command_line.chosen_line(self.draft, first, self.desk.root, self.desk.folders)
+        shown, is_whole = self._catalogue.of_topic(row.topic), self._catalogue.is_whole(row.topic)
+        return command_line.chosen_line(self.draft, shown, self.desk.root, self.desk.folders, is_whole=is_whole)
 
     def places(self) -> list[str]:
         found = super().places()
@@ -186,6 +186,7 @@ class LabPage(Page):
 
     def fill(self, scenario: str, values: Mapping[str, Value], *, is_quick: bool = False) -> None:
         """Show the form of a scenario with the values of a run, or as many of them as it still has."""
+        self.columns.take(self.desk.scenarios)  # among them may be one that its run has brought
         if not self._catalogue.go_to(scenario) or (draft := self.draft) is None:
             self.lab.tell(f"no scenario is called {show(scenario, 60)} here")
             return

@@ -3,6 +3,7 @@
 What is read is a matter of `RunReader`, what is shown of the panes and `headline`, and how it is looked at of `Looking`.
 """
 
+import os
 import shlex
 import time
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 from textual.app import ComposeResult
 from textual.events import Resize
 
+from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
@@ -35,6 +37,7 @@ from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
 
 _SOON_S = 0.03  # between two looks for the first point
+_DELETED = "this run was deleted; what the screen shows of it was read before"
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
 
 
@@ -55,7 +58,7 @@ class RunPage(Page):
         self._cost = Cost()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_laid_out = False  # as the user left it last time
-        self._was_going_on = self._had_bad = False
+        self._was_going_on = self._had_bad = self._was_deleted = False
 
     @property
     def following(self) -> Following | Playback:
@@ -105,7 +108,13 @@ class RunPage(Page):
         return sorted(keys, key=lambda key: key.key != "n")  # first where it is told: there is a NaN or an Inf
 
     def _next_steps(self) -> NextSteps:
-        return next_steps(self.following.summary, self.desk.scenarios)
+        return next_steps(self.following.summary, self._scenario)
+
+    @property
+    def _scenario(self) -> Scenario | None:
+        """What the run was made from, as its file says now; None where there is none of its name any more."""
+        run = self.following.summary.run
+        return self.desk.scenario_of(run, self.run_dir) if run else None
 
     def _await_first_point(self, deadline: float) -> None:
         """Look often for the first point: whoever has started a run waits for it."""
@@ -116,7 +125,7 @@ class RunPage(Page):
     def _turn(self) -> None:
         """Take in what is new and show it; of a run that is over there is nothing more to do."""
         reader = self.reader
-        if reader.is_frozen or not self.is_current:
+        if not self.is_current or self._is_gone() or reader.is_frozen:
             return
         try:
             reader.has_news |= self.following.read()
@@ -137,6 +146,13 @@ class RunPage(Page):
         if reader.has_news:
             self.show_panes()
         self._show_note()
+
+    def _is_gone(self) -> bool:
+        """Say whether the run was deleted, and the first time tell the user; what was read of it stays on the screen."""
+        if not self._was_deleted and not os.path.lexists(self.run_dir):
+            self._was_deleted = True
+            self.lab.tell(_DELETED)
+        return self._was_deleted
 
     def _show_heading(self) -> None:
         self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width - self.heading.gutter.width))
@@ -257,23 +273,29 @@ class RunPage(Page):
 
     def action_again(self) -> None:
         """Back to the form of this scenario, with the values of this run."""
-        run = self.following.summary.run
-        if run is not None:
-            self.lab.open_form(run.scenario, dict(run.params), is_quick=run.quick)
+        run, scenario = self.following.summary.run, self._scenario
+        if run is not None and scenario is not None:
+            self.lab.open_form(scenario.path, dict(run.params), is_quick=run.quick)
+        elif run is not None:
+            again = line(rerun_words(run, self.following.summary.planned_repeats))
+            self.lab.tell(f"the file of {show(run.scenario, 60)} is not here any more; where it is: {again}", is_problem=False)
 
     def action_edit(self) -> None:
         """Open the file of the scenario; where the run failed, at that line."""
         summary = self.following.summary
-        here = [one.path for one in self.desk.scenarios if summary.run and one.id == summary.run.scenario]
+        here = self._scenario
         frame = tracebacks.own_frame(summary)
-        if path := tracebacks.file_of(summary, self.run_dir) or next(iter(here), ""):
+        if path := tracebacks.file_of(summary, self.run_dir) or (here.path if here else ""):
             self.lab.edit(path, frame.line if frame else 1)
         else:
             self.lab.tell(f"its file is not on this box any more; what ran is {self.run_dir}/scenario.py")
 
     def action_show_all(self) -> None:
         """Show all that the run printed in the pager."""
-        self.show_in_pager(printed.whole(self.run_dir) or "nothing was printed", str(self.run_dir))
+        if os.path.lexists(self.run_dir):
+            self.show_in_pager(printed.whole(self.run_dir) or "nothing was printed", str(self.run_dir))
+        else:
+            self.lab.tell(_DELETED)
 
     def action_copy_pane(self) -> None:
         """Copy what the focused pane shows: a chart with the values at the cursor, the claims, what was printed."""

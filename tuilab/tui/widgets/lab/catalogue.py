@@ -70,6 +70,10 @@ class Catalogue(PickList):
         """Return the scenarios of a topic that the filter leaves."""
         return [scenario for scenario in self._matching if scenario.topic == topic]
 
+    def is_whole(self, topic: str) -> bool:
+        """Whether the filter leaves all scenarios of a topic."""
+        return len(self.of_topic(topic)) == sum(scenario.topic == topic for scenario in self._scenarios)
+
     def take(self, scenarios: Sequence[Scenario]) -> None:
         """Show these scenarios; the cursor stays on its own, whatever its file says now."""
         here, at = self.row, self.cursor
@@ -104,9 +108,9 @@ class Catalogue(PickList):
         self._filter = text
         self._matching = matching(self._scenarios, text) if text else self._scenarios
 
-    def go_to(self, id: str) -> bool:
-        """Put the cursor on a scenario; False when there is none of that name."""
-        found = next((scenario for scenario in self._scenarios if scenario.id == id), None)
+    def go_to(self, name: str) -> bool:
+        """Put the cursor on a scenario, named by its id or its path; False when there is none of that name."""
+        found = next((scenario for scenario in self._scenarios if name in (scenario.id, scenario.path)), None)
         if found is None:
             return False
         self._folded.discard(found.topic)

@@ -31,6 +31,7 @@ class Lesson(SearchedLines):
         super().__init__(id="lesson")
         self._scenario: Scenario | None = None
         self._topic: Sequence[Scenario] = ()
+        self._is_whole_topic = True
         self._verdicts: Mapping[str, Said] = {}
         self._last: PastRun | None = None
 
@@ -43,23 +44,26 @@ class Lesson(SearchedLines):
             self._scenario, self._last, self._topic = draft.scenario, last, ()
             self.renew(from_top=is_other_file)
 
-    def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said]) -> None:
-        """Show what a topic has."""
-        self._scenario, self._topic, self._verdicts = None, scenarios, verdicts
+    def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], *, is_whole: bool) -> None:
+        """Show what a topic has, as far as the filter leaves it."""
+        self._scenario, self._topic, self._verdicts, self._is_whole_topic = None, scenarios, verdicts, is_whole
         self.renew(from_top=True)
 
     def lay_out(self, width: int) -> list[Content]:
         width -= 1  # a column of air before the bar
         if self._scenario is None:
-            return list(_topic_lines(self._topic, self._verdicts, width))
+            return list(_topic_lines(self._topic, self._verdicts, width, is_whole=self._is_whole_topic))
         if self._scenario.error:
             return list(_error_lines(self._scenario, width))
         return list(_lesson_lines(self._scenario, self._last, width))
 
 
-def _topic_lines(scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], width: int) -> Iterator[Content]:
+def _topic_lines(
+    scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], width: int, *, is_whole: bool
+) -> Iterator[Content]:
     usable = sum(not scenario.error for scenario in scenarios)
-    what = f"all {usable} with their defaults, one after another" if usable > 1 else "it with its defaults"
+    which = "" if is_whole else " that the filter leaves"
+    what = f"all {usable}{which} with their defaults, one after another" if usable > 1 else f"the one{which} with its defaults"
     if usable:
         yield from lay_out(f"`enter` runs {what}.", width)
         yield Content("")
