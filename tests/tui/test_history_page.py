@@ -387,12 +387,19 @@ async def test_a_note_and_tags_are_written_where_the_command_line_writes_them(th
     async with opened(three, "h", size=(120, 30)) as pilot:
         await press(pilot, "n", *"look here", "enter", "t", *"good #old", "enter")
         await press(pilot, "t", *"!old", "enter", "down", "n", "escape", "down", "t", *"ba$d", "enter")
+        refused = text(pilot)
+        await press(pilot, *["backspace"] * 4, *"fine", "enter")
         told, shown = said(pilot), text(pilot)
 
     written = [notes.read(next(three.glob(f"*{end}"))) for end in ("cccccc", "bbbbbb", "aaaaaa")]
-    assert [(one.tags, [words for _, words in one.texts]) for one in written] == [(["good"], ["look here"]), ([], []), ([], [])]
+    assert [(one.tags, [words for _, words in one.texts]) for one in written] == [
+        (["good"], ["look here"]),
+        ([], []),
+        (["fine"], []),
+    ]
     assert told[:3] == ["wrote the note onto cccccc", "tagged cccccc: good, old", "tagged cccccc: !old"]
-    assert told[3].startswith("ba$d cannot be a tag")
+    assert "✗ ba$d cannot be a tag" in refused and "│ ba$d" in " ".join(refused.split())
+    assert told[3] == "tagged aaaaaa: fine"
     assert "#good  “look here”" in shown
 
 

@@ -335,8 +335,8 @@ async def test_a_run_that_somebody_deleted_is_told_once_and_has_no_output(tmp_pa
     async with opened(app_on(tmp_path / "runs"), size=(80, 24)) as pilot:
         page = await open_run(pilot, run_dir)
         run_dir.rename(tmp_path / "gone")
-        page._turn()
-        page._turn()
+        for _ in range(2):
+            page.action_play("speed", 1.0)  # which looks at the run again
         assert said(pilot) == ["this run was deleted; what the screen shows of it was read before"]
         await press(pilot, "v")
         assert len(said(pilot)) == 1  # it stands there yet, and no pager was opened
@@ -351,9 +351,22 @@ async def test_what_is_told_stands_in_one_line_above_the_keys_and_goes_with_its_
             await pilot.pause()
         lines = text(pilot).split("\n")
         assert ["sentence 4" in line for line in lines if "sentence" in line] == [True]
-        assert "sentence 4" in lines[-3]
+        assert "sentence 4" in lines[-2] and "│" not in lines[-2]
         await press(pilot, "h")
         assert "sentence" not in text(pilot)
+
+
+async def test_what_stands_against_a_claim_comes_first_and_one_without_verdict_says_why(tmp_path: Path) -> None:
+    names = ["holds", "no", "never judged"]
+    run_dir = finished(tmp_path, {"holds": "SUPPORTED", "no": "REFUTED"}, state="failed", claims=names, claim_keys=["", "", ""])
+    async with opened(app_on(tmp_path), size=(80, 24)) as pilot:
+        page = await open_run(pilot, run_dir)
+        claims = page.panes.named("claims")
+        assert claims is not None
+        lines = [line.strip() for line in claims.as_text().splitlines()]
+
+        assert [line for line in lines if line.startswith(("✗", "✓", "never"))] == ["✗ no  refuted", "✓ holds", "never judged"]
+        assert " ".join(lines).endswith("never judged not judged: the run ended before, failed")
 
 
 async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) -> None:

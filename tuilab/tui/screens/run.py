@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.events import Resize
 
 from tuilab.catalogue.scenario import Scenario
@@ -192,7 +193,8 @@ class RunPage(Page):
     def _show_note(self) -> None:
         is_frozen, is_link_slow = self.reader.is_frozen, self.lab.is_link_slow
         cost = self._cost.words(self.lab.bytes_sent)
-        self.keybar.note(headline.note_of(self.following, cost, is_frozen=is_frozen, is_link_slow=is_link_slow))
+        zoomed = Content.styled("zoomed  " if self.maximized is not None else "", "$text-accent")
+        self.keybar.note(zoomed + headline.note_of(self.following, cost, is_frozen=is_frozen, is_link_slow=is_link_slow))
         self.show_keys()
 
     def on_resize(self, event: Resize) -> None:
@@ -231,6 +233,7 @@ class RunPage(Page):
         """Look at the run in another way: one of those that `Looking` knows."""
         if said := getattr(self.looking, how)(*values):
             self.lab.tell(said, is_problem=False)
+        self._show_note()
 
     def action_play(self, how: str, *values: float) -> None:
         """Hold the picture or play the run again: one of the ways that `RunReader` knows."""

@@ -59,7 +59,7 @@ class Desk:
             self.scenarios = [*self.scenarios, *catalog.find(self.scenarios, path)]
 
     def scenario_of(self, run: "RunStarted", run_dir: Path) -> Scenario | None:
-        """Return the scenario that a run was made from: that of the file that was named, while it is there, else by its name."""
+        """Return the scenario that a run was made from: that of the named file, while it is there, else by its name."""
         from tuilab.runs.command_line import file_of
 
         file = os.path.realpath(named) if (named := file_of(run)) and not is_imported(run_dir) else ""

@@ -91,7 +91,7 @@ class MemoryPane(ChartPane):
             starts=(summary.first_t,) * len(found),
             has_steps=False,
             is_over=run.is_over,
-            empty=summary.unavailable.get("sampler", "no sample yet"),
+            empty=summary.unavailable.get("sampler", "no sample was taken" if run.is_over else "no sample yet"),
         )
         self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False, is_smoother=False))
         note = memory_note(summary, has_others=view.has_other_gpus)
