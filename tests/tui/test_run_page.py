@@ -356,6 +356,25 @@ async def test_what_is_told_stands_in_one_line_above_the_keys_and_goes_with_its_
         assert "sentence" not in text(pilot)
 
 
+async def test_history_and_box_are_reached_from_a_run_by_the_keys_of_the_lab(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, finished(tmp_path, {"a": "SUPPORTED"}))
+        for key, place in (("h", "history"), ("b", "box"), ("Q", "queue")):
+            await press(pilot, key)
+            assert getattr(app.screen, "PLACE", "") == place
+            await press(pilot, "escape")
+            assert app.screen is page
+
+
+async def test_a_run_with_a_nan_says_so_at_its_head_though_it_succeeded(tmp_path: Path) -> None:
+    values = [Logged(s=step, v={"grad": value}) for step, value in enumerate((1.0, float("nan"), float("inf")))]
+    run_dir = make_run(tmp_path, started(), *values, StateChanged(state="succeeded"))
+    async with opened(app_on(tmp_path), size=(80, 24)) as pilot:
+        await open_run(pilot, run_dir)
+        assert "✓ succeeded  NaN/Inf in grad" in text(pilot).split("\n")[0]
+
+
 async def test_what_stands_against_a_claim_comes_first_and_one_without_verdict_says_why(tmp_path: Path) -> None:
     names = ["holds", "no", "never judged"]
     run_dir = finished(tmp_path, {"holds": "SUPPORTED", "no": "REFUTED"}, state="failed", claims=names, claim_keys=["", "", ""])

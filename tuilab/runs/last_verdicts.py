@@ -89,7 +89,7 @@ def said_of(entry: "Entry") -> Said:
 
 
 def verdict_of(entry: "Entry") -> str:
-    """Return what a run says of its scenario: the worst verdict, FAILED where it failed; before its end that it runs, or is queued.
+    """Return what a run says of its scenario: the worst verdict, FAILED where it failed; before its end RUNNING or QUEUED.
 
     One that was stopped failed in nothing: it says what was judged by then.
     """

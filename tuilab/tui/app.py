@@ -128,12 +128,14 @@ class TuilabApp(PacedApp[int]):
     def action_open_history(self) -> None:
         from tuilab.tui.screens.history import HistoryPage
 
-        self.push_screen(HistoryPage())
+        if not isinstance(self.screen, HistoryPage):
+            self.push_screen(HistoryPage())
 
     def action_open_box(self) -> None:
         from tuilab.tui.screens.box import BoxPage
 
-        self.push_screen(BoxPage())
+        if not isinstance(self.screen, BoxPage):
+            self.push_screen(BoxPage())
 
     def action_open_queue(self) -> None:
         from tuilab.tui.screens.queue import QueuePage
