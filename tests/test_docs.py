@@ -51,6 +51,8 @@ ELSEWHERE = {
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cpu": "fetches a torch",
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cu126": "fetches another torch",
     "pip install -c constraints.txt -e .": "`.ci/run` types the same",
+    "uv tool install .": "fetches a torch",
+    "uvx --from . tuilab list": "fetches a torch",
     ".ci/run": "it runs these tests",
     '.venv/bin/pytest tests/test_docs.py -n 0 -m "slow or not slow" -k session': "it is this test",
 }  # fmt: skip
@@ -194,10 +196,10 @@ def test_the_schemas_that_stay_are_those_that_are_written() -> None:
     written = {
         schema
         for path in (CHECKOUT / "tuilab").rglob("*.py")
-        for schema in re.findall(r'"(tuilab\.[a-z]+/[0-9]+)"', path.read_text())
+        for schema in re.findall(r'"(tuilab\.[a-z-]+/[0-9]+)"', path.read_text())
     }
 
-    assert set(re.findall(r"`(tuilab\.[a-z]+/[0-9]+)`", STABLE)) == written
+    assert set(re.findall(r"`(tuilab\.[a-z-]+/[0-9]+)`", STABLE)) == written
 
 
 def test_every_setting_is_in_the_manual() -> None:

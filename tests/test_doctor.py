@@ -16,10 +16,25 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import write_scenario
-from tuilab.cli.verbs.doctor import exit_code, render
-from tuilab.doctor import Box, answer, gpus, lab, libraries, memory, processor, session, stopping, storage, torch_worker
+from tuilab.doctor import (
+    Box,
+    Finding,
+    answer,
+    gpus,
+    lab,
+    libraries,
+    memory,
+    processor,
+    session,
+    software,
+    stopping,
+    storage,
+    torch_worker,
+)
+from tuilab.doctor.answers import exit_code, render
 from tuilab.doctor.asking import GROUPS, PATIENCE_S, ask_group, checks_of
 from tuilab.drawings.glyphs import Style
+from tuilab.errors import UsageError
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Trials
 from tuilab.scrub import GONE, scrub
@@ -411,3 +426,45 @@ def test_a_bundle_that_cannot_be_written_is_one_sentence(tuilab: Tuilab) -> None
 
     assert done.returncode == 5
     assert done.stderr.startswith("tuilab: cannot write /proc/none/x.json: ")
+
+
+def test_a_file_in_the_way_of_the_runs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "file" / "state" / "runs"))
+
+    found = answer(storage.permissions, Box())
+
+    assert found.status == "fail"
+    assert found.found == f"{tmp_path / 'file'} is no folder, and no run can be written below it"
+
+
+def test_memory_that_a_cgroup_has_used_is_not_available(tmp_path: Path) -> None:
+    group = {"memory.current": "700000000\n", "memory.stat": "anon 5\ninactive_file 100000000\n"}
+    box = make(tmp_path, {**QUOTA, **{f"sys/fs/cgroup/job/{name}": text for name, text in group.items()}})
+
+    found = answer(memory.available, box)
+
+    assert found.status == "fail" and found.found.startswith("381.5 MiB available of ")
+
+
+def test_a_user_error_has_no_name_of_a_class() -> None:
+    def check(box: Box) -> Finding:
+        raise UsageError("cannot read it")
+
+    assert answer(check, Box()).found == "cannot read it"
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_another_torch_in_the_active_environment_is_told(tmp_path: Path, variable: str) -> None:
+    (tmp_path / "lib" / "python3.12" / "site-packages" / "torch-2.9.1+cu128.dist-info").mkdir(parents=True)
+
+    found = answer(software.environment, Box(environ={variable: str(tmp_path)}))
+
+    assert found.status == "warn"
+    assert found.found == f"runs measure the torch of {sys.prefix}, not torch 2.9.1+cu128 of the active {tmp_path}"
+    assert found.next_step == f"to measure that one: {tmp_path}/bin/python -m pip install tuilab"
+
+
+@pytest.mark.parametrize("active", [sys.prefix, "/none", ""])
+def test_the_same_environment_or_one_without_torch_is_fine(active: str) -> None:
+    assert answer(software.environment, Box(environ={"VIRTUAL_ENV": active})).status == "pass"

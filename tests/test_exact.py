@@ -180,7 +180,7 @@ def test_bounds_are_in_order_to_the_last_digit() -> None:
         (exact(0.30000001, "at_most", 0.3), "measured 0.30000001, claimed at most 0.3"),
         (exact(1 - 1e-9, "between", (1, 2)), "measured 0.999999999, claimed 1 to 2"),
         (exact(0.3500001, "equals", 0.3, 0.05), "measured 0.3500001, claimed 0.3 ± 0.05"),
-        (exact([1, 0.1 + 0.2], "equals", [1, 0.3]), "measured [1, 0.30000000000000004], claimed [1, 0.3]"),
+        (exact([1, 0.1 + 0.2], "equals", [1, 0.3]), "measured 1 and 0.30000000000000004, claimed 1 and 0.3"),
         (exact(BIG + 1, "equals", BIG), f"measured {BIG + 1}, claimed {BIG}"),
         (exact("12", "equals", 12), 'measured "12", claimed 12'),
         (exact(True, "equals", "True"), 'measured True, claimed "True"'),
@@ -205,7 +205,11 @@ def test_what_was_measured_is_told_so_that_the_difference_is_seen(event: ClaimMe
 @pytest.mark.parametrize(
     ("got", "why"),
     [
-        (1 / 3, "measured 0.333333"),
+        (1 / 3, "measured 0.3333"),
+        (12345.678, "measured 12346"),
+        (1 / 3e9, "measured 3.333e-10"),
+        ([0.967773, 0.964844], "measured 0.9678 and 0.9648"),  # in brackets it would look like an interval
+        ([64, 10], "measured [64, 10]"),
         (10**6, "measured 1000000"),
         ([], "measured []"),
         ("word", "measured word"),
@@ -215,6 +219,22 @@ def test_what_was_measured_is_told_so_that_the_difference_is_seen(event: ClaimMe
 )
 def test_what_holds_is_told_in_few_digits(got: object, why: str) -> None:
     assert verdict(exact(got, "equals", got)) == ("SUPPORTED", why)
+
+
+def test_the_unit_of_a_claim_stands_behind_its_numbers() -> None:
+    percent = exact(0.74409, "at_most", 1, unit="%")
+
+    assert verdict(percent) == ("SUPPORTED", "measured 0.7441 %")
+    assert verdict(exact(2.5, "at_most", 1, unit="%")) == ("REFUTED", "measured 2.5 %, claimed at most 1 %")
+    assert verdict(exact("UserWarning", "equals", "UserWarning", unit="B")) == ("SUPPORTED", "measured UserWarning")
+
+
+def test_as_many_digits_are_told_as_the_tolerance_of_a_claim_asks_for() -> None:
+    close = exact(88.722839, "equals", 88.7228, 1e-4)
+
+    assert verdict(close) == ("SUPPORTED", "measured 88.7228")
+    assert verdict(exact(81.815124, "equals", 88.7228, 1e-4)) == ("REFUTED", "measured 81.8151, claimed 88.7228 ± 0.0001")
+    assert verdict(exact(88.722839, "at_least", 80)) == ("SUPPORTED", "measured 88.72")
 
 
 def test_an_exact_claim_must_hold_in_every_repeat_and_says_how_often_it_did_not() -> None:

@@ -107,10 +107,10 @@ def run(
     rows = [(plan, *(values[plan] for values in found)) for plan in plans]
     lab.table("an epoch", rows, head=("plan", "padding", "waiting", "tokens long", "largest batch"))
     lab.claim("padding", padded["random"], at_least=0.5)
-    lab.claim("sorted", padded["sorted"], at_most=0.1)
+    lab.claim("sorted", 100 * padded["sorted"], at_most=10, unit="%")
     lab.claim("longer", waits["sorted"] - waits["random"], at_least=0.1, answers=100 * waits["sorted"])
-    lab.claim("neighbours", waits["neighbours"], at_most=0.1)
-    lab.claim("budget", waits["budget"], at_most=0.1)
+    lab.claim("neighbours", 100 * waits["neighbours"], at_most=10, unit="%")
+    lab.claim("budget", 100 * waits["budget"], at_most=10, unit="%")
     lab.claim("largest", largest["budget"] / largest["random"], at_most=0.5)
     lab.claim("epoch", long["budget"] / long["random"], at_most=0.5)
     lab.stage("3 batches for one rank, 2 for the other")

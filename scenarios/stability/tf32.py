@@ -83,7 +83,7 @@ def run(
     lost = next(iter(whole[~survives].tolist()), math.nan)  # the first
     lab.claim("whole", [survives[:2049].all().item(), cut(whole, bits)[2049].item()], equals=[True, 2050], answers=lost)
     ends = torch.tensor([1e38, 1e-38], device=device)
-    lab.claim("range", ((cut(ends, bits) - ends) / ends).abs().max(), at_most=0.001)
+    lab.claim("range", 100 * ((cut(ends, bits) - ends) / ends).abs().max(), at_most=0.1, unit="%")
     lab.claim("product", errors["TF32"], equals=2.9e-4, tolerance=1e-5)
     lab.claim("float32", errors["float32"], at_most=1e-6)
     lab.claim("bfloat16", errors["bfloat16"] / errors["TF32"], between=(8, 12))
@@ -94,7 +94,7 @@ def run(
     near = points + 0.1 * torch.randn(256, 64, device=device)
     truth = (points.double() - near.double()).square().sum(1)
     lab.claim("distance", error(distances(points, near, bits), truth), at_least=0.5)
-    lab.claim("distance-f32", error(distances(points, near, 23), truth), at_most=0.01)
+    lab.claim("distance-f32", 100 * error(distances(points, near, 23), truth), at_most=1, unit="%")
     allowed = [torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()]
     lab.claim("default", allowed, equals=[True, "highest"])
     with lab.precision("tf32"):

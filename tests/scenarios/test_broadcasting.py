@@ -41,7 +41,7 @@ def test_the_trap_sums_to_12_and_learns_nothing_but_the_mean(result: Result) -> 
         "measured [12, 6]",
         "measured [5, 7]",
         "measured True",
-        "measured [10.5, 1]",
+        "measured 10.5 and 1",
         "measured [64, 64]",
     ]
     assert {arm: round(slope, 3) + 0 for arm, slope in slopes.items()} == {"crossed": 0, "paired": 3}
@@ -69,8 +69,8 @@ def test_a_split_layer_computes_the_same_with_fewer_operations_and_bytes(result:
     assert found["source-shape"] == "measured [[5, 3, 10], [5, 3, 10]]"
     assert found["source-operations"] == "measured [3300, 2100]"
     assert found["source-bytes"] == "measured [1260, 1020]"
-    assert found["quarter-operations"] == "measured 0.114583"
-    assert found["half-bytes"] == "measured 0.387019"
+    assert found["quarter-operations"] == "measured 0.1146"
+    assert found["half-bytes"] == "measured 0.387"
     assert race_arms(run) == ["split", "tile"]
 
 

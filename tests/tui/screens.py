@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -74,10 +74,12 @@ class NotingApp(ShownApp):
         return self.screen
 
 
-def app_on(root: Path, settings: Settings | None = None) -> ShownApp:
+def app_on(
+    root: Path, settings: Settings | None = None, *, folders: Sequence[str] = (), is_read_only: bool = False
+) -> ShownApp:
     """Return the app on a folder of runs, by somebody who has seen the hint; no settings are kept."""
     root.mkdir(exist_ok=True, parents=True)
-    return ShownApp(NotingDesk(root, [], settings or Settings(has_seen_hint=True)))
+    return ShownApp(NotingDesk(root, folders, settings or Settings(has_seen_hint=True), is_read_only=is_read_only))
 
 
 @asynccontextmanager

@@ -16,8 +16,12 @@ from tuilab.doctor import facts
 from tuilab.doctor.facts import Fact
 from tuilab.probes.gpu import own_process
 from tuilab.probes.gpu.tenants import why_pids_mean_nothing
+from tuilab.probes.processes import Process
+from tuilab.tui.screens import box
 from tuilab.tui.screens.box import BoxPage
+from tuilab.tui.state.box import processes
 from tuilab.tui.widgets.box.gauges import Gauges, Moment
+from tuilab.tui.widgets.box.processtable import ProcessTable
 
 if TYPE_CHECKING:
     from tests.fakes.nvml import FakeNvml
@@ -224,3 +228,87 @@ def test_what_the_gpus_say_becomes_facts() -> None:
         Fact("GPUs", "GPU 3", "H200, 139.7 GiB"),
         Fact("GPUs", "GPU 4", "", "reset required"),
     ]
+
+
+class Loaded:
+    """Looks at a box on which processes keep the cores busy."""
+
+    count = 30
+
+    def read(self, ours: object = ()) -> list[Process]:
+        every = range(self.count)
+        return [Process(n, "bob", 90000.0, f"job-{n} {HOSTILE[:-9]}", "", 1.5, 3 << 30) for n in every]
+
+
+async def test_without_a_gpu_the_busiest_on_the_cores_are_listed_and_the_rest_counted(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(box, "Busy", Loaded)
+    async with opened(root, "b", size=(80, 24)) as pilot:
+        pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
+        first = await shown_by(pilot, "job-0")
+        counted = await shown_by(pilot, "tab ↓")
+        pilot.app.screen.query_one(ProcessTable).focus()
+        await press(pilot, "end")
+        last = text(pilot)
+        await press(pilot, "z")
+        zoomed = text(pilot)
+        await press(pilot, "escape")
+
+        assert isinstance(pilot.app.screen, BoxPage)
+    assert "bob       0       1.50 core 3 GiB     1.0 d    job-0" in first
+    assert "job-29" not in counted and "job-29" in last
+    assert zoomed.count("job-") > 15
+    assert UNSAFE.findall(last.replace("\n", "")) == []
+
+
+async def test_who_computes_on_the_gpus_stands_in_the_table(
+    root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = os.getpid()
+    nvml.set("gpus=2", f"pids.0={me},4194304", f"pid_bytes={3 << 30}")
+    for name, value in nvml.environment.items():
+        monkeypatch.setenv(name, value)
+    async with opened(root, "b", size=(160, 60)) as pilot:
+        pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
+        shown = await shown_by(pilot, "4194304 GPU 0")
+
+    (mine,) = [line for line in shown.splitlines() if f" {me} " in line and "GPU 0 " in line and "W " not in line]
+    (other,) = [line for line in shown.splitlines() if "4194304 GPU 0" in line]
+    if why_pids_mean_nothing():
+        assert "n/a: not visible in a container" in mine
+    else:
+        assert mine.split()[0] == pwd.getpwuid(os.getuid()).pw_name and "python" in mine
+        assert "n/a: its process is not to be seen from here" in other
+    assert other.split()[0] == "n/a" and "3 GiB" in other
+
+
+def test_gpus_that_do_not_tell_who_computes_there_are_named_with_the_reason() -> None:
+    table = processes.of_gpus([("GPU 0", [], "no permission"), ("GPU 1", [], "no permission"), ("GPU 2", [], "")])
+
+    assert (list(table.rows), table.note) == ([], "GPU 0, GPU 1 n/a: no permission")
+
+
+def test_where_nobody_computes_that_is_said() -> None:
+    assert processes.of_gpus([("GPU 0", [], "")]).note == "nobody computes on the GPUs"
+    assert processes.of_cores([], "").note == "nothing keeps a core busy"
+    assert processes.of_cores([], "a container").note == "not all: a container"
+
+
+def test_processes_are_looked_at_only_while_the_box_is_seen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+    page = BoxPage()
+    monkeypatch.setattr(BoxPage, "is_current", property(lambda self: False))
+    monkeypatch.setattr(page, "_list_processes", lambda: looked.append(1))
+    page._look_at_processes()  # noqa: SLF001
+
+    assert looked == []
+
+
+@pytest.mark.parametrize(("total", "words"), [(0, "no swap"), (8 << 30, "swap 2 GiB of 8 GiB")])
+async def test_swap_is_told_beside_the_memory(root: Path, total: int, words: str) -> None:
+    async with opened(root, "b", size=(80, 24)) as pilot:
+        gauges = pilot.app.screen.query_one(Gauges)
+        gauges.show(Moment([10.0], 1 << 30, 2 << 30, swap_used_bytes=2 << 30, swap_total_bytes=total))
+
+        assert words in "\n".join(line.plain for line in gauges.lay_out(78))

@@ -161,6 +161,7 @@ def test_a_field_that_is_wrong_keeps_the_run_from_starting_and_takes_the_focus(f
         assert field(app, "rows").editor.has_focus
         assert "✗ 0 is out of range; it takes 1..2000 (default 500)" in text(pilot)
         assert "✗ look at rows" in text(pilot)
+        assert app.said[-1] == "not started: rows cannot be used as it is"
         await pilot.press("7", "enter", "1", "0", "enter")  # the first run asks what is expected
         await settle(pilot)
         assert [order.params["rows"] for order in app.ordered] == [7]

@@ -12,7 +12,7 @@ from tests.tui.screens import UNSAFE, opened, press, settle, text
 from tests.tui.screens import shown as shown_by
 from tuilab.catalogue.scenario import Scenario
 from tuilab.tui.app import TuilabApp
-from tuilab.tui.keys import KEYS, shown
+from tuilab.tui.keys import KEYS
 from tuilab.tui.palette import Commands
 from tuilab.tui.screens.box import BoxPage
 from tuilab.tui.screens.compare import ComparePage
@@ -21,6 +21,7 @@ from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.page import Page
 from tuilab.tui.screens.run import RunPage
+from tuilab.tui.shown_keys import shown
 from tuilab.tui.state.run_reader import RunReader
 from tuilab.tui.widgets.lab.columns import Columns
 from tuilab.tui.widgets.run.looking import Looking

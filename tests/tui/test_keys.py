@@ -81,11 +81,11 @@ async def test_a_pane_and_the_command_that_makes_a_run_again_are_copied_by_keys(
     app = noting(tmp_path)
     async with opened(app, size=(120, 40)) as pilot:
         page = await open_run(pilot, recorded("not-a-number", tmp_path))
-        await press(pilot, "left", "c")
+        await press(pilot, "left", "c", "enter")
         claims = page.panes.named("claims")
         assert claims is not None
         claims.focus()
-        await press(pilot, "c", "Y")
+        await press(pilot, "c", "enter", "Y")
 
     chart, told, command = app.copied
     assert chart.startswith("loss") and "NaN" in chart and len(chart.splitlines()) > 4

@@ -144,6 +144,24 @@ def test_what_the_filter_leaves_is_shown_beside_it(folder: Path, root: Path) -> 
     drive(body, folder, root)
 
 
+def test_where_the_filter_leaves_nothing_it_says_what_can_be_typed_and_enter_runs_nothing(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await pilot.press("slash", *"fast zzz")
+        await settle(pilot)
+
+        told = text(pilot)
+        assert "─ no match ─" in told and "No scenario has all these words: fast zzz" in told
+        assert "A fast sum" not in told and "Topics" in told and "mine" in told
+        await pilot.press("enter", "enter", "f", "p")
+        await settle(pilot)
+        assert app.ordered == [] and "─ no match ─" in text(pilot)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert "no match" not in text(pilot) and app.page.scenario is not None
+
+    drive(body, folder, root)
+
+
 def test_topics_close_and_open_and_left_and_right_lead_through_them(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("left")

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from tests.tui.made_up import make_run, started
-from tests.tui.screens import app_on, opened, press, text
+from tests.tui.screens import app_on, open_run, opened, press, settle, shown, text
 from tuilab.engine.messages import RunOrder
 from tuilab.record import presence
 from tuilab.record.events import StateChanged
-from tuilab.runs import queue
+from tuilab.runs import queue, store
 from tuilab.runs.queue import Ticket
 
 
@@ -103,3 +103,28 @@ def test_a_run_that_cannot_be_started_is_told(root: Path) -> None:
 
     asyncio.run(main())
     assert app.said == ["cannot read /nowhere/gone.py: No such file or directory"]
+
+
+async def test_a_run_that_is_queued_says_behind_whom_it_waits_as_the_queue_is_now(root: Path) -> None:
+    app = app_on(root)
+    first = enter(root, "first", begun=True)
+    second = enter(root, "second")
+    run_dir = make_run(root, started(is_alive=True, scenario="third"), StateChanged(state="queued"), name="third", end="cccccc")
+    me = presence.identify(os.getpid())
+    assert me is not None
+    queue.enter(
+        root,
+        Ticket(run=run_dir.name, name="mine/third", devices=["cores"], supervisor=me, place=0.0, since_ns=0, has_begun=False),
+    )
+    async with opened(app) as pilot:
+        await open_run(pilot, run_dir)
+        await settle(pilot)
+        behind = f"mine/first {store.short_id(first)}, mine/second {store.short_id(second)}"
+        assert f" place 2 of 2, behind {behind}  Q queue" in text(pilot).splitlines()[1]
+        queue.move(root, run_dir.name, 1)
+        queue.pause(root)
+        told = await shown(pilot, "the queue is paused: none begins")
+        assert f"place 1 of 2, behind mine/first {store.short_id(first)};" in told
+        queue.leave(root, run_dir.name)
+        while "place 1" in text(pilot):
+            await pilot.pause(0.05)

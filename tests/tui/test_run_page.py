@@ -294,21 +294,6 @@ async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(tmp_path: Path)
         assert "! lost" in text(pilot).splitlines()[0]
 
 
-async def test_the_report_on_a_run_that_is_shown_does_not_read_its_record_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run_dir = recorded("tour", tmp_path)
-    app = app_on(tmp_path)
-    async with opened(app, size=(120, 40)) as pilot:
-        await open_run(pilot, run_dir)
-        (run_dir / "journal").rename(tmp_path / "gone")
-        await pilot.press("e")
-        await app.workers.wait_for_complete()
-
-    assert "thirty steps at a learning rate of 3 end in nan" in (tmp_path / "tuilab-tour-abc123.html").read_text()
-
-
 async def test_again_is_the_form_of_the_file_that_was_run_where_it_is_in_no_folder(tmp_path: Path) -> None:
     file = write(tmp_path / "own", fast=FAST) / "mine" / "fast.py"
     about: dict[str, Any] = {"topic": "mine", "params": {"rows": 5}, "changed": ["rows"], "argv": ["run", str(file)]}

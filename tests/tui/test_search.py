@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.tui.made_up import FAST, finished, write
-from tests.tui.screens import app_on, open_run, opened, press, said, text
+from tests.tui.pictures import recorded
+from tests.tui.screens import app_on, open_run, opened, press, said, settle, text
 from tests.tui.terminals import terminal
 from tuilab.catalogue import catalog
 from tuilab.tui.screens.lab import LabPage
@@ -94,6 +95,28 @@ async def test_a_search_works_in_a_pane_that_fills_the_screen(root: Path) -> Non
         assert "/ needle" in typed
         assert isinstance(page, RunPage) and page.maximized is page.focused
         assert "step 20 Needle" in text(pilot)
+
+
+async def test_the_line_of_keys_says_what_a_slash_does_to_what_has_the_focus_and_so_does_the_line_typed_into(
+    tmp_path: Path,
+) -> None:
+    async with opened(app_on(tmp_path), size=(120, 40)) as pilot:
+        page = await open_run(pilot, recorded("not-a-number", tmp_path))
+        before = text(pilot).splitlines()[-1]
+        await press(pilot, "slash")
+        of_charts = text(pilot)
+        await press(pilot, "escape")
+        claims = page.panes.named("claims")
+        assert claims is not None
+        claims.focus()
+        await settle(pilot)
+        after = text(pilot).splitlines()[-1]
+        await press(pilot, "slash")
+
+        assert "/ charts" in before and "/ search" not in before
+        assert "words in the names of charts" in of_charts
+        assert "n next bad  / search" in after and "/ charts" not in after
+        assert "words to look for in the pane Claims" in text(pilot)
 
 
 async def test_the_pane_says_that_there_is_more_and_where_it_is_kept(root: Path) -> None:

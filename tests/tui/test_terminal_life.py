@@ -1,6 +1,7 @@
 """The screens in a real terminal: whatever happens to them, the terminal is given back, and they never eat the machine."""
 
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -180,3 +181,43 @@ def test_suspended_and_resumed_it_shows_the_same(tmp_path: Path) -> None:
         term.type("q")
 
         term.wait_for("rc=0")
+
+
+SLOW = """
+import asyncio, sys
+from tuilab.__main__ import main
+from tuilab.tui.terminal.driver import Terminal
+from tuilab.tui.terminal.frame_app import PacedApp
+
+settle, process = PacedApp.settle, Terminal.process_message
+
+def note(word):
+    with open(sys.argv[0] + ".log", "a") as log:
+        print(word, file=log)
+
+async def settle_slowly(app):
+    await asyncio.sleep(0.6)  # as on a box that has other things to do
+    await settle(app)
+    note("acted")
+
+def process_and_note(terminal, event):
+    note(getattr(event, "key", "other"))
+    process(terminal, event)
+
+PacedApp.settle, Terminal.process_message = settle_slowly, process_and_note
+main()
+"""
+
+
+def test_a_key_of_a_burst_is_heard_when_the_one_before_has_acted_however_slow_the_box_is(tmp_path: Path) -> None:
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW)
+    with terminal(tmp_path, str(script), command=sys.executable) as term:
+        term.wait_for("softmax", "quit", " cores")
+        term.type("/bx")
+        term.wait_for("no match")
+        term.type(b"\x11")
+        term.wait()
+
+    heard = [word for word in (tmp_path / "slow.py.log").read_text().split() if word != "other"]
+    assert heard[:5] == ["slash", "acted", "b", "acted", "x"]

@@ -72,20 +72,22 @@ class _Verbs(click.Group):
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
-    params=[options.LANG],
+    params=[options.READ_ONLY, options.LANG],
 )
 @click.version_option(__version__, message="tuilab %(version)s")
 @click.option("--scenarios", multiple=True, metavar="DIR", help="For the screens: a folder with scenarios of your own.")
 @click.option("--root", metavar="DIR", help="For the screens: the folder of runs.")
 @click.option("--fps", type=click.FloatRange(0.1, 30), help="How often the screens draw.  [default: 2.0]")
 @click.pass_context
-def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float | None) -> None:
+def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float | None, read_only: bool) -> None:
     """A lab in the terminal: checks the folklore of PyTorch training on your own box.
 
     Without a command it opens the screens. Start with: tuilab run stability --headless
     """
     if ctx.invoked_subcommand is None:
-        ctx.exit(_open_screens(scenarios, root, fps))
+        ctx.exit(_open_screens(scenarios, root, fps, is_read_only=read_only))
+    elif read_only:
+        raise UsageError("--read-only is for the screens: tuilab --read-only, tuilab attach RUN --read-only")
     elif scenarios or root is not None:
         raise UsageError(f"--scenarios and --root belong after the command: tuilab {ctx.invoked_subcommand} --root DIR ...")
 
@@ -93,7 +95,7 @@ def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps
 options.take_no_empty_words(tuilab)
 
 
-def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | None) -> int:
+def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | None, *, is_read_only: bool) -> int:
     from tuilab import tui
 
     if why := tui.why_not():
@@ -104,7 +106,7 @@ def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | Non
     from tuilab.catalogue import catalog
 
     options.tell_language(lambda: catalog.load(scenarios))
-    return tui.start(options.root(root), scenarios, fps=fps or config.fps())
+    return tui.start(options.root(root), scenarios, fps=fps or config.fps(), is_read_only=is_read_only)
 
 
 def main() -> NoReturn:

@@ -48,6 +48,13 @@ FPS = click.Option(
 )
 
 
+READ_ONLY = click.Option(
+    ["--read-only"],
+    is_flag=True,
+    help="On the screens one may look, and start, stop, change or write nothing: for a wall, or a colleague.",
+)
+
+
 def _choose_language(ctx: click.Context, param: click.Parameter, given: str | None) -> None:
     """Have lessons shown in a language."""
     if given is not None and not ctx.resilient_parsing:
@@ -62,6 +69,7 @@ LANG = click.Option(
     metavar="CODE",
     help="The language of the lessons, as in zh (else TUILAB_LANG, else that of the locale).",
 )
+AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document.")
 KEEP_PRIVATE = click.Option(["--keep-private"], is_flag=True, help="Take nothing out that looks like a secret.")
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
 
@@ -114,6 +122,15 @@ def take_no_empty_words(command: click.Command) -> None:
 def refuse_empty(name: str, value: Any) -> None:
     if isinstance(value, str) and not value.strip():
         raise UsageError(f"{name} is empty; give it a value, or leave it out")
+
+
+def print_document(schema: str, **fields: object) -> None:
+    """Print what a verb has to say to a program."""
+    import json
+
+    from tuilab.record.encoding import spell_out
+
+    click.echo(json.dumps(spell_out({"schema": schema, **fields}), indent=2))
 
 
 class Duration(ParamType):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from tuilab.errors import TuilabError
 from tuilab.probes import NotKnown
 from tuilab.text import show
 
@@ -70,4 +71,4 @@ def answer(check: Check, box: Box) -> Finding:
 def _reason(problem: Exception) -> str:
     if isinstance(problem, OSError) and problem.strerror:
         return show(f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror, 300)
-    return show(problem if isinstance(problem, NotKnown) else f"{type(problem).__name__}: {problem}", 300)
+    return show(problem if isinstance(problem, NotKnown | TuilabError) else f"{type(problem).__name__}: {problem}", 300)

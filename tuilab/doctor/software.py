@@ -1,5 +1,6 @@
 """Checks of Python and its packages."""
 
+import os
 import platform
 import re
 import sys
@@ -52,6 +53,28 @@ def paths(box: Box) -> Finding:
     return passed("no PYTHONPATH")
 
 
+def environment(box: Box) -> Finding:
+    """Whether the environment that the user has activated is the one whose torch is measured."""
+    own = f"runs measure the torch of {sys.prefix}"
+    active = [(name, path) for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if (path := box.environ.get(name))]
+    if not active:
+        return passed(f"{own}; no other environment is active")
+    name, path = active[0]  # a venv is activated within conda's, seldom the other way round
+    if os.path.realpath(path) == os.path.realpath(sys.prefix):
+        return passed(f"{own}, which is active")
+    if not (version := _torch_in(Path(path))):
+        return passed(f"{own}; {name}={path} has no torch")
+    return warn(
+        f"{own}, not torch {version} of the active {path}", f"to measure that one: {path}/bin/python -m pip install tuilab"
+    )
+
+
+def _torch_in(folder: Path) -> str:
+    """Return the version of torch that an environment has, read from its files; nothing where it has none."""
+    found = sorted(folder.glob("lib/python3*/site-packages/torch-*.dist-info"))
+    return found[-1].name.removeprefix("torch-").removesuffix(".dist-info") if found else ""
+
+
 def torch_build(box: Box) -> Finding:
     """What torch is, told by its files: importing it is another question."""
     from tuilab.doctor.facts import torch_build as read_build
@@ -80,5 +103,6 @@ CHECKS = {
     "python.nvml_module": nvml_module,
     "python.compiled": compiled,
     "python.path": paths,
+    "python.environment": environment,
     "torch.build": torch_build,
 }

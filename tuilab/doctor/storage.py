@@ -24,6 +24,8 @@ def permissions(box: Box) -> Finding:
         return failed(str(problem), "export TUILAB_ROOT=/a/folder/of/yours")
     nearest = _nearest(folder)
     step = f"choose another with --root DIR or TUILAB_ROOT; this is {folder}"
+    if in_the_way := next((part for part in (folder, *folder.parents) if os.path.lexists(part) and not part.is_dir()), None):
+        return failed(f"{in_the_way} is no folder, and no run can be written below it", step)
     if not os.access(nearest, os.W_OK | os.X_OK):
         return failed(f"{nearest} cannot be written", step)
     seen = os.lstat(nearest)
@@ -37,20 +39,24 @@ def permissions(box: Box) -> Finding:
 
 
 def room(box: Box) -> Finding:
-    return _room(_nearest(Path(places.runs_folder())), "tuilab rm --older-than 30d, or another folder with TUILAB_ROOT")
+    another = "choose another folder with --root DIR or TUILAB_ROOT"
+    return _room(
+        _nearest(Path(places.runs_folder())), "tuilab rm --older-than 30d, or another folder with TUILAB_ROOT", another
+    )
 
 
 def temporary(box: Box) -> Finding:
     folder = Path(tempfile.gettempdir())
-    return _room(folder, "torch.compile and DataLoader workers write there: make room, or export TMPDIR")
+    step = "torch.compile and DataLoader workers write there: make room, or export TMPDIR"
+    return _room(folder, step, "torch.compile and DataLoader workers write there: export TMPDIR=/a/folder/of/yours")
 
 
-def _room(folder: Path, step: str) -> Finding:
+def _room(folder: Path, step: str, read_only_step: str) -> Finding:
     disk = os.statvfs(folder)
     free, has_inodes = disk.f_bavail * disk.f_frsize, disk.f_favail > 1000 or disk.f_files == 0
     found = f"{size(free)} free at {folder}"
     if disk.f_flag & os.ST_RDONLY:
-        return failed(f"{folder} is mounted read-only", step)
+        return failed(f"{folder} is mounted read-only", read_only_step)
     if not has_inodes:
         return failed(f"{folder} has room for {disk.f_favail} more files", step)
     if free < _TOO_SMALL_BYTES:

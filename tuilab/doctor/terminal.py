@@ -15,7 +15,7 @@ _NONE = "there is no terminal: stdout is a file or a pipe"
 def size(box: Box) -> Finding:
     if not sys.stdout.isatty():
         return unknown(_NONE)
-    columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    columns, rows = os.get_terminal_size(1)  # the screens put something without a descriptor in the place of sys.stdout
     if columns < 60 or rows < 20:
         return warn(f"{columns}x{rows}: the screens show numbers only", "make the window 80x24 or larger")
     if columns < 80 or rows < 24:

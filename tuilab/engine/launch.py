@@ -146,14 +146,22 @@ def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subpr
         receipt = _hand_over(supervisor, run_order)
     except ScenarioError:
         if not spare:
+            _let_end(supervisor)
             raise
         spare.dismiss()
         return start(run_order)
     if receipt.error:
+        _let_end(supervisor)
         failure = TuilabError(receipt.error)
         failure.exit_code = type(failure.exit_code)(receipt.exit_code)
         raise failure
     return Path(receipt.run_dir), supervisor
+
+
+def _let_end(supervisor: "subprocess.Popen[bytes]") -> None:
+    """Wait for one that has said its last word."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        supervisor.wait(5)
 
 
 def _spawn_supervisor(*flags: str) -> "subprocess.Popen[bytes]":

@@ -16,8 +16,10 @@ from tuilab.probes.gpu.there import is_gpu_there
 from tuilab.record import presence
 from tuilab.record.events import Scalar
 from tuilab.runs import queue, store
+from tuilab.text import show
 
 CORES = "cores"  # all of them are one device
+_NAMED = 3  # runs that one waits for
 
 
 def devices_of(scenario: Scenario, params: Mapping[str, Scalar]) -> list[str]:
@@ -65,3 +67,17 @@ def why_not(run_dir: Path) -> str:
     own = next((one for one in every if one.run == run_dir.name), None)
     before = queue.ahead(own, every) if own else []
     return f"behind {', '.join(f'{one.name} {store.short_id(one.run)}' for one in before)}" if before else ""
+
+
+def where_it_waits(run_dir: Path) -> str:
+    """Return which place a run has in the queue now, behind whom, and whether none begins; nothing where it waits no more."""
+    standing = queue.look(run_dir.parent)
+    place, own = next(((at, one) for at, one in enumerate(standing.waiting, 1) if one.run == run_dir.name), (0, None))
+    if own is None:
+        return ""
+    ahead = queue.ahead(own, [*standing.running, *standing.waiting])
+    before = [f"{show(one.name, 60)} {store.short_id(one.run)}" for one in ahead]
+    more = [f"{len(before) - _NAMED} more"] if len(before) > _NAMED else []
+    behind = f", behind {', '.join([*before[:_NAMED], *more])}" if before else ""
+    paused = "; the queue is paused: none begins" if standing.is_paused else ""
+    return f"place {place} of {len(standing.waiting)}{behind}{paused}"

@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 import msgspec
 
-from tuilab.judging import stats
+from tuilab.judging import calibration_file, stats
 from tuilab.judging.calibration_file import Calibration, Trials, load
 from tuilab.judging.evidence import BOX, GPU, Evidence, gather
 from tuilab.judging.ratio import judge_ratio
@@ -18,6 +18,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.text import plural, show
 
 GROUP = 6  # processes that make one trial, as many as a run has repeats
+USUAL_MINUTES = {"cpu": 2.0, "cuda": 5.0}  # that a calibration takes
 _BOUNDS = (1.0, 1.03, 2.0)  # of the claims that are tried: no difference, one as large as the margin, and a large one
 
 
@@ -50,6 +51,19 @@ def luck_in_words(luck: float | None) -> str:
     """Return how far off one process is by itself, and what that is for."""
     off = "n/a from so few, 5 % is taken" if luck is None else f"about {100 * luck:.2g} %"
     return f"how far off a process is by itself, by which --quick widens its intervals: {off}"
+
+
+def kept_in_words() -> list[str]:
+    """Return what is kept of this box and of each of its GPUs, a line each; where nothing is, that."""
+    lines = _kept(load())
+    for uuid, kept in calibration_file.gpus().items():
+        lines += [f"{kept.name or 'a GPU'} ({uuid}):", *(f"  {line}" for line in _kept(kept))]
+    return lines or ["this box has not been calibrated: tuilab calibrate"]
+
+
+def _kept(kept: Calibration) -> list[str]:
+    lines = in_words(kept.ways)
+    return [*lines, *([luck_in_words(kept.luck)] if lines else [])]
 
 
 def beside_verdicts(summary: RunSummary) -> str:

@@ -1,6 +1,7 @@
 """Exact claims: numbers, texts, shapes, counts. They hold or they do not, on every machine."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 
 from tuilab.judging.judgement import Judgement
@@ -10,10 +11,11 @@ from tuilab.record.holding import is_as_claimed
 from tuilab.record.parts import Claim
 from tuilab.record.plain_value import Leaf, Value, is_number, leaves
 from tuilab.record.verdicts import Verdict
-from tuilab.text import plural
+from tuilab.text import plural, show
 
 _SHOWN = 8  # parts of a list
 _EXCERPT = 200  # characters of a text
+_LONG = 1e9  # from here on a number that is no count has a power of ten
 
 Spelling = Callable[[Leaf], str]
 
@@ -28,14 +30,15 @@ def judge_exact(claim: Claim, repeats: Mapping[str, int] | None = None) -> Judge
     told = _counts(claim, repeats or {})
     if claim.missed is None:
         got = claim.last.got.value
-        return Judgement(Verdict.SUPPORTED, "; ".join([f"measured {in_words(got)}", *told]), _single(got))
+        measured = f"measured {_spelled(got, _believable(claim.last))}{_unit_of(got, claim.last)}"
+        return Judgement(Verdict.SUPPORTED, "; ".join([measured, *told]), _single(got))
     got = claim.missed.got.value
     return Judgement(Verdict.REFUTED, "; ".join([_refutation(claim.missed), *told]), _single(got))
 
 
 def in_words(value: Value, room: int = _SHOWN) -> str:
-    """Return a measured value for people: a number in six digits, a count in all of them; of a list so many parts."""
-    return _spelled(value, _brief, room)
+    """Return a measured value for people: a number in four digits, a count in all of them; of a list so many parts."""
+    return _spelled(value, lambda leaf: _brief(leaf, 4), room)
 
 
 def _counts(claim: Claim, repeats: Mapping[str, int]) -> list[str]:
@@ -57,11 +60,16 @@ def _refutation(event: ClaimMeasured) -> str:
     at = f" at {place}" if place else ""
     if isinstance(got, str) and isinstance(want, str) and max(len(got), len(want)) > _EXCERPT:
         return _texts(got, want, at)
-    for spelling in (_brief, _full):
-        shown, bound = _spelled(got, spelling), _bound(event, want, spelling)
+    for spelling in (_believable(event), _full):
+        shown, bound = _spelled(got, spelling), _bound(event, want, _brief if spelling is not _full else _full)
         if shown != _spelled(want, spelling) and not _would_hold(got, event, want, spelling):
             break
-    return f"measured {shown}{at}, claimed {bound}"
+    return f"measured {shown}{_unit_of(got, event)}{at}, claimed {bound}{_unit_of(want, event)}"
+
+
+def _unit_of(value: Value, event: ClaimMeasured) -> str:
+    """Return the unit of the numbers of a value, as it stands behind them."""
+    return f" {show(event.unit, 20)}" if event.unit and any(map(is_number, leaves(value))) else ""
 
 
 def _would_hold(got: Value, event: ClaimMeasured, want: Value, spelling: Spelling) -> bool:
@@ -105,9 +113,18 @@ def _bound(event: ClaimMeasured, want: Value, spelling: Spelling) -> str:
 
 
 def _spelled(value: Value, spelling: Spelling, room: int = _SHOWN) -> str:
+    if _is_pair(value):
+        return " and ".join(map(spelling, leaves(value)))
     if isinstance(value, list):
         return _listed(value, spelling, room)[0]
     return spelling(value) if len(str(value)) <= _EXCERPT else f"{str(value)[:_EXCERPT]}…"
+
+
+def _is_pair(value: Value) -> bool:
+    """Say whether a value is two measured numbers, which in brackets would look like an interval; two counts may be a shape."""
+    parts = value if isinstance(value, list) and len(value) == 2 else []
+    are_finite = bool(parts) and all(is_number(part) and math.isfinite(part) for part in parts)
+    return are_finite and any(isinstance(part, float) and not _is_count(part) for part in parts)
 
 
 def _listed(value: Value, spelling: Spelling, room: int) -> tuple[str, int]:
@@ -124,9 +141,21 @@ def _listed(value: Value, spelling: Spelling, room: int) -> tuple[str, int]:
     return f"[{', '.join(shown)}]", room
 
 
-def _brief(leaf: Leaf) -> str:
-    """Return a text as it is, a count in full, and any other number to six digits."""
-    return f"{leaf:.6g}" if isinstance(leaf, float) and not _is_count(leaf) else _plain(leaf)
+def _believable(event: ClaimMeasured) -> Spelling:
+    """Return how what was measured for a claim is spelt: to four digits, and to six where its tolerance is as small."""
+    return lambda leaf: _brief(leaf, 6 if _is_finer(event.tolerance, leaf) else 4)
+
+
+def _is_finer(tolerance: float, leaf: Leaf) -> bool:
+    return isinstance(leaf, float) and 0 < tolerance < 1e-3 * abs(leaf)
+
+
+def _brief(leaf: Leaf, digits: int = 6) -> str:
+    """Return a text as it is, a count in full, and any other number to so many digits, but each of a whole part."""
+    if not isinstance(leaf, float) or _is_count(leaf):
+        return _plain(leaf)
+    digits = max(digits, len(f"{abs(leaf):.0f}") if abs(leaf) < _LONG else 0)
+    return f"{leaf:.{digits}g}"
 
 
 def _full(leaf: Leaf) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tuilab.record.events import RunStarted
 from tuilab.record.parts import Claim
+from tuilab.words import number
 
 _RIGHT, _NEAR = 1.1, 2.0  # times as much, or as little
 
@@ -64,5 +65,5 @@ def told(run: RunStarted | None, claims: Iterable[Claim]) -> str:
     if found is None:
         return f"you predicted {run.prediction:.6g}"
     near = WORDS[nearness(run.prediction, found.value)]
-    said = f"you predicted {run.prediction:.6g}; measured {found.value:.6g}: {near}"
+    said = f"you predicted {run.prediction:.6g}; measured {number(found.value)}: {near}"
     return "; ".join(part for part in (said, not_scored(run)) if part)

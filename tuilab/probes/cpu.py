@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def cpu_facts(root: Path = Path("/")) -> dict[str, Any]:
             "usable_cores": lambda: len(os.sched_getaffinity(0)),
             "quota_cores": lambda: _tightest(root, "cpu", _quota_cores),
             "memory_total_bytes": lambda: psutil.virtual_memory().total,
-            "memory_available_bytes": lambda: psutil.virtual_memory().available,
+            "memory_available_bytes": lambda: _available_bytes(root),
             "memory_limit_bytes": lambda: _tightest(root, "memory", _limit_bytes),
             "governor": lambda: _governor(root),
             "load_average": lambda: list(os.getloadavg()),
@@ -106,6 +107,26 @@ def _limit_bytes(cgroup: Path) -> int | None:
         if (cgroup / name).exists():
             limit = (cgroup / name).read_text().strip()
             return None if limit == "max" or int(limit) >= _NO_LIMIT_BYTES else int(limit)
+    return None
+
+
+def _available_bytes(root: Path) -> int:
+    """Return what this process may still have: of the box, and of each cgroup that it is in."""
+    free = int(psutil.virtual_memory().available)
+    with suppress(OSError, ValueError):
+        for folder in _cgroups(root, "memory"):
+            if (limit := _limit_bytes(folder)) is not None and (used := _used_bytes(folder)) is not None:
+                free = min(free, max(limit - used, 0))
+    return free
+
+
+def _used_bytes(cgroup: Path) -> int | None:
+    """Return what a cgroup uses, without the pages of files that the kernel would give back."""
+    for name, cached in (("memory.current", "inactive_file"), ("memory.usage_in_bytes", "total_inactive_file")):  # v2, v1
+        if (cgroup / name).exists():
+            words = (cgroup / "memory.stat").read_text().split()
+            counts = dict(zip(words[::2], words[1::2], strict=False))
+            return int((cgroup / name).read_text()) - int(counts.get(cached, 0))
     return None
 
 

@@ -3,10 +3,12 @@
 Every view tells them so.
 """
 
+from collections.abc import Sequence
+
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.summary import RunSummary
-from tuilab.text import brief, brief_beside, percent, show
+from tuilab.text import brief, brief_beside, percent, plural, show
 from tuilab.words import number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
@@ -178,6 +180,28 @@ def neighbour_notes(summary: RunSummary) -> list[str]:
     """Return a sentence for each GPU of the run that others were on, too."""
     shared = [gpu for gpu in own_gpus(summary) if gpu.nvmls in summary.neighbours and summary.neighbours[gpu.nvmls].known]
     return [f"others on {label_of(gpu, summary)}: {others_words(summary, gpu)}" for gpu in shared]
+
+
+def company_words(summary: RunSummary) -> str:
+    """Return who computes beside a run on its GPUs, by user, as `bob 2 processes 11 GiB on GPU 0`; of one that is over, did."""
+    parts = []
+    for gpu in own_gpus(summary):
+        if found := summary.neighbours.get(gpu.nvmls):
+            there = [one for one in found.known.values() if summary.is_over or one.seen_t == found.told_t]
+            parts += [f"{words} on {label_of(gpu, summary)}" for words in _by_user(there)]
+    return ", ".join(parts)
+
+
+def _by_user(there: Sequence[Neighbour]) -> list[str]:
+    by_user: dict[str, list[Neighbour]] = {}
+    for one in there:
+        by_user.setdefault(show(one.tenant.user, 60) or "user n/a", []).append(one)
+    return [f"{user} {plural(len(found), 'process', 'processes')} {_memory(found)}" for user, found in by_user.items()]
+
+
+def _memory(found: Sequence[Neighbour]) -> str:
+    known = [one.most_bytes for one in found if one.most_bytes is not None]
+    return size(sum(known)) if known else "memory n/a"
 
 
 def _neighbour(one: Neighbour, *, is_there: bool) -> str:

@@ -3,15 +3,20 @@
 import shlex
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from tuilab.errors import TuilabError
 from tuilab.probes.settings import PASSED_ON, Setting, read_setting
+from tuilab.record import presence
+from tuilab.record.imported import is_imported
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.record.told import evidence
 from tuilab.record.verdicts import Verdict
-from tuilab.reports.subject import Subject
+from tuilab.reports.subject import Subject, read_subject
 from tuilab.runs import command_line
-from tuilab.text import show
+from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.text import plural, show
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +41,24 @@ class Advice:
     conflicts: dict[str, list[Advised]] = field(default_factory=dict)
     unsupported: list[Advised] = field(default_factory=list)
     elsewhere: list[Subject] = field(default_factory=list)  # runs of another box
+
+
+def of_runs(folders: Sequence[Path], cache: LedgerCache | None = None) -> tuple[Advice, list[str]]:
+    """Return what follows from runs of this box, and a sentence about each or all that were left out."""
+    own = [folder for folder in folders if not is_imported(folder)]
+    left = len(folders) - len(own)
+    notes = [f"left out {plural(left, 'run')} from archives: nothing here follows from them"] if left else []
+    subjects = []
+    for folder in own:
+        try:
+            subjects.append(read_subject(folder, cache))
+        except TuilabError as problem:
+            if len(own) == 1:
+                raise
+            notes.append(f"left out {show(folder.name)}: {show(str(problem))}")
+    starts = [subject.summary.run for subject in subjects if subject.summary.run]
+    names = {run.supervisor.host for run in starts if presence.is_of_this_box(run.supervisor)}
+    return advise(subjects, presence.host_name(), names), notes
 
 
 def advise(subjects: Sequence[Subject], host: str, other_names: Set[str] = frozenset()) -> Advice:

@@ -9,6 +9,7 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series
+from tuilab.record.verdicts import NOT_JUDGED
 from tuilab.reports.compare_text import side_words
 from tuilab.reports.plain import dim_key, keyed
 from tuilab.runs.comparing.claim_history import ClaimHistory, Moment
@@ -76,6 +77,6 @@ def summed_up(history: ClaimHistory) -> str:
     """Return how often it was judged, and the range of its estimates, in a line."""
     estimates = [one.side.estimate for one in history.moments if one.side.estimate is not None]
     verdicts = [one.side.verdict for one in history.moments]
-    told = ", ".join(f"{verdicts.count(one)} {show(one, 40) or 'not judged'}" for one in dict.fromkeys(verdicts))
+    told = ", ".join(f"{verdicts.count(one)} {show(one or NOT_JUDGED, 40)}" for one in dict.fromkeys(verdicts))
     reach = f"; from {brief(min(estimates))} to {brief(max(estimates))}" if estimates else ""
     return f"{told}{reach}"

@@ -15,6 +15,7 @@ from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.runs import earlier, notes, store
+from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.notes import Notes
 from tuilab.runs.private import Private
 from tuilab.text import plural, show
@@ -57,18 +58,18 @@ class Subject:
         return show(store.short_id(self.run_dir.name))
 
 
-def read_subject(run_dir: Path, *, keeps_private: bool = False) -> Subject:
+def read_subject(run_dir: Path, cache: LedgerCache | None = None, *, keeps_private: bool = False) -> Subject:
     """Read a run as it is now, without what nobody should hand on unless that is asked for."""
     private = None if keeps_private else Private()
     watch = Watch(run_dir, private.item if private else None)
     while watch.refresh():
         pass
-    found = _subject_of(watch, watch.state(), private)
+    found = _subject_of(watch, watch.state(), private, cache)
     watch.close()
     return found
 
 
-def _subject_of(watch: Watch, state: str, private: Private | None) -> Subject:
+def _subject_of(watch: Watch, state: str, private: Private | None, cache: LedgerCache | None) -> Subject:
     run_dir, summary = watch.run_dir, watch.summary
     run = summary.run
     handed_on = private.of if private else _as_it_is
@@ -85,7 +86,7 @@ def _subject_of(watch: Watch, state: str, private: Private | None) -> Subject:
         _source_note(run, data) or show(scenario.error),
         tuple(_reading_gaps(watch, state)),
         Notes([(when, handed_on(text, notes.FILE)) for when, text in noted.texts], handed_on(noted.tags, notes.FILE)),
-        earlier.tell(run_dir, summary),
+        earlier.tell(run_dir, summary, cache),
         handed_on(str(run_dir), "path"),
         private,
     )

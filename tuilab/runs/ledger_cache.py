@@ -30,8 +30,9 @@ _LIMIT = 64 * 1024 * 1024
 class LedgerCache:
     """One for a folder of runs; the screens share theirs, and several threads ask it: each of its steps is one of a dict."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, is_kept: bool = True) -> None:
         self.root = os.fspath(root)
+        self._is_kept = is_kept  # else nothing is ever written down
         self._past: dict[str, PastRun] = {}  # of the runs that a lesson tells of
         self.has_news = False  # something was learnt that is worth keeping, and is not kept
 
@@ -111,7 +112,7 @@ class LedgerCache:
 
     def keep(self) -> bool:
         """Write down what was learnt, and say whether that was anything; where it cannot be kept, the next one looks again."""
-        has_news, self.has_news = self.has_news, False
+        has_news, self.has_news = self.has_news and self._is_kept, False
         if has_news:
             with suppress(OSError):
                 self._write()

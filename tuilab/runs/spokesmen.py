@@ -2,23 +2,24 @@
 
 from pathlib import Path
 
+from tuilab.catalogue import catalog
 from tuilab.record.states import RunState
+from tuilab.runs import store
 from tuilab.runs.ledger import Entry, from_name
 from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.store import list_runs
 
 _LOOKED_AT = 2000  # runs of a folder, the newest
 _AS_IT_IS = 2
 
 
-def spokesmen(root: Path) -> dict[str, Path]:
+def spokesmen(root: Path, cache: LedgerCache | None = None) -> dict[str, Path]:
     """Return, by scenario, the run that speaks for it, the newest scenario first.
 
     It is the newest that succeeded with the scenario's defaults; if there is none, the newest that succeeded; else the newest.
     """
     best: dict[str, tuple[int, Path]] = {}
-    cache = LedgerCache(root)
-    for folder in list_runs(root)[:_LOOKED_AT]:
+    cache = cache or LedgerCache(root)
+    for folder in store.list_runs(root)[:_LOOKED_AT]:
         scenario = from_name(folder.name).scenario
         if best.get(scenario, (-1,))[0] == _AS_IT_IS:
             continue
@@ -27,6 +28,15 @@ def spokesmen(root: Path) -> dict[str, Path]:
             best[scenario] = rank, folder
     cache.keep()
     return {scenario: folder for scenario, (_, folder) in best.items()}
+
+
+def in_order(root: Path, cache: LedgerCache | None = None) -> list[Path]:
+    """Return the run that speaks for every scenario, in the order of the catalogue; others come last."""
+    runs = spokesmen(root, cache)
+    if not runs:
+        store.find("last", root)  # which says that there are none
+    places = {scenario.id: at for at, scenario in enumerate(catalog.load())}
+    return [runs[name] for name in sorted(runs, key=lambda name: (places.get(name, len(places)), name))]
 
 
 def _rank(entry: Entry) -> int:

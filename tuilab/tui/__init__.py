@@ -33,10 +33,12 @@ def start(
     show: Path | None = None,
     is_replay: bool = False,
     is_learning: bool = False,
+    is_read_only: bool = False,
     fps: float = 2.0,
 ) -> int:
     """Open the screens, at the next lesson if the user is learning; run the orders, or show a run; return the exit code.
 
+    Where they are read-only one may look, and change nothing.
     The guardian is forked before anything else, while this process is small and has one thread.
     """
     from tuilab import config
@@ -54,7 +56,7 @@ def start(
     from tuilab.tui.state import settings
     from tuilab.tui.state.session import Desk
 
-    desk = Desk(root, folders, settings.load(), fps)
+    desk = Desk(root, folders, settings.load(is_read_only=is_read_only), fps, is_read_only=is_read_only)
     desk.is_learning = is_learning
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
     app.on_terminal_taken = guardian.note
@@ -64,7 +66,7 @@ def start(
         guardian.dismiss()
     if app.return_code and code is None:
         raise ScenarioError("the screens failed (above); that is a mistake of tuilab. Runs go on: tuilab runs")
-    if app.is_terminal_given_back and desk.started:
+    if app.is_terminal_given_back and (desk.started or desk.calibrating):
         from tuilab.tui.goodbye import say_goodbye
 
         say_goodbye(desk)

@@ -1,11 +1,13 @@
 """The terminal application: which screen is open, and the keys that work everywhere."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from textual.actions import ActionParseResult
 from textual.app import SuspendNotSupported
+from textual.dom import DOMNode
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widgets import Input
@@ -14,11 +16,12 @@ from tuilab.errors import TuilabError
 from tuilab.runs import queue, store
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
-from tuilab.tui.keys import bindings
+from tuilab.tui.keys import READ_ONLY, bindings
 from tuilab.tui.looks import themes
 from tuilab.tui.palette import Commands
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.page import Page
+from tuilab.tui.shown_keys import is_change
 from tuilab.tui.state import settings
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal import alerts, clipboard, editor
@@ -76,10 +79,31 @@ class TuilabApp(PacedApp[int]):
             return self._first_orders[0].scenario
         return RunName(self._first_run.name).scenario if self._first_run else ""
 
+    # ---- what may be done
+
+    async def run_action(
+        self,
+        action: "str | ActionParseResult",
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Do what a key, a click or a command of the palette asks for, if it may be done."""
+        if is_change(action if isinstance(action, str) else action[1]) and not self.may_change():
+            return True
+        return await super().run_action(action, default_namespace, namespaces)
+
+    def may_change(self) -> bool:
+        """Say whether something may be started, ended, changed or written, and tell the user where it may not."""
+        if self.desk.is_read_only:
+            self.tell(READ_ONLY, is_problem=False)
+        return not self.desk.is_read_only
+
     # ---- screens
 
     def run_orders(self, orders: "list[RunOrder]") -> None:
         """Queue runs, and show each while it goes on: the first at once, unless another one goes on."""
+        if not self.may_change():
+            return
         was_busy, started = self.desk.is_running(), list[Path]()
         try:
             started += map(self.desk.queue, orders)
@@ -128,20 +152,37 @@ class TuilabApp(PacedApp[int]):
     def action_open_history(self) -> None:
         from tuilab.tui.screens.history import HistoryPage
 
-        if not isinstance(self.screen, HistoryPage):
-            self.push_screen(HistoryPage())
+        self._open_once(HistoryPage)
 
     def action_open_box(self) -> None:
         from tuilab.tui.screens.box import BoxPage
 
-        if not isinstance(self.screen, BoxPage):
-            self.push_screen(BoxPage())
+        self._open_once(BoxPage)
+
+    def action_open_doctor(self) -> None:
+        from tuilab.tui.screens.doctor import DoctorPage
+
+        self._open_once(DoctorPage)
+
+    def action_open_advice(self) -> None:
+        from tuilab.tui.screens.advise import AdvisePage
+
+        self._open_once(AdvisePage)
+
+    def action_open_calibration(self) -> None:
+        from tuilab.tui.screens.calibrate import CalibratePage
+
+        self._open_once(CalibratePage)
+
+    def _open_once(self, kind: type[Page]) -> None:
+        """Open a screen, unless it is the one that is open: the palette offers it there, too."""
+        if not isinstance(self.screen, kind):
+            self.push_screen(kind())
 
     def action_open_queue(self) -> None:
         from tuilab.tui.screens.queue import QueuePage
 
-        if not isinstance(self.screen, QueuePage):
-            self.push_screen(QueuePage())
+        self._open_once(QueuePage)
 
     def action_open_help(self) -> None:
         from tuilab.tui.screens.help import HelpPage
@@ -194,6 +235,8 @@ class TuilabApp(PacedApp[int]):
 
     def edit(self, path: str, line: int = 1) -> bool:
         """Open a file in the user's editor, and come back; say whether it was opened."""
+        if not self.may_change():
+            return False
         try:
             words = editor.command(path, line)
             with self.suspend():
@@ -270,7 +313,8 @@ class TuilabApp(PacedApp[int]):
     def on_unmount(self) -> None:
         self._write_to_terminal(alerts.RESTORE_TITLE if self._alerted else "")
         self.desk.leave()
-        settings.save(self.desk.settings)
+        if not self.desk.is_read_only:
+            settings.save(self.desk.settings)
 
 
 if TYPE_CHECKING:

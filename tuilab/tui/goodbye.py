@@ -19,7 +19,10 @@ _MOST = 8  # runs that have a line
 def say_goodbye(desk: Desk) -> None:
     """Print what became of the runs that were started from the screens; a terminal that takes nothing does not hold us."""
     width = terminal_columns()
-    text = "".join(f"{fitted(line, width)}\n" for line in lines_of(desk))
+    lines = lines_of(desk)
+    if desk.calibrating and not desk.calibrating.is_over:
+        lines.append("the calibration goes on.  When it is over: tuilab calibrate --show   end its run: tuilab stop last")
+    text = "".join(f"{fitted(line, width)}\n" for line in lines)
     if text:
         with contextlib.suppress(OSError):
             os.write(open_again(1), text.encode("utf-8" if is_utf8_terminal() else "ascii", "replace"))

@@ -1,6 +1,5 @@
 """Every key of every screen, once: the footer, `?`, the palette and the docs are made from this."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from textual.binding import Binding, BindingType
@@ -15,6 +14,13 @@ class Key(NamedTuple):
     help: str  # for `?`: a short sentence
     is_in_footer: bool = True
 
+
+READ_ONLY = "tuilab was started with --read-only: here one looks, and changes nothing"
+
+# Actions that start, end, change or write something, or lend the terminal to a program that could.
+CHANGES = frozenset(
+    ["run", "again", "try_next", "start", "stop", "cancel", "delete", "write", "shift", "pause", "edit", "export", "show_all"]
+)
 
 # By place: a screen, what has the focus on it, or the state of what it shows. The more special place tells its keys first.
 KEYS: dict[str, tuple[Key, ...]] = {
@@ -66,7 +72,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("escape", "", "list", "Look for none; then back to the list."),
     ),
     "past runs": (
-        Key("enter", "", "open", "Open the run: live when it goes on, else its record."),
+        Key("enter", "screen.open", "open", "Open the run: live when it goes on, else its record."),
         Key("m", "", "compare", "Compare this run with the one before it."),
         Key("escape", "", "list", "Back to the list."),
     ),
@@ -91,7 +97,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("n", "next_bad", "next bad", "Move the cursor to the next NaN or Inf.", False),
         Key("greater_than_sign", "look('turn_page', 1)", "", "The next page of charts, where a run logs many.", False),
         Key("less_than_sign", "look('turn_page', -1)", "", "The page of charts before.", False),
-        Key("slash", "filter_charts", "", "Show only the charts whose names contain the words typed.", False),
+        Key("slash", "filter_charts", "", "Show the charts whose names have the words typed; in a text, search.", False),
         Key("d", "look('toggle_gpus')", "all GPUs", "The GPUs (devices) of the run, or all of the box.", False),
         Key("left", "look('move_cursor', -1)", "", "Move the time cursor back.", False),
         Key("right", "look('move_cursor', 1)", "", "Move the time cursor on.", False),
@@ -123,9 +129,10 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("E", "edit", "edit", "Open the scenario in your editor; of a run that failed, where it failed.", False),
         Key("y", "copy_command", "copy", "Copy the command line that shows this run.", False),
         Key("Y", "copy_rerun", "", "Copy the command line that makes this run again.", False),
-        Key("c", "copy_pane", "", "Copy the focused pane as text: a chart and its values at the cursor, the claims.", False),
+        Key("c", "choose_copy", "copy", "Choose what to copy: the pane, a command, a claim, a value, a chart as text.", False),
         Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
     ),
+    "several charts": (Key("slash", "", "charts", "Show only the charts whose names contain the words typed."),),
     "NaN or Inf": (Key("n", "", "next bad", "Move the cursor to the next NaN or Inf."),),
     "other GPUs": (Key("d", "", "all GPUs", "All GPUs of the box; again: those of the run alone."),),
     "run that goes on": (
@@ -196,10 +203,42 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("escape", "app.step_back", "back", "One step back out."),
     ),
     "box": (
+        Key("d", "app.open_doctor", "doctor", "What will disturb, slow or end a run here, and what to do about it."),
+        Key("a", "app.open_advice", "advise", "The settings that follow from what was measured here."),
+        Key("c", "app.open_calibration", "calibrate", "How far verdicts about time can be trusted here; measure it."),
+        Key("z", "zoom", "zoom", "Fill the screen with the gauges, the processes or the facts, and back."),
         Key("r", "measure_again", "look again", "Look again at what this machine is."),
         Key("y", "copy_command", "copy", "Copy the command line that does the same."),
-        Key("escape", "app.step_back", "back", "One step back out."),
+        Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
     ),
+    "printed text": (
+        Key("slash", "", "search", "Look for words."),
+        Key("N", "", "", "Of a search, the line before; n the next.", False),
+    ),
+    "doctor": (
+        Key("n", "next_warning", "next warning", "The next answer that warns or fails; of a search, the next line."),
+        Key("r", "ask_again", "ask again", "Ask everything again."),
+        Key("c", "copy_all", "copy", "Copy all of it as text."),
+        Key("y", "copy_command", "", "Copy the command line that does the same.", False),
+        Key("v", "show_all", "", "All of it in $PAGER.", False),
+        Key("escape", "app.step_back", "back", "Look for no words; then one step back out."),
+    ),
+    "advise": (
+        Key("r", "read_again", "read again", "Read the runs again."),
+        Key("c", "copy_all", "copy", "Copy all of it as text."),
+        Key("y", "copy_command", "", "Copy the command line that writes it into a file.", False),
+        Key("v", "show_all", "", "All of it in $PAGER.", False),
+        Key("escape", "app.step_back", "back", "Look for no words; then one step back out."),
+    ),
+    "calibrate": (
+        Key("enter", "start('cpu')", "calibrate", "Calibrate this box, after a question."),
+        Key("g", "start('cuda')", "a GPU", "Calibrate the GPU with the most free memory, after a question."),
+        Key("s", "cancel", "end it", "End the calibration that goes on, after a question; nothing is kept.", False),
+        Key("c", "copy_all", "copy", "Copy all of it as text."),
+        Key("y", "copy_command", "", "Copy the command line that does the same.", False),
+        Key("escape", "app.step_back", "back", "One step back out; a calibration goes on."),
+    ),
+    "calibration that goes on": (Key("s", "", "end it", "End the calibration, after a question; nothing is kept."),),
     "help": (Key("question_mark", "app.step_back", "close", "Back to where you were."),),
     "question": (
         Key("y", "answer('yes')", "yes", "Do it."),
@@ -211,6 +250,10 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("s", "answer('yes')", "stop", "The same: the key that asked says yes, too."),
         Key("n", "answer('no')", "no", "Let it go on."),
         Key("escape", "answer('no')", "no", "Let it go on."),
+    ),
+    "menu": (
+        Key("enter", "choose", "this one", "Take the line of the cursor."),
+        Key("escape", "give_up", "not now", "Take none."),
     ),
     "written line": (
         Key("enter", "", "write it", "Write it; nothing, where nothing was typed."),
@@ -247,27 +290,14 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
 }
 
-_SHOWN = {
-    "slash": "/",
-    "greater_than_sign": ">",
-    "less_than_sign": "<",
-    "question_mark": "?",
-    "escape": "esc",
-    "plus": "+",
-    "minus": "-",
-    "comma": ",",
-    "full_stop": ".",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "up": "↑",
-    "down": "↓",
-    "left": "←",
-    "right": "→",
-    "shift+left": "shift ←",
-    "shift+right": "shift →",
-    "shift+tab": "shift tab",
-}
-_IN_A_TEXT = {"space", "left", "right", "shift+left", "shift+right", "home", "end"}  # keys that a line of text takes itself
+# What the palette offers wherever one is, although no key leads there.
+BY_NAME = (
+    Key("", "app.open_history", "history", "All runs on this box."),
+    Key("", "app.open_box", "box", "What this machine is, what it does now, and who computes there."),
+    Key("", "app.open_doctor", "doctor", "What will disturb, slow or end a run here, and what to do about it."),
+    Key("", "app.open_advice", "advise", "The settings that follow from what was measured here."),
+    Key("", "app.open_calibration", "calibrate", "How far verdicts about time can be trusted here; measure it."),
+)
 
 
 def bindings(place: str) -> list[BindingType]:
@@ -277,25 +307,3 @@ def bindings(place: str) -> list[BindingType]:
         for key in KEYS[place]
         if key.action
     ]
-
-
-def keys_at(places: Sequence[str], *, is_typing: bool = False) -> list[Key]:
-    """Return the keys of some places and those that work everywhere; of a key, what the first place says.
-
-    While something is typed, the keys that would be typed, too, are none.
-    """
-    found: dict[str, Key] = {}
-    for place in (*places, "everywhere"):
-        for key in KEYS[place]:
-            found.setdefault(key.key, key)
-    return [key for key in found.values() if (not is_typed(key) if is_typing else key.key != "f1")]
-
-
-def is_typed(key: Key) -> bool:
-    """Say whether a line of text takes the key itself."""
-    return key.key in _IN_A_TEXT or (len(shown(key)) == 1 and shown(key).isascii())
-
-
-def shown(key: Key) -> str:
-    """Return a key as the user sees it."""
-    return _SHOWN.get(key.key, key.key.replace("ctrl+", "^"))

@@ -1,7 +1,7 @@
 """What the command palette offers: the command of every key by its name, and every scenario."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import cast
 
@@ -13,13 +13,14 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.search import BEGINNING, WHOLE, fit
 from tuilab.errors import TuilabError
 from tuilab.text import show
-from tuilab.tui.keys import KEYS, Key, shown
+from tuilab.tui.keys import BY_NAME, KEYS, Key
 from tuilab.tui.looks import themes
 from tuilab.tui.navigator import Navigator
+from tuilab.tui.shown_keys import changes, shown
 
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
 _NO_COMMANDS = ("app.command_palette", "app.press(")
-_ORDER = [key for keys in KEYS.values() for key in keys]
+_ORDER = [*(key for keys in KEYS.values() for key in keys), *BY_NAME]
 
 
 class Commands(Provider):
@@ -34,9 +35,10 @@ class Commands(Provider):
         last = self._lab.desk.settings.scenario
         for scenario in [one for one in self._usable if one.id == last] or self._usable[:1]:
             name = f"open {show(scenario.id, 60)}"
-            told = Content.assemble(name, ("  or run it; the same for every other scenario", "dim"))
+            more = "the same" if self._lab.desk.is_read_only else "or run it; the same"
+            told = Content.assemble(name, (f"  {more} for every other scenario", "dim"))
             yield DiscoveryHit(told, partial(self._open, scenario), name)
-        for key, command in self._keys():
+        for key, command in self.commands():
             yield DiscoveryHit(Content.assemble(key.help, "  ", (shown(key), "bold $text-accent")), command, key.help)
 
     async def search(self, query: str) -> Hits:
@@ -49,7 +51,7 @@ class Commands(Provider):
             yield Hit(1.0, told, _do_nothing, "no such command")
 
     def _keys_meant(self, words: Sequence[str]) -> Iterator[Hit]:
-        for key, command in self._keys():
+        for key, command in self.commands():
             text = f"{key.word}: {key.help}" if key.word else key.help
             if score := _score(words, text):
                 told = Content.assemble(_marked(words, text), "  ", (shown(key), "bold $text-accent"))
@@ -62,18 +64,28 @@ class Commands(Provider):
 
     def _scenarios_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for scenario in self._usable:
-            for verb, act in (("run", self._run), ("open", self._open)):
+            for verb, act in self._verbs:
                 name, title = f"{verb} {show(scenario.id, 60)}", show(scenario.title, 200)
                 if score := _score(words, name) or _score(words, f"{name} {scenario.topic} {title}") / 2:
                     told = Content.assemble(_marked(words, name), "  ", (title, "dim"))
                     yield Hit(score, told, partial(act, scenario), name)
 
-    def _keys(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
+    def commands(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
+        """Yield the keys that may be used where the user is, each with what it does; and what has a name alone."""
         places: list[str] = getattr(self.screen, "places", list)()
         keys = {key.action: key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action}
+        keys |= {key.action: key for key in BY_NAME if key.action not in keys}
+        is_read_only = self._lab.desk.is_read_only
         for key in sorted(keys.values(), key=_ORDER.index):
-            if key.key not in _MOVES and not key.action.startswith(_NO_COMMANDS):
+            is_command = key.key not in _MOVES and not key.action.startswith(_NO_COMMANDS)
+            if is_command and not (is_read_only and changes(key, places)):
                 yield key, partial(self._do, key.action)
+
+    @property
+    def _verbs(self) -> list[tuple[str, Callable[[Scenario], None]]]:
+        """What may be done with a scenario."""
+        run = [] if self._lab.desk.is_read_only else [("run", self._run)]
+        return [*run, ("open", self._open)]
 
     async def _do(self, action: str) -> None:
         await self.app.run_action(action, self.app if action.startswith("app.") else self.screen)

@@ -27,21 +27,12 @@ from tuilab.text import plural, show
 )
 def command(runs: Sequence[str], target: str, root: str | None) -> None:
     from tuilab.cli.verbs.report import chosen
-    from tuilab.record import presence
-    from tuilab.record.imported import is_imported
     from tuilab.reports import advice
-    from tuilab.reports.files import read_subjects, write_text
+    from tuilab.reports.files import write_text
 
-    folders = chosen(runs or ["all"], options.root(root))
-    own = [folder for folder in folders if not is_imported(folder)]
-    if len(own) < len(folders):
-        print(
-            f"left out {plural(len(folders) - len(own), 'run')} from archives: nothing here follows from them", file=sys.stderr
-        )
-    subjects = read_subjects(own)
-    starts = [subject.summary.run for subject in subjects if subject.summary.run]
-    names = {run.supervisor.host for run in starts if presence.is_of_this_box(run.supervisor)}
-    found = advice.advise(subjects, presence.host_name(), names)
+    found, notes = advice.of_runs(chosen(runs or ["all"], options.root(root)))
+    for note in notes:
+        print(note, file=sys.stderr)
     write_text(target, advice.env_file(found))
     if target != "-":
         what = plural(len(found.settings), "setting") if found.settings else "no setting is supported by what was measured here"

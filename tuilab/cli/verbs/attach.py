@@ -23,6 +23,7 @@ from tuilab.runs import store
         click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
         click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
         click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+        options.READ_ONLY,
         options.FPS,
         options.LANG,
         options.ROOT,
@@ -37,6 +38,7 @@ def command(
     plot: bool,
     quiet: bool,
     fps: float,
+    read_only: bool,
     root: str | None,
 ) -> int:
     folder = options.root(root)
@@ -46,7 +48,7 @@ def command(
         from tuilab import tui
 
         if not tui.why_not():
-            return tui.start(folder, show=run_dir, fps=fps)
+            return tui.start(folder, show=run_dir, fps=fps, is_read_only=read_only)
     has_chart = (plot or sys.stdout.isatty()) and not quiet
     outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
     follow_one(run_dir, outcome, is_ours=False, scenarios=catalog.load)

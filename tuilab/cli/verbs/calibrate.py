@@ -18,7 +18,6 @@ from tuilab.cli.follow import Outcome, follow_one
 from tuilab.engine import launch
 from tuilab.errors import BoxLacks, ScenarioError, UsageError
 from tuilab.judging import calibration, calibration_file
-from tuilab.judging.calibration_file import Calibration
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.text import show as shown
@@ -44,21 +43,12 @@ def command(minutes: float | None, device: str, show: bool, root: str | None) ->
             "--device: a calibration is of one device; it takes cpu, cuda (the one with the most free memory) or cuda:N"
         )
     if not show:
-        summary = _run(minutes or (2 if device == "cpu" else 5), device, where)
+        summary = _run(minutes or calibration.USUAL_MINUTES["cpu" if device == "cpu" else "cuda"], device, where)
         found = calibration.assess(summary)
         calibration_file.save(found.ways, found.luck, *gpu_of(summary))
-    lines = _told(calibration_file.load(), "")
-    for uuid, kept in calibration_file.gpus().items():
-        lines += [f"{kept.name or 'a GPU'} ({uuid}):", *_told(kept, "  ")]
     width = max(shutil.get_terminal_size((_UNBOUNDED, 24)).columns, 30)
-    lines = [part for line in lines for part in textwrap.wrap(line, width, subsequent_indent="    ")]
-    click.echo("\n".join(lines) or "this box has not been calibrated: tuilab calibrate")
-
-
-def _told(kept: Calibration, indent: str) -> list[str]:
-    lines = calibration.in_words(kept.ways)
-    lines += [calibration.luck_in_words(kept.luck)] if lines else []
-    return [f"{indent}{line}" for line in lines]
+    lines = [part for line in calibration.kept_in_words() for part in textwrap.wrap(line, width, subsequent_indent="    ")]
+    click.echo("\n".join(lines))
 
 
 def _run(minutes: float, device: str, root: Path) -> RunSummary:

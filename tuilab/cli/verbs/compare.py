@@ -33,7 +33,7 @@ Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that sp
     help=__doc__,
     params=[
         click.Argument(["runs"], nargs=-1, required=True, metavar="A B...", shell_complete=options.complete_run),
-        click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
+        options.AS_JSON,
         click.Option(
             ["-o", "--output", "target"], metavar="FILE", help="Write it as a report, which ends in .html, .md or .json."
         ),

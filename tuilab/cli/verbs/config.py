@@ -12,16 +12,27 @@ import os
 import click
 
 from tuilab import config, places
+from tuilab.cli import options
 from tuilab.config import SETTINGS, Value
+from tuilab.errors import UsageError
 from tuilab.text import plural, show
 
 
 @click.command(
     help=__doc__,
-    params=[click.Argument(["what"], type=click.Choice(["print", "path", "validate"]), default="print")],
+    params=[click.Argument(["what"], type=click.Choice(["print", "path", "validate"]), default="print"), options.AS_JSON],
 )
-def command(what: str) -> None:
-    if what == "path":
+def command(what: str, as_json: bool) -> None:
+    if what == "print" and as_json:
+        path = str(places.config_file())
+        settings = {
+            key: {"value": json.loads(_toml(key, value)), "origin": value.origin}
+            for key, value in config.effective(os.environ).items()
+        }
+        options.print_document("tuilab.config/1", path=path, is_there=os.path.exists(path), settings=settings)
+    elif as_json:
+        raise UsageError(f"--json is of tuilab config print, not of {what}")
+    elif what == "path":
         click.echo(show(places.config_file()))
     elif what == "validate":
         click.echo(_validate())

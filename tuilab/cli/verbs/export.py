@@ -29,13 +29,18 @@ from tuilab.words import size
             help="The file to write, one that is not there yet (else NAME.tgz here).",
         ),
         options.KEEP_PRIVATE,
+        options.AS_JSON,
         options.ROOTS,
     ],
 )
-def command(run: str, output: Path | None, keep_private: bool, roots: Sequence[str]) -> None:
+def command(run: str, output: Path | None, keep_private: bool, as_json: bool, roots: Sequence[str]) -> None:
     run_dir = store.find_among(run, options.roots(roots))
     path = output or Path(f"{run_dir.name}.tgz")
     count, secrets = pack.pack(run_dir, path, keeps_private=keep_private)
+    if as_json:
+        about = {"run": run_dir.name, "file": str(path.absolute()), "files": count, "bytes": path.stat().st_size}
+        options.print_document("tuilab.export/1", **about, taken_out=dict(secrets.places), left_out=left_out(run_dir))
+        return
     click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {plural(count, 'file')}, {size(path.stat().st_size)}")
     if secrets.places:
         click.echo(f"{words_of(secrets.places)}; --keep-private keeps them", err=True)

@@ -21,10 +21,15 @@ from tuilab.text import plural, show
     help=__doc__,
     params=[
         click.Argument(["files"], nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)),
+        options.AS_JSON,
         options.ROOT,
     ],
 )
-def command(files: Sequence[Path], root: str | None) -> None:
+def command(files: Sequence[Path], as_json: bool, root: str | None) -> None:
+    if as_json:
+        unpacked = [_fields(unpack.unpack(path, options.root(root))) for path in files]
+        options.print_document("tuilab.import/1", runs=unpacked)
+        return
     where = f" --root {shlex.quote(show(root))}" if root else ""
     for path in files:
         found = unpack.unpack(path, options.root(root))
@@ -37,3 +42,9 @@ def command(files: Sequence[Path], root: str | None) -> None:
         if found.left_out:
             names = ", ".join(show(one, 60) for one in found.left_out[:5])
             click.echo(f"{name}: left out {plural(len(found.left_out), 'file')} that no run has: {names}", err=True)
+
+
+def _fields(found: unpack.Unpacked) -> dict[str, object]:
+    out = taken_out(found.run_dir)
+    about = {"run": found.run_dir.name, "path": str(found.run_dir), "damage": found.damage or None}
+    return {**about, "left_out": found.left_out, "taken_out": out.places if out else {}}

@@ -26,7 +26,7 @@ from tuilab.wrapping import flow, wrap
     help=__doc__,
     params=[
         click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the score and the next lesson."),
-        click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
+        options.AS_JSON,
         options.FPS,
         options.LANG,
         *options.FOLDERS,

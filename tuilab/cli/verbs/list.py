@@ -22,7 +22,7 @@ _UNTOLD = ("lesson", "sections", "headings", "imports")
 
 @click.command(
     help=__doc__,
-    params=[click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."), options.LANG, *options.FOLDERS],
+    params=[options.AS_JSON, options.LANG, *options.FOLDERS],
 )
 def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
     found = catalog.load(scenarios)
@@ -58,15 +58,16 @@ def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapp
 
 def document(scenarios: Sequence[Scenario], topics: Mapping[str, str], verdicts: Mapping[str, str]) -> dict[str, object]:
     """Return the catalogue for `--json`."""
-    listed = [_fields(scenario, verdicts) for scenario in scenarios]
+    listed = [{**fields_of(scenario), "last_verdict": verdicts.get(scenario.id)} for scenario in scenarios]
     return {"schema": "tuilab.list/1", "topics": topics, "scenarios": listed}
 
 
-def _fields(scenario: Scenario, verdicts: Mapping[str, str]) -> dict[str, object]:
+def fields_of(scenario: Scenario) -> dict[str, object]:
+    """Return what a program may know of a scenario."""
     fields = {name: value for name, value in vars(scenario).items() if name not in _UNTOLD}
     params = [vars(param) for param in scenario.params]
     claims = {
         "claims": [claim.text for claim in scenario.claims],
         "claim_keys": [claim.key or None for claim in scenario.claims],
     }
-    return {**fields, **claims, "path": str(scenario.path), "params": params, "last_verdict": verdicts.get(scenario.id)}
+    return {**fields, **claims, "path": str(scenario.path), "params": params}

@@ -18,16 +18,23 @@ from tuilab.runs import notes, store
         click.Argument(["text"], nargs=-1),
         click.Option(["--tag", "tags"], multiple=True, metavar="WORD", help="Put a tag on it; may be repeated."),
         click.Option(["--untag", "untags"], multiple=True, metavar="WORD", help="Take a tag off; may be repeated."),
+        options.AS_JSON,
         options.ROOTS,
     ],
 )
-def command(run: str, text: Sequence[str], tags: Sequence[str], untags: Sequence[str], roots: Sequence[str]) -> None:
+def command(
+    run: str, text: Sequence[str], tags: Sequence[str], untags: Sequence[str], as_json: bool, roots: Sequence[str]
+) -> None:
     if text:
         options.refuse_empty("TEXT", " ".join(text))
     run_dir = store.find_among(run, options.roots(roots))
     if text or tags or untags:
         notes.add(run_dir, " ".join(text), tags, untags)
     found = notes.read(run_dir)
+    if as_json:
+        told = [{"wall_s": when, "text": words} for when, words in found.texts]
+        options.print_document("tuilab.note/1", run=run_dir.name, path=str(run_dir), tags=found.tags, notes=told)
+        return
     tagged = f"  {' '.join('#' + tag for tag in found.tags)}" if found.tags else ""
     click.echo(f"{store.short_id(run_dir.name)}{tagged}")
     for when, words in found.texts:

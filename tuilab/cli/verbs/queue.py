@@ -22,7 +22,7 @@ _RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=options
 @click.group(
     help=__doc__,
     invoke_without_command=True,
-    params=[click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."), options.ROOT],
+    params=[options.AS_JSON, options.ROOT],
 )
 @click.pass_context
 def command(ctx: click.Context, as_json: bool, root: str | None) -> None:

@@ -15,12 +15,13 @@ from tuilab.runs import store
     help=__doc__,
     params=[
         click.Argument(["run"], default="last", shell_complete=options.complete_run),
+        options.READ_ONLY,
         options.FPS,
         options.LANG,
         options.ROOT,
     ],
 )
-def command(run: str, fps: float, root: str | None) -> int:
+def command(run: str, fps: float, read_only: bool, root: str | None) -> int:
     from tuilab import tui
 
     folder = options.root(root)
@@ -29,4 +30,4 @@ def command(run: str, fps: float, root: str | None) -> int:
         name = store.short_id(run_dir.name)
         raise UsageError(f"{why}, so nothing can be played here; tuilab attach {name} prints the result")
     options.tell_language(catalog.load)
-    return tui.start(folder, show=run_dir, is_replay=True, fps=fps)
+    return tui.start(folder, show=run_dir, is_replay=True, fps=fps, is_read_only=read_only)

@@ -76,22 +76,12 @@ def command(
 
 def chosen(references: Sequence[str], root: Path) -> list[Path]:
     """Return the runs that are meant, each once; `all` means the one that speaks for every scenario."""
+    from tuilab.runs.spokesmen import in_order
+
     found: dict[Path, None] = {}
     for reference in references:
-        found |= dict.fromkeys(_of_each(root) if reference == "all" else [store.find(reference, root)])
+        found |= dict.fromkeys(in_order(root) if reference == "all" else [store.find(reference, root)])
     return list(found)
-
-
-def _of_each(root: Path) -> list[Path]:
-    """Return the run that speaks for every scenario, in the order of the catalogue; others come last."""
-    from tuilab.catalogue import catalog
-    from tuilab.runs.spokesmen import spokesmen
-
-    runs = spokesmen(root)
-    if not runs:
-        store.find("last", root)  # which says that there are none
-    places = {scenario.id: at for at, scenario in enumerate(catalog.load())}
-    return [runs[name] for name in sorted(runs, key=lambda name: (places.get(name, len(places)), name))]
 
 
 def _known(scenarios: Sequence[str]) -> list[Scenario]:

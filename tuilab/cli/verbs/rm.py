@@ -8,6 +8,7 @@ With --older-than or --keep instead of names: all runs of that age, but for the 
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -29,28 +30,50 @@ from tuilab.words import size
         click.Option(["--older-than"], type=options.Age(), metavar="AGE", help="Runs that started longer ago: 12h, 30d, 2w."),
         click.Option(["--keep"], type=click.IntRange(0), metavar="N", help="Keep the newest N, whatever their age."),
         click.Option(["--yes"], is_flag=True, help="Do delete them: those of that age, or one of another box."),
+        options.AS_JSON,
         options.ROOTS,
     ],
 )
-def command(runs: Sequence[str], older_than: float | None, keep: int | None, yes: bool, roots: Sequence[str]) -> None:
+def command(
+    runs: Sequence[str], older_than: float | None, keep: int | None, yes: bool, as_json: bool, roots: Sequence[str]
+) -> None:
     is_sweep = older_than is not None or keep is not None
     if is_sweep == bool(runs):
         raise UsageError("name the runs to delete, or say --older-than AGE or --keep N; tuilab rm --help tells more")
     if is_sweep:
-        failed = [_sweep(root, older_than, keep or 0, is_meant=yes) for root in options.roots(roots)]
-        if any(failed):
+        swept = [_sweep(root, older_than, keep or 0, is_meant=yes) for root in options.roots(roots)]
+        if as_json:
+            gone = [str(one.root / entry.run) for one in swept for entry in one.gone]
+            kept = [why for one in swept for why in (*one.failed, *one.spared)]
+            options.print_document("tuilab.rm/1", is_done=yes, runs=gone, kept=kept)
+        for one in swept if not as_json else ():
+            _tell(one, is_meant=yes)
+        if any(one.failed for one in swept):
             raise CannotRecord("not all of them could be deleted; see above")
         return
+    gone = []
     for run_dir in dict.fromkeys(store.find_surely(run, options.roots(roots)) for run in runs):
         deleting.delete(run_dir, is_given_up=yes)
-        click.echo(f"deleted {run_dir.name}")
+        gone.append(str(run_dir))
+        if not as_json:
+            click.echo(f"deleted {run_dir.name}")
+    if as_json:
+        options.print_document("tuilab.rm/1", is_done=True, runs=gone, kept=[])
 
 
-def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool) -> bool:
-    """Delete the runs of an age, or say which would be; return whether one could not be deleted though it might."""
-    gone: list[Entry] = []
-    spared: list[str] = []
-    failed: list[str] = []
+@dataclass
+class _Swept:
+    """What became of the runs of an age in one folder: gone, or why not."""
+
+    root: Path
+    gone: list[Entry] = field(default_factory=list)
+    spared: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)  # that might have been deleted
+
+
+def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool) -> _Swept:
+    """Delete the runs of an age, or find out which would be."""
+    swept = _Swept(root)
     cache = LedgerCache(root)
     for run_dir in store.list_runs(root)[keep:]:
         if not _is_old(run_dir.name, older_than_s):
@@ -62,17 +85,21 @@ def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool)
             elif why := deleting.why_not(run_dir, entry):
                 raise UsageError(why)
         except UsageError as refused:
-            spared.append(str(refused))
+            swept.spared.append(str(refused))
         except CannotRecord as problem:
-            failed.append(str(problem))
+            swept.failed.append(str(problem))
         else:
-            gone.append(entry)
+            swept.gone.append(entry)
+    return swept
+
+
+def _tell(swept: _Swept, *, is_meant: bool) -> None:
+    gone = swept.gone
     known = [entry.bytes_total for entry in gone if entry.bytes_total is not None]
     disk = f"{'' if len(known) == len(gone) else 'more than '}{size(sum(known))}"
     done = "deleted" if is_meant else "would delete"
-    click.echo(f"{done} {plural(len(gone), 'run')}, {disk}, in {show(root)}{'' if is_meant else '; add --yes to do it'}")
-    _tell_kept([*failed, *spared])
-    return bool(failed)
+    click.echo(f"{done} {plural(len(gone), 'run')}, {disk}, in {show(swept.root)}{'' if is_meant else '; add --yes to do it'}")
+    _tell_kept([*swept.failed, *swept.spared])
 
 
 def _tell_kept(reasons: Sequence[str]) -> None:

@@ -86,7 +86,7 @@ class Row:
         ),
         click.Option(["--tag", "tags"], multiple=True, metavar="WORD", help="With this tag; may be repeated."),
         click.Option(["--claim"], metavar="KEY", help="This claim of them, run after run, and what changed in between."),
-        click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document."),
+        options.AS_JSON,
         options.ROOTS,
     ],
 )

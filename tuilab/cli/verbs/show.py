@@ -17,6 +17,7 @@ from tuilab.catalogue.source import Broken, read_text
 from tuilab.catalogue.stated import intro_of
 from tuilab.catalogue.translation import translated
 from tuilab.cli import options
+from tuilab.cli.verbs.list import fields_of
 from tuilab.text import show, show_lines
 
 _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
@@ -27,17 +28,31 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
     params=[
         click.Argument(["name"], shell_complete=options.complete_scenario),
         click.Option(["--source"], is_flag=True, help="The source, too."),
+        options.AS_JSON,
         options.LANG,
         options.SCENARIOS,
     ],
 )
-def command(name: str, source: bool, scenarios: Sequence[str]) -> None:
+def command(name: str, source: bool, as_json: bool, scenarios: Sequence[str]) -> None:
     known = catalog.load(scenarios)
     found = catalog.find(known, name)
+    if as_json:
+        options.print_document("tuilab.show/1", scenarios=[_fields(scenario, has_source=source) for scenario in found])
+        return
     options.tell_language(lambda: [*known, *found], found)
     width = min(shutil.get_terminal_size().columns, 100)
     parts = [render(translated(scenario), width) + (_source(scenario) if source else "") for scenario in found]
     click.echo(f"\n{'─' * width}\n\n".join(parts), nl=False)
+
+
+def _fields(scenario: Scenario, *, has_source: bool) -> dict[str, object]:
+    fields = {**fields_of(scenario), "lesson": scenario.lesson, "sections": scenario.sections}
+    if has_source:
+        try:
+            fields["source"] = read_text(scenario.path)
+        except Broken as problem:
+            fields |= {"source": None, "why": str(problem)}
+    return fields
 
 
 def render(scenario: Scenario, width: int) -> str:

@@ -12,8 +12,14 @@ from tuilab.runs import store
     params=[
         click.Argument(["run"], shell_complete=options.complete_run),
         click.Option(["--now"], is_flag=True, help="At once: no grace for the scenario to save anything, no verdicts."),
+        options.AS_JSON,
         options.ROOT,
     ],
 )
-def command(run: str, now: bool, root: str | None) -> None:
-    click.echo(launch.stop(store.find_surely(run, [options.root(root)]), at_once=now))
+def command(run: str, now: bool, as_json: bool, root: str | None) -> None:
+    run_dir = store.find_surely(run, [options.root(root)])
+    done = launch.stop(run_dir, at_once=now)
+    if as_json:
+        options.print_document("tuilab.stop/1", run=run_dir.name, path=str(run_dir), done=done)
+    else:
+        click.echo(done)

@@ -5,8 +5,10 @@ is written. The digest of the record is that of the result and of reports: whoev
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
+from msgspec import to_builtins
 
 from tuilab.cli import options
 from tuilab.errors import ExitCode
@@ -23,12 +25,17 @@ from tuilab.text import brief, join, plural, show
     params=[
         click.Argument(["run"], default="last", shell_complete=options.complete_run),
         click.Option(["--rejudge"], is_flag=True, help=f"Show the verdicts of {RULE} beside the recorded ones."),
+        options.AS_JSON,
         options.ROOT,
     ],
 )
-def command(run: str, rejudge: bool, root: str | None) -> int:
+def command(run: str, rejudge: bool, as_json: bool, root: str | None) -> int:
     run_dir = store.find(run, options.root(root))
     found = examine(run_dir)
+    code = ExitCode.REFUTED if found.wrong else ExitCode.DONE
+    if as_json:
+        options.print_document("tuilab.verify/1", exit_code=int(code), **_fields(found, run_dir))
+        return code
     counts = [plural(found.records, "record"), plural(found.streams, "stream"), plural(found.artifacts, "artifact")]
     rule = f" by rule {join(found.rules)}" if found.rules else ""
     click.echo(f"{show(run_dir)}\n{', '.join(counts)}, {plural(len(found.recorded), 'verdict')}{rule}")
@@ -44,7 +51,15 @@ def command(run: str, rejudge: bool, root: str | None) -> int:
         click.echo(line)
     whole = "whole" if found.is_over else "whole so far: there is no record of its end"
     click.echo(whole if not found.wrong else plural(len(found.wrong), "finding"))
-    return ExitCode.REFUTED if found.wrong else ExitCode.DONE
+    return code
+
+
+def _fields(found: Findings, run_dir: Path) -> dict[str, object]:
+    """Return what was found, with the verdicts as they stand and as this version reaches them."""
+    about = {"run": run_dir.name, "path": str(run_dir), "digest": digest_of(run_dir, found.state)}
+    names = "records", "streams", "artifacts", "unknown", "state", "is_over", "wrong", "rules"
+    judged = {name: to_builtins(getattr(found, name)) for name in ("recorded", "again")}
+    return {**about, **{name: getattr(found, name) for name in names}, "rule": RULE, **judged}
 
 
 def _side_by_side(found: Findings) -> Iterator[str]:

@@ -123,7 +123,6 @@ def main() -> None:
 
 
 def _read_all(gpus: Any, *, has_tenants: bool) -> dict[str, Any]:
-    from tuilab.probes import NotKnown
     from tuilab.probes.gpu.nvml import GpuLost
 
     readings: dict[str, Any] = {}
@@ -135,9 +134,20 @@ def _read_all(gpus: Any, *, has_tenants: bool) -> dict[str, Any]:
         else:
             readings[gpu.uuid] = {"values": reading.values, "missing": reading.missing}
             if has_tenants:
-                with contextlib.suppress(NotKnown):
-                    readings[gpu.uuid]["tenants"] = [one._asdict() for one in gpus.tenants(gpu)[:_MOST_TENANTS]]
+                readings[gpu.uuid] |= _tenants(gpus, gpu)
     return readings
+
+
+def _tenants(gpus: Any, gpu: Any) -> dict[str, Any]:
+    """Return who computes on a GPU, or why that is not known."""
+    from tuilab.probes import NotKnown
+
+    try:
+        found = gpus.tenants(gpu)
+    except NotKnown as problem:
+        return {"tenants": [], "unseen": str(problem)}
+    unseen = gpus.no_pids if not found else f"{len(found) - _MOST_TENANTS} more" if len(found) > _MOST_TENANTS else ""
+    return {"tenants": [one._asdict() for one in found[:_MOST_TENANTS]], "unseen": unseen}
 
 
 def _say(what: dict[str, Any]) -> None:

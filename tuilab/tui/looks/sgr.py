@@ -18,8 +18,8 @@ _SEQUENCE = re.compile(
     r"|\x1b[ -/]*[0-~]?"
 )
 _NAMES = ("muted", "error", "success", "warning", "primary", "accent", "secondary", "")  # of the eight colours
-_ATTRIBUTES = {1: "bold", 3: "italic", 4: "underline"}
-_ENDS = {22: "bold", 23: "italic", 24: "underline"}
+_ATTRIBUTES = {1: "bold", 2: "dim", 3: "italic", 4: "underline"}
+_ENDS = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",)}
 Look = dict[str, None]  # the words of a style
 
 
@@ -59,7 +59,8 @@ def _heed(look: Look, parameters: str) -> Look:
         elif number in _ATTRIBUTES:
             look[_ATTRIBUTES[number]] = None
         elif number in _ENDS:
-            look.pop(_ENDS[number], None)
+            for word in _ENDS[number]:
+                look.pop(word, None)
         elif 30 <= number <= 37 or 90 <= number <= 97:
             look = _painted(look, number % 10)
         elif number == 39:

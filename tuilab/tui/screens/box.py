@@ -16,13 +16,17 @@ from textual.worker import get_current_worker
 from tuilab.doctor import facts as box
 from tuilab.doctor.facts import Fact
 from tuilab.probes.gpu.own_process import Apart
+from tuilab.probes.processes import Busy, why_hidden
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
+from tuilab.tui.state.box import processes
 from tuilab.tui.widgets.box.gauges import Gauges, GpuGauge, Moment, gauges_of
+from tuilab.tui.widgets.box.processtable import ProcessTable
 from tuilab.tui.widgets.sheet import Section, Sheet
 
 _PERIOD_S = 1.0
+_PROCESSES_S = 2.0
 _UNHEARD = [Fact("GPUs", "GPUs", "", "NVML has not answered yet")]
 _LEFT = ("Machine", "Processor", "Memory", "NUMA")  # of two columns
 
@@ -34,6 +38,9 @@ class BoxPage(Page):
     BINDINGS = bindings("box")
     DEFAULT_CSS = """
     BoxPage Gauges { max-height: 60%; }
+    BoxPage ProcessTable { max-height: 20%; border-top: hkey $border-blurred; }
+    BoxPage.-high ProcessTable { max-height: 35%; }
+    BoxPage.-maximized-view Heading { dock: top; }
     BoxPage #facts { height: 1fr; padding: 1 1 0 1; scrollbar-size-vertical: 1; }
     BoxPage.-wide #facts { layout: horizontal; }
     BoxPage.-wide Sheet { width: 1fr; padding: 0 2 0 0; }
@@ -41,6 +48,8 @@ class BoxPage(Page):
     BoxPage.-wide #right { padding: 0; }
     """
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (36, "-high")]
+    ALLOW_IN_MAXIMIZED_VIEW = "Heading, KeyBar"
 
     class Gathered(Message):
         """The facts were gathered."""
@@ -62,10 +71,13 @@ class BoxPage(Page):
         self._gpu_facts = _UNHEARD
         self._gpus: dict[str, GpuGauge] = {}
         self._apart: Apart | None = None
+        self._busy = Busy()
         self.is_reading = True
 
     def compose_body(self) -> ComposeResult:
         yield Gauges()
+        self.processes = ProcessTable()
+        yield self.processes
         with VerticalScroll(id="facts"):
             yield Sheet(id="left")
             yield Sheet(id="right")
@@ -74,8 +86,10 @@ class BoxPage(Page):
         self.query_one("#facts").focus()
         psutil.cpu_percent(percpu=True)  # the first reading is only where the next one begins
         self.set_interval(_PERIOD_S, self._measure)
+        self.set_interval(_PROCESSES_S, self._look_at_processes)
         self.heading.show(Content.assemble(("tuilab", "bold"), "  box  ", plain(os.uname().nodename, 100)))
         self._gather()
+        self._look_at_processes()
 
     def on_screen_resume(self) -> None:
         self._listen_to_gpus()
@@ -113,6 +127,36 @@ class BoxPage(Page):
         self._gather()
         self._listen_to_gpus()
 
+    def action_zoom(self) -> None:
+        """Fill the screen with what has the focus, or give it back."""
+        if self.maximized is not None:
+            self.minimize()
+        elif self.focused is not None:
+            self.maximize(self.focused, container=False)
+
+    def action_step_out(self) -> None:
+        """Out of the zoom, else out of the screen."""
+        if self.maximized is not None:
+            self.minimize()
+        else:
+            self.lab.action_step_back()
+
+    # ---- processes
+
+    def _look_at_processes(self) -> None:
+        if self.is_current:
+            self._list_processes()
+
+    @work(thread=True, exclusive=True, group="live")
+    def _list_processes(self) -> None:
+        """See who computes here: on the GPUs; where there is none, on the cores."""
+        gpus = list(self._gpus.values())
+        if gpus:
+            table = processes.of_gpus((gpu.label, gpu.tenants, gpu.unseen) for gpu in gpus)
+        else:
+            table = processes.of_cores(self._busy.read(), why_hidden())
+        self.app.call_from_thread(self.processes.show, table)
+
     # ---- gauges
 
     def _measure(self) -> None:
@@ -120,7 +164,9 @@ class BoxPage(Page):
             return
         memory = psutil.virtual_memory()
         cores = psutil.cpu_percent(percpu=True)
-        moment = Moment(cores, memory.total - memory.available, memory.total, os.getloadavg(), _waiting_percent())
+        load, (swap, swapped) = os.getloadavg(), _swap()
+        used = memory.total - memory.available
+        moment = Moment(cores, used, memory.total, load, _waiting_percent(), swapped, swap)
         self.query_one(Gauges).show(moment)
 
     def _listen_to_gpus(self) -> None:
@@ -172,6 +218,7 @@ class BoxPage(Page):
             reading = readings.get(uuid, {})
             gpu.values = reading.get("values", {})
             gpu.tenants = reading.get("tenants", gpu.tenants)
+            gpu.unseen = reading.get("unseen", gpu.unseen)
             gpu.trouble = reading.get("lost", "" if gpu.values else gpu.trouble or "it no longer answers")
 
 
@@ -183,6 +230,15 @@ def _row(fact: Fact, width: int) -> tuple[Content, Content]:
     value = plain(fact.value, 300) if fact.value else Content.assemble("n/a", (": ", "dim"), plain(fact.reason, 300, "dim"))
     note = Content.assemble("  ", plain(fact.note, 200, "$text-warning")) if fact.note else Content("")
     return plain(fact.name.ljust(min(width, 24)), 60, "dim"), Content("").join([value, note])
+
+
+def _swap() -> tuple[int, int]:
+    """Return the bytes of swap that there are, and those in use."""
+    try:
+        found = psutil.swap_memory()
+    except (OSError, RuntimeError, ValueError):  # a /proc that does not tell
+        return 0, 0
+    return found.total, found.used
 
 
 def _waiting_percent() -> float | None:

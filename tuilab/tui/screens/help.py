@@ -8,9 +8,10 @@ from textual.content import Content
 
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
-from tuilab.tui.keys import KEYS, Key, bindings, shown
+from tuilab.tui.keys import KEYS, Key, bindings
 from tuilab.tui.looks.marks import mark, plain, state_words, verdict_words
 from tuilab.tui.screens.page import Page
+from tuilab.tui.shown_keys import changes, shown
 from tuilab.tui.widgets.sheet import Section, Sheet
 
 _VERDICTS = {
@@ -69,7 +70,10 @@ class HelpPage(Page):
         title = Content.assemble(("tuilab", "bold"), "  help  ", (f"keys of {places[0]}" if places else "", "dim"))
         self.heading.show(title, Content.styled("esc closes", "dim"))
         command = Section(Content.styled("On the command line", "bold $text-primary"), [(plain(self.command(), 400),)])
-        keys = [_keys(f"Here: {place}" if at == 0 else place.capitalize(), KEYS[place]) for at, place in enumerate(places)]
+        keys = [
+            _keys(f"Here: {place}" if at == 0 else place.capitalize(), self._of(place, places[at:]))
+            for at, place in enumerate(places)
+        ]
         self.query_one("#keys", Sheet).show([*keys, _keys("Everywhere", KEYS["everywhere"]), command])
         self.query_one("#marks", Sheet).show(_marks())
         self.query_one("#body").focus()
@@ -77,6 +81,10 @@ class HelpPage(Page):
     def command(self) -> str:
         """Return the command line of the screen below."""
         return self._below.command() if self._below else "tuilab --help"
+
+    def _of(self, place: str, places: Sequence[str]) -> list[Key]:
+        """Return the keys of a place that may be used; `places` are that one and those around it."""
+        return [key for key in KEYS[place] if not (self.desk.is_read_only and changes(key, places))]
 
     @property
     def _below(self) -> Page | None:

@@ -169,20 +169,11 @@ class HistoryPage(Page):
         self._show()
 
     def action_compare(self) -> None:
-        if runs := self._compared():
+        chosen = self.runs.chosen.run if self.runs.chosen else ""
+        if runs := self._reader.known.to_compare([*self.runs.marked], chosen):
             self.lab.open_compare([self.desk.root / run for run in runs])
         else:
             self.lab.tell("Mark two runs or more with space; there is no other run of this scenario.")
-
-    def _compared(self) -> list[str]:
-        """Return the marked runs, a single one with that of the cursor; else a run and the newest other one of its scenario."""
-        chosen = self.runs.chosen.run if self.runs.chosen else ""
-        marked = list(dict.fromkeys([*self.runs.marked, *([chosen] if len(self.runs.marked) == 1 and chosen else [])]))
-        if len(marked) > 1:
-            return marked
-        run = next(iter(marked), chosen)
-        other = self._reader.known.other_of_scenario(run) if run in self._reader.known.entries else ""
-        return [other, run] if other else []
 
     def action_export(self) -> None:
         if runs := self.runs.acted_on:

@@ -32,6 +32,7 @@ from tuilab.tui.widgets.lines import PickList
 _LOOK_AGAIN_S = 2.0
 _READING_S = 0.5  # a user who stays longer is reading
 _HINT = "First time here?  ↑ ↓ choose a lesson · enter runs it on this box · ? shows the keys"
+_HINT_READ_ONLY = "↑ ↓ choose a lesson · h shows all runs · b this box · nothing can be changed here"
 
 
 class LabPage(Page):
@@ -58,7 +59,7 @@ class LabPage(Page):
 
     def compose_body(self) -> ComposeResult:
         if not self.desk.settings.has_seen_hint:
-            yield Static(Content(_HINT), id="hint")
+            yield Static(Content(_HINT_READ_ONLY if self.desk.is_read_only else _HINT), id="hint")
         self._going_on = GoingLine()
         self.columns = Columns(self.desk)
         self._catalogue, self._bench = self.columns.catalogue, self.columns.bench
@@ -107,9 +108,8 @@ class LabPage(Page):
         if draft := self.draft:
             self.desk.settings.scenario = draft.scenario.id
             self._lookout.look_at(draft.scenario)
-        if self._catalogue.row:
-            self.columns.show(draft, self._past)
-            self.show_command()
+        self.columns.show(draft, self._past)
+        self.show_command()
 
     def show_command(self) -> None:
         """Show the command line that does the same, or what is wrong with the form."""
@@ -133,12 +133,13 @@ class LabPage(Page):
         getattr(self.columns, how)(*values)
 
     def action_run(self) -> None:
-        """Run what is chosen; among past runs, open one."""
-        if self._bench.is_among_runs:
-            if run_dir := self._bench.chosen_run:
-                self.lab.open_run(run_dir)
-        else:
-            self._starter.start(self.draft, self.command())
+        """Run what is chosen."""
+        self._starter.start(self.draft, self.command())
+
+    def action_open(self) -> None:
+        """Open the past run that the user is on."""
+        if run_dir := self._bench.chosen_run:
+            self.lab.open_run(run_dir)
 
     def action_attach(self) -> None:
         """Go to a run that goes on; asked again, to the next of them."""
@@ -202,8 +203,9 @@ class LabPage(Page):
 
     @on(PickList.Chosen)
     @on(Input.Submitted)
-    def _run_it(self) -> None:
-        self.action_run()
+    async def _do_it(self) -> None:
+        """What `enter` does."""
+        await self.run_action("open" if self._bench.is_among_runs else "run")
 
     def on_workbench_opened(self, event: Workbench.Opened) -> None:
         self.columns.show_part(event.part)
@@ -232,7 +234,7 @@ class LabPage(Page):
 
     def _prepare(self) -> None:
         """Have a process ready by the time that the lesson is read, and the screen that will show the run."""
-        if self.is_current and not self.desk.is_running():
+        if self.is_current and not self.desk.is_read_only and not self.desk.is_running():
             self.desk.prepare()
             self.run_worker(partial(import_module, "tuilab.tui.screens.run"), thread=True, exit_on_error=False)
 

@@ -14,9 +14,10 @@ from textual.widgets import Input
 
 from tuilab.errors import TuilabError
 from tuilab.record.states import RUNNING_STATES, RunState
-from tuilab.tui.keys import Key, keys_at
+from tuilab.tui.keys import Key
 from tuilab.tui.looks.sgr import uncoloured
 from tuilab.tui.navigator import Navigator
+from tuilab.tui.shown_keys import keys_at
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal.textual_parts import TextualApp, TextualScreen
 from tuilab.tui.widgets.heading import Heading
@@ -32,9 +33,9 @@ class Page(TextualScreen[None]):
     _was_open = False
 
     def compose(self) -> ComposeResult:
-        yield Heading(Content.from_text(f"tuilab  {self.PLACE}", markup=False))
+        yield Heading(Content.from_text(f"tuilab  {self.PLACE}", markup=False), badge=self._badge)
         yield from self.compose_body()
-        yield KeyBar(keys_at([self.PLACE]))
+        yield KeyBar(keys_at([self.PLACE], is_read_only=self.desk.is_read_only))
 
     def on_mount(self) -> None:
         self.watch(self, "focused", self.show_keys)
@@ -46,7 +47,13 @@ class Page(TextualScreen[None]):
 
     def keys_now(self) -> list[Key]:
         """Return the keys that do something now."""
-        return keys_at(self.places(), is_typing=isinstance(self.focused, Input))
+        is_typing = isinstance(self.focused, Input)
+        return keys_at(self.places(), is_typing=is_typing, is_read_only=self.desk.is_read_only)
+
+    @property
+    def _badge(self) -> Content:
+        """What is to be known of all that is shown."""
+        return Content.styled("read-only", "bold $text-warning") if self.desk.is_read_only else Content("")
 
     def show_keys(self) -> None:
         """Have the line of keys tell what they do now."""
@@ -104,9 +111,12 @@ class Page(TextualScreen[None]):
             raise SkipAction
         super().action_copy_text()
 
-    def show_in_pager(self, text: str, place: str) -> None:
-        """Show a text in the user's pager, and say where it is kept."""
-        self.lab.tell(self.lab.show_in_pager(uncoloured(text)) or f"kept in {place}", is_problem=False)
+    def show_in_pager(self, text: str, place: str = "") -> None:
+        """Show a text in the user's pager, and say where it is kept, if it is."""
+        if self.lab.may_change():  # a pager may open a shell
+            said = self.lab.show_in_pager(uncoloured(text)) or (f"kept in {place}" if place else "")
+            if said:
+                self.lab.tell(said, is_problem=False)
 
     def export(self, run_dirs: Sequence[Path]) -> None:
         """Write a page about runs, and say where it is."""
@@ -114,9 +124,13 @@ class Page(TextualScreen[None]):
 
         self.do(partial(export, run_dirs, self.desk.scenarios))
 
-    @work(thread=True, group="doing")
     def do(self, act: Callable[[], str], *, is_refusal_a_problem: bool = True) -> None:
-        """Do something beside the main path, and say what came of it."""
+        """Change something beside the main path, and say what came of it."""
+        if self.lab.may_change():
+            self._do(act, is_refusal_a_problem=is_refusal_a_problem)
+
+    @work(thread=True, group="doing")
+    def _do(self, act: Callable[[], str], *, is_refusal_a_problem: bool) -> None:
         try:
             said, is_problem = act(), False
         except TuilabError as problem:

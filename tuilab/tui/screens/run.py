@@ -6,9 +6,11 @@ What is read is a matter of `RunReader`, what is shown of the panes and `headlin
 import os
 import shlex
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from textual import work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import Resize
@@ -16,13 +18,16 @@ from textual.events import Resize
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
-from tuilab.record.gpus.own_gpus import other_gpus
+from tuilab.record.events import Identity
+from tuilab.record.gpus.own_gpus import other_gpus, own_gpus
+from tuilab.record.states import RunState
+from tuilab.record.told import company_words
 from tuilab.runs import earlier, store
-from tuilab.runs.command_line import line, rerun_words
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state import printed
+from tuilab.tui.state.box.processes import Company
 from tuilab.tui.state.command_line import root_option
 from tuilab.tui.state.cost import Cost
 from tuilab.tui.state.following import Following
@@ -30,14 +35,19 @@ from tuilab.tui.state.next_steps import NextSteps, next_steps
 from tuilab.tui.state.playback import Playback
 from tuilab.tui.state.run_reader import RunReader
 from tuilab.tui.widgets.chart import Chart
-from tuilab.tui.widgets.pane import Pane
+from tuilab.tui.widgets.menu import Menu
+from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run import headline
 from tuilab.tui.widgets.run.chartsline import ChartsLine
+from tuilab.tui.widgets.run.company import CompanyLine
+from tuilab.tui.widgets.run.copies import copies, rerun_command
 from tuilab.tui.widgets.run.failure import FailurePane
 from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
+from tuilab.tui.widgets.run.waiting import WaitingLine
 
 _SOON_S = 0.03  # between two looks for the first point
+_COMPANY_S = 2.0
 _DELETED = "this run was deleted; what the screen shows of it was read before"
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
 
@@ -57,6 +67,7 @@ class RunPage(Page):
         self.run_dir = run_dir
         self.reader = RunReader(run_dir, is_replay=is_replay)
         self._cost = Cost()
+        self._company = Company()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_laid_out = False  # as the user left it last time
         self._was_going_on = self._had_bad = self._was_deleted = False
@@ -75,12 +86,17 @@ class RunPage(Page):
         self.panes = Panes()
         self.looking = Looking(self.panes, self.desk, self.show_panes)
         self.charts_line = ChartsLine()
+        self.waiting = WaitingLine(self.run_dir)
+        yield self.waiting
+        self.company = CompanyLine()
+        yield self.company
         yield self.charts_line
         yield self.panes
 
     def on_mount(self) -> None:
         self._await_first_point(time.monotonic() + _EAGER_S)
         self.set_interval(1 / self.desk.fps, self._turn)
+        self.set_interval(_COMPANY_S, self._look_for_company)
 
     def on_unmount(self) -> None:
         self.following.close()
@@ -90,14 +106,16 @@ class RunPage(Page):
         return shlex.join(["tuilab", verb, store.short_id(self.run_dir.name), *root_option(self.desk.root)])
 
     def how_to_leave(self, key: str) -> str:
-        is_going_on = self.is_following and not self.following.is_over
-        return f"{key} leaves, the run goes on; s stops it" if is_going_on else super().how_to_leave(key)
+        if not self.is_following or self.following.is_over:
+            return super().how_to_leave(key)
+        return f"{key} leaves, the run goes on{'' if self.desk.is_read_only else '; s stops it'}"
 
     def places(self) -> list[str]:
         summary = self.following.summary
         others = [*(["NaN or Inf"] if self._has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
         failed = ["run that failed"] if summary.failure else []
-        return [*failed, self.reader.place, *others, *super().places()]
+        several = ["several charts"] if len(self.panes.names) > 1 else []
+        return [*failed, self.reader.place, *others, *super().places()[:-1], *several, *super().places()[-1:]]
 
     @property
     def _has_bad(self) -> bool:
@@ -106,10 +124,13 @@ class RunPage(Page):
     def keys_now(self) -> list[Key]:
         options = len(self._next_steps().options) if self.following.is_over else 0
         keys = [key for key in super().keys_now() if not key.key.isdigit() or int(key.key) <= options]
-        return sorted(keys, key=lambda key: key.key != "n")  # first where it is told: there is a NaN or an Inf
+        is_in_text = isinstance(self.focused, TextPane) and self._is_chosen(self.focused)
+        first = ["n", *(["slash"] if is_in_text else [])]  # where they are told: there is a NaN or an Inf, and text to search
+        return sorted(keys, key=lambda key: first.index(key.key) if key.key in first else len(first))
 
     def _next_steps(self) -> NextSteps:
-        return next_steps(self.following.summary, self._scenario)
+        steps = next_steps(self.following.summary, self._scenario)
+        return replace(steps, options=()) if self.desk.is_read_only else steps  # whose keys lead to a form
 
     @property
     def _scenario(self) -> Scenario | None:
@@ -155,7 +176,22 @@ class RunPage(Page):
             self.lab.tell(_DELETED)
         return self._was_deleted
 
+    def _look_for_company(self) -> None:
+        """See who else computes here: on the GPUs by the run's record; on cores only while it goes on, and is looked at."""
+        following, run = self.following, self.following.summary.run
+        if own_gpus(following.summary):
+            self.company.tell(company_words(following.summary))
+        elif run and self.is_following and self.is_current and not following.is_over and not self.reader.is_frozen:
+            self._see_cores(run.supervisor)
+        elif following.is_over:
+            self.company.tell("")
+
+    @work(thread=True, exclusive=True, group="live")
+    def _see_cores(self, supervisor: Identity) -> None:
+        self.app.call_from_thread(self.company.tell, self._company.look(supervisor))
+
     def _show_heading(self) -> None:
+        self.waiting.tell(is_queued=self.is_following and self.following.state == RunState.QUEUED)
         self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width - self.heading.gutter.width))
 
     def _call_user(self) -> None:
@@ -202,8 +238,12 @@ class RunPage(Page):
         self._show_heading()
 
     def on_descendant_focus(self) -> None:
-        if isinstance(self.focused, Pane) and not isinstance(self.focused, FailurePane):  # which is no choice of the user's
+        if isinstance(self.focused, Pane) and self._is_chosen(self.focused):
             self.desk.settings.pane = self.panes.name_of(self.focused)
+
+    def _is_chosen(self, pane: Pane) -> bool:
+        """Say whether a pane has the focus by the user's choice; that which failed has it by itself."""
+        return not isinstance(pane, FailurePane)
 
     def action_filter_charts(self) -> None:
         """Type words that the names of charts are to contain; without charts, words to look for in what was printed."""
@@ -280,7 +320,7 @@ class RunPage(Page):
         if run is not None and scenario is not None:
             self.lab.open_form(scenario.path, dict(run.params), is_quick=run.quick)
         elif run is not None:
-            again = line(rerun_words(run, self.following.summary.planned_repeats))
+            again = rerun_command(self.following.summary)
             self.lab.tell(f"the file of {show(run.scenario, 60)} is not here any more; where it is: {again}", is_problem=False)
 
     def action_edit(self) -> None:
@@ -300,15 +340,17 @@ class RunPage(Page):
         else:
             self.lab.tell(_DELETED)
 
-    def action_copy_pane(self) -> None:
-        """Copy what the focused pane shows: a chart with the values at the cursor, the claims, what was printed."""
-        if pane := self.panes.focused:
-            self.lab.copy(pane.as_text())
+    @work(group="question")
+    async def action_choose_copy(self) -> None:
+        """Have the user choose what is to be copied: the pane, a command, a claim, a value, a chart."""
+        items = copies(self.following, self.looking.view, self.panes, self.command())
+        if text := await self.app.push_screen_wait(Menu("Copy", items)):
+            self.lab.copy(text)
 
     def action_copy_rerun(self) -> None:
         """Copy the command that makes the run again."""
-        if run := self.following.summary.run:
-            self.lab.copy(line(rerun_words(run, self.following.summary.planned_repeats)))
+        if command := rerun_command(self.following.summary):
+            self.lab.copy(command)
 
     def action_export(self) -> None:
         self.export([self.run_dir])

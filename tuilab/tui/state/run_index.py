@@ -82,7 +82,16 @@ class KnownRuns:
         """Of how many runs the bytes are known."""
         return len(self._sizes)
 
-    def other_of_scenario(self, run: str) -> str:
+    def to_compare(self, marked: Sequence[str], chosen: str) -> list[str]:
+        """Return the marked runs, a single one with the chosen; else a run and the newest other one of its scenario."""
+        runs = list(dict.fromkeys([*marked, *([chosen] if len(marked) == 1 and chosen else [])]))
+        if len(runs) > 1:
+            return runs
+        run = next(iter(runs), chosen)
+        other = self._other_of_scenario(run) if run in self.entries else ""
+        return [other, run] if other else []
+
+    def _other_of_scenario(self, run: str) -> str:
         """Return the newest other run of a run's scenario; nothing when there is none."""
         scenario = self.entries[run].scenario
         return next((one for one, entry in self.entries.items() if entry.scenario == scenario and one != run), "")

@@ -23,20 +23,25 @@ if TYPE_CHECKING:
     from tuilab.record.events import RunStarted
     from tuilab.record.summary import RunSummary
     from tuilab.runs.ledger import Entry
+    from tuilab.tui.state.box.calibrating import Calibrating
 
 
 class Desk:
     """One for the app; the screens ask it instead of the disk."""
 
-    def __init__(self, root: Path, folders: Sequence[str], settings: Settings, fps: float = 2.0) -> None:
+    def __init__(
+        self, root: Path, folders: Sequence[str], settings: Settings, fps: float = 2.0, *, is_read_only: bool = False
+    ) -> None:
         self.root = root
-        self.ledger = LedgerCache(root)  # what is known of the runs there
+        self.is_read_only = is_read_only  # nothing may be started, ended, changed or written
+        self.ledger = LedgerCache(root, is_kept=not is_read_only)  # what is known of the runs there
         self.folders = folders
         self.settings = settings
         self.fps = fps  # how often what is new is drawn
         self.is_learning = False  # the screens open at the next lesson
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
         self._files: list[str] = []  # of scenarios in none of the folders, of which there are runs
+        self.calibrating: Calibrating | None = None  # the calibration that was started from here last
         self._told_ended = 0  # how many of them were over when that was asked
         self._spare: Spare | None = None
         self._stamps: dict[str, str] | None = None  # of the files, when they were looked at last

@@ -30,10 +30,11 @@ class Settings:
     charts: dict[str, Any] = field(default_factory=dict)  # of each scenario: which were shown last, as `selection` keeps it
 
 
-def load() -> Settings:
+def load(*, is_read_only: bool = False) -> Settings:
     """Return the settings as they were left; of a file of no use the defaults."""
     with suppress(Unusable, TuilabError):
-        _move_old()
+        if not is_read_only:
+            _move_old()
         return read_small(places.settings_file(), _decode, _LIMIT)
     return Settings()
 

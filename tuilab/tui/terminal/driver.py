@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any
 
 from textual.events import Key, Resize
@@ -33,7 +34,7 @@ _STALLED_S = 1.0
 _LAST_ANSWER_S = 2.0  # after the question
 _LAST_WORDS_S = 1.0  # for what is not sent when the screens close
 _READ = 4096
-_HEARD_S = 0.2  # that a key has to act before the next one of its burst
+_HEARD_S, _HEARD_SLICES = 0.05, 60  # that a key has to act before the next one of its burst; on a busy box it takes long
 
 
 class Terminal(TextualDriver):
@@ -198,13 +199,16 @@ class Terminal(TextualDriver):
     def _wait_until_heard(self) -> None:
         """Hold the next key of a burst back until this one has acted: it is meant for what has the focus then.
 
-        So a flood of keys stays in the terminal, and not in our memory.
+        So a flood of keys stays in the terminal, and not in our memory. The time is taken in slices: one that we were stopped
+        in is one of many. Who leaves waits for this thread.
         """
         heard = asyncio.run_coroutine_threadsafe(self.settle(), self.loop)
-        try:
-            heard.result(_HEARD_S)
-        except (TimeoutError, CancelledError):
-            heard.cancel()
+        for _ in range(_HEARD_SLICES):
+            with suppress(TimeoutError, CancelledError):
+                heard.result(_HEARD_S)
+            if heard.done() or self._is_leaving or self.exit_event.is_set():
+                break
+        heard.cancel()
 
     def ask_about_frames(self) -> None:
         """Ask the question of the frames instead: whether there are answers, and how soon."""

@@ -8,10 +8,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from tuilab.runs.filters import HINT, completed
+from tuilab.tui.widgets.completion import Completion
 
 
 class FilterLine(Horizontal):
@@ -38,7 +38,8 @@ class FilterLine(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static("/")
-        suggester = _Completion(self._tags) if self._tags else None
+        tags = self._tags
+        suggester = Completion(lambda typed: completed(typed, tags())) if tags else None
         line = _Line(placeholder=self._wanted, compact=True, suggester=suggester)
         line.cursor_blink = False  # a screen on which nothing happens sends nothing
         yield line
@@ -75,17 +76,6 @@ class FilterLine(Horizontal):
         if not self.value:
             self.remove_class("is-open")
         self.post_message(self.Left())
-
-
-class _Completion(Suggester):
-    """How the last word may go on, in grey; → takes it."""
-
-    def __init__(self, tags: Callable[[], Sequence[str]]) -> None:
-        super().__init__(use_cache=False, case_sensitive=True)
-        self._tags = tags
-
-    async def get_suggestion(self, value: str) -> str | None:
-        return completed(value, self._tags())
 
 
 class _Line(Input):

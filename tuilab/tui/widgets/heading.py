@@ -12,8 +12,9 @@ class Heading(Widget):
     Heading { height: 1; width: 100%; background: $panel; padding: 0 1; }
     """
 
-    def __init__(self, left: Content | None = None, right: Content | None = None) -> None:
+    def __init__(self, left: Content | None = None, right: Content | None = None, *, badge: Content | None = None) -> None:
         super().__init__()
+        self._badge = badge or Content("")  # at the right, and never left out
         self._left = left or Content("")
         self._right = right or Content("")
 
@@ -25,7 +26,13 @@ class Heading(Widget):
             self.refresh()
 
     def render(self) -> RenderResult:
-        width = self.content_size.width
+        if not self._badge:
+            return self._texts(self.content_size.width)
+        width = max(self.content_size.width - self._badge.cell_length - 2, 0)
+        texts = self._texts(width)
+        return Content("").join([texts, Content(" " * (width + 2 - texts.cell_length)), self._badge])
+
+    def _texts(self, width: int) -> Content:
         right = self._right.truncate(max(width * 2 // 3, 0), ellipsis=True)
         room = width - right.cell_length - 2
         if room < 12:

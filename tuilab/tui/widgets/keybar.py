@@ -7,7 +7,8 @@ from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
-from tuilab.tui.keys import KEYS, Key, shown
+from tuilab.tui.keys import KEYS, Key
+from tuilab.tui.shown_keys import shown
 
 _EVERYWHERE = [key.key for key in KEYS["everywhere"] if key.word]
 _HELP = ("question_mark", "f1")

@@ -90,6 +90,7 @@ class TextPane(Pane, Searched):
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
+        self.called = f"the pane {title}"
         self._whole = Content("")
         self._text = Static(self._whole)
         self._shown: list[Content] = []

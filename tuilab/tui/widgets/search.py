@@ -30,6 +30,7 @@ class Searched(Widget):
 
     words = ""
     line_found = -1
+    called = "the text"  # where words to look for are asked for
 
     def lines_to_search(self) -> Sequence[Content]:
         """Return the lines."""
@@ -126,7 +127,7 @@ class SearchLine(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static("/")
-        line = _Line(self._text.words, placeholder="words to look for", compact=True)
+        line = _Line(self._text.words, placeholder=f"words to look for in {self._text.called}", compact=True)
         line.cursor_blink = False
         yield line
 

@@ -24,12 +24,14 @@ from tuilab.text import plural, show
     params=[
         click.Argument(["names"], nargs=-1, metavar="[NAME|FILE|all]...", shell_complete=options.complete_scenario),
         click.Option(["--stamp", "stamped"], is_flag=True, help="Note in translations that they say what the lessons say now."),
+        options.AS_JSON,
         options.SCENARIOS,
     ],
 )
-def command(names: Sequence[str], stamped: bool, scenarios: Sequence[str]) -> int:
+def command(names: Sequence[str], stamped: bool, as_json: bool, scenarios: Sequence[str]) -> int:
     known = catalog.load(scenarios)
-    chosen = {scenario.path: scenario for name in names or ["all"] for scenario in catalog.find(known, name)}.values()
+    paths = {scenario.path: scenario for name in names or ["all"] for scenario in catalog.find(known, name)}
+    chosen = paths.values()
     if stamped:
         return _stamp(chosen)
     findings = [(scenario.path, finding) for scenario in chosen for finding in check(scenario)]
@@ -39,6 +41,10 @@ def command(names: Sequence[str], stamped: bool, scenarios: Sequence[str]) -> in
     findings += stray_translations(chosen, is_all=not names or "all" in names)
     if not names or "all" in names:
         findings += _of_courses(known, scenarios)
+    if as_json:
+        told = [{"path": path, **finding._asdict()} for path, finding in findings]
+        options.print_document("tuilab.check/1", exit_code=int(bool(findings)), scenarios=[*map(str, paths)], findings=told)
+        return 1 if findings else 0
     for path, finding in findings:
         click.echo(_line(path, finding))
     click.echo(f"{plural(len(findings), 'finding')} in {plural(len(chosen), 'scenario')}", err=True)

@@ -6,15 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from textual.content import Content
-from textual.geometry import Size
-from textual.strip import Strip
 
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.text import is_utf8_terminal
 from tuilab.tui.looks.marks import plain
-from tuilab.tui.widgets.lines import Lines
-from tuilab.words import size
+from tuilab.tui.widgets.box.counted import Counted
+from tuilab.words import gpu_label, size
 
 _HISTORY = 60  # readings of the share of cores that was busy
 _NUMBERED = 8  # so many cores have their percents beside them
@@ -32,6 +30,8 @@ class Moment:
     memory_total_bytes: int
     load: Sequence[float] = ()
     waiting_percent: float | None = None
+    swap_used_bytes: int = 0
+    swap_total_bytes: int = 0
 
 
 @dataclass
@@ -44,14 +44,12 @@ class GpuGauge:
     values: Mapping[str, float] = field(default_factory=dict)
     tenants: Sequence[Mapping[str, Any]] = ()  # who computes there, as `probes.gpu.own_process` tells it
     trouble: str = ""
+    label: str = ""
+    unseen: str = ""  # why it is not known who computes there
 
 
-class Gauges(Lines):
-    """One line for each thing; as high as it needs, else it is scrolled and says how many lines are below."""
-
-    DEFAULT_CSS = """
-    Gauges { height: auto; width: 100%; padding: 0 1; background: $surface; scrollbar-gutter: auto; }
-    """
+class Gauges(Counted):
+    """One line for each thing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,27 +61,12 @@ class Gauges(Lines):
         """Show what was read now."""
         self._moment = moment
         self._busy.append(sum(moment.cores))
-        self._repaint()
+        self.repaint()
 
     def show_gpus(self, gpus: Sequence[GpuGauge]) -> None:
         """Show what the GPUs said now."""
         self._gpus = list(gpus)
-        self._repaint()
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self.lay_out(width))
-
-    def draw(self, line: Content, width: int, number: int) -> Strip:
-        below = len(self._lines) - 1 - number
-        if below and number == self.scroll_offset.y + self.size.height - 1:
-            more = Content.styled(f"  +{below} {'' if self.has_focus else 'tab '}↓", "bold $text-accent")
-            line = line.truncate(width - more.cell_length, ellipsis=True, pad=True) + more
-        return super().draw(line, width, number)
-
-    def _repaint(self) -> None:
-        before = len(self._lines)
-        self.renew()
-        self.refresh(layout=len(self._lines) != before)
+        self.repaint()
 
     def lay_out(self, width: int) -> list[Content]:
         now = self._moment
@@ -91,7 +74,9 @@ class Gauges(Lines):
             return [Content.styled("measuring …", "dim")]
         room = max(width - _LABEL, 8)
         lines = [_labelled("busy", self._busy_line(now, room))]
-        lines.append(_labelled("memory", self._bar_line(now.memory_used_bytes, now.memory_total_bytes, room)))
+        swap = _swap(now)
+        memory = self._bar_line(now.memory_used_bytes, now.memory_total_bytes, room - swap.cell_length)
+        lines.append(_labelled("memory", Content.assemble(memory, swap)))
         load = "  ".join(f"{value:.2f}" for value in now.load) or "n/a"
         waiting = "n/a" if now.waiting_percent is None else f"{now.waiting_percent:.0f} %"
         lines.append(_labelled("load", Content.assemble(load, ("   time with a process waiting ", "dim"), waiting)))
@@ -164,10 +149,23 @@ def _tenants(found: Sequence[Mapping[str, Any]]) -> Content:
     return plain(", ".join([*words, *([f"+{more}"] if more else [])]), 120, "$text-warning")
 
 
+def _swap(now: Moment) -> Content:
+    """Return how much of the memory is on a disk; a run that is there is not worth timing."""
+    if not now.swap_total_bytes:
+        return Content.styled("   no swap", "dim")
+    style = "$text-warning" if now.swap_used_bytes > now.swap_total_bytes / 10 else "dim"
+    return Content.styled(f"   swap {size(now.swap_used_bytes)} of {size(now.swap_total_bytes)}", style)
+
+
 def _labelled(label: str, line: Content) -> Content:
     return Content.assemble((label.ljust(_LABEL), "dim"), line)
 
 
 def gauges_of(known: Mapping[str, Any]) -> dict[str, GpuGauge]:
     """Return a gauge, by UUID, for each GPU that `probes.apart` has found."""
-    return {gpu["uuid"]: GpuGauge(gpu["name"], gpu.get("bytes_total"), gpu.get("index", 0)) for gpu in known.get("gpus", [])}
+    return {gpu["uuid"]: _gauge(gpu) for gpu in known.get("gpus", [])}
+
+
+def _gauge(gpu: Mapping[str, Any]) -> GpuGauge:
+    index = gpu.get("index", 0)
+    return GpuGauge(gpu["name"], gpu.get("bytes_total"), index, label=gpu_label(index, gpu.get("slice", "")))

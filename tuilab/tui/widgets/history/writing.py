@@ -16,6 +16,7 @@ from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.run_index import KnownRuns
 from tuilab.tui.terminal.textual_parts import TextualModal
+from tuilab.tui.widgets.completion import Completion, last_word_completed
 from tuilab.tui.widgets.keybar import answers
 
 _NAMED = 3  # notes of a run
@@ -36,16 +37,20 @@ class WrittenLine(TextualModal[str]):
     WrittenLine Input, WrittenLine Input:focus { height: 1; border: none; padding: 0 1; margin: 1 0; background: $panel; }
     """
 
-    def __init__(self, title: str, about: Sequence[str], hint: str, check: Callable[[str], None]) -> None:
+    def __init__(
+        self, title: str, about: Sequence[str], hint: str, check: Callable[[str], None], known: Sequence[str] = ()
+    ) -> None:
         super().__init__()
         self._title, self._about, self._hint, self._check = title, about, hint, check
+        self._known = known  # words that may be meant
 
     def compose(self) -> ComposeResult:
         box = Vertical()
         box.border_title = plain(self._title, 100)
         with box:
             yield Static(Content("\n").join(plain(line, 200, "$text-muted") for line in self._about))
-            line = Input(placeholder=self._hint, compact=True)
+            completion = Completion(lambda typed: last_word_completed(typed, self._known))
+            line = Input(placeholder=self._hint, compact=True, suggester=completion if self._known else None)
             line.cursor_blink = False
             yield line
             yield Static(id="problem")
@@ -73,7 +78,8 @@ def line_for(what: str, runs: Sequence[str], known: KnownRuns) -> WrittenLine:
     written = known.notes_of(runs[0]) if len(runs) == 1 else notes.Notes()
     if what == "tags":
         before = [f"now: {' '.join('#' + tag for tag in written.tags)}"] if written.tags else []
-        return WrittenLine(f"Tags of {name}", before, "words to put on it; with ! before one, to take it off", _check_tags)
+        hint = "words to put on it; with ! before one, to take it off"
+        return WrittenLine(f"Tags of {name}", before, hint, _check_tags, known.tags)
     before = [f"{notes.day(when)}  {text}" for when, text in written.texts[-_NAMED:]]
     return WrittenLine(f"Note on {name}", before, "what is to be remembered of it", _check_note)
 

@@ -66,6 +66,21 @@ class Catalogue(PickList):
         """How many scenarios the filter leaves."""
         return len(self._matching)
 
+    @property
+    def words(self) -> str:
+        """What was typed into the filter."""
+        return self._filter
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics of all scenarios, whatever the filter leaves."""
+        return [*dict.fromkeys(scenario.topic for scenario in self._scenarios)]
+
+    @property
+    def names(self) -> list[str]:
+        """What topics and scenarios are called, as it can be shown."""
+        return [show(name, 100) for name in [*self.topics, *(scenario.id for scenario in self._scenarios)]]
+
     def of_topic(self, topic: str) -> list[Scenario]:
         """Return the scenarios of a topic that the filter leaves."""
         return [scenario for scenario in self._matching if scenario.topic == topic]

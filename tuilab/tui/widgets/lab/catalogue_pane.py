@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 from tuilab.catalogue.scenario import Scenario
+from tuilab.tui.widgets.completion import Completion, last_word_completed
 from tuilab.tui.widgets.lab.catalogue import Catalogue
 
 
@@ -56,7 +57,9 @@ class CataloguePane(Vertical):
     def open_filter(self) -> None:
         """Have words typed that narrow the catalogue."""
         if self._filter is None:
-            self._filter = Filter(placeholder="words it must have", compact=True)  # no id: the last one may be leaving yet
+            completion = Completion(lambda typed: last_word_completed(typed, self.catalogue.names))
+            # no id: the last one may be leaving yet
+            self._filter = Filter(placeholder="words it must have", compact=True, suggester=completion)
             self._filter.cursor_blink = False
             self.mount(self._filter, before=self.catalogue)
         self._filter.focus()

@@ -40,13 +40,15 @@ class Columns(Horizontal):
         return row.scenario if row else None
 
     def show(self, draft: Draft | None, past: Sequence[PastRun]) -> None:
-        """Show what is under the cursor: a scenario with its form and its past runs, or a topic."""
+        """Show what is under the cursor: a scenario with its form and its past runs, or a topic; or that nothing is left."""
         if draft:
             self.bench.show_draft(draft, past)
         elif row := self.catalogue.row:
             about = self._desk.topics.get(row.topic, "")
             shown, is_whole = self.catalogue.of_topic(row.topic), self.catalogue.is_whole(row.topic)
             self.bench.show_topic(row.topic, about, shown, self.catalogue.verdicts, is_whole=is_whole)
+        elif words := self.catalogue.words:
+            self.bench.show_none(words, self.catalogue.topics)
 
     def take(self, scenarios: Sequence[Scenario]) -> None:
         """Show these scenarios, which are others than before; the cursor stays."""

@@ -26,6 +26,7 @@ class Lesson(SearchedLines):
     """What a scenario teaches, or what a topic has."""
 
     PLACE: ClassVar[str] = "lesson"
+    called = "the lesson"
 
     def __init__(self) -> None:
         super().__init__(id="lesson")
@@ -33,6 +34,7 @@ class Lesson(SearchedLines):
         self._topic: Sequence[Scenario] = ()
         self._is_whole_topic = True
         self._verdicts: Mapping[str, Said] = {}
+        self._to_type: Sequence[str] = ()  # where the filter leaves nothing
         self._last: PastRun | None = None
 
     def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
@@ -46,16 +48,32 @@ class Lesson(SearchedLines):
 
     def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], *, is_whole: bool) -> None:
         """Show what a topic has, as far as the filter leaves it."""
-        self._scenario, self._topic, self._verdicts, self._is_whole_topic = None, scenarios, verdicts, is_whole
+        self._scenario, self._topic, self._verdicts, self._to_type = None, scenarios, verdicts, ()
+        self._is_whole_topic = is_whole
+        self.renew(from_top=True)
+
+    def show_none(self, topics: Sequence[str]) -> None:
+        """Show what a filter takes that leaves nothing."""
+        self._scenario, self._topic, self._to_type = None, (), topics
         self.renew(from_top=True)
 
     def lay_out(self, width: int) -> list[Content]:
         width -= 1  # a column of air before the bar
+        if self._scenario is None and self._to_type:
+            return list(_none_lines(self._to_type, width))
         if self._scenario is None:
             return list(_topic_lines(self._topic, self._verdicts, width, is_whole=self._is_whole_topic))
         if self._scenario.error:
             return list(_error_lines(self._scenario, width))
         return list(_lesson_lines(self._scenario, self._last, width))
+
+
+def _none_lines(topics: Sequence[str], width: int) -> Iterator[Content]:
+    words = "Each word has to stand in the name, the topic, the title or the lesson of a scenario. `esc` shows all."
+    yield from lay_out(words, width)
+    yield Content("")
+    yield heading("Topics")
+    yield from plain("  ".join(topics), 2000, "$text-secondary").wrap(width)
 
 
 def _topic_lines(

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from tuilab.catalogue.scenario import Scenario
@@ -19,6 +20,7 @@ class PastRuns(PickList):
     """One line a run, the newest first."""
 
     PLACE: ClassVar[str] = "past runs"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "screen.open", show=False)]
 
     def __init__(self) -> None:
         super().__init__(id="runs")

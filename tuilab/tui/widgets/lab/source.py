@@ -25,6 +25,7 @@ class Source(SearchedLines):
     """Python with a gutter that stays where it is when the code scrolls sideways."""
 
     PLACE: ClassVar[str] = "code"
+    called = "the code"
     DEFAULT_CSS = "Source { overflow-x: auto; scrollbar-size-horizontal: 0; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "scroll_across(-1)", show=False),

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tuilab.errors import TuilabError
+from tuilab.text import join
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.state import drafts
 from tuilab.tui.state.draft import Draft
@@ -27,6 +28,8 @@ class Starter:
             self._ask(draft, command)
         elif draft and draft.problems:
             self._columns.show_part("form", next(iter(draft.problems)))
+            names = [draft.fields[key].name for key in draft.problems]
+            self._lab.tell(f"not started: {join(names)} cannot be used as {'it is' if len(names) == 1 else 'they are'}")
         elif self._columns.catalogue.row is not None:
             self._run(draft, command)
 

@@ -91,6 +91,14 @@ class Workbench(Vertical):
         self._lesson.show_topic(scenarios, verdicts, is_whole=is_whole)
         self._show_part()
 
+    def show_none(self, words: str, topics: Sequence[str]) -> None:
+        """Show that no scenario has some words, and which may be typed."""
+        self._draft = None
+        self.border_title = Content("no match")
+        self.query_one("#title", Static).update(plain(f"No scenario has all these words: {words}", 200))
+        self._lesson.show_none(topics)
+        self._show_part()
+
     def show_draft(self, draft: Draft, runs: Sequence[PastRun]) -> None:
         """Show a scenario, with the values of its form."""
         scenario = draft.scenario

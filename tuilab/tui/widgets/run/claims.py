@@ -11,6 +11,7 @@ from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import evidence
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
+from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.looks.reading import hang
 from tuilab.tui.state.following import Shown
@@ -47,6 +48,13 @@ class ClaimsPane(TextPane):
         if said := prediction.told(run.summary.run, claims):
             lines.insert(0, plain(said, 300, "bold"))
         self.put(lines or [Content.styled("no claims" if run.is_over else "no claims yet", "$text-muted")])
+
+
+def in_a_line(claim: Claim, summary: RunSummary) -> str:
+    """Return a claim in one line, as the printed result has it: its verdict, its words, its numbers."""
+    verdict, words = _known(claim, summary, None, is_over=summary.is_over)
+    sign = f"{mark(verdict or 'pending').plain} {verdict}".rstrip()
+    return "  ".join(show(part) for part in (sign, claim.text, words) if part)
 
 
 def _against_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:

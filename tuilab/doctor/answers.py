@@ -1,0 +1,66 @@
+"""What the doctor answered, as text: printed by `tuilab doctor`, and shown on its screen."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from tuilab.doctor import Finding
+from tuilab.doctor.facts import Fact
+from tuilab.drawings.glyphs import Style
+from tuilab.text import plural, show
+
+_MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x", 31), "n/a": ("–", "-", 2)}
+
+
+def exit_code(found: Mapping[str, Finding]) -> int:
+    """Return 2 when anything failed, 1 when there is a warning, else 0."""
+    states = {finding.status for finding in found.values()}
+    return 2 if "fail" in states else 1 if "warn" in states else 0
+
+
+def render(found: Mapping[str, Finding], style: Style, width: int, pad: int) -> str:
+    """Return the answers of a group as text, each with its next step below."""
+    lines: list[str] = []
+    kind = ""
+    for name, finding in found.items():
+        lines += [""] if kind and name.partition(".")[0] != kind else []
+        kind = name.partition(".")[0]
+        lines += _rows(name, finding, style, pad, width)
+    return "\n".join(lines)
+
+
+def counts(found: Mapping[str, Finding]) -> str:
+    """Return how many questions were answered how, in a line."""
+    numbers = [(status, sum(finding.status == status for finding in found.values())) for status in _MARKS]
+    return f"{plural(len(found), 'question')}: " + ", ".join(f"{number} {status}" for status, number in numbers)
+
+
+def render_facts(facts: Sequence[Fact], style: Style, width: int) -> str:
+    """Return the plain facts, section by section; what is unknown says why."""
+    pad = min(max((len(fact.name) for fact in facts), default=0), 24)
+    lines: list[str] = []
+    section = ""
+    for fact in facts:
+        if fact.section != section:
+            lines += ["", style.bold(show(fact.section))] if section else [style.bold(show(fact.section))]
+            section = fact.section
+        told = show(fact.value, 300) if fact.value else f"n/a: {show(fact.reason, 300)}"
+        told += f"  ({show(fact.note, 200)})" if fact.note else ""
+        first, *rest = textwrap.wrap(told, max(width - pad - 4, 30)) or [""]
+        lines += [f"  {show(fact.name, 60).ljust(pad)}  {first}", *(" " * (pad + 4) + line for line in rest)]
+    return "\n".join(lines)
+
+
+def _rows(name: str, finding: Finding, style: Style, pad: int, width: int) -> list[str]:
+    rich, plain, colour = _MARKS.get(finding.status, _MARKS["n/a"])
+    indent = " " * (pad + 4)
+    room = max(width - len(indent), 30)
+    told = f"n/a: {finding.found}" if finding.status == "n/a" else finding.found
+    first, *rest = textwrap.wrap(told, room) or [""]
+    head = f"{style.paint(rich if style.is_utf8 else plain, colour)} {name.ljust(pad)}  "
+    steps = textwrap.wrap(f"→ {finding.next_step}", room, subsequent_indent="  ") if finding.next_step else []
+    arrow = [line if style.is_utf8 else line.replace("→", "->") for line in steps]
+    is_dim = finding.status == "n/a"
+    shown = [head + (style.dim(first) if is_dim else first)]
+    return (
+        shown + [indent + (style.dim(line) if is_dim else line) for line in rest] + [indent + style.dim(line) for line in arrow]
+    )

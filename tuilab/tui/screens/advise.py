@@ -1,0 +1,75 @@
+"""The Advise screen: the settings that follow from what was measured on this box, each below the claim that it stands on."""
+
+import shlex
+import textwrap
+from functools import partial
+
+from textual.message import Message
+
+from tuilab.errors import TuilabError
+from tuilab.text import plural
+from tuilab.tui.keys import bindings
+from tuilab.tui.screens.printed import PrintedPage
+from tuilab.tui.state.box import beside
+from tuilab.tui.state.command_line import root_option
+
+
+class AdvisePage(PrintedPage):
+    """The file that `tuilab advise` writes."""
+
+    PLACE = "advise"
+    BINDINGS = bindings("advise")
+
+    class Found(Message):
+        """The runs were read: what follows from them, what was left out, or why nothing could be read."""
+
+        def __init__(self, text: str, told: str) -> None:
+            super().__init__()
+            self.text, self.told = text, told
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_reading = False
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.action_read_again()
+
+    def command(self) -> str:
+        return shlex.join(["tuilab", "advise", "-o", "box.env", *root_option(self.desk.root)])
+
+    def action_read_again(self) -> None:
+        """Read the runs, once more."""
+        if not self.is_reading:
+            self.is_reading = True
+            self.say("reading runs …")
+            beside.begin(self._read)
+
+    def _read(self) -> None:
+        from tuilab.reports import advice  # what only reports need
+        from tuilab.runs.spokesmen import in_order
+
+        try:
+            found, notes = advice.of_runs(in_order(self.desk.root, self.desk.ledger), self.desk.ledger)
+        except TuilabError as problem:
+            self.post_message(self.Found("", str(problem)))
+        else:
+            told = "; ".join([plural(len(found.settings), "setting"), *notes])
+            self.post_message(self.Found(advice.env_file(found), told))
+
+    def on_advise_page_found(self, message: Found) -> None:
+        self.is_reading = False
+        self.say(message.told)
+        self.printout.show(partial(self._printed, message.text or f"# {message.told}"))
+
+    def _printed(self, text: str, width: int) -> str:
+        """Return the file, with comments that step back."""
+        lines = [part for line in text.splitlines() for part in _wrapped(line, width)]
+        return "\n".join(self.style.dim(line) if line.startswith("#") else self.style.bold(line) for line in lines)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """Return a line of the file as it is read; only a comment may be broken."""
+    if not line.startswith("#"):
+        return [line]
+    return textwrap.wrap(line, max(width, 20), subsequent_indent="#     ") or [""]

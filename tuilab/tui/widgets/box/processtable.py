@@ -1,0 +1,61 @@
+"""Who computes on this box: the processes of all users on its GPUs; without a GPU those that keep its cores busy."""
+
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from tuilab.probes.processes import Process
+from tuilab.tui.looks.marks import plain
+from tuilab.tui.state.box.processes import Table
+from tuilab.tui.widgets.box.counted import Counted
+from tuilab.words import clock, size
+
+_WIDTHS = (10, 8, 10, 10, 9)  # of all columns but the last, with the gap behind each
+_DAY_S = 86400.0
+
+
+class ProcessTable(Counted):
+    """A line a process, below the names of the columns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._table = Table("processes", (), "looking …")
+
+    def show(self, table: Table) -> None:
+        """Show these processes."""
+        self._table = table
+        self.repaint()
+
+    def lay_out(self, width: int) -> list[Content]:
+        table = self._table
+        told = [Content.styled(part, "$text-muted") for part in [table.note] if part]
+        if not table.rows:
+            return [Content.assemble((f"{table.title}  ", "bold"), *told)]
+        head = _columns([Content(word) for word in ("user", "pid", "device", "memory", "age", "command")]).stylize("dim")
+        return [head, *(_line(device, process) for device, process in table.rows), *told]
+
+
+def _line(device: str, one: Process) -> Content:
+    memory = "n/a" if one.rss_bytes is None else size(one.rss_bytes)
+    cells: Sequence[Content] = [
+        plain(one.user or "n/a", 9),
+        Content(str(one.pid)),
+        plain(device, 9, "$text-primary"),
+        Content(memory),
+        Content("n/a" if one.age_s is None else _age(one.age_s)),
+        plain(one.command, 300) if one.command else plain(f"n/a: {one.why}", 200, "dim"),
+    ]
+    return _columns(cells)
+
+
+def _columns(cells: Sequence[Content]) -> Content:
+    """Return cells below each other's; one that is too long gives way."""
+    parts = [
+        cell.truncate(width - 1, ellipsis=True).pad_right(width - min(cell.cell_length, width - 1))
+        for cell, width in zip(cells[:-1], _WIDTHS, strict=True)
+    ]
+    return Content("").join([*parts, cells[-1]])
+
+
+def _age(age_s: float) -> str:
+    return f"{age_s / _DAY_S:.1f} d" if age_s >= _DAY_S else clock(age_s)

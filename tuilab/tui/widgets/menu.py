@@ -1,0 +1,82 @@
+"""A menu in the middle of the screen: lines of which one is chosen."""
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from tuilab.tui.keys import bindings
+from tuilab.tui.looks.marks import plain
+from tuilab.tui.terminal.textual_parts import TextualModal
+from tuilab.tui.widgets.keybar import answers
+from tuilab.tui.widgets.lines import PickList
+
+
+class Item(NamedTuple):
+    """A line of a menu, and what is chosen with it."""
+
+    kind: str
+    words: str
+    text: str
+
+
+class Menu(TextualModal[str]):
+    """Answers with the text of the line that was chosen; with nothing where the user has thought better of it."""
+
+    PLACE: ClassVar[str] = "menu"
+    BINDINGS = bindings("menu")
+    DEFAULT_CSS = """
+    Menu { align: center middle; background: $background 60%; }
+    Menu > Vertical {
+        width: 100; max-width: 94%; height: auto; max-height: 90%; border: round $primary; background: $surface; padding: 0 1;
+        border-title-color: $text-accent;
+    }
+    Menu Static { width: 100%; height: 1; }
+    """
+
+    def __init__(self, title: str, items: Sequence[Item]) -> None:
+        super().__init__()
+        self._title, self._items = title, items
+
+    def compose(self) -> ComposeResult:
+        box = Vertical()
+        box.border_title = plain(self._title, 100)
+        with box:
+            self._list = _Items(self._items)
+            self._list.styles.height = "auto"
+            self._list.styles.max_height = max(self.app.size.height * 9 // 10 - 3, 1)
+            yield self._list
+            yield Static(answers(self.PLACE))
+
+    def on_mount(self) -> None:
+        self._list.focus()
+
+    def on_pick_list_chosen(self) -> None:
+        self.action_choose()
+
+    def action_choose(self) -> None:
+        self.dismiss(self._items[self._list.cursor].text if self._items else "")
+
+    def action_give_up(self) -> None:
+        self.dismiss("")
+
+
+class _Items(PickList):
+    def __init__(self, items: Sequence[Item]) -> None:
+        super().__init__()
+        self._items = items
+
+    @property
+    def count(self) -> int:
+        return len(self._items)
+
+    def get_content_height(self, *_: object) -> int:
+        return self.count
+
+    def lay_out(self, width: int) -> Sequence[Content]:
+        column = max((len(item.kind) for item in self._items), default=0) + 2
+        lines = (plain(item.kind.ljust(column), 40, "$text-muted") + plain(item.words, 400) for item in self._items)
+        return [line.truncate(width, ellipsis=True) for line in lines]
