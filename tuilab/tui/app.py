@@ -212,7 +212,7 @@ class TuilabApp(PacedApp[int]):
             self.untell(severity)  # one of a kind at a time: more would stand on what the screen is for
             self.notify(show(text), severity=severity, markup=False)
 
-    def leave_told(self, page: Page) -> None:
+    def leave_told(self, page: Screen[None]) -> None:
         """Take away what was told on another screen: it was about that one."""
         if self._told_on is not page:
             self.clear_notifications()

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 from tuilab.tui.state.session import Desk
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
+
     from tuilab.catalogue.scenario import Value
     from tuilab.engine.messages import RunOrder
-    from tuilab.tui.screens.page import Page
 
 
 class Navigator(Protocol):
@@ -42,7 +43,7 @@ class Navigator(Protocol):
 
     def tell(self, text: str, *, is_problem: bool = True) -> None: ...
 
-    def leave_told(self, page: "Page") -> None: ...
+    def leave_told(self, page: "Screen[None]") -> None: ...
 
     def edit(self, path: str, line: int = 1) -> bool: ...
 
