@@ -37,9 +37,9 @@ import time
 from tuilab import Lab
 
 
-def run(lab: Lab, seconds: int = 300, names: int = 4) -> None:
+def run(lab: Lab, seconds: int = 300, lines: int = 4) -> None:
     for step in range(seconds):
-        lab.log(step, **{f"loss{n}": math.exp(-step / (20 + 9 * n)) + 0.05 * math.sin(step * (n + 1)) for n in range(names)})
+        lab.log(step, **{f"loss{n}": math.exp(-step / (20 + 9 * n)) + 0.05 * math.sin(step * (n + 1)) for n in range(lines)})
         time.sleep(1)
 '''
 
@@ -106,7 +106,7 @@ def live(folder: Path) -> None:
     """A run that logs once a second, watched."""
     (folder / "live.py").write_text(LIVE)
     for names, what, bar in ((1, "one live chart, 120x40, 1 Hz", "2 KB/s, 3 %"), (4, "four live charts", "6 KB/s, 8 %")):
-        term = tuilab(folder, "run", str(folder / "live.py"), "--names", str(names))
+        term = tuilab(folder, "run", str(folder / "live.py"), "--lines", str(names))
         term.wait_for("loss0")
         time.sleep(10)
         rate, share = spent(term, 30)
@@ -191,6 +191,8 @@ def long_run(folder: Path) -> None:
 
 def _stop(term: Terminal) -> None:
     term.type("s")
+    term.wait_for("Stop this run?")
+    term.type("y")
     term.wait_for("stopped")
     term.close()
 

@@ -1,9 +1,10 @@
 """What tests of reports share: recorded runs as subjects, a run with hostile names, and a real browser."""
 
 import base64
+import json
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from tests.record_journals import JOURNALS
 from tests.tui.made_up import make_run, started
 from tuilab.record import events
+from tuilab.reports.formats.full import render
 from tuilab.reports.subject import Subject, read_subject
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -26,6 +28,22 @@ def in_chromium(test: Callable[..., None]) -> Any:
 
 def recorded(name: str) -> Subject:
     return read_subject(JOURNALS / name)
+
+
+def damaged_run(root: Path) -> Path:
+    """Copy the tour to where runs are kept, and change a digit in the middle of one of its records."""
+    run_dir = root / "20270101T000000000Z-tour-dadada"
+    shutil.copytree(JOURNALS / "tour", run_dir)
+    stream = run_dir / "journal" / "worker-0.jsonl"
+    lines = stream.read_bytes().split(b"\n")
+    lines[20] = lines[20].replace(b":", b";", 1)
+    stream.write_bytes(b"\n".join(lines))
+    return run_dir
+
+
+def full(subjects: Sequence[Subject]) -> Any:
+    """Return the JSON document about some runs, as a program reads it."""
+    return json.loads("".join(render(subjects)), parse_constant=pytest.fail)
 
 
 def hostile_run(root: Path, text: str, *, advises: str = "") -> Path:
@@ -71,6 +89,22 @@ def hostile_run(root: Path, text: str, *, advises: str = "") -> Path:
     )
     (run_dir / "scenario.py").write_text(f'"""{text}"""\n# {text}\ndef run(lab): pass\n')
     return run_dir
+
+
+PREFIX = "llama_7b_bf16_flash_attention_zero3_grad_checkpoint_batch_32_seq_4096_tp_8_pp_2_dp_4_lr_" * 4
+ALIKE = [
+    *(PREFIX + "one", PREFIX + "two", "日本語ラベル" * 60),
+    *("lr=1e-3", "lr:1e-3", "LR=1e-3", "lr_1e-3", "a", "a ", " ", "=a", "'=a"),
+    *("x\x1b[0m", "x\x1b[1m", "nul\x00", "\ufffe", "\uffff", "\u202e"),
+    *("..", ".", "../a", "a/b", "a\\b", "con."),
+]
+
+
+def of_alike_arms(root: Path) -> Path:
+    """Make a run whose arms have names that are alike, or that no file can hold."""
+    logged = [events.Logged(s=0, v={"loss": float(at)}, a=arm) for at, arm in enumerate(ALIKE)]
+    timed = [events.BlockTimed(arm=arm, round=0, slot=at, loops=1, wall_ns=1000 + at, cpu_ns=1) for at, arm in enumerate(ALIKE)]
+    return make_run(root, started(), *logged, *timed, events.StateChanged(state="succeeded"))
 
 
 def browse(page: Path, *flags: str) -> str:

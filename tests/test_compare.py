@@ -9,6 +9,8 @@ from zlib import crc32
 
 import pytest
 
+from tests.tui.made_up import finished, make_run, started
+from tuilab.record import events
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, regressions
 
@@ -153,3 +155,26 @@ def test_an_estimate_is_worse_only_beyond_its_interval_and_over_processes(op: st
 @pytest.mark.parametrize(("verdict", "count"), [("REFUTED", 1), ("INVALID", 1), ("INCONCLUSIVE", 0), ("NOT TESTABLE HERE", 0)])
 def test_what_could_not_be_told_is_no_regression(verdict: str, count: int) -> None:
     assert len(regressions(_compared(Side("SUPPORTED"), Side(verdict), None))) == count
+
+
+def test_one_run_alone_is_compared_with_the_baseline_of_its_scenario(tuilab: Tuilab, root: Path) -> None:
+    put(root, "tour", "aaaaaa")
+    put(root, "tour", "bbbbbb", SUPPORTED="REFUTED")
+    without = tuilab("compare", "bbbbbb")
+    tuilab("note", "aaaaaa", "--tag", "baseline")
+
+    done = tuilab("compare", "bbbbbb", "--fail-on", "regression")
+    assert without.returncode == 2 and "tour has no baseline" in without.stderr
+    assert done.returncode == 1
+    assert [line.split()[:2] for line in done.stdout.splitlines()[1:3]] == [["1", "aaaaaa"], ["2", "bbbbbb"]]
+
+
+def test_a_claim_that_a_run_has_not_decided_yet_is_no_difference(tuilab: Tuilab, root: Path) -> None:
+    finished(root, {"it holds": "SUPPORTED"}, end="aaaaaa")
+    open_claim = events.ClaimDeclared(text="it holds", over="a", under="b", op="at_least", bound=2.0)
+    make_run(root, started(is_alive=True), open_claim, events.StateChanged(state="running"), end="bbbbbb")
+    ended = make_run(root, started(), open_claim, events.StateChanged(state="failed"), end="cccccc")
+
+    going, over = (tuilab("compare", "aaaaaa", end, "--fail-on", "regression").stdout for end in ("bbbbbb", ended.name))
+    assert "Not decided yet: 1 claim" in going and "2  not decided yet" in going and "another verdict" not in going
+    assert "Not the same: 1 claim" in over and "2  not judged" in over and "another verdict" in over

@@ -72,6 +72,17 @@ def test_a_chart_in_three_sets_of_symbols(symbols: Symbols) -> None:
     assert picture.text == GOLDENS[symbols.name].strip("\n")
 
 
+def test_lines_of_others_are_dim_behind_and_in_view_and_named_once() -> None:
+    own, others = lines_of([series([1.0, 2.0, 3.0])]), lines_of([series([50.0] * 9, "before"), series([70.0] * 9, "beside")])
+    found = draw(LineChart(own, title="loss", is_over=True, others=others), 60, 12)
+
+    roles = {role for row in found.rows for _, role in row}
+    assert found.text.splitlines()[0] == "loss  3          1 before 50         2 beside 70"
+    assert "other" in roles and "arm0" in roles
+    assert {text for row in found.rows[1:] for text, role in row if role == "muted"} == {"1", "2"}  # where they lie
+    assert "8" in found.text.splitlines()[-1]  # the axis reaches as far as they do
+
+
 @pytest.mark.parametrize("symbols", ALL, ids=lambda symbols: symbols.name)
 @pytest.mark.parametrize("place", [0, 1234, 4095, 9999, 50_000])
 def test_one_point_among_many_is_seen(symbols: Symbols, place: int) -> None:

@@ -49,9 +49,10 @@ def has_size(picture: Picture, width: int, height: int) -> bool:
     found=many_series(), width=widths, height=heights, signs=symbols, unit=units, title=texts, is_timed=st.booleans(),
     is_log=st.booleans(), is_over=st.booleans(), is_smooth=st.booleans(), end=st.none() | numbers, guide=numbers,
     window=st.none() | st.tuples(st.floats(-1e3, 1e3), st.floats(1e-3, 1e20)), cursor=st.none() | numbers,
-    is_log_x=st.booleans(),
+    is_log_x=st.booleans(), behind=many_series(),
 )  # fmt: skip
 def test_a_line_chart_takes_anything(
+    behind: list[Series],
     found: list[Series], width: int, height: int, signs: Symbols, unit: str, title: str, is_timed: bool, is_log: bool,
     is_over: bool, is_smooth: bool, end: float | None, guide: float, window: tuple[float, float] | None, cursor: float | None,
     is_log_x: bool,
@@ -61,7 +62,7 @@ def test_a_line_chart_takes_anything(
     chart = LineChart(
         tuple(map(smooth, lines)) if is_smooth else lines, lines if is_smooth else (), title, unit, is_timed, is_log, is_over,
         end, (window[0], window[0] + window[1]) if window else None, cursor, (Guide(guide, title),),
-        is_log_x=is_log_x, x_name=title,
+        is_log_x=is_log_x, x_name=title, others=lines_of(behind, is_timed=is_timed, is_log_x=is_log_x),
     )  # fmt: skip
 
     assert "Traceback" not in draw(chart, width, height, signs).text

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.report_aids import Elements, misfits
+from tests.report_aids import Elements, full, misfits
 from tests.test_drawings_never_raise import has_size, numbers, symbols, texts
 from tests.tui.made_up import make_run, started
 from tuilab.drawings.bars import draw_bars
@@ -20,7 +20,7 @@ from tuilab.record.events import BarsShown, Event, SpanShown, StateChanged, Tabl
 from tuilab.record.folding.fold import fold
 from tuilab.record.summary import RunSummary
 from tuilab.reports.formats import html, markdown
-from tuilab.reports.formats.full import full, schema
+from tuilab.reports.formats.full import schema
 from tuilab.reports.subject import read_subject
 
 LOGITS = BarsShown(title="largest logit", names=["float32", "float16", "none"], values=[88.72, 11.0859, math.nan])

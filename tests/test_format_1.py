@@ -60,12 +60,20 @@ def test_it_plays_again_to_its_end(run_dir: Path) -> None:
 
 
 @of_each
-@pytest.mark.parametrize("ending", [ending for ending, kind in ENDINGS.items() if kind not in ("tensorboard", "pyperf")])
+@pytest.mark.parametrize("ending", [ending for ending, kind in ENDINGS.items() if kind not in ("trace", "pyperf")])
 @pytest.mark.first(8)
 def test_every_report_is_written(run_dir: Path, ending: str, tmp_path: Path) -> None:
     write([read_subject(run_dir)], str(tmp_path / f"run{ending}"), ENDINGS[ending])
 
-    assert (tmp_path / f"run{ending}").stat().st_size > 100
+    found = [path for path in (tmp_path / f"run{ending}", *tmp_path.rglob("events.*")) if path.is_file()]
+    assert sum(path.stat().st_size for path in found) > 100
+
+
+def test_its_blocks_are_written_as_a_trace(tmp_path: Path) -> None:
+    write([read_subject(RUNS[1])], str(tmp_path / "run.trace.json"), "trace")
+
+    shown = json.loads((tmp_path / "run.trace.json").read_text())["traceEvents"]
+    assert {"index", "unbind", "sum"} <= {event["name"] for event in shown if event["ph"] == "X"}
 
 
 def test_its_times_are_written_for_pyperf(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.report_aids import Elements, misfits
+from tests.report_aids import Elements, full, misfits
 from tests.tui.made_up import make_run, started
 from tuilab.record.events import EnvironmentRecorded, GpuFound, GpuHeld, GpuShared, Record, Sampled, StateChanged, Tenant
 from tuilab.reports.formats import csv as table
-from tuilab.reports.formats import full, html, markdown
+from tuilab.reports.formats import html, markdown
+from tuilab.reports.formats.full import schema
 from tuilab.reports.subject import Subject, read_subject
 
 BOX = [GpuFound(uuid=f"GPU-u{n}", index=n, name="H100", bytes_total=80 << 30) for n in (0, 1)]
@@ -97,10 +98,10 @@ def test_every_number_of_gpus_is_a_row_and_a_mask_says_what_it_means(subject: Su
 
 
 def test_the_document_says_which_gpus_are_the_runs_and_who_else_was_there(subject: Subject) -> None:
-    document = full.full([subject])
+    document = full([subject])
 
     gpus = document["runs"][0]["gpus"]
     assert [(gpu["uuid"], gpu["is_own"]) for gpu in gpus] == [("GPU-u0", False), ("GPU-u1", True)]
     assert gpus[1]["others"] == [{"pid": 4711, "user": "alice", "most_bytes": 3 << 30}]
-    schema = json.loads(full.schema())
-    assert misfits(document, schema, schema) == []
+    described = json.loads(schema())
+    assert misfits(document, described, described) == []

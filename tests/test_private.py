@@ -18,10 +18,13 @@ from tuilab.runs.private import Private, taken_out
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
-TOLD, PRINTED, RAISED, NOTED, WRITTEN = (TOKENS[kind] for kind in ("GitHub", "Hugging Face", "OpenAI", "npm", "Stripe"))
+TOLD, PRINTED, RAISED, NOTED, WRITTEN, LOGGED = (
+    TOKENS[kind] for kind in ("GitHub", "Hugging Face", "OpenAI", "npm", "Stripe", "AWS")
+)
 LEAKS = f"""
 print("logged in with {PRINTED}")
 lab.log(0, loss=1.0)
+lab.log(0, **{{"{LOGGED}": 2.0}})
 lab.claim("one is one", key="one").equals(1, 1) if False else lab.text("token={TOLD}", title="token")
 # {WRITTEN}
 raise RuntimeError("no entry for {RAISED} in " + os.path.expanduser("~/data"))
@@ -39,7 +42,7 @@ def run_dir(tuilab: Tuilab, root: Path, tmp_path: Path) -> Path:
 
 
 def secrets_in(text: str) -> set[str]:
-    return {secret for secret in (TOLD, PRINTED, RAISED, NOTED, WRITTEN) if secret in text}
+    return {secret for secret in (TOLD, PRINTED, RAISED, NOTED, WRITTEN, LOGGED) if secret in text}
 
 
 @pytest.mark.parametrize("ending", ["html", "md", "json", "csv", "xml"])
@@ -51,6 +54,7 @@ def test_no_report_has_a_secret_unless_it_is_asked_for(tuilab: Tuilab, run_dir: 
 
     assert secrets_in(clean) == set()
     assert ending == "csv" or RAISED in whole
+    assert ending == "xml" or LOGGED in whole
     assert ending in ("csv", "xml") or ("words taken out, for they look like secrets: " in clean and "--keep-private" in clean)
     assert "taken out" not in whole
 
@@ -77,7 +81,7 @@ def test_no_archive_has_a_secret_and_the_run_that_comes_out_says_so(tuilab: Tuil
     assert "taken out, for they look like secrets: " in packed.stderr and "in output" in packed.stderr
     assert examine(came).wrong == ["scenario.py is not the source that ran"]  # every record of it is whole
     out = taken_out(came)
-    assert out is not None and out.places.keys() == {"texts", "failure", "output", "notes", "source"}
+    assert out is not None and out.places.keys() == {"names of values", "texts", "failure", "output", "notes", "source"}
     assert len(out.digest) == 16
     report = tuilab("report", "last", "-o", "-", "--as", "md", "--root", str(tmp_path / "other")).stdout
     assert "Before this run was packed: " in report and out.digest in report

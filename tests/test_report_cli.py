@@ -1,19 +1,21 @@
 """`tuilab report` and `tuilab run --report`: which format, where to, and what is said when it cannot be."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.record_journals import JOURNALS
+from tests.report_aids import damaged_run
 from tests.tui.made_up import make_run, started
+from tuilab.errors import CannotRecord
 from tuilab.record.events import StateChanged
-from tuilab.reports.files import ENDINGS, format_of
+from tuilab.reports.files import ENDINGS, check_target, format_of
 
 Tuilab = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -114,7 +116,7 @@ def test_runs_of_one_scenario_are_told_side_by_side(tuilab: Tuilab, runs: Path, 
 
 
 def test_the_schema_of_the_json_is_printed(tuilab: Tuilab) -> None:
-    assert json.loads(tuilab("report", "--schema").stdout)["title"] == "tuilab.report/1"
+    assert json.loads(tuilab("report", "--schema").stdout)["title"] == "tuilab.report/2"
 
 
 def test_a_summary_of_a_job_is_appended_to_its_file(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
@@ -178,14 +180,56 @@ def test_the_front_never_loads_torch_or_the_screens_for_a_report(runs: Path) -> 
     assert {"torch", "textual", "matplotlib", "scipy"} & set(done.stdout.split()) == set()
 
 
-@pytest.mark.tools
-def test_events_for_tensorboard_say_what_is_missing_or_are_written(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+def test_a_folder_for_tensorboard_needs_nothing_but_what_opens_it(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
     target = tmp_path / "tour.tfevents"
 
-    done = tuilab("report", "aaaaa1", "-o", str(target))
+    first = tuilab("report", "aaaaa1", "-o", str(target))
+    files = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+    tuilab("report", "aaaaa1", "aaaaa2", "-o", str(target))
 
-    if done.returncode == 3:
-        assert "pip install tensorboard" in done.stderr and not target.exists()
-    else:
-        assert len(list(target.rglob("events.out.tfevents.*"))) > 10
-    assert all(os.path.commonpath([target, path]) == str(target) for path in target.rglob("*"))
+    said = "" if find_spec("tensorboard") else "tuilab: TensorBoard is not installed here; what is written opens where it is " \
+        "(pip install tensorboard)\n"  # fmt: skip
+    assert (first.returncode, first.stderr) == (0, f"{said}1 run: {target}\n")
+    assert len(files) > 10 and all(path.name.startswith("events.out.tfevents.") for path in files)
+    assert all(path.read_bytes() == data for path, data in files.items())
+    assert len([*target.iterdir()]) == 2 and [path.name for path in tmp_path.glob(".tuilab-*")] == []
+
+
+def test_a_folder_may_be_written_again_where_a_format_is_one(tmp_path: Path) -> None:
+    for name in ("x.tfevents", "x.html"):
+        (tmp_path / name).mkdir()
+
+    assert check_target(str(tmp_path / "x.tfevents")) == "tensorboard"
+    with pytest.raises(CannotRecord, match="it is a folder; name another"):
+        check_target(str(tmp_path / "x.html"))
+
+
+def test_what_tensorboard_reads_is_no_stream_and_no_file(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.tfevents").write_text("mine")
+
+    stream, file = (
+        tuilab("report", "aaaaa1", "--as", "tensorboard", "-o", name) for name in ("-", str(tmp_path / "x.tfevents"))
+    )
+
+    assert (stream.returncode, file.returncode) == (2, 5)
+    assert ("is a folder, and no stream" in stream.stderr and "Not a directory" in file.stderr) or "File exists" in file.stderr
+    assert (tmp_path / "x.tfevents").read_text() == "mine"
+
+
+@pytest.mark.parametrize("ending", [".trace.json", ".pyperf.json"])
+def test_a_run_without_times_is_refused_where_there_is_nothing_else_to_write(
+    tuilab: Tuilab, runs: Path, tmp_path: Path, ending: str
+) -> None:
+    done = tuilab("report", "aaaaa2", "-o", str(tmp_path / f"x{ending}"))
+
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "choose .json or .csv" in done.stderr
+    assert not (tmp_path / f"x{ending}").exists()
+
+
+def test_a_record_that_is_not_whole_is_told_beside_every_report(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    damaged_run(root)
+
+    done = tuilab("report", "last", "-o", str(tmp_path / "x.csv"))
+
+    assert done.returncode == 0
+    assert done.stderr.startswith("tuilab: the record of ") and "is not whole: 1 line: corrupt and left out." in done.stderr

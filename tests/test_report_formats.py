@@ -4,24 +4,30 @@ import csv
 import io
 import json
 import math
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace as replace_fields
 
-from tests.report_aids import ALL, hostile_run, misfits, recorded
+from tests.report_aids import ALIKE, ALL, PREFIX, damaged_run, full, hostile_run, misfits, of_alike_arms, recorded
+from tests.strict_readers import crc32c, junit_faults, scalars_of, trace_faults
 from tests.tui.made_up import make_run, started
 from tuilab.cli.verbs import runs
 from tuilab.drawings.lines import lines_of, thinned
 from tuilab.errors import UsageError
 from tuilab.record import events
+from tuilab.record.journal.writer import Writer
 from tuilab.record.series import Series
+from tuilab.reports import samples
 from tuilab.reports.files import GITHUB_LIMIT
 from tuilab.reports.formats import csv as table
-from tuilab.reports.formats import html, junit, markdown
-from tuilab.reports.formats.full import full, schema
+from tuilab.reports.formats import html, junit, markdown, tensorboard
+from tuilab.reports.formats.full import schema
+from tuilab.reports.formats.names import whole
 from tuilab.reports.formats.pyperf import pyperf
 from tuilab.reports.formats.trace import trace
 from tuilab.reports.geometry import draw
@@ -32,6 +38,42 @@ from tuilab.reports.subject import read_subject
 
 def rows_of(*names: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO("".join(table.render([recorded(name) for name in names])))))
+
+
+def test_the_table_has_verdicts_with_their_estimates_and_intervals() -> None:
+    rows = [row for row in rows_of("tour") if row["kind"] == "claim"]
+
+    assert [row["verdict"] for row in rows] == ["SUPPORTED", "SUPPORTED", "NOT TESTABLE HERE", "SUPPORTED", "REFUTED"]
+    assert [rows[3][name] for name in ("arm", "value", "low", "high")] == ["two/one", "1.98782194", "1.92023506", "2.05778769"]
+    assert [row["value"] for row in rows_of("tour") if (row["kind"], row["arm"]) == ("claimed", "two/one")] == ["1.5"]
+
+
+def test_the_table_has_what_a_scenario_showed_and_its_sizes(tmp_path: Path) -> None:
+    run_dir = make_run(
+        tmp_path,
+        started(prediction=3.0),
+        events.BarsShown(title="largest", names=["a", "b"], values=[1.5, math.inf], unit="ms"),
+        events.TableShown(title="calls", head=["call", "n"], rows=[["x @ y", 2], ["x + y", 3.5]]),
+        events.SpanShown(lane="loader", began=1.0, ended=3.0, name="loads", arm="two"),
+        events.MemoryMeasured(name="step", values={"peak_bytes": 4.0}, arm="one"),
+        events.FirstCalled(arm="one", wall_ns=5_000_000),
+        events.StateChanged(state="succeeded"),
+    )
+
+    rows = [*csv.DictReader(io.StringIO("".join(table.render([read_subject(run_dir)]))))]
+
+    found = [(row["kind"], row["name"], row["arm"], row["place"], row["value"], row["unit"], row["note"]) for row in rows]
+    assert found[:-1] == [
+        ("predicted", "answer", "", "", "3.0", "", ""),
+        ("bar", "largest", "a", "0", "1.5", "ms", ""),
+        ("bar", "largest", "b", "1", "inf", "ms", ""),
+        ("cell", "calls", "n", "0", "2", "", "x @ y"),
+        ("cell", "calls", "n", "1", "3.5", "", "x + y"),
+        ("span", "loads", "two", "1.0", "2.0", "s", "loader"),
+        ("memory", "peak_bytes", "one", "", "4.0", "bytes", "step"),
+        ("first_call", "first call", "one", "0", "0.005", "s", ""),
+    ]
+    assert (found[-1][0], rows[-1]["note"]) == ("run", "succeeded")
 
 
 def test_the_table_has_a_row_for_every_number() -> None:
@@ -54,18 +96,19 @@ def test_no_cell_of_words_is_a_formula(tmp_path: Path, text: str) -> None:
 
     rows = list(csv.reader(io.StringIO("".join(table.render([subject])))))
 
-    words = [cell for row in rows for at, cell in enumerate(row) if at not in (6, 7, 8)]
+    words = [cell for row in rows for at, cell in enumerate(row) if at not in (6, 7, 8, 10, 11)]
     assert any("1" in cell or "cmd" in cell for cell in words)
     assert [cell for cell in words if cell.lstrip()[:1] in tuple("=+-@")] == []
 
 
 def test_the_document_has_every_raw_sample_and_what_repeats_the_run() -> None:
-    document = json.loads(json.dumps(full([recorded("tour")]), allow_nan=False))
+    document = full([recorded("tour")])
 
     (run,) = document["runs"]
-    assert document["schema"] == "tuilab.report/1"
+    assert document["schema"] == "tuilab.report/2"
     assert run["command"] == ["tuilab", "run", "tour", "--repeat", "6", "--headless"]
-    assert len(run["samples"]) == len(rows_of("tour"))
+    measured = [row for row in rows_of("tour") if row["kind"] in ("logged", "sampled", "timed")]
+    assert sum(len(piece["value"]) for piece in run["samples"]) == len(measured)
     assert run["claims"][3]["estimate"] == 1.98782194
     assert run["declared"][0]["bound"] == 1.5
     assert [claim.get("measure") for claim in run["claims"]].count("wall") == len(run["declared"])  # of exact ones nothing
@@ -73,11 +116,26 @@ def test_the_document_has_every_raw_sample_and_what_repeats_the_run() -> None:
     assert [image["title"] for image in run["images"]] == ["ramp", "ramp with a hole"]
 
 
+def test_pieces_of_a_long_line_follow_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_dir = make_run(tmp_path, started(), events.StateChanged(state="succeeded"))
+    with closing(Writer(run_dir / "journal" / "worker-0.jsonl")) as writer:
+        for step in range(3000):
+            writer.append(events.Logged(s=step, v={"loss": math.nan if step == 2000 else step / 2}, x=None if step else 0.5))
+    monkeypatch.setattr(samples, "_HELD", 1000)
+
+    (run,) = full([read_subject(run_dir)])["runs"]
+
+    assert len(run["samples"]) > 1 and all("note" not in piece for piece in run["samples"])
+    assert [place for piece in run["samples"] for place in piece["place"]] == [0.5, *range(1, 3000)]
+    values = [value for piece in run["samples"] for value in piece["value"]]
+    assert (values[:2], values[2000], len(values)) == ([0.0, 0.5], "nan", 3000)
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_the_document_is_what_its_schema_says(name: str) -> None:
     described = json.loads(schema())
 
-    assert misfits(json.loads(json.dumps(full([recorded(name)]))), described, described) == []
+    assert misfits(full([recorded(name)]), described, described) == []
 
 
 def test_the_document_of_a_run_that_left_nothing_or_has_odd_names_is_what_the_schema_says(tmp_path: Path) -> None:
@@ -85,7 +143,7 @@ def test_the_document_of_a_run_that_left_nothing_or_has_odd_names_is_what_the_sc
     (tmp_path / "20270115T080000000Z-x-abcdef" / "journal").mkdir(parents=True)
     subjects = [read_subject(tmp_path / "20270115T080000000Z-x-abcdef"), read_subject(hostile_run(tmp_path, "name"))]
 
-    document = json.loads(json.dumps(full(subjects)))
+    document = full(subjects)
     assert misfits(document, described, described) == []
     assert misfits({**document, "runs": [{}]}, described, described)[0] == "$.runs[0]: lacks run"
 
@@ -123,8 +181,8 @@ def test_the_document_tells_what_time_was_judged_and_how_often_it_was_before(tmp
 def test_a_case_of_junit_is_called_by_the_key_of_its_claim_and_says_its_sentence(tmp_path: Path) -> None:
     (suite,) = ElementTree.fromstring(junit.render([read_subject(two_claims_of_one_sentence(tmp_path))]))
 
-    assert [case.get("name") for case in suite] == ["loss", "norm", "it is finite"]
-    assert suite[0].findtext("system-out") == "it is finite: SUPPORTED: "
+    assert [case.get("name") for case in suite.iter("testcase")] == ["loss", "norm", "it is finite"]
+    assert suite.findtext("testcase/system-out") == "it is finite: SUPPORTED: "
     assert [case.attrib["message"] for case in suite.iter("failure")] == ["it is finite: REFUTED: ", "INVALID: "]
 
 
@@ -144,12 +202,106 @@ def test_a_run_that_failed_is_an_error_in_junit() -> None:
     assert error is not None and error.get("message") == "ArmFailed: ended by SIGSEGV"
 
 
+def test_a_suite_says_when_and_where_it_ran_and_for_how_long(tmp_path: Path) -> None:
+    root = ElementTree.fromstring(junit.render([recorded("tour"), recorded("not-a-number")]))
+
+    suite, other = root
+    assert (suite.get("timestamp"), suite.get("hostname"), suite.get("id")) == ("2027-01-15T08:00:00", "box", "0")
+    assert [suite.get("time"), other.get("time")] == ["12.155", other.get("time")]
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("8", "3", "0")
+    assert float(root.get("time", "nan")) == pytest.approx(float(suite.get("time", "nan")) + float(other.get("time", "nan")))
+    properties = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert properties["command"] == "tuilab run tour --repeat 6 --headless" and properties["parameter rate"] == "3.0"
+    assert properties["torch version"] == "2.13.0+cpu" and properties["record"] == recorded("tour").digest
+    times = {case.get("name"): case.get("time") for case in suite.iter("testcase")}
+    assert times["the picture has a hole"] is None  # which took no time of its own that is known
+    assert 0.1 < float(times["two products take at least 1.5 times as long as one"] or 0) < 12
+
+
+@pytest.mark.parametrize(("argv", "failures"), [(["run", "softmax"], 1), (["run", "softmax", "--strict"], 3)])
+def test_a_run_that_was_asked_for_strictly_is_judged_strictly_in_junit(tmp_path: Path, argv: list[str], failures: int) -> None:
+    verdicts = ("SUPPORTED", "REFUTED", "INCONCLUSIVE", "NOT TESTABLE HERE")
+    reached = [events.VerdictReached(text=verdict, verdict=verdict, rule="r") for verdict in verdicts]
+    declared = events.ClaimDeclared(text="never judged", over="a", under="b", op="at_least", bound=1.5)
+    run_dir = make_run(tmp_path, started(argv=argv), declared, *reached, events.StateChanged(state="succeeded"))
+
+    (suite,) = ElementTree.fromstring(junit.render([read_subject(run_dir)]))
+
+    assert (suite.get("failures"), suite.get("skipped")) == (str(failures), str(4 - failures))
+
+
+def test_junit_is_red_when_the_record_is_damaged(tmp_path: Path) -> None:
+    root = ElementTree.fromstring(junit.render([read_subject(damaged_run(tmp_path))]))
+
+    (error,) = root.iter("error")
+    assert (error.get("type"), error.get("message")) == (
+        "damaged",
+        "1 line: corrupt and left out. 1 record: missing from the journal.",
+    )
+    assert root.get("errors") == "1"
+
+
+def test_runs_of_one_scenario_are_suites_and_benchmarks_of_their_own(tmp_path: Path) -> None:
+    subjects = [recorded("tour"), read_subject(damaged_run(tmp_path))]
+
+    suites = ElementTree.fromstring(junit.render(subjects))
+    benchmarks = pyperf(subjects)["benchmarks"]
+
+    assert [suite.get("name") for suite in suites] == ["journals/tour tour", "journals/tour dadada"]
+    assert len({case.get("classname") for case in suites.iter("testcase")}) == 2
+    assert len({benchmark["metadata"]["name"] for benchmark in benchmarks}) == 6
+
+
+def test_every_format_says_that_the_record_is_damaged(tmp_path: Path) -> None:
+    subject = read_subject(damaged_run(tmp_path))
+    told = "1 line: corrupt and left out. 1 record: missing from the journal."
+
+    (run,) = full([subject])["runs"]
+    schedule, suite = trace([subject]), pyperf([subject])
+
+    assert {row["record"] for row in csv.DictReader(io.StringIO("".join(table.render([subject]))))} == {told}
+    assert told in " ".join(run["gaps"]) and run["record"]["corrupt"] == 1
+    assert {one["metadata"]["tuilab_damage"] for one in suite["benchmarks"]} == {told} and told in suite["metadata"][
+        "description"
+    ]
+    assert schedule["otherData"]["damaged"] == {subject.run_dir.name: told}
+    assert any(one["args"]["name"].endswith(" DAMAGED") for one in schedule["traceEvents"] if one["name"] == "process_name")
+    assert told.split(". ")[0] in html.render([subject]) and told.split(". ")[0] in markdown.render([subject])
+
+
+def test_a_record_that_is_whole_is_said_to_be() -> None:
+    assert {row["record"] for row in rows_of("tour")} == {"whole"}
+    assert trace([recorded("tour")])["otherData"] == {}
+
+
 def test_characters_that_xml_cannot_hold_are_replaced(tmp_path: Path) -> None:
     subject = read_subject(hostile_run(tmp_path, "a\x00b\x1b]0;x\x07\ufffe</testcase><x>&amp;"))
 
     (suite,) = ElementTree.fromstring(junit.render([subject]))
 
-    assert {case.tag for case in suite} == {"testcase"}
+    assert {case.tag for case in suite} == {"properties", "testcase"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_reads_junit_finds_nothing_that_it_does_not_know(name: str) -> None:
+    assert junit_faults(junit.render([recorded(name), recorded(name)])) == []
+
+
+def test_what_reads_junit_can_read_hostile_names(tmp_path: Path) -> None:
+    subjects = [read_subject(hostile_run(tmp_path, "a\x00]]>\ufffe<!-- &lt;")), read_subject(of_alike_arms(tmp_path / "alike"))]
+
+    assert junit_faults(junit.render(subjects)) == []
+    assert junit_faults("<testsuites><testsuite name='x' tests='2' failures='0' errors='0'/></testsuites>") == [
+        "testsuite: tests is 2 of 0"
+    ]
+
+
+def test_what_reads_traces_finds_lanes_of_which_no_two_events_cross(tmp_path: Path) -> None:
+    subjects = [recorded("tour"), read_subject(of_alike_arms(tmp_path)), read_subject(hostile_run(tmp_path / "h", "\x1b[0m"))]
+
+    assert trace_faults(trace(subjects)) == []
+    crossing = [{"ph": "X", "name": "x", "pid": 1, "tid": 1, "ts": ts, "dur": 2.0} for ts in (0.0, 1.0)]
+    assert trace_faults({"traceEvents": crossing}) == ["1 has no name", "1 1: events cross at 1.0"]
 
 
 def test_markdown_shows_claims_charts_and_the_command() -> None:
@@ -228,6 +380,117 @@ def test_pyperf_gets_a_benchmark_for_each_arm_and_a_run_for_each_repeat() -> Non
     ]  # fmt: skip
     assert [len(benchmark["runs"]) for benchmark in suite["benchmarks"]] == [6, 6, 6]
     assert all(0 < value < 1 for benchmark in suite["benchmarks"] for run in benchmark["runs"] for value in run["values"])
+
+
+def test_pyperf_is_told_how_many_calls_a_time_is_of() -> None:
+    (run, *_) = pyperf([recorded("tour")])["benchmarks"][0]["runs"]
+
+    assert run["metadata"]["loops"] == 207 and run["warmups"][0][0] == 207
+
+
+def test_pyperf_is_told_where_it_was_measured(tmp_path: Path) -> None:
+    facts = {"cpu": {"model": "a CPU", "logical_cores": 8}, "env": {"python": "3.11.7", "host": "box"}}
+    block = events.BlockTimed(arm="a", round=0, slot=0, loops=1, wall_ns=1000, cpu_ns=0)
+    recorded_box = events.EnvironmentRecorded(part="box", facts=facts)
+    run_dir = make_run(tmp_path, started(wall_ns=10**18), recorded_box, block, events.StateChanged(state="succeeded"))
+
+    (benchmark,) = pyperf([read_subject(run_dir)])["benchmarks"]
+
+    assert benchmark["metadata"] == {
+        "date": "2001-09-09 01:46:40", "hostname": "box", "cpu_model_name": "a CPU", "cpu_count": 8,
+        "python_version": "3.11.7", "tuilab_run": run_dir.name, "tuilab_scenario": "stability/softmax",
+        "name": "stability/softmax a",
+    }  # fmt: skip
+
+
+def test_blocks_of_other_numbers_of_calls_are_runs_of_their_own_for_pyperf(tmp_path: Path) -> None:
+    blocks = [events.BlockTimed(arm="a", round=at, slot=0, loops=loops, wall_ns=loops * 100, cpu_ns=0)
+              for at, loops in enumerate((10, 20, 10))]  # fmt: skip
+    run_dir = make_run(tmp_path, started(), *blocks, events.StateChanged(state="succeeded"))
+
+    (benchmark,) = pyperf([read_subject(run_dir)])["benchmarks"]
+
+    assert [(run["metadata"]["loops"], run["values"]) for run in benchmark["runs"]] == [(10, [1e-7, 1e-7]), (20, [1e-7])]
+
+
+def test_spans_in_time_are_lanes_of_a_trace_and_bars_its_counters(tmp_path: Path) -> None:
+    spans = [("a", 5.0, 9.0, "s"), ("a", 6.0, 7.0, "s"), ("a", 9.0, 10.0, "s"), ("b", 5.5, 6.0, "s"), ("c", 1.0, 2.0, "MiB")]
+    run_dir = make_run(
+        tmp_path,
+        started(),
+        *[events.SpanShown(lane=lane, began=began, ended=ended, name="loads", unit=unit) for lane, began, ended, unit in spans],
+        events.BarsShown(title="largest", names=["x", "y"], values=[1.5, math.nan]),
+        events.SpanShown(lane="far", began=0.0, ended=1e300),
+        events.StateChanged(state="succeeded"),
+    )
+
+    shown = trace([read_subject(run_dir)])["traceEvents"]
+
+    boxes = [event for event in shown if event["ph"] == "X"]
+    names = {event["tid"]: event["args"]["name"] for event in shown if event["name"] == "thread_name"}
+    lanes: dict[int, list[tuple[float, float]]] = {}
+    for event in boxes:
+        lanes.setdefault(event["tid"], []).append((event["ts"], event["dur"]))
+    assert [(names[tid], found) for tid, found in lanes.items()] == [
+        ("a", [(0.0, 4e6), (4e6, 1e6)]), ("b", [(5e5, 5e5)]), ("a", [(1e6, 1e6)]),
+    ]  # fmt: skip
+    assert [event["args"] for event in shown if event["ph"] == "C"] == [{"x": 1.5}]
+    json.dumps(shown, allow_nan=False)
+
+
+def test_an_arm_that_is_called_like_a_control_of_another_has_a_lane_of_its_own(tmp_path: Path) -> None:
+    block = events.BlockTimed(arm="one", round=0, slot=0, loops=1, wall_ns=1000, cpu_ns=1)
+    blocks = [block, replace_fields(block, control="same"), replace_fields(block, arm="one (same)")]
+    run_dir = make_run(tmp_path, started(), *blocks, events.StateChanged(state="succeeded"))
+
+    boxes = [event for event in trace([read_subject(run_dir)])["traceEvents"] if event["ph"] == "X"]
+
+    assert len({event["tid"] for event in boxes}) == 3
+    assert [(event["name"], event["cat"]) for event in boxes] == [
+        ("one", "block"), ("one (same)", "block"), ("one (same)", "control"),
+    ]  # fmt: skip
+
+
+def test_a_trace_refuses_a_run_in_which_nothing_was_timed() -> None:
+    with pytest.raises(UsageError, match="neither a race nor spans"):
+        trace([recorded("not-a-number")])
+
+
+def test_arms_that_are_alike_stay_apart_in_every_format(tmp_path: Path) -> None:
+    subject = read_subject(of_alike_arms(tmp_path))
+
+    rows = [*csv.DictReader(io.StringIO("".join(table.render([subject]))))]
+    lanes = [one["args"]["name"] for one in trace([subject])["traceEvents"] if one["name"] == "thread_name"]
+    benchmarks = [one["metadata"]["name"].strip() for one in pyperf([subject])["benchmarks"]]
+    tensorboard.export([subject], str(tmp_path / "x.tfevents"))
+    folders = list((tmp_path / "x.tfevents" / subject.run_dir.name / "supervisor").iterdir())
+
+    assert len({row["arm"] for row in rows if row["kind"] == "logged"}) == len(ALIKE)
+    assert len(set(lanes)) == len(set(benchmarks)) == len(set(folders)) == len(ALIKE)
+    assert PREFIX + "one" in lanes and f"stability/softmax {PREFIX}two" in benchmarks
+    assert {"lr=1e-3", "LR=1e-3", "lr_1e-3"} < {path.name for path in folders}
+    assert all(len([*path.iterdir()]) == 1 for path in folders)
+
+
+def test_events_for_tensorboard_have_every_number_its_step_and_its_time(tmp_path: Path) -> None:
+    assert crc32c(b"123456789") == 0xE3069283  # as RFC 3720 has it
+    steps, values = [0, 127, 128, 2**40, -5, 2**63 - 1], [1.5, 0.0, 1e300, -math.inf, 2.0, -3.0]
+    logged = [events.Logged(s=s, v={"a/é": v}, x=None if s else 0.5) for s, v in zip(steps, values, strict=True)]
+    run_dir = make_run(tmp_path, started(wall_ns=10**18), *logged, events.StateChanged(state="succeeded"))
+
+    tensorboard.export([read_subject(run_dir)], str(tmp_path / "x.tfevents"))
+
+    (file,) = (tmp_path / "x.tfevents" / run_dir.name / "supervisor").iterdir()
+    found = scalars_of(file.read_bytes())
+    assert [one[:2] for one in found] == [("logged/a/é", step) for step in steps]
+    assert [one[2] for one in found] == [1.5, 0.0, math.inf, -math.inf, 2.0, -3.0]
+    assert all(0 <= one[3] - 1e9 < 60 for one in found)
+
+
+def test_a_name_is_written_as_it_is_where_a_format_can_hold_it() -> None:
+    assert [whole(name) for name in ("lr=1e-3", "日本語", "a b", "x" * 5000)] == ["lr=1e-3", "日本語", "a b", "x" * 5000]
+    assert whole("a\nb") != whole("a b") and whole("a\nb").startswith("a b #")
+    assert whole(whole("a\nb")) != whole("a\nb")  # a name that looks like one that was marked is marked, too
 
 
 def test_pyperf_refuses_a_run_without_times() -> None:

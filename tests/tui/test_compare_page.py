@@ -1,5 +1,6 @@
 """The Compare screen: what differs first, claims side by side, curves overlaid."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -73,6 +74,68 @@ async def test_curves_of_a_name_are_overlaid_and_a_key_shows_the_next_name(curve
 
     assert "1 " in first and "2 " in first  # both runs are in the legend
     assert first.splitlines()[0] != second.splitlines()[0]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_the_curves_are_in_view_and_keys_change_them_there(curves: Path, size: tuple[int, int]) -> None:
+    seen = []
+    async with opened(curves, *COMPARE, size=size) as pilot:
+        for key in ("n", "n", "p", "p"):
+            seen.append(text(pilot))
+            await press(pilot, key)
+        last = text(pilot)
+
+    names = [re.search(r"│(\w+)", shown.split("What differs")[1].rpartition("╭")[2])[1] for shown in seen]  # type: ignore[index]
+    assert len(set(names)) == 3 and names[1] == names[3]
+    assert last == seen[0]
+    assert all("1  " in shown and "2  " in shown for shown in seen)
+
+
+async def test_repeats_are_stepped_through(root: Path) -> None:
+    for end in ("aaaaaa", "bbbbbb"):
+        shutil.copytree(JOURNALS / "crash-in-the-third-repeat", root / f"20260102T030405000Z-crash-{end}")
+    async with opened(root, *COMPARE, size=(120, 40)) as pilot:
+        first = text(pilot)
+        await press(pilot, "r")
+        second = text(pilot)
+        await press(pilot, "r", "r")
+        last = text(pilot)
+
+    assert "repeat 1 of 3" in first and "repeat 2 of 3" in second
+    assert last == first
+
+
+async def test_curves_that_grow_and_claims_that_are_open_are_shown_as_they_are(root: Path) -> None:
+    claim = events.ClaimDeclared(text="it holds", over="a", under="b", op="at_least", bound=2.0)
+    going = make_run(root, started(is_alive=True), claim, events.StateChanged(state="running"), end="aaaaaa")
+    finished(root, {"it holds": "SUPPORTED"}, end="bbbbbb")
+    async with opened(root, *COMPARE, size=(120, 40)) as pilot:
+        before = await shown(pilot, "Not decided yet: 1 claim")
+        journal = Writer(going / "journal" / "worker-0.jsonl")
+        for step in range(3):
+            journal.append(events.Logged(s=step, v={"loss": 1.0 + step}))
+        journal.close()
+        await shown(pilot, "loss  2 3")  # of the second run, its last value
+        journal = Writer(going / "journal" / "judge.jsonl")
+        journal.append(events.VerdictReached(text="it holds", verdict="SUPPORTED", rule="r"))
+        journal.close()
+        await shown(pilot, "The same: 1 claim")
+
+    assert "not decided yet" in before and "another verdict" not in before
+
+
+async def test_a_zoom_stays_when_a_run_that_goes_on_has_news(root: Path) -> None:
+    going = make_run(root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa")
+    make_run(root, started(), events.Logged(s=1, v={"loss": 1.0}), events.StateChanged(state="succeeded"), end="bbbbbb")
+    async with opened(root, *COMPARE, "tab", "z") as pilot:
+        journal = Writer(going / "journal" / "judge.jsonl")
+        journal.append(events.VerdictReached(text="new", verdict="SUPPORTED", rule="r"))
+        journal.close()
+        seen = await shown(pilot, "1 claim")
+
+        assert "loss" not in seen and "What differs" not in seen
+        await press(pilot, "z")
+        assert "loss" in text(pilot)
 
 
 async def test_each_chart_has_a_view_of_its_own(curves: Path) -> None:

@@ -112,7 +112,7 @@ async def test_the_palette_offers_every_command_once(root: Path) -> None:
     async with opened(root, "h") as pilot:
         offered = await hits(Commands(pilot.app.screen))
 
-    assert "Compare the marked runs, or this one with the last of its scenario." in offered
+    assert "Compare the marked runs, or this one with its baseline, else the last." in offered
     assert "Leave; what runs goes on." in offered
     assert len(offered) == len(set(offered))
 

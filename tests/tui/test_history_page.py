@@ -493,3 +493,36 @@ async def test_a_quick_run_is_told_to_be_one(root: Path, now: float) -> None:
     finished(root, {}, at_s=now - HOUR, quick=True, params={"items": 32}, changed=["items"])
     async with opened(root, "h", size=(120, 30)) as pilot:
         assert "quick  items=32" in text(pilot)
+
+
+async def test_a_key_makes_a_run_the_baseline_and_again_no_more(root: Path, now: float) -> None:
+    older, newer = (
+        finished(root, {"a": "SUPPORTED"}, at_s=now - age, end=end) for age, end in ((60, "aaaaaa"), (30, "bbbbbb"))
+    )
+    async with opened(root, "h", "b", size=(120, 30)) as pilot:
+        first = text(pilot).splitlines()[2:4]
+        await press(pilot, "down", "b")
+        second = text(pilot).splitlines()[2:4]
+        tags = [notes.read(run).tags for run in (older, newer)]
+        await press(pilot, "b")
+        third = text(pilot).splitlines()[2:4]
+
+    assert [line[0] for line in first] == ["b", " "] and "#baseline" in first[0]
+    assert [line[0] for line in second] == [" ", "b"] and tags == [["baseline"], []]
+    assert [line[0] for line in third] == [" ", " "]
+    assert said(pilot) == [
+        "bbbbbb is the baseline of softmax",
+        "aaaaaa is the baseline of softmax, in the place of bbbbbb",
+        "aaaaaa is the baseline of softmax no more",
+    ]
+
+
+async def test_a_run_is_compared_with_its_baseline_rather_than_the_newest(root: Path, now: float) -> None:
+    for age, end in ((90, "aaaaaa"), (60, "bbbbbb"), (30, "cccccc")):
+        finished(root, {"a": "SUPPORTED"}, at_s=now - age, end=end)
+    notes.add(next(root.glob("*aaaaaa")), tags=["baseline"])
+    async with opened(root, "h", "m") as pilot:
+        page = pilot.app.screen
+
+        assert isinstance(page, ComparePage) and page.command() == f"tuilab compare aaaaaa cccccc --root {root}"
+        assert "baseline" in next(line for line in text(pilot).splitlines() if "aaaaaa" in line and "run 1" in line)

@@ -341,11 +341,11 @@ async def test_what_is_told_stands_in_one_line_above_the_keys_and_goes_with_its_
         assert "sentence" not in text(pilot)
 
 
-async def test_history_and_box_are_reached_from_a_run_by_the_keys_of_the_lab(tmp_path: Path) -> None:
+async def test_history_and_queue_are_reached_from_a_run_by_the_keys_of_the_lab(tmp_path: Path) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:
         page = await open_run(pilot, finished(tmp_path, {"a": "SUPPORTED"}))
-        for key, place in (("h", "history"), ("b", "box"), ("Q", "queue")):
+        for key, place in (("h", "history"), ("Q", "queue")):
             await press(pilot, key)
             assert getattr(app.screen, "PLACE", "") == place
             await press(pilot, "escape")

@@ -48,6 +48,7 @@ class LineChart:
     empty: str = "no points yet"
     is_log_x: bool = False  # x are powers of ten of steps
     x_name: str = ""  # what is along x
+    others: tuple[Line, ...] = ()  # dim ones behind all; those of one label belong together
 
 
 def draw(chart: LineChart, width: int, height: int, symbols: Symbols = BRAILLE) -> Picture:
@@ -74,7 +75,7 @@ def x_range(chart: LineChart) -> tuple[float, float]:
     """Return the x range that a chart shows."""
     if chart.window is not None:
         return chart.window
-    lines = [line for line in chart.lines if not line.is_empty]
+    lines = [line for line in (*chart.lines, *chart.others) if not line.is_empty]
     if not lines:
         return 0.0, 1.0
     first = min(float(part[0]) for line in lines for part in (line.xs, line.bad_xs) if len(part))
@@ -98,8 +99,9 @@ class _Drawn:
 
     def __init__(self, chart: LineChart, canvas: Canvas, top: int, symbols: Symbols) -> None:
         self.chart, self.canvas, self.symbols = chart, canvas, symbols
-        cut = [positive(line)[0] if chart.is_log else line for line in (*chart.behind, *chart.lines)]
-        self.behind, self.lines = cut[: len(chart.behind)], cut[len(chart.behind) :]
+        self.behind, self.lines, self.others = (
+            [positive(line)[0] if chart.is_log else line for line in part] for part in (chart.behind, chart.lines, chart.others)
+        )
         self.has_inf = any((line.bad_values == math.inf).any() for line in chart.lines if len(line.bad_values))
         self.top = top + self.has_inf  # a row for the marks of Inf
         self.bottom = canvas.height - 3  # the last row of the plot; below it the axis and its labels
@@ -123,7 +125,8 @@ class _Drawn:
         self._put_cursor()
 
     def _y_axis(self, low: float, high: float) -> Axis:
-        values = [value for line in (*self.behind, *self.lines) for value in _visible_range(line, low, high)]
+        lines = (*self.others, *self.behind, *self.lines)
+        values = [value for line in lines for value in _visible_range(line, low, high)]
         is_log = self.chart.is_log and bool(values)
         values = values or [0.0, 1.0]
         bottom, top = min(values), max(values)
@@ -176,14 +179,14 @@ class _Drawn:
                     free = self.canvas.put(start, base + 1, label, "label") + 2
 
     def _put_lines(self) -> None:
-        """Raw values lie behind; where lines meet, both are seen, by turns in the colour of each."""
+        """Other lines and raw values lie behind; where lines meet, both are seen, by turns in the colour of each."""
         area = np.s_[self.top : self.bottom + 1, self.left + 1 : self.left + 1 + self.width]
         sets = np.zeros((self.height, self.width), np.uint8)
         looks = np.zeros((self.height, self.width), np.uint8)
-        for line in self.behind:
+        for line, role in [*((line, "other") for line in self.others), *((line, "raw") for line in self.behind)]:
             dots = raster(line, self.x, self.y, self.width, self.height, self.symbols)
             sets |= dots
-            looks[dots > 0] = self.canvas.look("raw")
+            looks[dots > 0] = self.canvas.look(role)
         is_front, stripes = np.zeros((self.height, self.width), np.bool_), np.arange(self.width) // _STRIPE
         for turn, line in enumerate(self.lines):
             dots = raster(line, self.x, self.y, self.width, self.height, self.symbols)
@@ -196,29 +199,30 @@ class _Drawn:
         is_drawn = sets > 0
         self.canvas.codes[area] = np.where(is_drawn, glyphs[sets], self.canvas.codes[area])
         self.canvas.looks[area] = np.where(is_drawn, looks, self.canvas.looks[area])
+        for line in self.others:
+            self._put_points(line, _mark_of(line, self.chart), "muted")
         for line in self.lines:
-            self._put_points(line)
+            self._put_points(line, legend.letter(line.look) if _is_named(self.chart) else "", ARMS[line.look % len(ARMS)])
 
-    def _put_points(self, line: Line) -> None:
-        """Name a line by its letter here and there, at columns that stay; where points are few, mark each."""
-        is_named = _is_named(self.chart)
+    def _put_points(self, line: Line, name: str, role: str) -> None:
+        """Name a line here and there, at columns that stay; where points are few, mark each."""
         is_shown = (line.xs >= self.x.low) & (line.xs <= self.x.high)
         xs, values = line.xs[is_shown], line.highs[is_shown]
         if not len(xs):
             return
         columns = column_of(self.x, xs, self.width * self.symbols.across) // self.symbols.across
-        if len(xs) <= self.width // 6:
+        if len(xs) <= self.width // 6 and len(name) < 2:  # of longer names neighbours would cut the ends
             chosen = np.arange(len(xs))
-        elif is_named:
+        elif name:
             wanted = np.flatnonzero(columns % _LETTER_EVERY == (4 + 5 * line.look) % _LETTER_EVERY)
             chosen = wanted[np.flatnonzero(np.diff(columns[wanted], prepend=-1))] if len(wanted) else np.array([0])
         else:
             return
-        mark = legend.letter(line.look) if is_named else self.symbols.point
+        mark = name or self.symbols.point
         for index in chosen.tolist():
             row = self._row(self.y.share(float(values[index])))
             if self.top <= row <= self.bottom:
-                self.canvas.put(self.left + 1 + int(columns[index]), row, mark, ARMS[line.look % len(ARMS)])
+                self.canvas.put(self.left + 1 + int(columns[index]), row, mark, role)
 
     def _put_guides(self) -> None:
         for guide in self.chart.guides:
@@ -291,7 +295,34 @@ def _entries(chart: LineChart) -> list[legend.Entry]:
     """Return what the legend says of each look: of the repeats of an arm, the last that has a value."""
     lines = chart.behind or chart.lines  # values are never smoothed
     found = legend.entries(lines, chart.cursor, chart.unit, is_timed=chart.is_timed, is_log_x=chart.is_log_x)
-    return found if _is_named(chart) else [replace(entry, letter="") for entry in found]
+    own = found if _is_named(chart) else [replace(entry, letter="") for entry in found]
+    return [*own, *_entries_of_others(chart)]
+
+
+def _entries_of_others(chart: LineChart) -> list[legend.Entry]:
+    """Return what the legend says of each label of the other lines: where it has one line alone, its value, too."""
+    found = []
+    for label in _labels(chart):
+        lines = [line for line in chart.others if line.label == label]
+        [entry] = legend.entries([replace(line, look=0) for line in lines], chart.cursor, chart.unit, is_timed=chart.is_timed)
+        value = {} if len(lines) == 1 else {"value": "", "brief": ""}
+        found.append(replace(entry, letter=_number_of(label, chart), bad="", role="muted", **value))
+    return found
+
+
+def _labels(chart: LineChart) -> list[str]:
+    return [*dict.fromkeys(line.label for line in chart.others if line.label)]
+
+
+def _number_of(label: str, chart: LineChart) -> str:
+    """Return the digit that tells the other lines of a label from those of others; nothing where there is no other label."""
+    labels = _labels(chart)
+    return str(labels.index(label) + 1) if len(labels) > 1 and label else ""
+
+
+def _mark_of(line: Line, chart: LineChart) -> str:
+    """Return what another line is called where it lies: the digit of its label, and the letter of the line that it is like."""
+    return _number_of(line.label, chart) + (legend.letter(line.look) if _is_named(chart) else "")
 
 
 def _notes(chart: LineChart) -> list[str]:

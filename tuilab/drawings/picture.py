@@ -12,7 +12,8 @@ Run = tuple[str, str]  # text, and the role that says how it looks
 
 ARMS = tuple(f"arm{look}" for look in range(6))
 TONES = tuple(f"tone{level}" for level in range(8))  # from the least value to the greatest
-ROLES = (*ARMS, *TONES, "axis", "bad", "band", "cursor", "grid", "guide", "label", "muted", "raw", "title", "value")
+_PARTS = ("axis", "bad", "band", "cursor", "grid", "guide", "label", "muted", "other", "raw", "title", "value")
+ROLES = (*ARMS, *TONES, *_PARTS)
 """All roles. A run may also be called `a on b`: role a, on the colour of role b."""
 
 _SPACE = ord(" ")

@@ -1,7 +1,7 @@
 """A series of numbers that stays small however long it gets, and never averages a spike away."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -118,19 +118,24 @@ SeriesByKey = dict[tuple[str, str, str], Series]  # name, arm, writer
 
 def add_logged(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> None:
     """Add the records that one writer logged, in their order."""
-    by_arm = _by_arm(logged)
-    if len(by_arm) > 1:
+    arms = by_arm(logged)
+    if len(arms) > 1:
         _open_in_order(series, writer, logged)
-    for arm, records in by_arm.items():
-        for name, (chosen, values) in _columns(records).items():
+    for arm, records in arms.items():
+        for name, (chosen, values) in columns(records).items():
             key = (name, arm, writer)
             found = series.get(key) or series.setdefault(key, Series(*key))
             found.add_many(chosen, values)
 
 
-def _by_arm(logged: Sequence[Logged]) -> dict[str, Sequence[Logged]]:
-    arms = dict.fromkeys([record.a for record in logged])
-    return {arm: logged if len(arms) == 1 else [record for record in logged if record.a == arm] for arm in arms}
+def by_arm(logged: Sequence[Logged]) -> Mapping[str, Sequence[Logged]]:
+    """Return the records of each arm."""
+    if len({record.a for record in logged}) == 1:
+        return {logged[0].a: logged}
+    found: dict[str, list[Logged]] = {}
+    for record in logged:
+        found.setdefault(record.a, []).append(record)
+    return found
 
 
 def _open_in_order(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> None:
@@ -140,7 +145,7 @@ def _open_in_order(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -
         series.setdefault(key, Series(*key))
 
 
-def _columns(records: Sequence[Logged]) -> dict[str, tuple[Sequence[Logged], list[float]]]:
+def columns(records: Sequence[Logged]) -> dict[str, tuple[Sequence[Logged], list[float]]]:
     """Return by name the records that have it and its values; mostly all have the same names."""
     values = [record.v for record in records]
     names = list(values[0])

@@ -131,6 +131,15 @@ class RunSummary:
         """Return the workers of whole repeats that have ended, well or not."""
         return [name for name, one in self.workers.items() if one.exited and one.started and not one.started.arm]
 
+    def repeat_of(self, writer: str) -> int:
+        """Return the number of the repeat that a stream belongs to, counted from 1."""
+        worker = self.workers.get(writer.partition("-rank-")[0])
+        return worker.started.repeat + 1 if worker and worker.started else 1
+
+    def repeats_with(self, name: str = "") -> list[int]:
+        """Return the numbers of the repeats that logged a name, or anything."""
+        return sorted({self.repeat_of(one.writer) for one in self.series.values() if name in ("", one.name)})
+
     def repeats_of(self) -> dict[str, int]:
         """Return the number of the repeat that each worker belongs to, those of arms too, where that repeat has ended."""
         started = {name: one.started for name, one in self.workers.items() if one.started}

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 RULE = "tuilab-4"  # changes whenever the same measurements could get another verdict
-NOT_JUDGED = "not judged"  # of a claim
+NOT_JUDGED, NOT_DECIDED = "not judged", "not decided yet"  # of a claim; the latter while its run goes on
 FAILED, RUNNING, QUEUED = "FAILED", "running", "queued"  # of a run that is told in one word, as the catalogue does
 
 

@@ -14,13 +14,14 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series
+from tuilab.record.states import RUNNING_STATES
 from tuilab.record.summary import RunSummary
-from tuilab.record.verdicts import NOT_JUDGED
+from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
 from tuilab.reports.plain import dim_key, first_repeat, keyed
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparing.comparison import Comparison, key_words, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, verdict_words
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.run_name import RunName
 from tuilab.text import brief, plural, show
@@ -30,6 +31,11 @@ _CURVES = 4
 _LINES = 6  # of one chart
 _ROWS = 60  # of differences
 _PARTS = ("parameter", "source", "run", "environment", "conditions")
+
+
+def going_on(looks: Sequence[Subject]) -> set[int]:
+    """Return the places of the runs that have not said all yet."""
+    return {at for at, look in enumerate(looks) if look.state in RUNNING_STATES}
 
 
 def source_changes(looks: Sequence[Subject]) -> list[str]:
@@ -120,17 +126,10 @@ def _row(name: str, values: Sequence[str], width: int) -> list[str]:
 def _claims(found: Comparison, style: Style, width: int) -> str:
     if not found.claims:
         return style.dim("No claims.")
-    shared = [pair for pair in found.claims if None not in pair.sides]
-    groups = {
-        "Not the same": [pair for pair in shared if verdict_words(pair)],
-        "The same": [pair for pair in shared if not verdict_words(pair)],
-        "Not claimed in every run": [pair for pair in found.claims if None in pair.sides],
-    }
     blocks = []
-    for title, pairs in groups.items():
-        if pairs:
-            lines = [line for pair in pairs for line in _claim(pair, style, width)]
-            blocks.append("\n".join([style.bold(f"{title}: {plural(len(pairs), 'claim')}"), *lines]))
+    for title, pairs in claim_groups(found).items():
+        lines = [line for pair in pairs for line in _claim(pair, style, width)]
+        blocks.append("\n".join([style.bold(f"{title}: {plural(len(pairs), 'claim')}"), *lines]))
     return "\n\n".join(blocks)
 
 
@@ -155,7 +154,7 @@ def side_words(side: Side | None) -> str:
 
 def side_found(side: Side) -> tuple[str, str]:
     """Return the verdict of one run, and what it measured."""
-    verdict = show(side.verdict or NOT_JUDGED, 40)
+    verdict = show(side.verdict or (NOT_DECIDED if side.is_open else NOT_JUDGED), 40)
     if side.estimate is not None and not side.measured:
         low, high = (brief(end) if end is not None else "n/a" for end in (side.low, side.high))
         return verdict, f"{brief(side.estimate)} [{low}, {high}]"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tuilab.reports.compare_text import (
     axes_of,
     differing,
+    going_on,
     in_order,
     measured_cells,
     overlaid,
@@ -82,7 +83,7 @@ def has_one_story(subjects: Sequence[Subject], groups: Sequence[Sequence[Subject
 
 def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:
     """Return what differs between runs."""
-    found = comparison.compare([subject.summary for subject in group])
+    found = comparison.compare([subject.summary for subject in group], going_on(group))
     differences = in_order(found.differences)
     return SideBySide(
         id="-".join(subject.id for subject in group[:4]),

@@ -5,6 +5,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from tuilab.catalogue.scenario import Scenario
@@ -48,6 +49,8 @@ def write(
     if kind == "tensorboard":
         from tuilab.reports.formats.tensorboard import export
 
+        if target == STDOUT:
+            raise UsageError("what TensorBoard reads is a folder, and no stream; name it with -o")
         export(subjects, target)
         return
     _put(target, _pieces(kind, subjects, known, limit), is_appended=is_appended)
@@ -75,10 +78,18 @@ def check_target(target: str, wanted: str = "") -> str:
     """Return the format of a report that will be written later; say now what can be known to fail then."""
     kind = format_of(target, wanted)
     folder = os.path.dirname(os.path.abspath(target))
-    if target != STDOUT and (os.path.isdir(target) or not os.path.isdir(folder) or not os.access(folder, os.W_OK)):
-        what = "it is a folder" if os.path.isdir(target) else f"{show(folder, 300)} is no folder that can be written to"
+    is_wrong_kind = os.path.isdir(target) and kind != "tensorboard"
+    if target != STDOUT and (is_wrong_kind or not os.path.isdir(folder) or not os.access(folder, os.W_OK)):
+        what = "it is a folder" if is_wrong_kind else f"{show(folder, 300)} is no folder that can be written to"
         raise CannotRecord(f"cannot write {show(target, 300)}: {what}; name another file")
     return kind
+
+
+def tell_lack(kind: str) -> None:
+    """Say what opens a format and is not installed here, before the work is done; it is written all the same."""
+    if kind == "tensorboard" and find_spec("tensorboard") is None:
+        print("tuilab: TensorBoard is not installed here; what is written opens where it is (pip install tensorboard)",
+              file=sys.stderr)  # fmt: skip
 
 
 def read_subjects(runs: Sequence[Path], *, keeps_private: bool = False) -> list[Subject]:
@@ -127,6 +138,10 @@ def _pieces(kind: str, subjects: list[Subject], known: Sequence[Scenario], limit
         from tuilab.reports.formats import junit
 
         return [junit.render(subjects)]
+    if kind == "json":
+        from tuilab.reports.formats import full
+
+        return full.render(subjects)
     return [json.dumps(_plain_data(kind)(subjects), indent=1, allow_nan=False), "\n"]
 
 
@@ -135,13 +150,9 @@ def _plain_data(kind: str) -> Callable[[Sequence[Subject]], object]:
         from tuilab.reports.formats.trace import trace
 
         return trace
-    if kind == "pyperf":
-        from tuilab.reports.formats.pyperf import pyperf
+    from tuilab.reports.formats.pyperf import pyperf
 
-        return pyperf
-    from tuilab.reports.formats.full import full
-
-    return full
+    return pyperf
 
 
 def _replace(target: str, pieces: Iterable[str]) -> None:

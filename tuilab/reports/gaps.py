@@ -41,7 +41,12 @@ def _ending(summary: RunSummary, state: str) -> list[str]:
     return found + [f"While it went on, {words}." for words in gpu_errors(summary)]
 
 
-def _record(summary: RunSummary) -> list[str]:
+def damage(subject: Subject) -> list[str]:
+    """Return a sentence for each way in which the record is not whole: what a file for programs must say, too."""
+    return [*_damage(subject.summary), *subject.reading_gaps] if subject.summary.damage.is_any or subject.reading_gaps else []
+
+
+def _damage(summary: RunSummary) -> list[str]:
     damage = summary.damage
     counts = {
         plural(damage.corrupt_count, "line"): "corrupt and left out",
@@ -49,7 +54,11 @@ def _record(summary: RunSummary) -> list[str]:
         plural(damage.lost_count, "measured record"): "not written: the disk did not take them, or a GPU had not computed them",
         plural(damage.unknown_count, "record"): "of a kind that this tuilab does not know",
     }
-    found = [f"{count}: {what}." for count, what in counts.items() if not count.startswith("0 ")]
+    return [f"{count}: {what}." for count, what in counts.items() if not count.startswith("0 ")]
+
+
+def _record(summary: RunSummary) -> list[str]:
+    found = _damage(summary)
     for stream, output in summary.outputs.items():
         if dropped := output.bytes_total - output.bytes_head - output.bytes_tail:
             found.append(f"{show(stream)}: {dropped} of {output.bytes_total} bytes in the middle were dropped.")

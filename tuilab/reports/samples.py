@@ -1,72 +1,112 @@
-"""Every raw measurement of a run, one after another as the journal has it: nothing merged, nothing thinned."""
+"""Every raw measurement of a run, nothing merged and nothing thinned: columns of numbers, of each line some at a time."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tuilab.errors import UsageError
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record import events
 from tuilab.record.gpus.own_gpus import MASKS
+from tuilab.record.journal.follower import Follower, Portion
 from tuilab.record.journal.lines import Item
-from tuilab.record.live_run import Watch
+from tuilab.record.series import by_arm, columns
+from tuilab.text import show
+
+_HELD = 65_536  # numbers that are gathered at a time: what a run of any length takes of memory
 
 
-class Sample(NamedTuple):
-    """One number: what it is of, where it stands, and when it was taken."""
+class Piece(NamedTuple):
+    """Some numbers of one line, in their order; of a long line several pieces follow each other."""
 
     kind: str  # logged, sampled, timed
     name: str
     arm: str
     writer: str
-    place: float  # the step of a logged value or where else it stands, the round of a timed block, the number of a sample
-    t: int
-    value: float
-    note: str = ""  # of a timed block: warm-up, disturbed, rerun, and which control; of a throttle mask what it means
-    number: int | None = None  # of a value that stands at no whole number: how many of those came before it
+    places: list[float]  # the step of a logged value or where else it stands, the round of a block, the number of a sample
+    steps: list[int]  # the same in whole numbers: of values that stand at none, how many came before
+    times: list[int]
+    values: list[float]
+    notes: list[str]  # of a timed block: warm-up, disturbed, rerun, which control; of a throttle mask what it means; or none
 
 
-def samples(run_dir: Path) -> Iterator[Sample]:
-    """Yield every number that a run logged, sampled or timed, stream by stream."""
-    watch = Watch(run_dir)
-    count: Counter[str] = Counter()
-    while portion := watch.refresh():
+def pieces(run_dir: Path, word: Callable[[str], str] = str) -> Iterator[Piece]:
+    """Yield every number that a run logged, sampled or timed; names and arms as `word` has them."""
+    for piece in _pieces_of_run(run_dir):
+        yield piece._replace(name=word(piece.name), arm=word(piece.arm))
+
+
+def _pieces_of_run(run_dir: Path) -> Iterator[Piece]:
+    held: dict[tuple[str, str, str, str], Piece] = {}
+    count, counters = 0, Counter[str]()
+    for portion in _portions(run_dir):
         for stream, items in portion.streams:
-            for item in items:
-                if isinstance(item, events.Sampled):
-                    yield from _sampled(stream, item, count["sampler"])
-                    count["sampler"] += 1
-                elif isinstance(item, events.GpuHeld):
-                    yield from _held(stream, item, count[stream])
-                    count[stream] += 1
-                else:
-                    yield from _of_item(stream, item)
-    watch.close()
+            for piece in _pieces(stream, items, counters):
+                key = piece.kind, piece.name, piece.arm, piece.writer
+                own = held.get(key) or held.setdefault(key, Piece(*key, [], [], [], [], []))
+                for column, more in zip(own[4:], piece[4:], strict=True):
+                    column.extend(more)  # type: ignore[attr-defined]
+                count += len(piece.values)
+        if count >= _HELD:
+            yield from held.values()
+            held, count = {}, 0
+    yield from held.values()
 
 
-def _of_item(stream: str, item: Item) -> Iterator[Sample]:
-    if isinstance(item, events.Logged):
-        for name, value in item.v.items():
-            number = None if item.x is None else item.s
-            yield Sample("logged", name, item.a, stream, item.place, item.logged_at, value, number=number)
-    elif isinstance(item, events.BlockTimed):
-        marks = ("warm-up", item.is_warmup), ("disturbed", item.is_disturbed), ("rerun", item.is_rerun)
-        notes = [*(word for word, holds in marks if holds), *([f"control {item.control}"] if item.control else [])]
-        seconds = (item.device_ns or item.wall_ns) / item.loops / 1e9
-        yield Sample("timed", "step_s", item.arm, stream, item.round, item.t, seconds, " ".join(notes))
+def _portions(run_dir: Path) -> Iterator[Portion]:
+    try:
+        follower = Follower(run_dir)
+        while portion := follower.read():
+            yield portion
+        follower.close()
+    except OSError as problem:
+        raise UsageError(f"cannot read the run {show(run_dir.name)}: {problem.strerror}") from problem
 
 
-def _held(stream: str, item: events.GpuHeld, count: int) -> Iterator[Sample]:
-    for name in ("allocated_bytes", "reserved_bytes"):
-        yield Sample("sampled", name, item.uuid, stream, count, item.t, float(getattr(item, name)))
+def _pieces(stream: str, items: Sequence[Item], counters: Counter[str]) -> Iterator[Piece]:
+    logged = [item for item in items if isinstance(item, events.Logged)]
+    if logged:
+        yield from _logged(stream, logged)
+    if len(logged) == len(items):
+        return
+    for item in items:
+        if isinstance(item, events.BlockTimed):
+            yield _timed(stream, item)
+        elif isinstance(item, events.Sampled):
+            yield from _sampled(stream, item, counters["sampler"])
+            counters["sampler"] += 1
+        elif isinstance(item, events.GpuHeld):
+            for name in ("allocated_bytes", "reserved_bytes"):
+                yield _one("sampled", name, item.uuid, stream, counters[stream], item.t, float(getattr(item, name)))
+            counters[stream] += 1
 
 
-def _sampled(stream: str, item: events.Sampled, count: int) -> Iterator[Sample]:
+def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[Piece]:
+    for arm, records in by_arm(logged).items():
+        for name, (chosen, values) in columns(records).items():
+            steps = [record.s for record in chosen]
+            places = [record.s if record.x is None else record.x for record in chosen]
+            yield Piece("logged", name, arm, stream, places, steps, [record.at or record.t for record in chosen], values, [])
+
+
+def _timed(stream: str, item: events.BlockTimed) -> Piece:
+    marks = ("warm-up", item.is_warmup), ("disturbed", item.is_disturbed), ("rerun", item.is_rerun)
+    notes = [*(word for word, holds in marks if holds), *([f"control {item.control}"] if item.control else [])]
+    seconds = (item.device_ns or item.wall_ns) / item.loops / 1e9
+    return _one("timed", "step_s", item.arm, stream, item.round, item.t, seconds, " ".join(notes))
+
+
+def _sampled(stream: str, item: events.Sampled, number: int) -> Iterator[Piece]:
     for name in ("processes", "threads", "cpu_percent", "rss_bytes", "uss_bytes"):
         value = getattr(item, name)
         if value is not None:
-            yield Sample("sampled", name, "", stream, count, item.t, float(value))
+            yield _one("sampled", name, "", stream, number, item.t, float(value))
     for uuid, metrics in item.gpus.items():
         for name, value in metrics.items():
             why = ", ".join(throttle_names(int(value))) if name == "throttle_mask" and 0 <= value < MASKS else ""
-            yield Sample("sampled", name, uuid, stream, count, item.gpus_asked.get(uuid, item.t), value, why)
+            yield _one("sampled", name, uuid, stream, number, item.gpus_asked.get(uuid, item.t), value, why)
+
+
+def _one(kind: str, name: str, arm: str, writer: str, number: int, t: int, value: float, note: str = "") -> Piece:
+    return Piece(kind, name, arm, writer, [number], [number], [t], [value], [note])

@@ -48,6 +48,10 @@ class Subject:
         run = self.summary.run
         return show(run.title) if run and run.title else "A run that left no record"
 
+    def word(self, text: str) -> str:
+        """Return a word of the record as it may be handed on."""
+        return self.private.word(text) if self.private else text
+
     @cached_property
     def digest(self) -> str:
         """The digest of the record, or why it has none; the whole record is read for it."""

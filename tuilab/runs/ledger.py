@@ -73,6 +73,12 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
         """When it started, in seconds since 1970; None for a folder with another kind of name."""
         return RunName(self.run).started_s
 
+    def elapsed_at(self, now_s: float) -> float | None:
+        """Return how many seconds it took, or since it started where it goes on."""
+        if self.is_running and self.started_s is not None:
+            return max(now_s - self.started_s, 0.0)
+        return self.elapsed_s
+
     @property
     def name(self) -> str:
         return f"{self.topic}/{self.scenario}" if self.topic else self.scenario

@@ -27,6 +27,7 @@ _PLACES = {  # what people call the records in which secrets stand
     "scenario_failed": "failure",
     "state_changed": "failure",
     "text_shown": "texts",
+    "logged": "names of values",
     "claim_measured": "claims",
     "notes.jsonl": "notes",
     "stdout.log": "output",
@@ -56,6 +57,11 @@ class Private:
         if more := str(cleaned).count(GONE) - str(value).count(GONE):
             self.places[_PLACES.get(place, show(place, 40).replace("_", " "))] += more
         return cleaned
+
+    def word(self, text: str) -> str:
+        """Return a word as it stands in the records that `item` returns."""
+        clean: str = self._scrub(text)
+        return clean
 
     def item(self, item: Item) -> Item:
         """Return a record without what is private: itself where nothing is."""

@@ -120,10 +120,10 @@ class TuilabApp(PacedApp[int]):
     def _show_next(self) -> None:
         """Show the next of the runs that were queued here, when the one before is over and is still looked at."""
         if self._shown_in_turn and not self.desk.is_going_on(self._shown_in_turn[0]):
-            self._shown_in_turn.pop(0)
-            if self._shown_in_turn and getattr(self.screen, "is_following", False):
-                self.pop_screen()  # the run before this one
-                self.open_run(self._shown_in_turn[0])
+            ended = self._shown_in_turn.pop(0)
+            is_looked_at = getattr(self.screen, "is_following", False) and getattr(self.screen, "run_dir", None) == ended
+            if self._shown_in_turn and is_looked_at:
+                self.show_instead(self._shown_in_turn[0])
         if self._shown_in_turn:
             self.set_timer(1.0, self._show_next)
 
@@ -135,6 +135,11 @@ class TuilabApp(PacedApp[int]):
             self.push_screen(RunPage(run_dir, is_replay=is_replay))
         except TuilabError as problem:
             self.tell(str(problem))
+
+    def show_instead(self, run_dir: Path) -> None:
+        """Show a run in the place of the one that is shown."""
+        self.pop_screen()
+        self.open_run(run_dir)
 
     def open_form(self, scenario: str, values: "dict[str, Value]", *, is_quick: bool = False) -> None:
         """Go back to the Lab screen, with the form of a scenario filled in."""

@@ -2,6 +2,7 @@
 
 A and B are runs, or folders of runs, such as those of two boxes: then the runs of every scenario that each of them has are
 compared: the newest that succeeded, with the defaults where there is one. The first one is what the others are compared with.
+One run alone is compared with the baseline of its scenario, the newest with the tag baseline (tuilab note RUN --tag baseline).
 Exits 0, or 1 where --fail-on finds something: a regression is a claim that came out worse than in the first run or is gone, or
 a run that failed where the first did not; a difference is a claim with another verdict, another value, or an estimate beyond
 what the intervals allow; slower:5% is a call that surely takes 5 % longer.
@@ -19,9 +20,10 @@ from tuilab.cli import options
 from tuilab.cli.gate import Gate, GateType, stopped_by
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import ExitCode, TuilabError, UsageError
-from tuilab.reports.compare_text import fields, render, width_here
+from tuilab.reports.compare_text import fields, going_on, render, width_here
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.runs import ledger, store
+from tuilab.runs.beside.baseline import needed_baseline
 from tuilab.runs.comparing import comparison
 from tuilab.runs.spokesmen import spokesmen
 from tuilab.text import plural, show
@@ -59,15 +61,13 @@ def command(
     roots: Sequence[str],
 ) -> int:
     kind = _format(target) if target else ""
-    if len(runs) < 2:
-        raise UsageError("name two runs or more, or two folders of runs; tuilab runs shows what there is")
-    groups, only = _groups([_choose(reference, options.roots(roots)) for reference in runs])
+    groups, only = _groups(_beside_baseline([_choose(reference, options.roots(roots)) for reference in runs]))
     if not groups:
         raise UsageError("no scenario was run in all of these folders, and so there is nothing to compare")
     compared = []
     for group in groups:
         looks = [_look(run_dir, keeps_private=keep_private or not target) for run_dir in group]
-        compared.append((looks, comparison.compare([look.summary for look in looks])))
+        compared.append((looks, comparison.compare([look.summary for look in looks], going_on(looks))))
     stopped = [(gate, words) for gate in gates for looks, result in compared for words in stopped_by(gate, looks, result)]
     found = [sentence for _, sentence in stopped]
     code = ExitCode.REFUTED if found else ExitCode.DONE
@@ -133,6 +133,16 @@ def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
     if not found:
         raise UsageError(f"there are no runs in {show(path)}")
     return found
+
+
+def _beside_baseline(chosen: Sequence[Chosen]) -> Sequence[Chosen]:
+    """Return what is compared: of one run alone the baseline of its scenario, too, first."""
+    match chosen:
+        case [Path() as run_dir]:
+            return [needed_baseline(run_dir), run_dir]
+        case [_]:
+            raise UsageError("name two runs or more, or two folders of runs; tuilab runs shows what there is")
+    return chosen
 
 
 def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:

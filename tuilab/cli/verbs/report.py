@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +19,9 @@ from tuilab.cli import options
 from tuilab.errors import UsageError
 from tuilab.runs import store
 from tuilab.text import plural, show
+
+if TYPE_CHECKING:
+    from tuilab.reports.subject import Subject
 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboard")
@@ -66,12 +70,23 @@ def command(
         raise UsageError(
             f"--github is Markdown, and {show(target, 200)} would be {found}; name a file that ends in .md, or none"
         )
+    files.tell_lack(found)
     folders = chosen(runs or ["last"], options.root(root))
     known = _known(scenarios) if "all" in runs else []
     subjects = files.read_subjects(folders, keeps_private=keep_private)
+    _tell_damage(subjects)
     files.write(subjects, target, found, known=known, limit=files.GITHUB_LIMIT if github else 0, is_appended=is_appended)
     if target != files.STDOUT:
         print(f"{plural(len(folders), 'run')}: {show(target, 500)}", file=sys.stderr)
+
+
+def _tell_damage(subjects: "Sequence[Subject]") -> None:
+    """Say of each run whose record is not whole what is the matter; the file says it, too."""
+    from tuilab.reports.gaps import damage
+
+    for subject in subjects:
+        if problems := damage(subject):
+            print(f"tuilab: the record of {subject.id} is not whole: {' '.join(problems)}", file=sys.stderr)
 
 
 def chosen(references: Sequence[str], root: Path) -> list[Path]:

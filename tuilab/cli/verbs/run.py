@@ -197,9 +197,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             raise UsageError("--detach does not wait for the end; when it is there: tuilab report last -o FILE")
         return _detach(orders)
     if given["report"]:
-        from tuilab.reports.files import check_target
+        from tuilab.reports.files import check_target, tell_lack
 
-        check_target(given["report"])
+        tell_lack(check_target(given["report"]))
     from tuilab.cli.follow import Outcome, run_all
 
     outcome = Outcome(

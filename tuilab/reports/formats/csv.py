@@ -1,36 +1,77 @@
-"""Every number of runs as one tidy table: a row for each measurement."""
+"""Every number of runs as one tidy table: a row for each that was found, verdicts first, then for each that was measured."""
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tuilab.record.encoding import spell_out
-from tuilab.reports.samples import samples
+from tuilab.reports.formats.findings import Finding, findings
+from tuilab.reports.formats.names import whole
+from tuilab.reports.gaps import damage
+from tuilab.reports.samples import Piece, pieces
 from tuilab.reports.subject import Subject
 from tuilab.text import show
 
-COLUMNS = ("run", "scenario", "kind", "name", "arm", "writer", "place", "time_s", "value", "note")
+COLUMNS = ("run", "scenario", "kind", "name", "arm", "writer", "place", "time_s", "value", "note",
+           "low", "high", "unit", "verdict", "record")  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def render(subjects: Sequence[Subject]) -> Iterator[str]:
-    """Yield the table line by line; `place` is a step, the round of a block or the number of a sample."""
+    """Yield the table in pieces; `place` is a step, the round of a block or the number of a sample.
+
+    The last column says of every row whether the record that it is of is whole: a filter on it is all that a reader needs.
+    """
     yield _line(COLUMNS)
     for subject in subjects:
-        names = tuple(map(word, (subject.run_dir.name, subject.name)))
-        first_t = subject.summary.first_t
-        for one in samples(subject.run_dir):
-            words = map(word, (one.kind, one.name, one.arm, one.writer))
-            yield _line((*names, *words, one.place, f"{(one.t - first_t) / 1e9:.6f}", spell_out(one.value), one.note))
+        run = word(subject.run_dir.name), word(subject.name)
+        record = _told(" ".join(damage(subject)) or "whole")
+        for finding in findings(subject):
+            yield _found(run, finding, record)
+        for piece in pieces(subject.run_dir, subject.word):
+            yield "".join(_measured(run, piece, subject.summary.first_t, record))
 
 
-def word(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
-    shown = show(text, 300)
-    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
+def word(name: str) -> str:
+    """Return a name that no spreadsheet takes for a formula."""
+    return _defused(whole(name))
 
 
-def _line(cells: Sequence[object]) -> str:
+def _told(text: str) -> str:
+    """Return words that are no name: of very many the first."""
+    return _defused(show(text, 5000))
+
+
+def _defused(shown: str) -> str:
+    """Put a quote before what a spreadsheet would compute, and before a quote, so that no two texts become one."""
+    return f"'{shown}" if shown.lstrip().startswith((*_FORMULA, "'")) else shown
+
+
+def _measured(run: tuple[str, str], piece: Piece, first_t: int, record: str) -> Iterable[str]:
+    """Return the rows of a piece: what is the same in all of them is written once."""
+    head = _line((*run, piece.kind, *map(word, (piece.name, piece.arm, piece.writer)))).removesuffix("\n")
+    tail = _line(("", "", "", "", record))
+    if not any(piece.notes):
+        return [
+            f"{head},{place},{(t - first_t) / 1e9:.6f},{value},,{tail}"
+            for place, t, value in zip(piece.places, piece.times, piece.values, strict=True)
+        ]
+    notes = {note: _line((_told(note),)).removesuffix("\n") if note else "" for note in dict.fromkeys(piece.notes)}
+    return [
+        f"{head},{place},{(t - first_t) / 1e9:.6f},{value},{notes[note]},{tail}"
+        for place, t, value, note in zip(piece.places, piece.times, piece.values, piece.notes, strict=True)
+    ]
+
+
+def _found(run: tuple[str, str], one: Finding, record: str) -> str:
+    names = map(word, (one.name, one.arm, one.writer))
+    numbers = map(spell_out, (one.place, one.time_s, one.value))
+    ends = map(spell_out, (one.low, one.high))
+    return _line((*run, one.kind, *names, *numbers, _told(one.note), *ends, *map(word, (one.unit, one.verdict)), record))
+
+
+def _line(cells: Iterable[object]) -> str:
+    """Return a row; None is an empty cell."""
     row = io.StringIO()
-    csv.writer(row, lineterminator="\n").writerow(cells)
+    csv.writer(row, lineterminator="\n").writerow(list(cells))
     return row.getvalue()

@@ -1,18 +1,25 @@
-"""Everything that is known of runs as one JSON document, with every raw measurement; report.schema.json describes it."""
+"""Everything that is known of runs as one JSON document, with every raw measurement; report.schema.json describes it.
 
-from collections.abc import Sequence
+It is written piece by piece: what a run of ten million numbers takes of memory is what one of a hundred thousand does.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tuilab import __version__
 from tuilab.record.encoding import spell_out
 from tuilab.reports.document import document
 from tuilab.reports.gaps import gaps
-from tuilab.reports.samples import Sample, samples
+from tuilab.reports.samples import Piece, pieces
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 
-SCHEMA = "tuilab.report/1"
+SCHEMA = "tuilab.report/2"
 
 
 def schema() -> str:
@@ -20,12 +27,22 @@ def schema() -> str:
     return Path(__file__).with_name("report.schema.json").read_text()
 
 
-def full(subjects: Sequence[Subject]) -> dict[str, Any]:
-    """Return the document: for each run what `tuilab run --json` has, how to repeat it, its source, and `samples`."""
-    runs = document([(one.summary, one.state, one.run_dir) for one in subjects], 0)["runs"]
-    whole = [{**run, **_more(subject)} for run, subject in zip(runs, subjects, strict=True)]
-    spelled: dict[str, Any] = spell_out({"schema": SCHEMA, "tuilab": __version__, "runs": whole})
-    return spelled
+def render(subjects: Sequence[Subject]) -> Iterator[str]:
+    """Yield the document: for each run what `tuilab run --json` has, how to repeat it, its source, and `samples`."""
+    yield f'{{\n"schema": "{SCHEMA}",\n"tuilab": "{__version__}",\n"runs": ['
+    for at, subject in enumerate(subjects):
+        told = json.dumps(_run(subject), indent=1, allow_nan=False).removesuffix("\n}")
+        yield f'{"," if at else ""}\n{told},\n "samples": ['
+        for number, piece in enumerate(pieces(subject.run_dir, subject.word)):
+            yield f"{',' if number else ''}\n  {_sampled(piece, subject.summary.first_t)}"
+        yield "\n ]\n}"
+    yield "\n]\n}\n"
+
+
+def _run(subject: Subject) -> dict[str, Any]:
+    (told,) = document([(subject.summary, subject.state, subject.run_dir)], 0)["runs"]
+    more: dict[str, Any] = spell_out(_more(subject))
+    return {**told, **more, "path": subject.path}
 
 
 def _more(subject: Subject) -> dict[str, Any]:
@@ -48,7 +65,6 @@ def _more(subject: Subject) -> dict[str, Any]:
             for i in summary.images.values()
         ],
         "artifacts": [{"name": a.name, "bytes": a.bytes_total, "sha256": a.sha256} for a in summary.artifacts],
-        "samples": [_sample(one, summary.first_t) for one in samples(subject.run_dir)],
     }  # fmt: skip
 
 
@@ -57,8 +73,18 @@ def _declared(claim: Any) -> dict[str, Any]:
     return {"key": claim.key or None, **{name: getattr(claim, name) for name in fields}}
 
 
-def _sample(one: Sample, first_t: int) -> dict[str, Any]:
-    return {
-        "kind": one.kind, "name": one.name, "arm": one.arm, "writer": one.writer, "place": one.place,
-        "time_s": (one.t - first_t) / 1e9, "value": one.value, "note": one.note,
-    }  # fmt: skip
+def _sampled(piece: Piece, first_t: int) -> str:
+    """Return a piece as an object of words and columns; a column of notes only where there are any."""
+    words = {"kind": piece.kind, "name": piece.name, "arm": piece.arm, "writer": piece.writer}
+    numbers = {
+        "place": _spelled(piece.places),
+        "time_s": [(t - first_t) / 1e9 for t in piece.times],
+        "value": _spelled(piece.values),
+        **({"note": piece.notes} if any(piece.notes) else {}),
+    }
+    return f"{json.dumps(words).removesuffix('}')}, {msgspec.json.encode(numbers).decode()[1:]}"
+
+
+def _spelled(column: list[float]) -> list[Any]:
+    """Return a column as JSON has it; mostly there is nothing in it that has to be spelled, and no look at each is needed."""
+    return column if math.isfinite(sum(column)) else spell_out(column)

@@ -1,69 +1,169 @@
-"""The series of runs as events for TensorBoard, by torch's own writer, in a process of its own: nobody here loads torch."""
+"""Runs as a folder for TensorBoard: below it one for each run, process and arm, with curves, pictures, texts and parameters."""
 
-import json
+import os
+import secrets
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tuilab.errors import BoxLacks, CannotRecord
+from tuilab.errors import CannotRecord
 from tuilab.record.encoding import spell_out
-from tuilab.reports.samples import samples
+from tuilab.record.events import TableShown
+from tuilab.record.states import RunState
+from tuilab.record.told import evidence
+from tuilab.reports.formats import event_file
+from tuilab.reports.formats.markdown import escape, fence
+from tuilab.reports.formats.names import told_apart, whole
+from tuilab.reports.gaps import damage, gaps
+from tuilab.reports.png import png
+from tuilab.reports.samples import Piece, pieces
 from tuilab.reports.subject import Subject
-from tuilab.text import show
+from tuilab.text import show, show_lines
 
-# Started with -P: nothing from the folder that this runs in is imported. A point is one line of JSON.
-_WRITER = """
-import json, sys
-try:
-    from torch.utils.tensorboard import SummaryWriter
-except ImportError as problem:
-    print(problem, file=sys.stderr)
-    raise SystemExit(3)
-writers = {}
-for line in sys.stdin:
-    folder, name, value, step, seconds = json.loads(line)
-    if folder not in writers:
-        writers[folder] = SummaryWriter(folder)
-    writers[folder].add_scalar(name, float(value), step, walltime=seconds)
-for writer in writers.values():
-    writer.close()
-"""
+_LONGEST = 200  # bytes of the name of a folder, beside its digest: file systems take 255
+
+Record = tuple[tuple[str, ...], bytes]  # the names of the folders that it belongs in, and what is added to the file there
 
 
 def export(subjects: Sequence[Subject], target: str) -> None:
-    """Write a folder that TensorBoard reads: below it one for each run, arm and process."""
-    folder = Path(target)
-    is_new = not folder.exists()
+    """Write the folder, each file of it at once: of a run that was written before they are replaced, not added to."""
+    path = Path(target)
+    fresh = path.parent / f".tuilab-{secrets.token_hex(8)}"
     try:
-        folder.mkdir(exist_ok=True)
+        fresh.mkdir()
+        for subject in {subject.run_dir.name: subject for subject in subjects}.values():  # of copies of a run the last one
+            _write(subject, fresh)
+        _move(fresh, path)
     except OSError as problem:
-        raise CannotRecord(f"cannot make the folder {show(target, 300)}: {problem.strerror}; name another with -o") from problem
-    lines = "".join(f"{json.dumps(point)}\n" for subject in subjects for point in _points(subject, folder))
-    done = subprocess.run([sys.executable, "-P", "-c", _WRITER], input=lines, capture_output=True, text=True)
-    if done.returncode and is_new:
-        shutil.rmtree(folder, ignore_errors=True)
-    if done.returncode == 3:
-        raise BoxLacks(
-            f"torch's writer for TensorBoard needs a package ({show(done.stderr, 200).strip()}): pip install tensorboard"
-        )
-    if done.returncode:
-        raise CannotRecord(f"cannot write {show(target, 300)}: {show(done.stderr.strip().splitlines()[-1:], 300)}")
+        why = problem.strerror or str(problem)
+        raise CannotRecord(f"cannot write the folder {show(target, 300)}: {why}; name another with -o") from problem
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _points(subject: Subject, folder: Path) -> Iterator[tuple[str, str, object, int, float]]:
+def folder_of(name: str) -> str:
+    """Return a name that stays in its folder, and is that of no other: whole where it can be, otherwise with a digest."""
+    safe = "".join(c if c.isalnum() or c in "-_ .=+,@()[]" else "_" for c in show(name, len(name) + 1)).strip(". ")
+    return told_apart(safe.encode()[:_LONGEST].decode(errors="ignore"), name, "-")
+
+
+def _write(subject: Subject, root: Path) -> None:
     run = subject.summary.run
     began_s = (run.wall_ns if run else 0) / 1e9
-    for one in samples(subject.run_dir):
-        parts = (subject.run_dir.name, one.writer, one.arm)
-        below = folder.joinpath(*(_file_name(part) for part in parts if part))
-        seconds = began_s + (one.t - subject.summary.first_t) / 1e9
-        name = f"{one.kind}/{show(one.name, 100)}{' ' + one.note if one.note and one.kind == 'timed' else ''}"
-        step = int(one.place) if one.number is None else one.number  # it knows whole steps alone
-        yield str(below), name, spell_out(one.value), step, seconds
+    known: set[Path] = set()
+    for names, record in _records(subject, began_s):
+        file = root.joinpath(*map(folder_of, names), f"events.out.tfevents.{int(began_s)}.tuilab")
+        if file not in known:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            record = event_file.head(began_s) + record
+            known.add(file)
+        with file.open("ab") as events:
+            events.write(record)
 
 
-def _file_name(part: str) -> str:
-    """Return a name that stays in its folder."""
-    return "".join(c if c.isalnum() or c in "-_ ." else "_" for c in show(part, 80)).strip(". ") or "_"
+def _move(fresh: Path, target: Path) -> None:
+    """Put the files where they are wanted; what else lies there stays."""
+    if not target.exists():
+        fresh.rename(target)
+        return
+    for folder, _, names in os.walk(fresh):
+        place = target / Path(folder).relative_to(fresh)
+        place.mkdir(exist_ok=True)
+        for name in names:
+            os.replace(Path(folder) / name, place / name)
+
+
+def _records(subject: Subject, began_s: float) -> Iterator[Record]:
+    name = subject.run_dir.name
+    yield from (((name,), record) for record in _of_run(subject, began_s))
+    for image in subject.summary.images.values():
+        if data := png(image):
+            tag, wall_s = whole(image.title), _wall_s(subject, image.t, began_s)
+            yield (name, "pictures", image.arm), event_file.picture(tag, data, image.rows, image.cols, wall_s, image.step)
+    for piece in pieces(subject.run_dir, subject.word):
+        walls = [_wall_s(subject, t, began_s) for t in piece.times]
+        for tag, some in _curves(piece, walls):
+            yield (name, piece.writer, piece.arm), event_file.scalars(tag, *some)
+
+
+def _curves(piece: Piece, walls: list[float]) -> Iterator[tuple[str, tuple[list[float], list[int], list[float]]]]:
+    """Yield the curves of a piece: blocks that are warm-ups, disturbed or of a control are curves of their own."""
+    tag = f"{piece.kind}/{whole(piece.name)}"
+    if piece.kind != "timed":
+        yield tag, (walls, piece.steps, piece.values)
+        return
+    for note in dict.fromkeys(piece.notes):
+        chosen = [at for at, found in enumerate(piece.notes) if found == note]
+        columns = [[column[at] for at in chosen] for column in (walls, piece.steps, piece.values)]
+        yield f"{tag} {note}".strip(), (columns[0], [*map(int, columns[1])], columns[2])
+
+
+def _of_run(subject: Subject, began_s: float) -> Iterator[bytes]:
+    """Yield what belongs to the run as a whole: its parameters, verdicts and texts."""
+    summary, run = subject.summary, subject.summary.run
+    if run:
+        values = {whole(name): show(value) if isinstance(value, str) else value for name, value in run.params.items()}
+        told = {"scenario": subject.name, "run": subject.id, "tuilab": show(run.tuilab)}
+        yield event_file.parameters(told | values, subject.run_dir.name, began_s)
+        if summary.is_over or subject.state == RunState.LOST:
+            yield event_file.ending(subject.state == RunState.SUCCEEDED, began_s + summary.elapsed_s)
+    if problems := damage(subject):
+        yield event_file.text("THE RECORD IS DAMAGED", _list(problems), began_s)
+    if found := gaps(subject):
+        yield event_file.text("what is missing", _list(found), began_s)
+    yield from _claims(subject, began_s)
+    if names := _names(subject):
+        yield event_file.text("names", names, began_s)
+    for step, shown in enumerate(summary.texts):
+        wall_s = _wall_s(subject, shown.t, began_s)
+        yield event_file.text(f"text/{whole(shown.title) or 'untitled'}", fence(show_lines(shown.text)), wall_s, step)
+    for figure in summary.figures.values():
+        yield event_file.text(f"figure/{whole(figure.title)}", _figure(figure), _wall_s(subject, figure.t, began_s))
+
+
+def _claims(subject: Subject, began_s: float) -> Iterator[bytes]:
+    """Yield the verdicts as a text, and each estimate with its interval as numbers, which are metrics of the run."""
+    claims = subject.summary.claims.values()
+    ended_s = began_s + subject.summary.elapsed_s
+    rows = [(claim.outcome, claim.text, evidence(claim)) for claim in claims]
+    yield event_file.text("verdicts", _table(("Verdict", "Claim", "Measured"), rows), ended_s)
+    for claim in claims:
+        for what in ("estimate", "low", "high"):
+            if claim.verdict and (value := getattr(claim.verdict, what)) is not None:
+                yield event_file.scalars(f"claim/{whole(claim.claim_id)}/{what}", [ended_s], [0], [value])
+
+
+def _names(subject: Subject) -> str:
+    """Return what the folders are called whose names could not hold it."""
+    summary = subject.summary
+    names = [name for _, arm, writer in summary.series for name in (arm, writer)]
+    names += [name for writer, arm in summary.blocks for name in (arm, writer)]
+    names += [arm for _, arm in summary.images]
+    rows = [(folder_of(name), name) for name in dict.fromkeys(names) if name and folder_of(name) != name]
+    return _table(("Folder", "What it is"), rows)
+
+
+def _figure(figure: object) -> str:
+    if isinstance(figure, TableShown):
+        return _table(figure.head or [""] * max(map(len, figure.rows), default=1), figure.rows)
+    rows = zip(figure.names, figure.values, strict=True)  # type: ignore[attr-defined]
+    return _table(("", getattr(figure, "unit", "")), [*rows])
+
+
+def _list(sentences: Sequence[str]) -> str:
+    return "\n".join(f"- {escape(sentence)}" for sentence in sentences)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    if not rows:
+        return ""
+    lines = [[*map(_cell, heads)], ["---"] * len(heads), *([*map(_cell, row)] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(cell: object) -> str:
+    return escape(str(spell_out(cell))) or " "
+
+
+def _wall_s(subject: Subject, t: int, began_s: float) -> float:
+    return began_s + (t - subject.summary.first_t) / 1e9

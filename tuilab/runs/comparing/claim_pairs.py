@@ -1,7 +1,7 @@
 """One claim in several runs: what each says of it, and how far apart they are."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -23,6 +23,7 @@ class Side:
     why: str = ""
     op: str = ""  # of a claim about a ratio: at_least, at_most, between
     gpu: str = ""  # on which it was measured, in words; empty: on none
+    is_open: bool = False  # there is no verdict yet, and the run goes on
 
 
 @dataclass(frozen=True)
@@ -56,22 +57,32 @@ class ClaimPair:
         return [*dict.fromkeys(side.gpu for side in self.sides if side is not None and side.gpu)]
 
     @property
+    def is_open(self) -> bool:
+        """Whether a run that goes on has not decided it yet."""
+        return any(side is not None and side.is_open for side in self.sides)
+
+    @property
     def has_other_verdicts(self) -> bool:
-        return len({side.verdict for side in self.sides if side is not None}) > 1
+        """Whether runs that have said what they will say differ."""
+        return len({side.verdict for side in self.sides if side is not None and not side.is_open}) > 1
 
     @property
     def has_other_values(self) -> bool:
         """Whether exact values differ, or an estimate beyond what its interval allows."""
-        exact = {side.measured for side in self.sides if side is not None and side.measured}
+        exact = {side.measured for side in self.sides if side is not None and side.measured and not side.is_open}
         return len(exact) > 1 or any(shift is not None and shift.is_apart for shift in self.shifts)
 
 
-def pairs_of(summaries: Sequence[RunSummary]) -> tuple[ClaimPair, ...]:
-    """Pair claims by their keys; by their texts those that have no key, or another one in a run that does not know this one."""
+def pairs_of(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> tuple[ClaimPair, ...]:
+    """Pair claims by their keys; by their texts those that have no key, or another one in a run that does not know this one.
+
+    `going_on` are the places of the runs that may say more.
+    """
     latest = {claim.text: (claim.key, s.claims) for s in summaries for claim in s.claims.values() if claim.key}
     known = [{_name(claim, s, latest): claim for claim in s.claims.values()} for s in summaries]
     return tuple(
-        _pair([claims.get(name) for claims in known]) for name in dict.fromkeys(name for claims in known for name in claims)
+        _pair([claims.get(name) for claims in known], going_on)
+        for name in dict.fromkeys(name for claims in known for name in claims)
     )
 
 
@@ -90,8 +101,8 @@ def _name(claim: Claim, summary: RunSummary, latest: Mapping[str, tuple[str, Map
     return claim.claim_id if not key or has_several or key in summary.claims or claim.key in others else key
 
 
-def _pair(claims: Sequence[Claim | None]) -> ClaimPair:
-    sides = tuple(None if claim is None else side_of(claim) for claim in claims)
+def _pair(claims: Sequence[Claim | None], going_on: Container[int]) -> ClaimPair:
+    sides = tuple(None if claim is None else side_of(claim, is_going_on=at in going_on) for at, claim in enumerate(claims))
     known = [claim for claim in claims if claim is not None]
     first, *others = claims
     shifts = tuple(_shift(first, other) for other in others)
@@ -99,13 +110,13 @@ def _pair(claims: Sequence[Claim | None]) -> ClaimPair:
     return ClaimPair(known[-1].text, keys[-1] if keys else "", sides, shifts, tuple(keys[:-1]))
 
 
-def side_of(claim: Claim) -> Side:
+def side_of(claim: Claim, *, is_going_on: bool = False) -> Side:
     """Return what a run says of a claim."""
     reached = claim.verdict
     every = [*claim.measured, *([claim.missed] if claim.missed else [])]
     measured = "; ".join(dict.fromkeys(in_words(one.got.value, LENGTH) for one in every))[:LENGTH]
     if reached is None:
-        return Side(measured=measured, why=claim.needs)
+        return Side(measured=measured, why=claim.needs, is_open=is_going_on)
     op = claim.declared.op if claim.declared else ""
     return Side(reached.verdict, reached.estimate, reached.low, reached.high, measured, reached.why, op, claim.gpu)
 

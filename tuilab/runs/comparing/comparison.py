@@ -3,7 +3,7 @@
 The first run is the one that the others are compared with.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from statistics import median
@@ -41,8 +41,8 @@ class Comparison:
     series: tuple[str, ...]  # names of curves that more than one run has
 
 
-def compare(summaries: Sequence[RunSummary]) -> Comparison:
-    """Return what differs between runs."""
+def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> Comparison:
+    """Return what differs between runs; `going_on` are the places of those that have not said all yet."""
     facts = [facts_of(summary) for summary in summaries]
     names = dict.fromkeys(key for known in facts for key in known)
     sides = [*zip(facts, summaries, strict=True)]
@@ -53,7 +53,7 @@ def compare(summaries: Sequence[RunSummary]) -> Comparison:
         names=tuple(summary.run.scenario if summary.run else ABSENT for summary in summaries),
         differences=(*different, *conditions(summaries)),
         same=len(rows) - len(different),
-        claims=pairs_of(summaries),
+        claims=pairs_of(summaries, going_on),
         times=_table([_medians(summary) for summary in summaries]),
         shifts=shifts_of(first, others),
         sizes=_table([_sizes(summary) for summary in summaries]),
@@ -66,6 +66,19 @@ def source_changes(first: str, other: str) -> list[str]:
     lines = list(unified_diff(first.splitlines(), other.splitlines(), lineterm="", n=1))[2:]
     kept = lines[:_CHANGED_LINES]
     return [*kept, f"… and {len(lines) - len(kept)} lines more"] if len(lines) > len(kept) else kept
+
+
+def claim_groups(found: Comparison) -> dict[str, list[ClaimPair]]:
+    """Return the claims by how the runs differ on them, what needs looking at first; without groups that are empty."""
+    shared = [pair for pair in found.claims if None not in pair.sides]
+    differing = [pair for pair in shared if verdict_words(pair)]
+    groups = {
+        "Not the same": differing,
+        "Not decided yet": [pair for pair in shared if pair.is_open and pair not in differing],
+        "The same": [pair for pair in shared if not pair.is_open and pair not in differing],
+        "Not claimed in every run": [pair for pair in found.claims if None in pair.sides],
+    }
+    return {title: pairs for title, pairs in groups.items() if pairs}
 
 
 def verdict_words(pair: ClaimPair) -> str:

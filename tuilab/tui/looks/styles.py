@@ -16,7 +16,7 @@ _ON_LIGHT = dict(zip(ARMS, ("#0062b8", "#a85800", "#007a5c", "#a8327e", "#746800
 _OWN_ON_DARK = dict(zip(ARMS, ("cyan", "yellow", "green", "magenta", "blue", "red"), strict=True))
 _OWN_ON_LIGHT = dict(zip(ARMS, ("blue", "magenta", "green", "cyan", "red", "yellow"), strict=True))
 _TONES = dict(zip(TONES, ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"), strict=True))
-_SHADES = {"axis": 0.35, "band": 0.3, "grid": 0.2, "label": 0.68, "muted": 0.68, "raw": 0.3}  # of the foreground
+_SHADES = {"axis": 0.35, "band": 0.3, "grid": 0.2, "label": 0.68, "muted": 0.68, "other": 0.45, "raw": 0.3}  # of the foreground
 _NAMED = {"bad": "text-error", "cursor": "text-accent", "guide": "text-warning"}  # by the theme
 _BOLD = frozenset({"bad", "cursor", "title"})
 

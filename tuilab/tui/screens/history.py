@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from tuilab.runs import store
+from tuilab.runs.beside import baseline
 from tuilab.runs.filters import parse
 from tuilab.runs.ledger import Entry
 from tuilab.tui.keys import bindings
@@ -212,6 +213,12 @@ class HistoryPage(Page):
         """Ask whether the run is to stop; one that is stopping, whether at once."""
         if entry := self.runs.chosen:
             self.stop(self.desk.root / entry.run, f"{entry.name} {store.short_id(entry.run)}", entry.state)
+
+    def action_pin(self) -> None:
+        """Make the run the baseline of its scenario, or a baseline no more."""
+        if entry := self.runs.chosen:
+            is_pinned = baseline.TAG in self._reader.known.notes_of(entry.run).tags
+            self.do(partial(baseline.unpin if is_pinned else baseline.pin, self.desk.root / entry.run))
 
     def action_order(self) -> None:
         """Have the runs in another order, the first of which is what one looks for."""

@@ -23,10 +23,12 @@ from tuilab.record.gpus.own_gpus import other_gpus, own_gpus
 from tuilab.record.states import RunState
 from tuilab.record.told import company_words
 from tuilab.runs import earlier, store
+from tuilab.runs.beside.against import held_against
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state import printed
+from tuilab.tui.state.beside.neighbours import Neighbours
 from tuilab.tui.state.box.processes import Company
 from tuilab.tui.state.command_line import root_option
 from tuilab.tui.state.cost import Cost
@@ -43,11 +45,13 @@ from tuilab.tui.widgets.run.company import CompanyLine
 from tuilab.tui.widgets.run.copies import copies, rerun_command
 from tuilab.tui.widgets.run.failure import FailurePane
 from tuilab.tui.widgets.run.looking import Looking
+from tuilab.tui.widgets.run.others import Others
 from tuilab.tui.widgets.run.panes import Panes
 from tuilab.tui.widgets.run.waiting import WaitingLine
 
 _SOON_S = 0.03  # between two looks for the first point
 _COMPANY_S = 2.0
+_NEIGHBOURS_S = 2.0  # between two looks which other runs go on
 _DELETED = "this run was deleted; what the screen shows of it was read before"
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
 
@@ -90,6 +94,8 @@ class RunPage(Page):
         yield self.waiting
         self.company = CompanyLine()
         yield self.company
+        neighbours = Neighbours(self, self.desk.ledger, self.run_dir)
+        self.others = Others(neighbours, self.panes, self.looking, self._tell)
         yield self.charts_line
         yield self.panes
 
@@ -97,9 +103,21 @@ class RunPage(Page):
         self._await_first_point(time.monotonic() + _EAGER_S)
         self.set_interval(1 / self.desk.fps, self._turn)
         self.set_interval(_COMPANY_S, self._look_for_company)
+        self.set_interval(_NEIGHBOURS_S, self._look_around)
+
+    def on_screen_resume(self) -> None:
+        self.others.look()
+
+    def _look_around(self) -> None:
+        if self.is_current:
+            self.others.look_again()
+
+    def _tell(self, words: str, is_problem: bool) -> None:
+        self.lab.tell(words, is_problem=is_problem)
 
     def on_unmount(self) -> None:
         self.following.close()
+        self.panes.behind.close()
 
     def command(self) -> str:
         verb = "attach" if self.is_following else "replay"
@@ -115,7 +133,8 @@ class RunPage(Page):
         others = [*(["NaN or Inf"] if self._has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
         failed = ["run that failed"] if summary.failure else []
         several = ["several charts"] if len(self.panes.names) > 1 else []
-        return [*failed, self.reader.place, *others, *super().places()[:-1], *several, *super().places()[-1:]]
+        going = ["other runs go on"] if self.others.next(1) else []
+        return [*failed, self.reader.place, *going, *others, *super().places()[:-1], *several, *super().places()[-1:]]
 
     @property
     def _has_bad(self) -> bool:
@@ -150,7 +169,7 @@ class RunPage(Page):
         if not self.is_current or self._is_gone() or reader.is_frozen:
             return
         try:
-            reader.has_news |= self.following.read()
+            reader.has_news |= self.following.read() | self.others.read()
         except TuilabError as problem:
             self.lab.tell(str(problem))
             reader.is_frozen = True
@@ -158,7 +177,7 @@ class RunPage(Page):
         self._call_user()
         if self.lab.is_stalled or reader.is_too_soon(is_link_slow=self.lab.is_link_slow):
             return
-        if not self.following.is_caught_up:
+        if not (self.following.is_caught_up and self.others.is_caught_up):
             self.set_timer(0.005, self._turn)  # a long record is read in portions, and keys are answered between them
             if reader.is_glance_enough():
                 return
@@ -192,7 +211,35 @@ class RunPage(Page):
 
     def _show_heading(self) -> None:
         self.waiting.tell(is_queued=self.is_following and self.following.state == RunState.QUEUED)
-        self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width - self.heading.gutter.width))
+        others = self.others.words(is_going_on=self.is_following and not self.following.is_over)
+        width = self.size.width - self.heading.gutter.width
+        self.heading.show(*headline.heading_of(self.run_dir, self.following, width, others))
+
+    def on_neighbours_seen(self, message: Neighbours.Seen) -> None:
+        self.others.take(message)
+        self._show_heading()
+        self.show_keys()
+
+    def action_toggle_others(self) -> None:
+        """Draw other runs behind this one, or none."""
+        self.others.toggle()
+
+    def action_go_to_run(self, step: int) -> None:
+        """Go to the next run that goes on, or the one before; this one makes room for it."""
+        if run_dir := self.others.next(step):
+            self.lab.show_instead(run_dir)
+        else:
+            self.lab.tell("no other run goes on", is_problem=False)
+
+    @work(thread=True, group="compare")
+    def action_compare(self) -> None:
+        """Compare the run with the one that it is held against."""
+        other, _ = held_against(self.run_dir, self.desk.ledger)
+        if other is not None:
+            self.app.call_from_thread(self.lab.open_compare, [other, self.run_dir])
+        else:
+            words = "no run of this scenario is its baseline, or came before and succeeded"
+            self.app.call_from_thread(self.lab.tell, words, is_problem=False)
 
     def _call_user(self) -> None:
         """Call the user at the first NaN or Inf of a run that is watched, and at its end."""

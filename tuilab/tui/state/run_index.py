@@ -5,6 +5,7 @@ from functools import partial
 from itertools import islice
 
 from tuilab.runs import ledger
+from tuilab.runs.beside.baseline import TAG
 from tuilab.runs.filters import Filter, words_of
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
@@ -83,18 +84,19 @@ class KnownRuns:
         return len(self._sizes)
 
     def to_compare(self, marked: Sequence[str], chosen: str) -> list[str]:
-        """Return the marked runs, a single one with the chosen; else a run and the newest other one of its scenario."""
+        """Return the marked runs, a single one with the chosen; else a run and the one of its scenario to hold it against."""
         runs = list(dict.fromkeys([*marked, *([chosen] if len(marked) == 1 and chosen else [])]))
         if len(runs) > 1:
             return runs
         run = next(iter(runs), chosen)
-        other = self._other_of_scenario(run) if run in self.entries else ""
+        other = self.other_of_scenario(run) if run in self.entries else ""
         return [other, run] if other else []
 
-    def _other_of_scenario(self, run: str) -> str:
-        """Return the newest other run of a run's scenario; nothing when there is none."""
+    def other_of_scenario(self, run: str) -> str:
+        """Return the baseline of a run's scenario, else its newest other run; nothing when there is none."""
         scenario = self.entries[run].scenario
-        return next((one for one, entry in self.entries.items() if entry.scenario == scenario and one != run), "")
+        others = [one for one, entry in self.entries.items() if entry.scenario == scenario and one != run]
+        return next((one for one in others if TAG in self.notes_of(one).tags), next(iter(others), ""))
 
     def _words_of(self, run: str) -> str:
         found = self._words.get(run, "")

@@ -26,6 +26,7 @@ class Settings:
     is_zoomed: bool = False  # whether that pane fills the screen; of this sitting alone
     is_smooth: bool = False  # lines of a run
     is_timed: bool = False  # seconds along their axis, not steps
+    has_others: bool = False  # the curves of other runs behind them
     has_seen_hint: bool = False
     charts: dict[str, Any] = field(default_factory=dict)  # of each scenario: which were shown last, as `selection` keeps it
 

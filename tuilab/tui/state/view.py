@@ -27,6 +27,8 @@ class View:
     is_smoother: bool = False  # over five times as many points
     is_timed: bool = False
     has_other_gpus: bool = False  # besides those of the run
+    has_others: bool = False  # the curves of other runs behind those of this one
+    repeat: int = 0  # that alone is in front, counted from 1; 0: all of them are
     cursor_t: int | None = None  # one cursor for all charts, and for what has no axis
     windows: Mapping[str, Window] = field(default_factory=dict)
     selection: Selection = field(default_factory=Selection)  # which charts there are

@@ -14,6 +14,8 @@ from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, can_be_log_x, ends_of, is_log_x, is_log_y, wants_log
+from tuilab.text import show
+from tuilab.tui.state.beside.behind import Curve
 from tuilab.tui.state.selection import Selection
 from tuilab.tui.state.view import Spot, View, Window
 from tuilab.tui.widgets.drawing import Drawing
@@ -41,6 +43,7 @@ class Curves:
     is_over: bool = False
     guides: tuple[Guide, ...] = ()
     empty: str = "no points yet"  # the reason why there are none
+    others: tuple[Curve, ...] = ()  # dim ones behind these; of the label of each the legend tells
 
     def t_at(self, x: float, *, is_timed: bool, is_log_x: bool) -> int | None:
         """Return the moment of a place on the axis, in nanoseconds as in the records."""
@@ -81,12 +84,14 @@ class Chart(Drawing):
         self._view = View()
         self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = (), ()
         self._lines_key: object = None
+        self._others: tuple[Line, ...] = ()
+        self._others_key: object = None
 
     def show_curves(self, curves: Curves, view: View) -> None:
         """Show curves as the user looks at them."""
         self._curves, self._view = curves, view
         look = replace(view, is_timed=self.is_timed, windows={}, selection=Selection()), self._window
-        self.show(self._painted, (self._data_key(), replace(curves, series=()), look))
+        self.show(self._painted, (self._data_key(), self._others_data_key(), replace(curves, series=(), others=()), look))
 
     @property
     def key(self) -> str:
@@ -199,9 +204,12 @@ class Chart(Drawing):
     def _data_key(self) -> tuple[tuple[int, int], ...]:
         return tuple((id(one), one.count) for one in self._curves.series)
 
+    def _others_data_key(self) -> tuple[tuple[str, int, int], ...]:
+        return tuple((one.label, id(one.series), one.series.count) for one in self._curves.others)
+
     def _current_lines(self) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
         """Return the lines, and what lies behind them where they are smoothed."""
-        curves, is_smooth, weight = self._curves, self._view.is_smooth, 0.98 if self._view.is_smoother else 0.9
+        curves, is_smooth, weight = self._curves, self._view.is_smooth, _weight(self._view)
         key = (self._data_key(), curves.names, curves.order, curves.starts, self.is_timed, self.is_log_x, is_smooth, weight)
         if key != self._lines_key:
             along = {"is_timed": self.is_timed, "is_log_x": self.is_log_x}
@@ -209,6 +217,23 @@ class Chart(Drawing):
             self._lines = (tuple(smooth(line, weight) for line in lines), lines) if is_smooth else (lines, ())
             self._lines_key = key
         return self._lines
+
+    def _other_lines(self) -> tuple[Line, ...]:
+        """Return the lines behind, each with the look of the arm that it is of; smoothed where the others are."""
+        curves, view = self._curves, self._view
+        is_smooth, weight = view.is_smooth, _weight(view)
+        key = (self._others_data_key(), curves.order, self.is_timed, self.is_log_x, is_smooth, weight)
+        if curves.others and key != self._others_key:
+            arms = list(curves.order or dict.fromkeys(one.arm for one in curves.series))
+            arms += [arm for other in curves.others if (arm := show(other.series.arm, 30)) not in arms]
+            found = []
+            for other in curves.others:
+                start = [other.start_t]
+                [line] = lines_of([other.series], [other.label], starts=start, is_timed=self.is_timed, is_log_x=self.is_log_x)
+                line = replace(line, look=arms.index(show(other.series.arm, 30)))
+                found.append(smooth(line, weight) if is_smooth else line)
+            self._others, self._others_key = tuple(found), key
+        return self._others if curves.others else ()
 
     def _line_chart(self) -> LineChart:
         curves = self._curves
@@ -228,6 +253,7 @@ class Chart(Drawing):
             cursor=self.cursor,
             guides=curves.guides,
             empty=curves.empty,
+            others=self._other_lines(),
         )
 
     @property
@@ -240,6 +266,11 @@ class Chart(Drawing):
 
     def _painted(self, width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
         return draw(self._line_chart(), width, height, symbols)
+
+
+def _weight(view: View) -> float:
+    """Return how much of the average a smoothed point takes over from the one before."""
+    return 0.98 if view.is_smoother else 0.9
 
 
 def _partner(place: float, columns: _Points, *, is_sorted: bool = True) -> float | None:

@@ -1,12 +1,13 @@
 """A comparison of runs as sections of a sheet: each run is a number, and what differs comes first."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from textual.content import Content
 
-from tuilab.record.verdicts import NOT_JUDGED
+from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
+from tuilab.runs.beside.baseline import TAG
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparing.comparison import Comparison, key_words, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, verdict_words
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.ledger import Entry
 from tuilab.runs.store import short_id
@@ -35,13 +36,20 @@ def number(at: int) -> str:
     return str(at + 1)
 
 
-def run_rows(entries: Sequence[Entry], now_s: float) -> Section:
-    """Return which runs these are."""
+def run_rows(entries: Sequence[Entry], baselines: Container[str], now_s: float) -> Section:
+    """Return which runs these are, and which of them are the baselines of their scenarios."""
     rows = []
     for name, entry in zip(numbers(len(entries)), entries, strict=True):
         when = f"{ago(entry.started_s, now_s)}, {exactly(entry.started_s)}"
         counts = tally(verdict for _, verdict in entry.claims)
-        facts = [plain(entry.name, 60), state_words(entry.state), counts, Content(f"in {lasting(entry.elapsed_s)}")]
+        told = Content.styled(TAG if entry.run in baselines else "", "$text-accent")
+        facts = [
+            plain(entry.name, 60),
+            told,
+            state_words(entry.state),
+            counts,
+            Content(f"in {lasting(entry.elapsed_at(now_s))}"),
+        ]
         rows.append(
             (name, plain(short_id(entry.run), 20), Content("  ").join(filter(None, facts)), Content.styled(when, "dim"))
         )
@@ -68,17 +76,10 @@ def difference_sections(found: Comparison, changes: Sequence[str]) -> list[Secti
 def claim_sections(found: Comparison) -> list[Section]:
     """Return the claims side by side, those that differ first, those that not every run makes last."""
     heads = (Content(""), *numbers(len(found.names)), Content(""))
-    shared = [pair for pair in found.claims if None not in pair.sides]
-    groups = {
-        "Not the same": [pair for pair in shared if verdict_words(pair)],
-        "The same": [pair for pair in shared if not verdict_words(pair)],
-        "Not claimed in every run": [pair for pair in found.claims if None in pair.sides],
-    }
     sections = []
-    for title, pairs in groups.items():
-        if pairs:
-            named = Content.styled(f"{title}: {plural(len(pairs), 'claim')}", "bold")
-            sections.append(Section(named, [_claim(pair) for pair in pairs], heads))
+    for title, pairs in claim_groups(found).items():
+        named = Content.styled(f"{title}: {plural(len(pairs), 'claim')}", "bold")
+        sections.append(Section(named, [_claim(pair) for pair in pairs], heads))
     return sections or [Section(Content.styled("No claims.", "dim"), [])]
 
 
@@ -116,7 +117,8 @@ def _side(side: Side | None) -> Content:
     if side.estimate is not None and not side.measured:
         low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (side.low, side.high))
         return Content.assemble(mark(side.verdict or "pending"), f" {side.estimate:.3g} [{low}, {high}]")
-    told = side.measured or side.why or (NOT_JUDGED if not side.verdict else side.verdict.lower())
+    unjudged = NOT_DECIDED if side.is_open else NOT_JUDGED
+    told = side.measured or side.why or (side.verdict.lower() or unjudged)
     return Content.assemble(mark(side.verdict or "pending"), " ", plain(told, _VALUE))
 
 

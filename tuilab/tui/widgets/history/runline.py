@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from textual.content import Content
 
+from tuilab.runs.beside.baseline import TAG
 from tuilab.runs.filters import changed_words
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
@@ -63,7 +64,8 @@ def head(width: int) -> Content:
 def line(entry: Entry, notes: Notes, width: int, now_s: float, *, is_marked: bool) -> Content:
     """Return the line of a run."""
     cells = [_fit(_cell(entry, notes, column, now_s), column) for column in columns(width)]
-    return Content(" ").join([Content.styled("*" if is_marked else " ", "$text-accent bold"), *cells])
+    mark = "*" if is_marked else "b" if TAG in notes.tags else " "  # of the baseline the key that makes it one
+    return Content(" ").join([Content.styled(mark, "$text-accent bold"), *cells])
 
 
 def on_gpus(entry: Entry) -> Content:
@@ -113,14 +115,8 @@ def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
         case "verdicts":
             return verdict_marks(entry, column.width)
         case "took":
-            return Content(lasting(_elapsed_s(entry, now_s)))
+            return Content(lasting(entry.elapsed_at(now_s)))
     return Content.styled("n/a" if entry.bytes_total is None else size(entry.bytes_total), "dim")
-
-
-def _elapsed_s(entry: Entry, now_s: float) -> float | None:
-    if entry.is_running and entry.started_s is not None:
-        return max(now_s - entry.started_s, 0.0)
-    return entry.elapsed_s
 
 
 def _fit(cell: Content, column: Column) -> Content:

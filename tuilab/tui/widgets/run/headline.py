@@ -18,12 +18,16 @@ from tuilab.words import clock
 _GAP = 2  # cells between two words of a heading
 _LEAST_MORE = 6  # cells for what may be cut; where there are less, the cut would eat what must not be
 _NEEDED = ("reading", "repeat", "clock")
+_STYLES = {"reading": "$text-warning", "others": "$text-accent"}
 _OLD_S = 2.0  # data older than this is told to be
 
 
-def heading_of(run_dir: Path, following: Following | Playback, width: int) -> tuple[Content, Content]:
-    """Return which run that is, with its state and its verdicts, and how far it is, as much of it as there is room for."""
-    parts = _progress(following)
+def heading_of(run_dir: Path, following: Following | Playback, width: int, others: str = "") -> tuple[Content, Content]:
+    """Return which run that is, with its state and its verdicts, and how far it is, as much of it as there is room for.
+
+    `others` tells that more runs go on.
+    """
+    parts = {"others": others, **_progress(following)}
     least = sum(len(parts[part]) + _GAP for part in _NEEDED if parts.get(part))
     core = _core(run_dir, following, width - least)
     right = _fitted(parts, width - core.cell_length - _GAP)
@@ -86,12 +90,10 @@ def _progress(following: Following | Playback) -> dict[str, str]:
 def _fitted(parts: Mapping[str, str], room: int) -> Content:
     """Return as many of the parts as there is room for; what matters less is left out first."""
     chosen = {name: words for name, words in parts.items() if words}
-    for less in ("rate", "left", "done"):
+    for less in ("rate", "left", "done", "others"):
         if sum(len(words) + _GAP for words in chosen.values()) - _GAP > room:
             chosen.pop(less, None)
-    return Content("  ").join(
-        Content.styled(words, "$text-warning" if name == "reading" else "") for name, words in chosen.items()
-    )
+    return Content("  ").join(Content.styled(words, _STYLES.get(name, "")) for name, words in chosen.items())
 
 
 def note_of(following: Following | Playback, cost: str, *, is_frozen: bool, is_link_slow: bool) -> Content:

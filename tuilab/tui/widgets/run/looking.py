@@ -17,7 +17,8 @@ class Looking:
     """Keeps the view, here and in the settings; `show` shows it. The action `look('zoom', 2)` is `zoom(2)` here."""
 
     def __init__(self, panes: Panes, desk: Desk, show: Callable[[], None]) -> None:
-        self.view = View(is_smooth=desk.settings.is_smooth, is_timed=desk.settings.is_timed)
+        kept = desk.settings
+        self.view = View(is_smooth=kept.is_smooth, is_timed=kept.is_timed, has_others=kept.has_others)
         self._panes = panes
         self._desk = desk
         self._show = show
@@ -53,6 +54,19 @@ class Looking:
     def toggle_gpus(self) -> None:
         """Change between the GPUs of the run and all of the box."""
         self._look(replace(self.view, has_other_gpus=not self.view.has_other_gpus))
+
+    def toggle_others(self) -> None:
+        """Change between this run's curves alone, and those of others dim behind them."""
+        self._look(replace(self.view, has_others=not self.view.has_others))
+
+    def next_repeat(self) -> str:
+        """Have the next repeat alone in front, which the charts tell; after the last, all of them."""
+        repeats = self._panes.repeats
+        if len(repeats) < 2:
+            return "there is one repeat" if repeats else "nothing was logged so far"
+        later = [repeat for repeat in repeats if repeat > self.view.repeat]
+        self._look(replace(self.view, repeat=later[0] if later else 0))
+        return "" if later else f"all {len(repeats)} repeats"
 
     def move_cursor(self, columns: int) -> None:
         """Move the one cursor by so many columns of the focused chart."""
@@ -181,6 +195,7 @@ class Looking:
 
     def _look(self, view: View) -> None:
         self.view = view
-        self._desk.settings.is_smooth, self._desk.settings.is_timed = view.is_smooth, view.is_timed
+        kept = self._desk.settings
+        kept.is_smooth, kept.is_timed, kept.has_others = view.is_smooth, view.is_timed, view.has_others
         keep(self._desk.settings.charts, self.scenario, view.selection)
         self._show()

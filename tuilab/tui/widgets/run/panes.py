@@ -6,6 +6,7 @@ from textual.containers import Container
 from textual.widget import Widget
 
 from tuilab.record.summary import RunSummary
+from tuilab.tui.state.beside.behind import Behind
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.next_steps import NextSteps
 from tuilab.tui.state.selection import Selection
@@ -34,12 +35,15 @@ class Panes(Container):
     def __init__(self) -> None:
         super().__init__(id="panes")
         self._panes: dict[str, Pane] = {}
+        self._shown: tuple[Shown, View] | None = None
         self._run: tuple[RunSummary, Selection, bool] | None = None  # what is shown, and whether there is something to try next
         self._needs: dict[str, int] = {}  # the lines of each text: of a run that goes on the most so far
         self._arranged: tuple[Arrangement, int] | None = None
+        self.behind = Behind()  # the runs whose curves lie behind those of this one
 
     def show(self, run: Shown, view: View, next_steps: NextSteps, before: Mapping[str, str]) -> None:
         """Show a run, in the panes that it needs now; when it is over, what to try next, and how often it was judged before."""
+        self._shown = run, view
         self._run = run.summary, view.selection, bool(run.is_over and next_steps.text)
         self._arrange()
         for pane in self._panes.values():
@@ -47,9 +51,17 @@ class Panes(Container):
                 pane.next_steps = next_steps
             if isinstance(pane, ClaimsPane):
                 pane.before = before
+            if isinstance(pane, SeriesPane):
+                pane.behind = self.behind
             pane.show(run, view)
         if self._has_grown():
             self._arrange()
+
+    def show_behind(self) -> None:
+        """Show what lies behind the curves, which has changed."""
+        for pane in self._panes.values():
+            if self._shown and isinstance(pane, SeriesPane):
+                pane.show(*self._shown)
 
     def fit(self) -> None:
         """Share the room anew: there is more of it, or less."""
@@ -71,6 +83,11 @@ class Panes(Container):
     def bad_names(self) -> list[str]:
         """The names of which a value is no number, whether they have a chart or not."""
         return [name for name in self.names if name in bad_names(self._run[0])] if self._run else []
+
+    @property
+    def repeats(self) -> list[int]:
+        """The numbers of the repeats that logged anything."""
+        return self._run[0].repeats_with() if self._run else []
 
     def named(self, name: str) -> Pane | None:
         """Return the pane of a name, if there is one."""

@@ -11,6 +11,7 @@ from tuilab.record.gpus.own_gpus import memory_lines, memory_title, other_gpus
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.text import plural, show
+from tuilab.tui.state.beside.behind import Behind, Curve
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart, Curves
@@ -42,10 +43,15 @@ class SeriesPane(ChartPane):
     def __init__(self, name: str) -> None:
         super().__init__(f"series {name}")
         self.series_name = name
+        self.behind = Behind()
 
     def show(self, run: Shown, view: View) -> None:
         summary = run.summary
-        found = [one for one in summary.series.values() if one.name == self.series_name]
+        every = [one for one in summary.series.values() if one.name == self.series_name]
+        repeats = summary.repeats_with(self.series_name)
+        repeat = view.repeat if view.repeat in repeats else 0
+        found = [one for one in every if not repeat or summary.repeat_of(one.writer) == repeat]
+        others = [Curve("", one, summary.first_t) for one in every if repeat and summary.repeat_of(one.writer) != repeat]
         axes = summary.axes_of(self.series_name)
         curves = Curves(
             tuple(found),
@@ -58,10 +64,13 @@ class SeriesPane(ChartPane):
             x_end=_last_step(summary, found),
             is_over=run.is_over,
             guides=() if unit_of(self.series_name) else _GUIDES,
+            others=(*others, *(self.behind.curves(self.series_name) if view.has_others else [])),
         )
         self.chart.show_curves(curves, view)
         bad = sum(one.bad_count for one in found)
-        self.note(Content.styled(f"{bad} not finite" if bad else "", "$text-error"))
+        told = [(f"{bad} not finite", "$text-error")] if bad else []
+        told += [(f"repeat {repeat} of {repeats[-1]}", "")] if repeat else []
+        self.note(Content("  ").join(Content.styled(*one) for one in told))
 
 
 def _last_step(summary: RunSummary, found: Sequence[Series]) -> float | None:

@@ -1,0 +1,126 @@
+"""What a run found, number by number: its claims, bars, tables, spans and sizes, beside what it measured on the way."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tuilab.judging.prediction import answer_of
+from tuilab.record.events import BarsShown, ClaimMeasured, Event, TableShown
+from tuilab.record.parts import Claim
+from tuilab.record.summary import RunSummary
+from tuilab.record.told import evidence
+from tuilab.reports.subject import Subject
+from tuilab.words import unit_of
+
+
+class Finding(NamedTuple):
+    """One number, or a verdict without one; None is what has no place or was not found."""
+
+    kind: str
+    name: str
+    value: float | None = None
+    arm: str = ""
+    writer: str = ""
+    place: float | None = None
+    time_s: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    verdict: str = ""
+    note: str = ""
+
+
+def findings(subject: Subject) -> Iterator[Finding]:
+    """Yield every number of a run that is no sample, its verdicts first."""
+    summary = subject.summary
+    yield from map(_verdict, summary.claims.values())
+    for claim in summary.claims.values():
+        yield from _of_claim(claim, summary.first_t)
+    yield from _answer(summary)
+    for figure in summary.figures.values():
+        found = _bars(figure) if isinstance(figure, BarsShown) else _cells(figure)
+        yield from (one._replace(time_s=_seconds(figure, summary.first_t)) for one in found)
+    yield from _spans(summary)
+    yield from _sizes(summary)
+    yield Finding("run", "elapsed", summary.elapsed_s, unit="s", note=subject.state)
+
+
+def _verdict(claim: Claim) -> Finding:
+    """Return the verdict with its estimate and interval."""
+    reached = claim.verdict
+    told = f"{claim.text}: {evidence(claim)}" if claim.key else evidence(claim)
+    estimate, low, high = (reached.estimate, reached.low, reached.high) if reached else (None, None, None)
+    return Finding("claim", claim.claim_id, estimate, _ratio(claim), low=low, high=high, verdict=claim.outcome, note=told)
+
+
+def _ratio(claim: Claim) -> str:
+    return f"{claim.declared.over}/{claim.declared.under}" if claim.declared else ""
+
+
+def _of_claim(claim: Claim, first_t: int) -> Iterator[Finding]:
+    """Yield each other number that belongs to the claim."""
+    name, reached, declared, arm = claim.claim_id, claim.verdict, claim.declared, _ratio(claim)
+    if declared:
+        yield Finding("claimed", name, declared.bound, arm, note=declared.op)
+        yield Finding("claim_margin", name, declared.margin, arm)
+    for measured in claim.measured:
+        yield from _compared("measured", name, measured, _seconds(measured, first_t))
+    for measured in claim.measured[:1]:
+        yield from _compared("claimed", name, measured, None)
+    for what in ("noise_floor", "smallest_effect", "confidence", "units"):
+        if reached and (value := getattr(reached, what)):
+            yield Finding(f"claim_{what}", name, value, arm, unit=reached.unit if what == "units" else "")
+
+
+def _compared(kind: str, name: str, measured: ClaimMeasured, time_s: float | None) -> Iterator[Finding]:
+    """Yield the numbers of one side of an exact claim, with their places in it."""
+    side = measured.got if kind == "measured" else measured.want
+    for place, value in enumerate(side.numbers):
+        note = measured.op if kind == "claimed" else ""
+        yield Finding(kind, name, value, place=place, time_s=time_s, unit=measured.unit, note=note)
+
+
+def _answer(summary: RunSummary) -> Iterator[Finding]:
+    if found := answer_of(summary.claims.values()):
+        yield Finding("answer", found.claim.claim_id, found.value)
+    if summary.run and summary.run.prediction is not None:
+        yield Finding("predicted", "answer", summary.run.prediction)
+
+
+def _bars(figure: BarsShown) -> Iterator[Finding]:
+    for place, (name, value) in enumerate(zip(figure.names, figure.values, strict=True)):
+        yield Finding("bar", figure.title, value, name, place=place, unit=figure.unit)
+
+
+def _cells(figure: TableShown) -> Iterator[Finding]:
+    """Yield the numbers of a table: the arm is the head of the column, and the words of its row stand beside each."""
+    for place, row in enumerate(figure.rows):
+        words = " ".join(cell for cell in row if isinstance(cell, str))
+        for column, cell in enumerate(row):
+            if not isinstance(cell, str):
+                head = figure.head[column] if column < len(figure.head) else f"column {column + 1}"
+                yield Finding("cell", figure.title, cell, head, place=place, note=words)
+
+
+def _spans(summary: RunSummary) -> Iterator[Finding]:
+    for (arm, writer), spans in summary.spans.items():
+        for span in spans:
+            length = span.ended - span.began
+            yield Finding("span", span.name, length, arm, writer, span.began, None, span.began, span.ended, span.unit,
+                          note=span.lane)  # fmt: skip
+
+
+def _sizes(summary: RunSummary) -> Iterator[Finding]:
+    for memory in summary.memory:
+        for name, value in memory.values.items():
+            time_s = _seconds(memory, summary.first_t)
+            yield Finding("memory", name, value, memory.arm, time_s=time_s, unit=unit_of(name), note=memory.name)
+    for arm, times in summary.first_calls.items():
+        for place, seconds in enumerate(times):
+            yield Finding("first_call", "first call", seconds, arm, place=place, unit="s")
+    for processes, found in summary.cores.items():
+        for cores in found:
+            yield Finding("cores", "cores of busy processes", cores, place=processes)
+
+
+def _seconds(record: Event, first_t: int) -> float:
+    return (record.t - first_t) / 1e9
