@@ -58,7 +58,7 @@ def test_what_was_not_recorded_is_not_available_rather_than_the_same() -> None:
     facts = {"governor": "powersave"}, {"missing": {"governor": "no frequency control"}}
     found = comparison.compare([summary(events.EnvironmentRecorded(part="box", facts=one)) for one in (*facts, {})])
 
-    assert [row.values for row in found.differences] == [("powersave", "n/a: no frequency control", "n/a")]
+    assert [row.values for row in found.differences] == [("powersave", "n/a: no frequency control", "n/a: it was not recorded")]
 
 
 def test_many_gpus_of_a_model_are_counted() -> None:

@@ -19,7 +19,7 @@ BROKEN = [math.inf if step == 3 else math.nan if step in (20, 21) else 1.2 - ste
 
 GOLDENS = {
     "braille": """
-loss  A fp32 0.04704    B amp 0.45      NaN/Inf ×3 from 3
+loss  A fp32 0.0470355  B amp 0.45      NaN/Inf ×3 from 3
            ▲
       2┤⠱⡀  ·   ·   ·   ·   ·   ·   ·  │·   ·   ·   ·   ·
        │ ⠱⡀                            │
@@ -33,7 +33,7 @@ loss  A fp32 0.04704    B amp 0.45      NaN/Inf ×3 from 3
         0                  20         30        40
 """,
     "block": """
-loss  A fp32 0.04704    B amp 0.45      NaN/Inf ×3 from 3
+loss  A fp32 0.0470355  B amp 0.45      NaN/Inf ×3 from 3
            ▲
       2┤▚   ·   ·   ·   ·   ·   ·   ·  │·   ·   ·   ·   ·
        │ ▚▖                            │
@@ -47,7 +47,7 @@ loss  A fp32 0.04704    B amp 0.45      NaN/Inf ×3 from 3
         0                  20         30        40
 """,
     "ascii": """
-loss  A fp32 0.04704    B amp 0.45      NaN/Inf x3 from 3
+loss  A fp32 0.0470355  B amp 0.45      NaN/Inf x3 from 3
            ^
       2+'.  .   .   .   .   .   .   .  |.   .   .   .   .
        | '.                            |
@@ -276,6 +276,14 @@ def test_values_at_the_cursor() -> None:
     assert [one.low for one in values_at(lines, 2.0)] == [3.0, 5.0]
     assert math.isnan(values_at(lines, 1.0)[0].low)
     assert values_at(lines, -1.0) == []
+
+
+def test_a_value_has_more_digits_where_the_cursor_is_and_there_is_room() -> None:
+    lines = lines_of([series([0.123456789, 0.123456789])])
+    charts = [draw(LineChart(lines, title="loss", is_over=True, cursor=cursor), 60, 12).text for cursor in (None, 1.0)]
+
+    assert ["0.1235" in chart for chart in charts] == [True, False]
+    assert "0.123457" in charts[1]
 
 
 def test_a_bucket_of_many_points_has_a_range_at_the_cursor() -> None:

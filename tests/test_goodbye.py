@@ -1,6 +1,13 @@
 """What stays in the scrollback when the screens close."""
 
-from tuilab.tui.goodbye import fitted
+from pathlib import Path
+
+from tests.tui.made_up import finished, make_run, started
+from tuilab.record.events import StateChanged
+from tuilab.runs import queue
+from tuilab.tui.goodbye import fitted, lines_of
+from tuilab.tui.state.session import Desk
+from tuilab.tui.state.settings import Settings
 
 LINE = "data/loader-workers b1fd5e goes on.  Come back: tuilab attach b1fd5e   end it: tuilab stop b1fd5e"
 
@@ -11,4 +18,22 @@ def test_no_command_is_cut_where_the_line_is_too_long() -> None:
         "data/loader-workers b1fd5e goes on.",
         "  Come back: tuilab attach b1fd5e",
         "  end it: tuilab stop b1fd5e",
+    ]
+
+
+def test_what_waits_or_goes_on_is_told_last_and_the_lines_are_few(root: Path) -> None:
+    desk = Desk(root, [], Settings())
+    runs = [make_run(root, started(is_alive=True), StateChanged(state=state), end=state[:6]) for state in ("running", "queued")]
+    runs += [finished(root, {}, end=f"{number:06}") for number in range(20)]
+    desk.started = [run.name for run in runs]
+    queue.pause(root)
+
+    lines = lines_of(desk)
+
+    assert len(lines) == 10
+    assert lines[0] == "14 runs more.  All of them: tuilab runs"
+    assert [line.split()[1:4] for line in lines[7:]] == [
+        ["queued", "is", "queued."],
+        ["runnin", "goes", "on."],
+        ["queue", "is", "paused,"],
     ]

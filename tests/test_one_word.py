@@ -13,7 +13,7 @@ from tuilab.drawings.glyphs import VERDICT_MARKS, Style
 from tuilab.record.events import StateChanged
 from tuilab.record.folding.fold import fold
 from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RUNNING_STATES, RunState
-from tuilab.record.verdicts import FAILED, NOT_JUDGED, RUNNING, WORST_FIRST, Verdict
+from tuilab.record.verdicts import FAILED, NOT_JUDGED, QUEUED, RUNNING, WORST_FIRST, Verdict
 from tuilab.reports.formats.full import schema
 from tuilab.reports.pages import look_of
 from tuilab.runs import ledger
@@ -29,6 +29,7 @@ OTHER_THINGS = {
     ("tui/screens/box.py", "lost"): "a GPU that no longer answers",
     ("tui/widgets/lab/catalogue.py", "failed"): "what people read for FAILED",
     ("tui/widgets/lab/catalogue.py", "running"): "what people read for a run that goes on",
+    ("tui/widgets/lab/catalogue.py", "queued"): "what people read for a run that waits",
     ("scrub/fields.py", "failed"): "a value that is no secret",
 }
 
@@ -81,6 +82,7 @@ def test_a_word_that_is_no_verdict_has_no_mark_of_one() -> None:
     assert (marks.mark("").plain, marks.mark("MAYBE").plain, marks.mark("pending").plain) == (" ", " ", "…")
     assert (Style().mark("MAYBE"), look_of("MAYBE")) == ("…", ("…", "open"))
     assert marks.mark(RUNNING).plain == "●"
+    assert marks.mark(QUEUED).plain == "○"
 
 
 def enums(part: Any) -> Iterator[set[str | None]]:

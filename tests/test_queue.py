@@ -95,6 +95,16 @@ def test_what_times_nothing_waits_for_nobody_and_neither_does_what_runs_beside(
     gate.touch()
 
 
+def test_a_queue_that_is_paused_is_told_when_runs_are_put_into_it(tuilab: Tuilab, root: Path, timed: Path) -> None:
+    queue.pause(root)
+
+    done = tuilab("run", f"{timed}/first.py", f"{timed}/second.py", "--detach", "--quick")
+
+    assert "the queue is paused: what times something waits; let it begin: tuilab queue resume" in done.stderr
+    for run in done.stdout.split():
+        tuilab("queue", "cancel", run)
+
+
 def test_a_single_run_starts_at_once_and_says_who_else_runs(tuilab: Tuilab, root: Path, timed: Path, gate: Path) -> None:
     (id,) = queued(tuilab, timed, "first")
     front = start(root, "run", f"{timed}/second.py", "--headless", "--quick")

@@ -58,6 +58,13 @@ def found(root: Path, text: str) -> str:
         ("other:word", ""),
     ],
 )
+def test_a_day_can_be_named_by_its_word() -> None:
+    now_s = 1_800_003_723.0  # 2027-01-15 09:02:03 UTC
+
+    assert moment("today", now_s) == moment("2027-01-15", now_s)
+    assert moment("Yesterday", now_s) == moment("2027-01-14", now_s)
+
+
 def test_words_choose_runs(three: Path, text: str, ids: str) -> None:
     assert parse(text, NOW).problem == ""
     assert found(three, text) == ids

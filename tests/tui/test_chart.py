@@ -192,7 +192,7 @@ def test_runs_that_began_at_different_times_are_laid_over_each_other() -> None:
         app.look(View(cursor_t=3 * SECOND, is_timed=True))
         await pilot.pause()
 
-        assert drawn_text(app.chart).count(number(LOSSES[3])) == 2
+        assert drawn_text(app.chart).count(number(LOSSES[3], digits=6)) == 2
 
     drive(body)
 

@@ -23,7 +23,7 @@ async def chosen(tmp_path: Path, words: str, *keys: str) -> str:
         await press(pilot, *keys, "c")
         assert isinstance(app.screen, Menu)
         lines = [line.strip("│▁▂▃▄▅▆▇█ ") for line in text(pilot).splitlines()]
-        first = next(at for at, line in enumerate(lines) if line.startswith("╭─ Copy"))
+        first = next(at for at, line in enumerate(lines) if "╭─ Copy" in line)
         await press(pilot, *["down"] * (next(at for at, line in enumerate(lines) if words in line) - first - 1), "enter")
     return "\n".join(app.copied)
 

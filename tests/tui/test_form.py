@@ -50,7 +50,8 @@ def field(app: NotingApp, key: str) -> Field:
 
 
 def words(draft: Draft, root: Path) -> list[str]:
-    return command_line.run_words(draft, root)
+    folder = str(Path(draft.scenario.path).parents[1])
+    return [word for word in command_line.run_words(draft, root, [folder]) if word not in ("--scenarios", folder)]
 
 
 # ---- what a draft means

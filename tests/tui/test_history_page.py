@@ -17,6 +17,7 @@ from tests.tui.screens import UNSAFE, opened, press, said, settle, shown, text
 from tuilab.engine import launch
 from tuilab.record import events, presence
 from tuilab.runs import notes, store
+from tuilab.runs.filters import HINT
 from tuilab.runs.ledger_cache import FILE, LedgerCache
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
@@ -328,7 +329,7 @@ async def test_a_key_writes_a_page_about_the_marked_runs(three: Path, tmp_path: 
 
     written = sorted(path.name for path in tmp_path.glob("*.html"))
     assert written == ["tuilab-2-runs-cccccc.html", "tuilab-softmax-cccccc.html"]
-    assert sentences[-1].endswith("tuilab-2-runs-cccccc.html about 2 runs")
+    assert sentences[-1].endswith("tuilab-2-runs-cccccc.html (2 runs); to undo, delete it")
 
 
 async def test_a_page_that_cannot_be_written_is_a_sentence(
@@ -387,13 +388,48 @@ async def test_a_note_and_tags_are_written_where_the_command_line_writes_them(th
     async with opened(three, "h", size=(120, 30)) as pilot:
         await press(pilot, "n", *"look here", "enter", "t", *"good #old", "enter")
         await press(pilot, "t", *"!old", "enter", "down", "n", "escape", "down", "t", *"ba$d", "enter")
+        refused = text(pilot)
+        await press(pilot, *["backspace"] * 4, *"fine", "enter")
         told, shown = said(pilot), text(pilot)
 
     written = [notes.read(next(three.glob(f"*{end}"))) for end in ("cccccc", "bbbbbb", "aaaaaa")]
-    assert [(one.tags, [words for _, words in one.texts]) for one in written] == [(["good"], ["look here"]), ([], []), ([], [])]
+    assert [(one.tags, [words for _, words in one.texts]) for one in written] == [
+        (["good"], ["look here"]),
+        ([], []),
+        (["fine"], []),
+    ]
     assert told[:3] == ["wrote the note onto cccccc", "tagged cccccc: good, old", "tagged cccccc: !old"]
-    assert told[3].startswith("ba$d cannot be a tag")
+    assert "✗ ba$d cannot be a tag" in refused and "│ ba$d" in " ".join(refused.split())
+    assert told[3] == "tagged aaaaaa: fine"
     assert "#good  “look here”" in shown
+
+
+async def test_a_long_note_is_shown_whole_below_the_list(three: Path) -> None:
+    words = " ".join(f"word{number}" for number in range(30))
+    notes.add(next(three.glob("*cccccc")), words)
+    async with opened(three, "h", size=(80, 24)) as pilot:
+        assert "“" + words + "”" in " ".join(text(pilot).split())
+
+
+async def test_why_nothing_is_found_is_told_whole_on_a_small_screen(three: Path) -> None:
+    async with opened(three, "h", "slash", *"nothing like it", size=(80, 24)) as pilot:
+        assert " ".join(why_hint().split()) in " ".join(text(pilot).split())
+
+
+def why_hint() -> str:
+    return f"No run is like that; esc shows all. What may be typed: {HINT}"
+
+
+async def test_a_question_leaves_its_page_to_be_seen(three: Path) -> None:
+    async with opened(three, "h", "d", size=(80, 24)) as pilot:
+        assert "Delete 1 run?" in text(pilot) and "verdicts" in text(pilot)
+
+
+async def test_another_order_begins_with_what_it_puts_first(three: Path) -> None:
+    async with opened(three, "h", "end", "o", size=(120, 30)) as pilot:
+        page = pilot.app.screen
+        assert isinstance(page, HistoryPage) and page.runs.chosen is not None
+        assert page.runs.chosen.run == page.runs.in_view[0]
 
 
 async def test_another_order_is_a_key_away_and_is_told(three: Path) -> None:

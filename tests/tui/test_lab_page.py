@@ -15,6 +15,7 @@ from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import Stated, match
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
+from tuilab.runs import queue
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.past_runs import look
 from tuilab.runs.running import GoingOn
@@ -258,6 +259,39 @@ def test_a_run_that_somebody_else_started_is_told_and_a_key_goes_there(
     assert [run.name[-6:] for run in opened] == ["bbbbbb", "aaaaaa", "bbbbbb"]
 
 
+def test_enter_on_a_topic_runs_only_what_the_filter_leaves(folder: Path, root: Path) -> None:
+    write(folder, third=PLAIN)
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await press(pilot, "slash", *"mine", "enter", "left")
+        assert "enter runs all 3 with their defaults" in text(pilot)
+        assert app.page.command() == f"tuilab run mine --scenarios {folder}"
+        await press(pilot, "slash", *" plain", "enter", "left")
+        assert "enter runs all 2 that the filter leaves with their defaults" in text(pilot)
+        assert app.page.command() == f"tuilab run plain third --scenarios {folder}"
+        await press(pilot, "enter")
+        assert [order.scenario for order in app.ordered] == ["plain", "third"]
+
+    drive(body, folder, root)
+
+
+def test_a_run_that_waits_is_queued_and_not_running(folder: Path, root: Path) -> None:
+    finished(root, {"it holds": "REFUTED"}, name="plain", end="cccccc", at_s=1.6e9)
+    for name, state in (("fast", "running"), ("fast", "queued"), ("plain", "queued")):
+        make_run(
+            root, started(is_alive=True, scenario=name), events.StateChanged(state=state), name=name, end=f"{state[:3]}abc"
+        )
+    queue.pause(root)
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        lines = [" ".join(line.split()) for line in text(pilot).split("\n")]
+        assert any("● fast running" in line for line in lines)
+        assert any("○ plain queued" in line for line in lines)
+        assert "● 1 run, ○ 2 queued, paused: Q  stability/" in text(pilot)
+
+    drive(body, folder, root, size=TALL)
+
+
 def test_where_nothing_runs_and_nothing_came_nothing_is_read(root: Path) -> None:
     record_run(root, verdict("the sum is right", "SUPPORTED"))
     going_on = GoingOn(LedgerCache(root))
@@ -356,6 +390,18 @@ def test_each_part_has_a_key_and_the_open_one_is_remembered(folder: Path, root: 
 
     app = drive(body, folder, root)
     assert app.desk.settings.part == "form"
+
+
+def test_a_part_that_was_hidden_shows_the_scenario_that_was_chosen_since(folder: Path, root: Path) -> None:
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        await press(pilot, "p", "down", "down", "f", "escape", "down", "p")
+
+        assert "mine/plain" in text(pilot) and "Adding up is quick" not in text(pilot)
+
+        await press(pilot, "escape", "f", "escape", "left")
+        assert "enter runs all 2" in text(pilot)
+
+    drive(body, folder, root)
 
 
 def test_a_part_can_be_picked_with_the_mouse(folder: Path, root: Path) -> None:

@@ -100,7 +100,7 @@ async def test_the_next_warning_is_a_key_away(root: Path, answers: dict[str, Any
 async def test_words_are_looked_for_in_what_the_doctor_says(root: Path, answers: dict[str, Any]) -> None:
     async with opened(app_on(root), "b", "d", "slash", *"buy", "enter", size=(80, 12)) as pilot:
         assert "→ buy some" in text(pilot)
-        assert said(pilot) == ["1 of 1 lines with buy; n next, N before"]
+        assert "1 of 1 with buy" in text(pilot) and said(pilot) == []
 
 
 async def test_a_name_of_the_box_does_not_steer_the_terminal(root: Path, answers: dict[str, Any]) -> None:

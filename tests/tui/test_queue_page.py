@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 import msgspec
@@ -36,7 +37,7 @@ def test_the_queue_is_shown_moved_and_paused(root: Path) -> None:
     async def main() -> None:
         async with opened(app, "Q") as pilot:
             lines = text(pilot).split("\n")
-            assert "queue  1 run now · 2 queued · 1 lost" in lines[0]
+            assert "queue  1 timing now · 2 queued · 1 lost" in lines[0]
             assert [line.split()[:3] for line in lines[1:5]] == [
                 ["●", "running", "mine/running"],
                 ["1.", "○", "queued"],
@@ -49,6 +50,19 @@ def test_the_queue_is_shown_moved_and_paused(root: Path) -> None:
             await press(pilot, "p", "up", "up", "J")
             assert not queue.is_paused(root)
             assert app.said[-1] == "only a run that is queued has a place to move from"
+
+    asyncio.run(main())
+
+
+def test_runs_that_time_nothing_are_told_below_the_queue(root: Path) -> None:
+    app = app_on(root)
+    make_run(root, started(is_alive=True), StateChanged(state="running"), at_s=time.time())
+
+    async def main() -> None:
+        async with opened(app, "Q") as pilot:
+            assert "queue  0 timing now · 0 queued" in text(pilot)
+            assert "Nothing is timed and nothing waits." in text(pilot)
+            assert "because they time nothing: stability/softmax abcdef" in text(pilot)
 
     asyncio.run(main())
 

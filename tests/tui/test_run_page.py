@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.seldom import seldom
-from tests.tui.made_up import finished, judged, make_run, started
+from tests.tui.made_up import FAST, finished, judged, make_run, started, write
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
-from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, settle, text
+from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, press, said, settle, text
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
@@ -292,6 +292,85 @@ async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(tmp_path: Path)
         assert page.following.state == "lost"
         assert "mine/alone" in text(pilot).splitlines()[0]
         assert "! lost" in text(pilot).splitlines()[0]
+
+
+async def test_again_is_the_form_of_the_file_that_was_run_where_it_is_in_no_folder(tmp_path: Path) -> None:
+    file = write(tmp_path / "own", fast=FAST) / "mine" / "fast.py"
+    about: dict[str, Any] = {"topic": "mine", "params": {"rows": 5}, "changed": ["rows"], "argv": ["run", str(file)]}
+    run_dir = finished(tmp_path / "runs", {"a": "SUPPORTED"}, name="fast", **about)
+    app = app_on(tmp_path / "runs")
+    async with opened(app, size=(120, 40)) as pilot:
+        await open_run(pilot, run_dir)
+        assert "1 try next" in text(pilot)
+        await press(pilot, "a")
+        lab = app.screen
+        assert isinstance(lab, LabPage)
+        assert lab.scenario is not None and lab.scenario.path == str(file)
+        assert lab.command().startswith(f"tuilab run {file} --rows 5")
+        file.unlink()
+        await open_run(pilot, run_dir)
+        app.desk.__dict__.pop("scenarios")
+        await press(pilot, "a")
+        assert app.screen is not lab
+        assert app.said[-1].startswith(f"the file of fast is not here any more; where it is: tuilab run {file} --rows 5")
+
+
+async def test_a_run_that_somebody_deleted_is_told_once_and_has_no_output(tmp_path: Path) -> None:
+    run_dir = finished(tmp_path / "runs", {"a": "SUPPORTED"})
+    async with opened(app_on(tmp_path / "runs"), size=(80, 24)) as pilot:
+        page = await open_run(pilot, run_dir)
+        run_dir.rename(tmp_path / "gone")
+        for _ in range(2):
+            page.action_play("speed", 1.0)  # which looks at the run again
+        assert said(pilot) == ["this run was deleted; what the screen shows of it was read before"]
+        await press(pilot, "v")
+        assert len(said(pilot)) == 1  # it stands there yet, and no pager was opened
+
+
+async def test_what_is_told_stands_in_one_line_above_the_keys_and_goes_with_its_screen(tmp_path: Path) -> None:
+    app = app_on(tmp_path / "runs")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await settle(pilot)
+        for number in range(5):
+            app.tell(f"sentence {number}", is_problem=False)
+            await pilot.pause()
+        lines = text(pilot).split("\n")
+        assert ["sentence 4" in line for line in lines if "sentence" in line] == [True]
+        assert "sentence 4" in lines[-2] and "│" not in lines[-2]
+        await press(pilot, "h")
+        assert "sentence" not in text(pilot)
+
+
+async def test_history_and_queue_are_reached_from_a_run_by_the_keys_of_the_lab(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, finished(tmp_path, {"a": "SUPPORTED"}))
+        for key, place in (("h", "history"), ("Q", "queue")):
+            await press(pilot, key)
+            assert getattr(app.screen, "PLACE", "") == place
+            await press(pilot, "escape")
+            assert app.screen is page
+
+
+async def test_a_run_with_a_nan_says_so_at_its_head_though_it_succeeded(tmp_path: Path) -> None:
+    values = [Logged(s=step, v={"grad": value}) for step, value in enumerate((1.0, float("nan"), float("inf")))]
+    run_dir = make_run(tmp_path, started(), *values, StateChanged(state="succeeded"))
+    async with opened(app_on(tmp_path), size=(80, 24)) as pilot:
+        await open_run(pilot, run_dir)
+        assert "✓ succeeded  NaN/Inf in grad" in text(pilot).split("\n")[0]
+
+
+async def test_what_stands_against_a_claim_comes_first_and_one_without_verdict_says_why(tmp_path: Path) -> None:
+    names = ["holds", "no", "never judged"]
+    run_dir = finished(tmp_path, {"holds": "SUPPORTED", "no": "REFUTED"}, state="failed", claims=names, claim_keys=["", "", ""])
+    async with opened(app_on(tmp_path), size=(80, 24)) as pilot:
+        page = await open_run(pilot, run_dir)
+        claims = page.panes.named("claims")
+        assert claims is not None
+        lines = [line.strip() for line in claims.as_text().splitlines()]
+
+        assert [line for line in lines if line.startswith(("✗", "✓", "never"))] == ["✗ no  refuted", "✓ holds", "never judged"]
+        assert " ".join(lines).endswith("never judged not judged: the run ended before, failed")
 
 
 async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) -> None:

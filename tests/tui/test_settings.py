@@ -17,8 +17,9 @@ def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_settings_are_kept_in_the_state_folder_of_the_user(old: Path, tmp_path: Path) -> None:
-    settings.save(Settings(theme="tuilab-light"))
+    settings.save(Settings(theme="tuilab-light", is_zoomed=True))
 
+    assert not settings.load().is_zoomed
     assert json.loads((tmp_path / "state" / "tuilab" / "screens.json").read_text())["theme"] == "tuilab-light"
     assert not old.exists()
 

@@ -40,6 +40,7 @@ PARTS: dict[str, dict[str, str | None]] = {
         "_fatal_error": "self",
         "_handle_exception": "self, error",
         "_notifications": VALUE,
+        "_unnotify": "self, notification, refresh",
         "_update_mouse_over": "self, screen",
     },
     "textual.command:CommandPalette": {"_action_command_list": "self, action"},

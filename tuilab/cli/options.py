@@ -1,6 +1,5 @@
 """Options that several verbs share."""
 
-import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -176,18 +175,18 @@ class Age(ParamType):
 
 
 class Since(Age):
-    """A moment in seconds since 1970, from an age or a day such as `2026-11-21` (UTC)."""
+    """A moment in seconds since 1970, from an age or a day such as `2026-11-21` (UTC), `today` or `yesterday`."""
 
     name = "since"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         import time
-        from calendar import timegm
 
-        for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M"):
-            with contextlib.suppress(ValueError):
-                return float(timegm(time.strptime(str(value), form)))
-        return time.time() - super().convert(value, param, ctx)
+        from tuilab.runs.filters import moment
+
+        now_s = time.time()
+        found = moment(str(value), now_s)
+        return found if found is not None else now_s - super().convert(value, param, ctx)
 
 
 def root(given: str | None) -> "Path":

@@ -27,6 +27,7 @@ class _Step(NamedTuple):
     value: int  # and of a value; 0: as few digits as tell enough
     is_brief: bool = False  # of what is bad its place is left out
     has_unit_once: bool = False
+    is_exact: bool = False  # values with more digits
 
 
 _TIGHTER = (_Step(24, 9), _Step(24, 7), _Step(12, 7, True), _Step(8, 0, True), _Step(6, 0, True), _Step(4, 0, True, True))
@@ -42,6 +43,7 @@ class Entry:
     brief: str  # the value in fewer digits
     bad: str
     role: str
+    exact: str = ""  # the value in more digits, where somebody looks at it
 
 
 def letter(look: int) -> str:
@@ -58,8 +60,9 @@ def entries(lines: Sequence[Line], cursor: float | None, unit: str, *, is_timed:
 
 
 def _entry(look: int, group: list[Line], cursor: float | None, unit: str, is_timed: bool, is_log_x: bool) -> Entry:
-    value, brief = (_value(group, cursor, unit, digits) for digits in (4, 3))
-    return Entry(letter(look), group[0].label, value, brief, _bad(group, is_timed, is_log_x), ARMS[look % len(ARMS)])
+    value, brief, exact = (_value(group, cursor, unit, digits) for digits in (4, 3, 6))
+    bad = _bad(group, is_timed, is_log_x)
+    return Entry(letter(look), group[0].label, value, brief, bad, ARMS[look % len(ARMS)], "" if cursor is None else exact)
 
 
 def _value(group: list[Line], cursor: float | None, unit: str, digits: int) -> str:
@@ -106,7 +109,13 @@ def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequen
     few, many = max(1, canvas.height // 4), max(1, canvas.height // 3)
     tall = max(many, canvas.height - _LEAST_PLOT)
     wide = _TIGHTER[:3] if canvas.height >= _HIGH else _TIGHTER  # where there is room, more rows before briefer names
-    tries = [*((few, step) for step in wide[:-1]), *((many, step) for step in wide), *((tall, step) for step in _TIGHTER)]
+    exact = [(few, _Step(24, 9, is_exact=True))] if any(entry.exact for entry in found) else []
+    tries = [
+        *exact,
+        *((few, step) for step in wide[:-1]),
+        *((many, step) for step in wide),
+        *((tall, step) for step in _TIGHTER),
+    ]
     for rows, step in tries:
         unit = _unit(found) if step.has_unit_once else ""
         head = fit(", ".join(filter(None, [*words, unit])), canvas.width)
@@ -168,6 +177,6 @@ def _parts(entry: Entry, label: str, step: _Step, unit: str) -> list[tuple[str, 
     name = f"{entry.letter} {label}".strip()
     bad = entry.bad.partition(" from")[0] if step.is_brief else entry.bad
     brief = entry.brief if ".." in entry.brief or not unit else entry.brief.removesuffix(f" {unit}")
-    value = entry.value if step.value else brief
+    value = entry.exact if step.is_exact else entry.value if step.value else brief
     parts = [(f"{name} ", entry.role), (value.ljust(step.value), "value"), (f" {bad}" if bad else "", "bad")]
     return [(text, role) for text, role in parts if text.strip()]

@@ -15,7 +15,7 @@ _FOLDER_OPTION = "--scenarios"
 
 def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
     """Return the words of the command that runs a scenario as it ran: what differs from its defaults, and its repeats."""
-    words = ["tuilab", "run", _file_of(run) or run.scenario]
+    words = ["tuilab", "run", file_of(run) or run.scenario]
     for name, value in changes(run).items():
         words += option_words(name, value if isinstance(value, bool) else spell(value))
     words += ["--quick"] if run.quick else []
@@ -44,7 +44,7 @@ def changes(run: "RunStarted") -> "dict[str, Scalar]":
     return {name: run.params[name] for name in run.changed if name in run.params}
 
 
-def _file_of(run: "RunStarted") -> str:
+def file_of(run: "RunStarted") -> str:
     """Return the file that was named on the command line, when the run was made from one."""
     return next((word for word in run.argv if word.rpartition("/")[2] == f"{run.scenario}.py"), "")
 

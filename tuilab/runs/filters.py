@@ -33,6 +33,7 @@ HINT = "words  !word  verdict:refuted  state:stopped  since:1d  tag:mine"
 _CHOICES: Mapping[str, Sequence[str]] = {"verdict": list(VERDICTS), "state": STATES}
 _KEYS = ("verdict", "state", "since", "tag")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_DAYS = {"today": 0, "yesterday": 1}  # ago
 
 
 class Asked(NamedTuple):
@@ -76,7 +77,9 @@ def parse(text: str, now_s: float) -> Filter:
 
 
 def moment(text: str, now_s: float) -> float | None:
-    """Return the second since 1970 that `2h` ago was, or a day such as 2026-11-21 (UTC); None where it is neither."""
+    """Return the second since 1970 that `2h` ago was, or a day (UTC): 2026-11-21, today; None where it is neither."""
+    if (days := _DAYS.get(text.lower())) is not None:
+        return now_s // _UNITS["d"] * _UNITS["d"] - days * _UNITS["d"]
     for form in ("%Y-%m-%d", "%Y-%m-%dt%H:%M"):
         with suppress(ValueError):
             return float(timegm(time.strptime(text.lower(), form)))
@@ -89,7 +92,7 @@ def completed(text: str, tags: Sequence[str]) -> str | None:
     """Return a filter with its last word completed; None where there is nothing to complete."""
     bare = text.rpartition(" ")[2].removeprefix("!")
     known = [f"{key}:{value}" for key, values in {**_CHOICES, "tag": tags}.items() for value in values]
-    whole = [*(f"{key}:" for key in _KEYS), *known, "since:1d", "since:2026-11-21"]
+    whole = [*(f"{key}:" for key in _KEYS), *known, "since:1d", "since:today", "since:yesterday", "since:2026-11-21"]
     found = next((one for one in whole if bare and one.startswith(bare.lower()) and one != bare.lower()), None)
     return text + found[len(bare) :] if found else None
 
@@ -110,7 +113,7 @@ def changed_words(entry: Entry) -> str:
 
 def _problems(key: str, value: str, since_s: float | None) -> list[str]:
     if since_s is None:
-        return [f"since:{show(value, 40)} is no time; it takes 2h, 3d, 1w or a day such as 2026-11-21"]
+        return [f"since:{show(value, 40)} is no time; it takes 2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"]
     known = _CHOICES.get(key, ())
     is_known = not known or any(word.startswith(value) for word in known)
     return [] if is_known else [f"no {key} begins with {show(value, 40)}; there are {join(known)}"]

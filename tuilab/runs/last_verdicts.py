@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from tuilab.record.states import RunState
-from tuilab.record.verdicts import FAILED, RUNNING, WORST_FIRST, Verdict
+from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, WORST_FIRST, Verdict
 from tuilab.runs.run_name import RunName, by_time
 from tuilab.text import show
 
@@ -50,22 +50,30 @@ def by_scenario(runs: Iterable[str]) -> dict[str, list[str]]:
 def needed(runs: Iterable[str], said_by: Callable[[str], Said | None]) -> dict[str, Said]:
     """Return what those of a scenario's runs say, newest first, that are needed to know what is said of it.
 
-    They end with the first that goes on or ran with the defaults. A run that says None is not known.
+    They end with the first that goes on or ran with the defaults; one that waits may stand before one that goes on. A run that
+    says None is not known.
     """
     found: dict[str, Said] = {}
     for run in islice(runs, _LOOKED_AT):
         if (said := said_by(run)) is None:
             continue
         found[run] = said
-        if said.verdict == RUNNING or not said.of:
+        if said.verdict == RUNNING or (not said.of and said.verdict != QUEUED):
             break
     return found
 
 
 def spoken(needed: Mapping[str, Said]) -> Said:
-    """Return what runs that are needed amount to: what the last says that was with the defaults, else the newest verdict."""
+    """Return what runs that are needed amount to: what the last says that was with the defaults, else the newest verdict.
+
+    That one of them goes on comes before that, and then that one waits for its turn.
+    """
     saids = list(needed.values())
-    if saids and (saids[-1].verdict == RUNNING or not saids[-1].of):
+    if saids and saids[-1].verdict == RUNNING:
+        return saids[-1]
+    if queued := next((said for said in saids if said.verdict == QUEUED), None):
+        return queued
+    if saids and not saids[-1].of:
         return saids[-1]
     return next((said for said in saids if said.verdict), Said())
 
@@ -81,12 +89,12 @@ def said_of(entry: "Entry") -> Said:
 
 
 def verdict_of(entry: "Entry") -> str:
-    """Return what a run says of its scenario: the worst verdict, FAILED where it failed, `running` while it runs.
+    """Return what a run says of its scenario: the worst verdict, FAILED where it failed; before its end RUNNING or QUEUED.
 
     One that was stopped failed in nothing: it says what was judged by then.
     """
     if entry.is_running:
-        return RUNNING
+        return QUEUED if entry.state == RunState.QUEUED else RUNNING
     if entry.state not in (RunState.SUCCEEDED, RunState.STOPPED):
         return FAILED
     return overall([verdict for _, verdict in entry.claims])

@@ -43,11 +43,7 @@ def read(run_dir: Path) -> Notes:
 
 def add(run_dir: Path, text: str = "", tags: Sequence[str] = (), untags: Sequence[str] = ()) -> None:
     """Write a note, put tags on a run, or take them off."""
-    for tag in (*tags, *untags):
-        if not is_tag(tag):
-            raise UsageError(f"{show(tag, 60)} cannot be a tag: one word of letters, digits and ._+-, at most 40 of them")
-    if len(text) > _LONGEST:
-        raise UsageError(f"a note has at most {_LONGEST} characters; this one has {len(text)}")
+    check(text, tags, untags)
     fields: dict[str, Any] = {"wall_s": round(time.time(), 3), "text": show(text, _LONGEST)}
     fields |= {name: list(words) for name, words in (("tags", tags), ("untags", untags)) if words}
     line = json.dumps(fields).encode() + b"\n"
@@ -64,6 +60,15 @@ def add(run_dir: Path, text: str = "", tags: Sequence[str] = (), untags: Sequenc
             os.close(fd)
     except OSError as problem:
         raise CannotRecord(f"cannot write the note into {show(run_dir)}: {problem.strerror}") from problem
+
+
+def check(text: str, tags: Sequence[str], untags: Sequence[str]) -> None:
+    """Raise UsageError for words that cannot be written."""
+    for tag in (*tags, *untags):
+        if not is_tag(tag):
+            raise UsageError(f"{show(tag, 60)} cannot be a tag: one word of letters, digits and ._+-, at most 40 of them")
+    if len(text) > _LONGEST:
+        raise UsageError(f"a note has at most {_LONGEST} characters; this one has {len(text)}")
 
 
 def day(when: float | None) -> str:

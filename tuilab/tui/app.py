@@ -3,15 +3,17 @@
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.actions import ActionParseResult
 from textual.app import SuspendNotSupported
 from textual.dom import DOMNode
+from textual.notifications import SeverityLevel
+from textual.screen import Screen
 from textual.widgets import Input
 
 from tuilab.errors import TuilabError
-from tuilab.runs import store
+from tuilab.runs import queue, store
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.tui.keys import READ_ONLY, bindings
@@ -55,11 +57,14 @@ class TuilabApp(PacedApp[int]):
         self._is_first_replay = is_replay
         self._shown_in_turn: list[Path] = []  # the runs that were started from here, until they are over
         self._alerted: set[str] = set()
+        self._told_on: Screen[Any] | None = None  # where the last sentence was told
         for theme in themes.OURS:
             self.register_theme(theme)
         self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
 
     def on_mount(self) -> None:
+        for order in self._first_orders:  # a file that was named may lie in none of the folders
+            self.desk.take_file(order.path)
         self.desk.settings.scenario = self._first_scenario() or self.desk.settings.scenario
         self.push_screen(LabPage())
         self.set_interval(_ENDS_S, self._look_for_ends)
@@ -106,7 +111,8 @@ class TuilabApp(PacedApp[int]):
             self.tell(str(problem))
         self._shown_in_turn += started
         if started and was_busy:
-            self.tell(f"{plural(len(started), 'run')} queued; Q shows the queue", is_problem=False)
+            paused = ", which is paused: none begins" if queue.is_paused(self.desk.root) else ""
+            self.tell(f"{plural(len(started), 'run')} queued; Q shows the queue{paused}", is_problem=False)
         elif started:
             self.open_run(started[0])
         self._show_next()
@@ -205,8 +211,16 @@ class TuilabApp(PacedApp[int]):
 
     def tell(self, text: str, *, is_problem: bool = True) -> None:
         """Say one sentence at the edge of the screen, unless it stands there."""
+        self._told_on = self.screen
         if not self.is_telling(show(text)):
-            self.notify(show(text), severity="error" if is_problem else "information", markup=False)
+            severity: SeverityLevel = "error" if is_problem else "information"
+            self.untell(severity)  # one of a kind at a time: more would stand on what the screen is for
+            self.notify(show(text), severity=severity, markup=False)
+
+    def leave_told(self, page: Screen[None]) -> None:
+        """Take away what was told on another screen: it was about that one."""
+        if self._told_on is not page:
+            self.clear_notifications()
 
     def alert(self, text: str) -> None:
         """Call the user, who may look elsewhere, once about the same."""

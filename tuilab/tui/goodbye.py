@@ -7,23 +7,40 @@ import re
 from tuilab.errors import TuilabError
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RUNNING_STATES, RunState
-from tuilab.runs import store
-from tuilab.text import is_utf8_terminal, show
+from tuilab.runs import queue, store
+from tuilab.text import is_utf8_terminal, plural, show
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal.guardian import open_again
 from tuilab.wrapping import cells
 
+_MOST = 8  # runs that have a line
+
 
 def say_goodbye(desk: Desk) -> None:
-    """Print a line for each run that was started from the screens; a terminal that takes nothing does not hold us."""
+    """Print what became of the runs that were started from the screens; a terminal that takes nothing does not hold us."""
     width = terminal_columns()
-    lines = [line for name in desk.started if (line := _line(desk, name))]
+    lines = lines_of(desk)
     if desk.calibrating and not desk.calibrating.is_over:
         lines.append("the calibration goes on.  When it is over: tuilab calibrate --show   end its run: tuilab stop last")
     text = "".join(f"{fitted(line, width)}\n" for line in lines)
     if text:
         with contextlib.suppress(OSError):
             os.write(open_again(1), text.encode("utf-8" if is_utf8_terminal() else "ascii", "replace"))
+
+
+def lines_of(desk: Desk) -> list[str]:
+    """Return a line for each run, as many as are read: those that are over, that wait and that go on, which is seen last."""
+    told = sorted((found for name in desk.started if (found := _told(desk, name))), key=lambda one: _place(one[0]))
+    states, lines = [state for state, _ in told], [line for _, line in told]
+    if len(lines) > _MOST:
+        lines = [f"{plural(len(lines) - _MOST, 'run')} more.  All of them: tuilab runs", *lines[-_MOST:]]
+    if RunState.QUEUED in states and queue.is_paused(desk.root):
+        lines.append("The queue is paused, and none that waits begins.  Let them begin: tuilab queue resume")
+    return lines
+
+
+def _place(state: str) -> int:
+    return 1 if state == RunState.QUEUED else 2 if state in RUNNING_STATES else 0
 
 
 def fitted(line: str, width: int) -> str:
@@ -39,7 +56,8 @@ def terminal_columns() -> int:
         return 80
 
 
-def _line(desk: Desk, name: str) -> str:
+def _told(desk: Desk, name: str) -> tuple[str, str] | None:
+    """Return the state of a run and what is told of it; None where its record cannot be read."""
     id = store.short_id(name)
     try:
         watch = Watch(desk.root / name)
@@ -48,9 +66,13 @@ def _line(desk: Desk, name: str) -> str:
         state = watch.state()
         watch.close()
     except TuilabError:
-        return ""
+        return None
     run = watch.summary.run
     title = f"{show(run.topic)}/{show(run.scenario)} {id}" if run else id
+    return state, _line(title, state, id)
+
+
+def _line(title: str, state: str, id: str) -> str:
     if state == RunState.QUEUED:
         return f"{title} is queued.  All that waits: tuilab queue   take it out: tuilab queue cancel {id}"
     if state in RUNNING_STATES:

@@ -280,6 +280,8 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("question_mark", "app.open_help", "help", "The keys of what has the focus."),
         Key("f1", "app.open_help", "help", "The same, while something is typed."),
         Key("Q", "app.open_queue", "queue", "The runs that wait for their turn.", False),
+        Key("h", "app.open_history", "", "All runs on this box.", False),
+        Key("b", "app.open_box", "", "What this machine is.", False),
         Key("ctrl+c", "", "", "Copy what is selected with the mouse; else say how to leave.", False),
         Key("tab", "app.focus_next", "", "The next pane.", False),
         Key("shift+tab", "app.focus_previous", "", "The pane before.", False),

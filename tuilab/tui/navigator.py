@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 from tuilab.tui.state.session import Desk
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
+
     from tuilab.catalogue.scenario import Value
     from tuilab.engine.messages import RunOrder
 
@@ -42,6 +44,8 @@ class Navigator(Protocol):
     def action_step_back(self) -> None: ...
 
     def tell(self, text: str, *, is_problem: bool = True) -> None: ...
+
+    def leave_told(self, page: "Screen[None]") -> None: ...
 
     def edit(self, path: str, line: int = 1) -> bool: ...
 

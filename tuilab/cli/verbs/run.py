@@ -20,7 +20,7 @@ from tuilab.cli import options
 from tuilab.engine import launch
 from tuilab.errors import ExitCode, UsageError
 from tuilab.record.events import Scalar
-from tuilab.runs import store
+from tuilab.runs import queue, store
 from tuilab.text import show
 
 _BASE: list[click.Parameter] = [
@@ -225,4 +225,6 @@ def _detach(orders: list[Any]) -> int:
     for order in orders:
         run_dir, _ = launch.start(order)
         print(store.short_id(run_dir.name), flush=True)
+    if any(order.waits and queue.is_paused(Path(order.root)) for order in orders):
+        print("tuilab: the queue is paused: what times something waits; let it begin: tuilab queue resume", file=sys.stderr)
     return ExitCode.DONE

@@ -78,7 +78,9 @@ class Row:
             ["--scenario"], metavar="NAME", help="Of this scenario or topic.", shell_complete=options.complete_scenario
         ),
         click.Option(["--state", "states"], type=click.Choice(STATES), multiple=True, help="In this state; may be repeated."),
-        click.Option(["--since"], type=options.Since(), help="Started since: 2h, 3d, or a day such as 2026-11-21 (UTC)."),
+        click.Option(
+            ["--since"], type=options.Since(), help="Started since: 2h, 3d, today, or a day such as 2026-11-21 (UTC)."
+        ),
         click.Option(
             ["--verdict", "verdicts"], type=click.Choice(list(VERDICTS)), multiple=True, help="With a claim that came out so."
         ),

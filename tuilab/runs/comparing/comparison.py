@@ -13,7 +13,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.comparing.call_times import shifts_of, times_of_processes
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side, are_apart, pairs_of
-from tuilab.runs.comparing.differences import ABSENT, Difference, conditions, facts_of
+from tuilab.runs.comparing.differences import ABSENT, Difference, absent, conditions, facts_of
 from tuilab.text import brief
 from tuilab.words import seconds
 
@@ -45,7 +45,8 @@ def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> C
     """Return what differs between runs; `going_on` are the places of those that have not said all yet."""
     facts = [facts_of(summary) for summary in summaries]
     names = dict.fromkeys(key for known in facts for key in known)
-    rows = [Difference(*key, tuple(known.get(key, ABSENT) for known in facts)) for key in names]
+    sides = [*zip(facts, summaries, strict=True)]
+    rows = [Difference(*key, tuple(known.get(key) or absent(run, key[0]) for known, run in sides)) for key in names]
     different = [row for row in rows if len(set(row.values)) > 1]
     first, *others = map(times_of_processes, summaries)
     return Comparison(

@@ -53,6 +53,15 @@ def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
     return dict(list(found.items())[:_FACTS])
 
 
+def absent(summary: RunSummary, part: str) -> str:
+    """Return that a fact of a part is not known of a run, and why."""
+    if summary.run is None:
+        return f"{ABSENT}: it recorded nothing"
+    if part == "environment" and not summary.environment:
+        return f"{ABSENT}: {'the run ended before it was recorded' if summary.is_over else 'it is not recorded yet'}"
+    return f"{ABSENT}: it has none" if part == "parameter" else f"{ABSENT}: it was not recorded"
+
+
 def _gpus(summary: RunSummary) -> str:
     if summary.gpus:
         models = Counter(gpu.name for gpu in summary.gpus.values())
@@ -90,7 +99,7 @@ def conditions(summaries: Sequence[RunSummary]) -> list[Difference]:
             box = summary.environment.get("box", {}).get("cpu", {})
             value = box.get(key) if isinstance(box, dict) else None
             value = value[0] if isinstance(value, list) and value else value
-            values.append(_condition(key, value))
+            values.append(_condition(key, value) or absent(summary, "environment"))
         if len(set(values)) > 1:
             rows.append(Difference("conditions", name, tuple(values)))
     return rows
@@ -98,7 +107,7 @@ def conditions(summaries: Sequence[RunSummary]) -> list[Difference]:
 
 def _condition(key: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return ABSENT
+        return ""
     return size(value) if key.endswith("_bytes") else f"{value:.3g}"
 
 

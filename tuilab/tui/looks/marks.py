@@ -7,7 +7,7 @@ from textual.content import Content
 from tuilab.drawings.glyphs import VERDICT_MARKS, Kind
 from tuilab.drawings.glyphs import tally as count_marks
 from tuilab.record.states import RunState
-from tuilab.record.verdicts import RUNNING
+from tuilab.record.verdicts import QUEUED, RUNNING
 from tuilab.text import show
 
 _COLOURS: dict[Kind, str] = {
@@ -58,7 +58,7 @@ def plain(text: str, limit: int | None = None, style: str = "") -> Content:
 
 def _mark(verdict: str) -> tuple[str, str]:
     """Return the mark of a verdict and its colour; a space for a word that is none."""
-    if verdict == RUNNING:
-        return _STATES[RunState.RUNNING]
+    if verdict in (RUNNING, QUEUED):
+        return _STATES[verdict]
     sign, _, kind = VERDICT_MARKS.get(verdict, (" ", "", "none"))
     return sign, _COLOURS[kind]

@@ -39,8 +39,9 @@ class HistoryPage(Page):
     PLACE = "history"
     BINDINGS = bindings("history")
     DEFAULT_CSS = """
-    HistoryPage #details { height: 3; background: $surface; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    HistoryPage.-tall #details { height: 13; }
+    HistoryPage #details { height: auto; min-height: 3; max-height: 9; background: $surface; padding: 0 1; }
+    HistoryPage #details { text-wrap: nowrap; text-overflow: ellipsis; }
+    HistoryPage.-tall #details { height: 13; max-height: 13; }
     HistoryPage.-short #details { display: none; }
     """
     VERTICAL_BREAKPOINTS = [(0, "-short"), (18, "-plain"), (32, "-tall")]
@@ -136,8 +137,10 @@ class HistoryPage(Page):
     @on(RunList.Moved)
     def _show_details(self) -> None:
         entry, known = self.runs.chosen, self._reader.known
-        lines = details(entry, known.notes_of(entry.run), is_long=self.has_class("-tall")) if entry else []
-        self.query_one("#details", Static).update(Content("\n").join(lines))
+        below = self.query_one("#details", Static)
+        width = self.size.width - below.gutter.width
+        lines = details(entry, known.notes_of(entry.run), width, is_long=self.has_class("-tall")) if entry else []
+        below.update(Content("\n").join(lines))
         self.show_keys()
 
     def on_filter_line_left(self) -> None:
@@ -218,9 +221,10 @@ class HistoryPage(Page):
             self.do(partial(baseline.unpin if is_pinned else baseline.pin, self.desk.root / entry.run))
 
     def action_order(self) -> None:
-        """Have the runs in another order."""
+        """Have the runs in another order, the first of which is what one looks for."""
         self._order = ordering.after(self._order)
         self._show()
+        self.runs.move(-len(self._reader.known.entries))
 
     @work(group="question")
     async def action_write(self, what: str) -> None:

@@ -119,8 +119,8 @@ class LabPage(Page):
         row = self._catalogue.row
         if row is None:
             return "tuilab list"
-        first = self._catalogue.of_topic(row.topic)[0]
-        return command_line.chosen_line(self.draft, first, self.desk.root, self.desk.folders)
+        shown, is_whole = self._catalogue.of_topic(row.topic), self._catalogue.is_whole(row.topic)
+        return command_line.chosen_line(self.draft, shown, self.desk.root, self.desk.folders, is_whole=is_whole)
 
     def places(self) -> list[str]:
         found = super().places()
@@ -187,6 +187,7 @@ class LabPage(Page):
 
     def fill(self, scenario: str, values: Mapping[str, Value], *, is_quick: bool = False) -> None:
         """Show the form of a scenario with the values of a run, or as many of them as it still has."""
+        self.columns.take(self.desk.scenarios)  # among them may be one that its run has brought
         if not self._catalogue.go_to(scenario) or (draft := self.draft) is None:
             self.lab.tell(f"no scenario is called {show(scenario, 60)} here")
             return
@@ -253,7 +254,7 @@ class LabPage(Page):
 
     def on_lookout_runs_came(self, event: Lookout.RunsCame) -> None:
         self._catalogue.show_verdicts(event.verdicts)
-        self._going_on.show(event.going_on)
+        self._going_on.show(event.going_on, is_paused=event.is_paused)
         if self.scenario is None:
             self._show_chosen()
         if not event.going_on:

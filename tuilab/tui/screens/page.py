@@ -68,6 +68,7 @@ class Page(TextualScreen[None]):
         """Look again at the styles, unless every widget has just been given them: that takes as long as drawing."""
         event.refresh_styles = self._was_open
         self._was_open = True
+        self.lab.leave_told(self)
 
     def show_changes(self) -> None:
         """Have the app draw; what Textual would render here for the terminal is never sent."""

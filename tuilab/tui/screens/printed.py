@@ -8,6 +8,7 @@ from tuilab.text import is_utf8_terminal
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets.printout import Printout
+from tuilab.tui.widgets.search import SearchedLines
 
 
 class PrintedPage(Page):
@@ -29,6 +30,9 @@ class PrintedPage(Page):
     def say(self, words: str) -> None:
         """Say in the heading how it stands."""
         self.heading.show(Content.assemble(("tuilab", "bold"), f"  {self.PLACE}  ", plain(words, 200, "$text-muted")))
+
+    def on_searched_lines_found(self, event: SearchedLines.Found) -> None:
+        self.keybar.note(plain(event.said, 80, "$text-accent"))
 
     def action_copy_all(self) -> None:
         """Copy the whole text."""

@@ -1,6 +1,7 @@
 """The Queue screen: what times something, and what waits for its turn; move, cancel, pause."""
 
 import shlex
+from collections.abc import Sequence
 from functools import partial
 
 from textual import on, work
@@ -10,6 +11,8 @@ from textual.message import Message
 
 from tuilab.record.states import RunState
 from tuilab.runs import queue, store
+from tuilab.runs.ledger import Entry
+from tuilab.runs.running import GoingOn
 from tuilab.text import plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.screens.page import Page
@@ -30,9 +33,10 @@ class QueuePage(Page):
     class Looked(Message):
         """How the queue stands now."""
 
-        def __init__(self, standing: queue.Standing) -> None:
+        def __init__(self, standing: queue.Standing, others: Sequence[Entry]) -> None:
             super().__init__()
             self.standing = standing
+            self.others = others  # that go on, and time nothing
 
     def compose_body(self) -> ComposeResult:
         self.queue = QueueList()
@@ -55,12 +59,15 @@ class QueuePage(Page):
 
     @work(thread=True, exclusive=True, group="look")
     def _look(self) -> None:
-        self.post_message(self.Looked(queue.look(self.desk.root)))
+        standing = queue.look(self.desk.root)
+        known = {one.run for _, _, one in standing.rows}
+        others = [one for one in GoingOn(self.desk.ledger).look() if one.run not in known and one.state != RunState.QUEUED]
+        self.post_message(self.Looked(standing, others))
 
     def on_queue_page_looked(self, message: Looked) -> None:
         standing = message.standing
-        self.queue.show(standing)
-        parts = [f"{plural(len(standing.running), 'run')} now", f"{len(standing.waiting)} queued"]
+        self.queue.show(standing, message.others)
+        parts = [f"{len(standing.running)} timing now", f"{len(standing.waiting)} queued"]
         parts += [f"{len(standing.lost)} lost"] if standing.lost else []
         paused = ("  paused: none begins", "bold $text-warning") if standing.is_paused else ""
         self.heading.show(Content.assemble(("tuilab", "bold"), "  queue  ", " · ".join(parts), paused))

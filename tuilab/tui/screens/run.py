@@ -3,6 +3,7 @@
 What is read is a matter of `RunReader`, what is shown of the panes and `headline`, and how it is looked at of `Looking`.
 """
 
+import os
 import shlex
 import time
 from dataclasses import replace
@@ -11,8 +12,10 @@ from pathlib import Path
 
 from textual import work
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.events import Resize
 
+from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
 from tuilab.record.events import Identity
@@ -49,6 +52,7 @@ from tuilab.tui.widgets.run.waiting import WaitingLine
 _SOON_S = 0.03  # between two looks for the first point
 _COMPANY_S = 2.0
 _NEIGHBOURS_S = 2.0  # between two looks which other runs go on
+_DELETED = "this run was deleted; what the screen shows of it was read before"
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
 
 
@@ -70,7 +74,7 @@ class RunPage(Page):
         self._company = Company()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_laid_out = False  # as the user left it last time
-        self._was_going_on = self._had_bad = False
+        self._was_going_on = self._had_bad = self._was_deleted = False
 
     @property
     def following(self) -> Following | Playback:
@@ -144,8 +148,14 @@ class RunPage(Page):
         return sorted(keys, key=lambda key: first.index(key.key) if key.key in first else len(first))
 
     def _next_steps(self) -> NextSteps:
-        steps = next_steps(self.following.summary, self.desk.scenarios)
+        steps = next_steps(self.following.summary, self._scenario)
         return replace(steps, options=()) if self.desk.is_read_only else steps  # whose keys lead to a form
+
+    @property
+    def _scenario(self) -> Scenario | None:
+        """What the run was made from, as its file says now; None where there is none of its name any more."""
+        run = self.following.summary.run
+        return self.desk.scenario_of(run, self.run_dir) if run else None
 
     def _await_first_point(self, deadline: float) -> None:
         """Look often for the first point: whoever has started a run waits for it."""
@@ -156,7 +166,7 @@ class RunPage(Page):
     def _turn(self) -> None:
         """Take in what is new and show it; of a run that is over there is nothing more to do."""
         reader = self.reader
-        if reader.is_frozen or not self.is_current:
+        if not self.is_current or self._is_gone() or reader.is_frozen:
             return
         try:
             reader.has_news |= self.following.read() | self.others.read()
@@ -177,6 +187,13 @@ class RunPage(Page):
         if reader.has_news:
             self.show_panes()
         self._show_note()
+
+    def _is_gone(self) -> bool:
+        """Say whether the run was deleted, and the first time tell the user; what was read of it stays on the screen."""
+        if not self._was_deleted and not os.path.lexists(self.run_dir):
+            self._was_deleted = True
+            self.lab.tell(_DELETED)
+        return self._was_deleted
 
     def _look_for_company(self) -> None:
         """See who else computes here: on the GPUs by the run's record; on cores only while it goes on, and is looked at."""
@@ -259,7 +276,8 @@ class RunPage(Page):
     def _show_note(self) -> None:
         is_frozen, is_link_slow = self.reader.is_frozen, self.lab.is_link_slow
         cost = self._cost.words(self.lab.bytes_sent)
-        self.keybar.note(headline.note_of(self.following, cost, is_frozen=is_frozen, is_link_slow=is_link_slow))
+        zoomed = Content.styled("zoomed  " if self.maximized is not None else "", "$text-accent")
+        self.keybar.note(zoomed + headline.note_of(self.following, cost, is_frozen=is_frozen, is_link_slow=is_link_slow))
         self.show_keys()
 
     def on_resize(self, event: Resize) -> None:
@@ -302,6 +320,7 @@ class RunPage(Page):
         """Look at the run in another way: one of those that `Looking` knows."""
         if said := getattr(self.looking, how)(*values):
             self.lab.tell(said, is_problem=False)
+        self._show_note()
 
     def action_play(self, how: str, *values: float) -> None:
         """Hold the picture or play the run again: one of the ways that `RunReader` knows."""
@@ -344,23 +363,29 @@ class RunPage(Page):
 
     def action_again(self) -> None:
         """Back to the form of this scenario, with the values of this run."""
-        run = self.following.summary.run
-        if run is not None:
-            self.lab.open_form(run.scenario, dict(run.params), is_quick=run.quick)
+        run, scenario = self.following.summary.run, self._scenario
+        if run is not None and scenario is not None:
+            self.lab.open_form(scenario.path, dict(run.params), is_quick=run.quick)
+        elif run is not None:
+            again = rerun_command(self.following.summary)
+            self.lab.tell(f"the file of {show(run.scenario, 60)} is not here any more; where it is: {again}", is_problem=False)
 
     def action_edit(self) -> None:
         """Open the file of the scenario; where the run failed, at that line."""
         summary = self.following.summary
-        here = [one.path for one in self.desk.scenarios if summary.run and one.id == summary.run.scenario]
+        here = self._scenario
         frame = tracebacks.own_frame(summary)
-        if path := tracebacks.file_of(summary, self.run_dir) or next(iter(here), ""):
+        if path := tracebacks.file_of(summary, self.run_dir) or (here.path if here else ""):
             self.lab.edit(path, frame.line if frame else 1)
         else:
             self.lab.tell(f"its file is not on this box any more; what ran is {self.run_dir}/scenario.py")
 
     def action_show_all(self) -> None:
         """Show all that the run printed in the pager."""
-        self.show_in_pager(printed.whole(self.run_dir) or "nothing was printed", str(self.run_dir))
+        if os.path.lexists(self.run_dir):
+            self.show_in_pager(printed.whole(self.run_dir) or "nothing was printed", str(self.run_dir))
+        else:
+            self.lab.tell(_DELETED)
 
     @work(group="question")
     async def action_choose_copy(self) -> None:

@@ -44,12 +44,13 @@ class Lookout:
             self.gpus = gpus
 
     class RunsCame(Message):
-        """The last verdicts have been read, and which runs go on."""
+        """The last verdicts have been read, which runs go on, and whether those that wait can begin."""
 
-        def __init__(self, verdicts: "Mapping[str, Said]", going_on: "Sequence[Entry]") -> None:
+        def __init__(self, verdicts: "Mapping[str, Said]", going_on: "Sequence[Entry]", *, is_paused: bool) -> None:
             super().__init__()
             self.verdicts = verdicts
             self.going_on = going_on
+            self.is_paused = is_paused  # the queue
 
     class PastSeen(Message):
         """Past runs of a scenario have been read; more may come."""
@@ -140,12 +141,13 @@ class Lookout:
             self._screen.post_message(self.GpusSeen(gpus))
 
     def _look_around(self) -> None:
+        from tuilab.runs import queue
         from tuilab.runs.running import GoingOn
 
         self._going_on = self._going_on or GoingOn(self._desk.ledger)
         going_on = self._going_on.look()
         self._looks_around = False
-        self._screen.post_message(self.RunsCame(self._desk.verdicts(), going_on))
+        self._screen.post_message(self.RunsCame(self._desk.verdicts(), going_on, is_paused=queue.is_paused(self._desk.root)))
 
     def _look_at(self, scenario: Scenario) -> None:
         runs: list[PastRun] = []

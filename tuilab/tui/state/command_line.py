@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab import places
+from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Param, Scenario, Value
 from tuilab.errors import TuilabError
 from tuilab.runs.command_line import line as line
@@ -12,21 +13,21 @@ from tuilab.runs.command_line import option_words
 from tuilab.tui.state.draft import BUDGET, Draft, spelt
 
 
-def chosen_line(draft: Draft | None, first: Scenario, root: Path, folders: Sequence[str] = ()) -> str:
-    """Return the command that runs a draft; without one, the topic of its first scenario."""
+def chosen_line(draft: Draft | None, shown: Sequence[Scenario], root: Path, folders: Sequence[str], *, is_whole: bool) -> str:
+    """Return the command that runs a draft; without one, what is shown of a topic, which may be all of it."""
     try:
         if draft is None:
-            return line(topic_words(first.topic, first.path, root, folders))
+            return line(topic_words(shown, root, folders, is_whole=is_whole))
         if draft.scenario.error:
             return line(check_words(draft.scenario.path))
         return line(run_words(draft, root, folders))
     except TuilabError:  # the form tells what is wrong
-        return line(["tuilab", "run", draft.scenario.id if draft else first.topic, "--help"])
+        return line(["tuilab", "run", draft.scenario.id if draft else shown[0].topic, "--help"])
 
 
 def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str]:
     """Return the words of the command that runs a draft; UsageError when it cannot be run as it is."""
-    words = ["tuilab", "run", draft.scenario.id]
+    words = ["tuilab", "run", _name(draft.scenario, folders)]
     params = {param.name: param for param in draft.scenario.params}
     words += [word for name, value in draft.given.items() for word in _option(params[name], value)]
     words += ["--quick"] if draft.is_quick else []
@@ -36,9 +37,12 @@ def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str
     return words + _folders(draft.scenario.path, root, folders)
 
 
-def topic_words(topic: str, path: str, root: Path, folders: Sequence[str] = ()) -> list[str]:
-    """Return the words of the command that runs the topic of a scenario file."""
-    options = _folders(path, root, folders)
+def topic_words(shown: Sequence[Scenario], root: Path, folders: Sequence[str], *, is_whole: bool) -> list[str]:
+    """Return the words of the command that runs a topic, or what is shown of it."""
+    topic, options = shown[0].topic, _folders(shown[0].path, root, folders)
+    names = [_name(one, folders) for one in shown if not one.error]
+    if names and (not is_whole or any(name.endswith(".py") for name in names)):
+        return ["tuilab", "run", *names, *options]
     return ["tuilab", "run", *options, "--", topic] if topic.startswith("-") else ["tuilab", "run", topic, *options]
 
 
@@ -50,6 +54,12 @@ def check_words(path: str) -> list[str]:
 def root_option(root: Path) -> list[str]:
     """Return the option that a command needs to find the runs; none where it finds them by itself."""
     return [] if _is_usual(root) else ["--root", str(root)]
+
+
+def _name(scenario: Scenario, folders: Sequence[str]) -> str:
+    """Return what a scenario is called on the command line: its file where that lies in no folder of the catalogue."""
+    homes = [os.path.join(folder, "") for folder in catalog.scenario_dirs(folders)]
+    return scenario.id if any(scenario.path.startswith(home) for home in homes) else scenario.path
 
 
 def _option(param: Param, value: Value) -> list[str]:

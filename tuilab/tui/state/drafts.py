@@ -30,7 +30,7 @@ class Drafts:
 
     def what_is_wrong(self, draft: Draft | None) -> str:
         """Return which fields of a form cannot be used, or nothing."""
-        wrong = list(draft.problems) if draft and not draft.scenario.error else []
+        wrong = [draft.fields[key].name for key in draft.problems] if draft and not draft.scenario.error else []
         return f"✗ look at {', '.join(wrong)}" if wrong else ""
 
     def has_to_ask(self, draft: Draft) -> bool:

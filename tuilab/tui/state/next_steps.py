@@ -1,6 +1,5 @@
 """What there is to try after a run: what its lesson says, and the forms that a key opens."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.catalogue.params import parse
@@ -29,16 +28,15 @@ class NextSteps:
         return translated(self.scenario).headings.get("Try next", "Try next") if self.scenario else ""
 
     def form(self, number: int) -> tuple[str, dict[str, Value]] | None:
-        """Return the scenario and the values of the option of a number, from 1 on; None when there is none."""
+        """Return the path of the scenario and the values of the option of a number, from 1 on; None when there is none."""
         if self.scenario is None or number > len(self.options):
             return None
         typed = self.options[number - 1].typed
-        return self.scenario.id, {p.name: parse(p, typed[p.name]) for p in self.scenario.params if p.name in typed}
+        return self.scenario.path, {p.name: parse(p, typed[p.name]) for p in self.scenario.params if p.name in typed}
 
 
-def next_steps(summary: RunSummary, scenarios: Sequence[Scenario]) -> NextSteps:
-    """Return what there is to try after a run."""
-    scenario = next((one for one in scenarios if summary.run and one.id == summary.run.scenario), None)
+def next_steps(summary: RunSummary, scenario: Scenario | None) -> NextSteps:
+    """Return what there is to try after a run of a scenario."""
     if scenario is None:
         return NextSteps()
     other = [option for option in try_next(scenario) if not _is_as_it_ran(option, scenario, summary)]

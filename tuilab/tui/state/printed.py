@@ -26,22 +26,25 @@ class Tail:
 def tail(path: Path) -> Tail:
     """Return the last lines of a file; a line that was overwritten by carriage returns is its last state."""
     data, size = _end(path, _TAIL)
-    lines = _lines(data)[1 if size > len(data) else 0 :]
+    lines = [line.rpartition("\r")[2] for line in _lines(data)][1 if size > len(data) else 0 :]
     return Tail([line[:_LONGEST] for line in lines[-LINES:]], size, size == len(data) and len(lines) <= LINES)
 
 
 def whole(run_dir: Path) -> str:
-    """Return all that was kept of what a run printed, each stream after the path of its file."""
+    """Return all that was kept of what a run printed, each stream after the path of its file.
+
+    What stood on a line before it was overwritten has a line of its own.
+    """
     parts = []
     for stream in STREAMS:
         path = run_dir / f"{stream}.log"
         if lines := _lines(_end(path, _MOST)[0]):
-            parts.append("\n".join([f"== {path}", *lines]))
+            parts.append("\n".join([f"== {path}", *(state for line in lines for state in line.split("\r"))]))
     return "\n\n".join(parts)
 
 
 def _lines(data: bytes) -> list[str]:
-    lines = [line.rstrip("\r").rpartition("\r")[2] for line in data.decode(errors="replace").split("\n")]
+    lines = [line.rstrip("\r") for line in data.decode(errors="replace").split("\n")]
     return lines if lines[-1] else lines[:-1]
 
 

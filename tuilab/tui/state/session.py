@@ -3,6 +3,7 @@
 What is needed only for runs is loaded when there is one: the first picture does not wait for it.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
+from tuilab.record.imported import is_imported
 from tuilab.runs.last_verdicts import Said
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.tui.state.settings import Settings
@@ -18,6 +20,7 @@ from tuilab.tui.state.settings import Settings
 if TYPE_CHECKING:
     from tuilab.engine.launch import Spare
     from tuilab.engine.messages import RunOrder
+    from tuilab.record.events import RunStarted
     from tuilab.record.summary import RunSummary
     from tuilab.runs.ledger import Entry
     from tuilab.tui.state.box.calibrating import Calibrating
@@ -37,6 +40,7 @@ class Desk:
         self.fps = fps  # how often what is new is drawn
         self.is_learning = False  # the screens open at the next lesson
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
+        self._files: list[str] = []  # of scenarios in none of the folders, of which there are runs
         self.calibrating: Calibrating | None = None  # the calibration that was started from here last
         self._told_ended = 0  # how many of them were over when that was asked
         self._spare: Spare | None = None
@@ -45,17 +49,39 @@ class Desk:
     @cached_property
     def scenarios(self) -> list[Scenario]:
         """The catalogue, as it was read last."""
-        return catalog.load(self.folders)
+        return self._load()
+
+    def _load(self) -> list[Scenario]:
+        listed = catalog.load(self.folders)
+        files = [file for file in self._files if os.path.isfile(file)]
+        return [*listed, *(one for file in files for one in catalog.find(listed, file))]
+
+    def take_file(self, file: str) -> None:
+        """Have the scenario of a file in the catalogue, whether it lies in one of the folders or not."""
+        path = os.path.realpath(file)
+        if path not in (one.path for one in self.scenarios) and os.path.isfile(path):
+            self._files.append(path)
+            self.scenarios = [*self.scenarios, *catalog.find(self.scenarios, path)]
+
+    def scenario_of(self, run: "RunStarted", run_dir: Path) -> Scenario | None:
+        """Return the scenario that a run was made from: that of the named file, while it is there, else by its name."""
+        from tuilab.runs.command_line import file_of
+
+        file = os.path.realpath(named) if (named := file_of(run)) and not is_imported(run_dir) else ""
+        if file:
+            self.take_file(file)
+        same = [one for one in self.scenarios if one.id == run.scenario]
+        return next((one for one in same if one.path == file), next(iter(same), None))
 
     def read_again(self) -> bool:
         """Read the catalogue again where a file came, went or changed, and say so; a scenario that says the same stays."""
         try:
-            stamps = catalog.stamps(self.folders)
+            stamps = catalog.stamps(self.folders) | {file: _stamp(file) for file in self._files}
             if stamps == self._stamps:
                 return False
             before = {one.path: one for one in self.scenarios}
-            found = [before[one.path] if before.get(one.path) == one else one for one in catalog.load(self.folders)]
-        except TuilabError:  # a folder has gone: what it held is known as it was
+            found = [before[one.path] if before.get(one.path) == one else one for one in self._load()]
+        except TuilabError:  # a folder or a file has gone: what it held is known as it was
             return False
         self._stamps = stamps
         has_changed = [*map(id, found)] != [*map(id, self.scenarios)]
@@ -119,3 +145,12 @@ class Desk:
 
     def is_going_on(self, run_dir: Path) -> bool:
         return self.ledger.entry(run_dir).is_running
+
+
+def _stamp(file: str) -> str:
+    """Return what changes when a file does; of one that is gone nothing."""
+    try:
+        seen = os.stat(file)
+    except OSError:
+        return ""
+    return f"{seen.st_mtime_ns} {seen.st_size} {seen.st_ino}"

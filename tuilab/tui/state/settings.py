@@ -11,6 +11,7 @@ from tuilab.errors import TuilabError
 from tuilab.files import Unusable, read_small, replace
 
 _LIMIT = 64 * 1024
+_NOT_KEPT = ("is_zoomed",)  # whoever comes back wants to see that there are other panes
 
 
 @dataclass
@@ -22,7 +23,7 @@ class Settings:
     part: str = "lesson"  # of the Lab screen that was open last
     symbols: str = ""  # braille, block or ascii; "": what the locale allows
     pane: str = ""  # of the Run screen that had the focus last
-    is_zoomed: bool = False  # whether that pane fills the screen
+    is_zoomed: bool = False  # whether that pane fills the screen; of this sitting alone
     is_smooth: bool = False  # lines of a run
     is_timed: bool = False  # seconds along their axis, not steps
     has_others: bool = False  # the curves of other runs behind them
@@ -54,7 +55,8 @@ def save(settings: Settings) -> None:
     with suppress(OSError, TuilabError):
         path = places.settings_file()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        replace(path, json.dumps(asdict(settings)).encode())
+        kept = {name: value for name, value in asdict(settings).items() if name not in _NOT_KEPT}
+        replace(path, json.dumps(kept).encode())
 
 
 def _decode(data: bytes) -> Settings:
@@ -62,6 +64,6 @@ def _decode(data: bytes) -> Settings:
     found = json.loads(data)
     if not isinstance(found, dict):
         raise ValueError("it holds no settings")
-    kinds = {name: type(default) for name, default in asdict(Settings()).items()}
+    kinds = {name: type(default) for name, default in asdict(Settings()).items() if name not in _NOT_KEPT}
     chosen: dict[str, Any] = {name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind}
     return Settings(**chosen)

@@ -62,6 +62,11 @@ class TextualApp(App[ReturnType]):
         """Whether a sentence stands at the edge of the screen."""
         return any(one.message == text for one in self._notifications)
 
+    def untell(self, severity: str) -> None:
+        """Take away the sentences of a kind, which others replace."""
+        for one in [one for one in self._notifications if one.severity == severity]:
+            self._unnotify(one)
+
     def keep_copied(self, text: str) -> None:
         """Have a text pasted by the keys of a field."""
         self._clipboard = text

@@ -43,7 +43,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._lines: Sequence[Content] = ()
         self._width_laid = 0
-        self._will_renew = False
+        self._will_renew = self._will_be_at_top = False
 
     def lay_out(self, width: int) -> Sequence[Content]:
         """Return the lines at a width."""
@@ -53,12 +53,15 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         """Lay out again: the content is another."""
         width = self.scrollable_content_region.width
         self._will_renew = False
+        self._will_be_at_top |= from_top
         if not width:
-            return  # not on the screen yet: the first size will call
+            self._width_laid = 0  # not on the screen: it is laid out once it is, though its width may be as before
+            return
         self._width_laid = width
         self._lines = self.lay_out(width)
         self.virtual_size = Size(width, len(self._lines))
-        if from_top:
+        if self._will_be_at_top:
+            self._will_be_at_top = False
             self.scroll_to(y=0, animate=False, force=True)
         self.refresh()
 

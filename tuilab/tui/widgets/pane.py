@@ -34,6 +34,7 @@ class Pane(VerticalScroll):
         super().__init__()
         self.border_title = Content(title)
         self._note = Content("")
+        self._found = ""  # what there is to say of a search
         self._said: object = None
 
     def show(self, run: "Shown", view: "View") -> None:
@@ -44,7 +45,8 @@ class Pane(VerticalScroll):
         self._note = words
         below = round(self.virtual_size.height - self.scrollable_content_region.height - self.scroll_y)
         more = Content.styled(f"+{below} ↓", "$text-accent") if below > 0 and self.allow_vertical_scroll else Content("")
-        said = Content("  ").join([part for part in (more, words) if part])
+        found = Content.styled(self._found, "$text-accent")
+        said = Content("  ").join([part for part in (found, more, words) if part])
         if (key := (said.plain, *said.spans)) != self._said:  # to say the same again would paint the pane again
             self._said = key
             self.border_subtitle = said
@@ -113,6 +115,10 @@ class TextPane(Pane, Searched):
 
     def as_text(self) -> str:
         return "\n".join(line.plain for line in self.lines_to_search())
+
+    def tell_found(self, said: str) -> None:
+        self._found = said
+        self.note(self._note)
 
     def show_found(self) -> None:
         self._text.update(Content("\n").join(map(self.marked, self.lines_to_search())))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from tuilab.runs import queue, store
+from tuilab.runs.ledger import Entry
 from tuilab.tui.looks.marks import plain, state_words
 from tuilab.tui.widgets.lines import PickList
 from tuilab.words import clock
@@ -17,6 +18,7 @@ class QueueList(PickList):
     def __init__(self) -> None:
         super().__init__()
         self.standing = queue.Standing()
+        self._others: Sequence[Entry] = ()
 
     @property
     def count(self) -> int:
@@ -31,18 +33,23 @@ class QueueList(PickList):
         state, _, one = rows[min(self.cursor, len(rows) - 1)]
         return state, one
 
-    def show(self, standing: queue.Standing) -> None:
-        """Show the queue."""
+    def show(self, standing: queue.Standing, others: Sequence[Entry] = ()) -> None:
+        """Show the queue, and below it the other runs that go on."""
         before = self.chosen
-        self.standing = standing
+        self.standing, self._others = standing, others
         self.renew()
         runs = [one.run for _, _, one in standing.rows]
         self.move_to(runs.index(before[1].run) if before and before[1].run in runs else self.cursor)
 
     def lay_out(self, width: int) -> Sequence[Content]:
+        lines = [_line(state, one, f"{place}." if place else "") for state, place, one in self.standing.rows]
         if not self.count:
-            return [Content.styled("Nothing runs and nothing waits. A topic runs in turn: enter on it in the Lab.", "dim")]
-        return [_line(state, one, f"{place}." if place else "") for state, place, one in self.standing.rows]
+            nothing = "Nothing is timed and" if self._others else "Nothing runs and"
+            lines = [Content.styled(f"{nothing} nothing waits. A topic runs in turn: enter on it in the Lab.", "dim")]
+        if self._others:
+            names = ", ".join(f"{one.name} {store.short_id(one.run)}" for one in self._others)
+            lines += plain(f"Beside the queue, because they time nothing: {names}", 600, "dim").wrap(width)
+        return lines
 
 
 def _line(state: str, one: queue.Ticket, place: str) -> Content:

@@ -1,7 +1,7 @@
 """Looking for words in a text that scrolls: the line that they are typed in, and what a text does to be searched."""
 
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from textual import events
 from textual.actions import SkipAction
@@ -9,12 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from tuilab.text import show
-from tuilab.tui.navigator import Navigator
 from tuilab.tui.widgets.lines import Lines
 
 SEARCHES: list[BindingType] = [
@@ -51,11 +51,15 @@ class Searched(Widget):
             line = line.stylize("reverse", at, at + len(self.words))
         return line
 
-    def look_for(self, words: str) -> str:
-        """Mark words and go to the first of them from what is shown on; return how many lines have them."""
+    def tell_found(self, said: str) -> None:
+        """Say in the frame which of the lines that have the words is shown; nothing where none are looked for."""
+        raise NotImplementedError
+
+    def look_for(self, words: str) -> None:
+        """Mark words, go to the first of them from what is shown on, and say how many lines have them."""
         self.words, self.line_found = words.lower(), int(self.scroll_offset.y) - 1
         self.show_found()
-        return self._go(1) if words else ""
+        self.tell_found(self._go(1) if words else "")
 
     def _go(self, step: int) -> str:
         found = [at for at, line in enumerate(self.lines_to_search()) if self.words in line.plain.lower()]
@@ -64,7 +68,7 @@ class Searched(Widget):
         after = [at for at in found if (at - self.line_found) * step > 0]
         self.line_found = (after or found)[0] if step > 0 else (after or found)[-1]
         self.go_to_line(self.line_found)
-        return f"{found.index(self.line_found) + 1} of {len(found)} lines with {show(self.words, 40)}; n next, N before"
+        return f"{found.index(self.line_found) + 1} of {len(found)} with {show(self.words, 40)}"
 
     def action_search(self) -> None:
         self.screen.mount(SearchLine(self))
@@ -72,7 +76,7 @@ class Searched(Widget):
     def action_next_match(self, step: int) -> None:
         if not self.words:
             raise SkipAction  # the key is the screen's
-        cast(Navigator, self.app).tell(self._go(step), is_problem=False)
+        self.tell_found(self._go(step))
 
     def action_end_search(self) -> None:
         if not self.words:
@@ -93,6 +97,16 @@ class SearchedLines(Lines, Searched):
 
     def show_found(self) -> None:
         self.refresh()
+
+    class Found(Message):
+        """What there is to say of the search, for whoever has the frame."""
+
+        def __init__(self, said: str) -> None:
+            super().__init__()
+            self.said = said
+
+    def tell_found(self, said: str) -> None:
+        self.post_message(self.Found(said))
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
         return super().draw(self.marked(line), width, number)
@@ -127,8 +141,7 @@ class SearchLine(Horizontal):
     def leave(self, words: str) -> None:
         """Look for words, and go back to the text."""
         self._text.focus()
-        if said := self._text.look_for(words):
-            cast(Navigator, self.app).tell(said, is_problem=False)
+        self._text.look_for(words)
         self.remove()
 
 

@@ -15,12 +15,12 @@ from tuilab.tui.widgets.history.runline import noted
 from tuilab.words import exactly, size
 
 
-def details(entry: Entry, notes: Notes, *, is_long: bool) -> list[Content]:
-    """Return more about the run that the cursor is on: its title, its facts, how it ended."""
+def details(entry: Entry, notes: Notes, width: int, *, is_long: bool) -> list[Content]:
+    """Return more about the run that the cursor is on: its title, its facts, how it ended, and what was noted, whole."""
     facts = [exactly(entry.started_s), short_id(entry.run)]
     facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []
     facts += [f"on {show(gpu, 120)}" for gpu in entry.gpus]
-    params, written = plain(changed_words(entry), 600, "$text-secondary"), noted(Notes(tags=notes.tags) if is_long else notes)
+    params, written = plain(changed_words(entry), 600, "$text-secondary"), noted(Notes(tags=notes.tags))
     about = Content("  ").join([part for part in (Content.styled("  ".join(facts), "dim"), params, written) if part])
     lines = [plain(entry.title or entry.scenario, 200, "bold"), about]
     if entry.state == RunState.LOST:
@@ -31,11 +31,13 @@ def details(entry: Entry, notes: Notes, *, is_long: bool) -> list[Content]:
         counts = Counter(verdict for _, verdict in entry.claims if verdict)
         lines.append(Content("   ").join([Content.assemble(verdict_words(v), f" {count}") for v, count in counts.items()]))
     claims = [Content.assemble(mark(verdict or "pending"), " ", plain(text, 300)) for text, verdict in entry.claims]
-    return [*lines, *_written(notes), *claims] if is_long else lines
+    told = [row for note in _written(notes) for row in note.wrap(max(width, 8))]
+    return [*lines, *told, *claims] if is_long else [*lines, *told]
 
 
 def _written(notes: Notes) -> list[Content]:
     """Return the newest notes, each with the time when it was written."""
     return [
-        Content.assemble((f"{exactly(when)}  ", "dim"), plain(f"“{text}”", 400, "italic")) for when, text in notes.texts[-3:]
+        Content.assemble((f"{exactly(when)}  ", "dim"), plain(f"“{text}”", None, "italic"))
+        for when, text in notes.texts[:-4:-1]
     ]

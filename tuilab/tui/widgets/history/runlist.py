@@ -164,8 +164,8 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
             return self._strip(runline.head(width), "runlist--head", width)
         at = self.scroll_offset.y + y - 1
         if at >= len(self._runs):
-            note = self._empty if not self._runs and y == 2 else ""
-            return self._strip(Content(f"  {note}"), "", width)
+            note = [] if self._runs else [Content(""), *Content(self._empty).wrap(max(width - 4, 8))]
+            return self._strip(Content.assemble("  ", note[y - 1]) if y <= len(note) else Content(""), "", width)
         entry = self._entries[self._runs[at]]
         notes = self._notes.get(entry.run, _NO_NOTES)
         told = runline.line(entry, notes, width, self._now_s, is_marked=entry.run in self.marked)

@@ -1,6 +1,6 @@
 """Notes and tags from the screens: a line to type, and the same file that `tuilab note` writes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,6 +9,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from tuilab.errors import UsageError
 from tuilab.runs import notes, store
 from tuilab.text import join, plural
 from tuilab.tui.keys import bindings
@@ -36,9 +37,11 @@ class WrittenLine(TextualModal[str]):
     WrittenLine Input, WrittenLine Input:focus { height: 1; border: none; padding: 0 1; margin: 1 0; background: $panel; }
     """
 
-    def __init__(self, title: str, about: Sequence[str], hint: str, known: Sequence[str] = ()) -> None:
+    def __init__(
+        self, title: str, about: Sequence[str], hint: str, check: Callable[[str], None], known: Sequence[str] = ()
+    ) -> None:
         super().__init__()
-        self._title, self._about, self._hint = title, about, hint
+        self._title, self._about, self._hint, self._check = title, about, hint, check
         self._known = known  # words that may be meant
 
     def compose(self) -> ComposeResult:
@@ -50,13 +53,20 @@ class WrittenLine(TextualModal[str]):
             line = Input(placeholder=self._hint, compact=True, suggester=completion if self._known else None)
             line.cursor_blink = False
             yield line
+            yield Static(id="problem")
             yield Static(answers("written line"))
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value.strip())
+        """Take the line; one that cannot be written stays, with the reason below it."""
+        try:
+            self._check(line := event.value.strip())
+        except UsageError as problem:
+            self.query_one("#problem", Static).update(plain(f"✗ {problem}", 300, "$text-error"))
+        else:
+            self.dismiss(line)
 
     def action_give_up(self) -> None:
         self.dismiss("")
@@ -68,20 +78,33 @@ def line_for(what: str, runs: Sequence[str], known: KnownRuns) -> WrittenLine:
     written = known.notes_of(runs[0]) if len(runs) == 1 else notes.Notes()
     if what == "tags":
         before = [f"now: {' '.join('#' + tag for tag in written.tags)}"] if written.tags else []
-        return WrittenLine(f"Tags of {name}", before, "words to put on it; with ! before one, to take it off", known.tags)
+        hint = "words to put on it; with ! before one, to take it off"
+        return WrittenLine(f"Tags of {name}", before, hint, _check_tags, known.tags)
     before = [f"{notes.day(when)}  {text}" for when, text in written.texts[-_NAMED:]]
-    return WrittenLine(f"Note on {name}", before, "what is to be remembered of it")
+    return WrittenLine(f"Note on {name}", before, "what is to be remembered of it", _check_note)
+
+
+def _tags(line: str) -> tuple[list[str], list[str]]:
+    """Return the tags of a line that are put on, and those that are taken off."""
+    words = [word.lstrip("#") for word in line.split()]
+    return [word for word in words if word[:1] != "!"], [word[1:].lstrip("#") for word in words if word[:1] == "!"]
+
+
+def _check_tags(line: str) -> None:
+    notes.check("", *_tags(line))
+
+
+def _check_note(line: str) -> None:
+    notes.check(line, (), ())
 
 
 def write(what: str, root: Path, runs: Sequence[str], line: str) -> str:
     """Write a line onto runs and say so; UsageError where a word cannot be a tag."""
-    words = [word.lstrip("#") for word in line.split()]
-    put = [word for word in words if not word.startswith("!")]
-    off = [word[1:].lstrip("#") for word in words if word.startswith("!")]
+    put, off = _tags(line)
     for run in runs:
         if what == "tags":
             notes.add(root / run, tags=put, untags=off)
         else:
             notes.add(root / run, line)
     of = store.short_id(runs[0]) if len(runs) == 1 else plural(len(runs), "run")
-    return f"tagged {of}: {join(words)}" if what == "tags" else f"wrote the note onto {of}"
+    return f"tagged {of}: {join([*put, *(f'!{tag}' for tag in off)])}" if what == "tags" else f"wrote the note onto {of}"

@@ -10,7 +10,7 @@ from textual.content import Content
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.search import matching
 from tuilab.catalogue.translation import translated
-from tuilab.record.verdicts import FAILED, RUNNING, Verdict
+from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, Verdict
 from tuilab.runs.last_verdicts import Said
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain, tally
@@ -25,6 +25,7 @@ _WORDS = {
     Verdict.NOT_TESTABLE: "not testable",
     FAILED: "failed",
     RUNNING: "running",
+    QUEUED: "queued",
 }
 _SHORT = 10  # characters
 _GENEROUS = 56  # columns from which on titles stand beside names
@@ -84,6 +85,10 @@ class Catalogue(PickList):
         """Return the scenarios of a topic that the filter leaves."""
         return [scenario for scenario in self._matching if scenario.topic == topic]
 
+    def is_whole(self, topic: str) -> bool:
+        """Whether the filter leaves all scenarios of a topic."""
+        return len(self.of_topic(topic)) == sum(scenario.topic == topic for scenario in self._scenarios)
+
     def take(self, scenarios: Sequence[Scenario]) -> None:
         """Show these scenarios; the cursor stays on its own, whatever its file says now."""
         here, at = self.row, self.cursor
@@ -118,9 +123,9 @@ class Catalogue(PickList):
         self._filter = text
         self._matching = matching(self._scenarios, text) if text else self._scenarios
 
-    def go_to(self, id: str) -> bool:
-        """Put the cursor on a scenario; False when there is none of that name."""
-        found = next((scenario for scenario in self._scenarios if scenario.id == id), None)
+    def go_to(self, name: str) -> bool:
+        """Put the cursor on a scenario, named by its id or its path; False when there is none of that name."""
+        found = next((scenario for scenario in self._scenarios if name in (scenario.id, scenario.path)), None)
         if found is None:
             return False
         self._folded.discard(found.topic)
@@ -192,7 +197,7 @@ class Catalogue(PickList):
             title = f"cannot be used: {scenario.error}" if scenario.error else translated(scenario).title
             left = left.pad_right(longest + 6 - left.cell_length) + plain(title, 200, "$text-muted")
         right = Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else "")
-        if verdict and verdict != RUNNING and of:
+        if verdict and verdict not in (RUNNING, QUEUED) and of:
             right = Content.assemble(right, ", " if right else "", (_in_short(of), "$text-muted"))
         return spread(left, right, width)
 

@@ -1,12 +1,14 @@
 """The two columns of the Lab, the catalogue and the workbench, and how one goes from one to the other."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.runs.past_runs import PastRun
+from tuilab.tui.navigator import Navigator
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.session import Desk
 from tuilab.tui.widgets.lab.catalogue import Catalogue
@@ -43,7 +45,8 @@ class Columns(Horizontal):
             self.bench.show_draft(draft, past)
         elif row := self.catalogue.row:
             about = self._desk.topics.get(row.topic, "")
-            self.bench.show_topic(row.topic, about, self.catalogue.of_topic(row.topic), self.catalogue.verdicts)
+            shown, is_whole = self.catalogue.of_topic(row.topic), self.catalogue.is_whole(row.topic)
+            self.bench.show_topic(row.topic, about, shown, self.catalogue.verdicts, is_whole=is_whole)
         elif words := self.catalogue.words:
             self.bench.show_none(words, self.catalogue.topics)
 
@@ -61,7 +64,7 @@ class Columns(Horizontal):
         if self.catalogue.row is None:
             return
         if self.scenario is None and part != "lesson":
-            self.app.notify(f"a topic has no {part}; choose one of its scenarios", markup=False)
+            cast(Navigator, self.app).tell(f"a topic has no {part}; choose one of its scenarios", is_problem=False)
             return
         if self.scenario:
             self._desk.settings.part = part

@@ -25,6 +25,8 @@ from tuilab.tui.widgets.lab.field import Field
 from tuilab.tui.widgets.paragraph import Paragraph
 from tuilab.wrapping import flow
 
+_VALUES = "values of"
+
 
 class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
     """Edits a draft in place and says when it did."""
@@ -77,7 +79,8 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
     def _make(self, draft: Draft) -> list[Widget]:
         if draft.scenario.error:
             return [Static(plain("There is no form: the file cannot be used.", None, "$text-muted"))]
-        column = max(9, min(18, max(len(param.name) for param in draft.fields.values()) + 4))
+        names = [param.name for param in draft.fields.values()] + ([_VALUES] if draft.scenario.params else [])
+        column = max(9, min(18, max(map(len, names)) + 4))
         widgets: list[Widget] = [Static(plain(f"! {OLD}", None, "$text-muted"))] if is_old(draft.scenario) else []
         if GUESS in draft.fields:
             words = translated(draft.scenario)
@@ -86,8 +89,8 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
             widgets += [Static(asked), question, Field(draft, GUESS, column), _gap()]
         if draft.scenario.params:
             widgets.append(Static(heading("Parameters")))
-            names = Choice([preset.name for preset in self._presets], id="values")
-            widgets.append(_Row("values of", "", names, column))
+            values = Choice([preset.name for preset in self._presets], id="values")
+            widgets.append(_Row(_VALUES, "", values, column))
             widgets += [*(Field(draft, param.name, column, self._gpus) for param in draft.scenario.params), _gap()]
         quick = Choice(["no", "yes"], int(draft.is_quick), id="quick")
         widgets += [Static(heading("Run")), _Row("quick", "smaller sizes, one process, seconds", quick, column)]

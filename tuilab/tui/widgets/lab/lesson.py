@@ -32,6 +32,7 @@ class Lesson(SearchedLines):
         super().__init__(id="lesson")
         self._scenario: Scenario | None = None
         self._topic: Sequence[Scenario] = ()
+        self._is_whole_topic = True
         self._verdicts: Mapping[str, Said] = {}
         self._to_type: Sequence[str] = ()  # where the filter leaves nothing
         self._last: PastRun | None = None
@@ -45,9 +46,10 @@ class Lesson(SearchedLines):
             self._scenario, self._last, self._topic = draft.scenario, last, ()
             self.renew(from_top=is_other_file)
 
-    def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said]) -> None:
-        """Show what a topic has."""
+    def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], *, is_whole: bool) -> None:
+        """Show what a topic has, as far as the filter leaves it."""
         self._scenario, self._topic, self._verdicts, self._to_type = None, scenarios, verdicts, ()
+        self._is_whole_topic = is_whole
         self.renew(from_top=True)
 
     def show_none(self, topics: Sequence[str]) -> None:
@@ -60,7 +62,7 @@ class Lesson(SearchedLines):
         if self._scenario is None and self._to_type:
             return list(_none_lines(self._to_type, width))
         if self._scenario is None:
-            return list(_topic_lines(self._topic, self._verdicts, width))
+            return list(_topic_lines(self._topic, self._verdicts, width, is_whole=self._is_whole_topic))
         if self._scenario.error:
             return list(_error_lines(self._scenario, width))
         return list(_lesson_lines(self._scenario, self._last, width))
@@ -74,9 +76,12 @@ def _none_lines(topics: Sequence[str], width: int) -> Iterator[Content]:
     yield from plain("  ".join(topics), 2000, "$text-secondary").wrap(width)
 
 
-def _topic_lines(scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], width: int) -> Iterator[Content]:
+def _topic_lines(
+    scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], width: int, *, is_whole: bool
+) -> Iterator[Content]:
     usable = sum(not scenario.error for scenario in scenarios)
-    what = f"all {usable} with their defaults, one after another" if usable > 1 else "it with its defaults"
+    which = "" if is_whole else " that the filter leaves"
+    what = f"all {usable}{which} with their defaults, one after another" if usable > 1 else f"the one{which} with its defaults"
     if usable:
         yield from lay_out(f"`enter` runs {what}.", width)
         yield Content("")

@@ -27,12 +27,13 @@ class GoingLine(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.runs: Sequence[Entry] = ()
+        self._is_paused = False  # the queue that those are in which wait
         self._visited = 0  # times that the user went to one of them
 
-    def show(self, runs: "Sequence[Entry]") -> None:
-        """Show these runs."""
-        if runs != self.runs:
-            self.runs = runs
+    def show(self, runs: "Sequence[Entry]", *, is_paused: bool = False) -> None:
+        """Show these runs, and whether the queue is paused."""
+        if (runs, is_paused) != (self.runs, self._is_paused):
+            self.runs, self._is_paused = runs, is_paused
             self.set_class(bool(runs), "has-runs")
             self.refresh()
 
@@ -46,11 +47,7 @@ class GoingLine(Widget):
 
         if not self.runs:
             return Content("")
-        queued = sum(run.state == RunState.QUEUED for run in self.runs)
-        count = len(self.runs) - queued
-        state = (
-            state_words(self.runs[0].state) if len(self.runs) == 1 else Content.styled(_counts(count, queued), "$text-primary")
-        )
+        state = self._states()
         names = [Content.assemble(plain(run.name, 40, "bold"), (f" {short_id(run.run)}", "$text-muted")) for run in self.runs]
         if isinstance(self.screen.focused, Input):
             return Content.assemble(state, "  ", Content(", ").join(names)).truncate(self.size.width - 2, ellipsis=True)
@@ -60,7 +57,14 @@ class GoingLine(Widget):
         told = Content.assemble(state, "  ", Content(", ").join(names))
         return Content("").join([told.truncate(max(self.size.width - 2 - key.cell_length, 8), ellipsis=True), key])
 
-
-def _counts(running: int, queued: int) -> str:
-    """Return how many run, and how many wait for their turn."""
-    return "● " + ", ".join([plural(running, "run"), *([f"{queued} queued"] if queued else [])])
+    def _states(self) -> Content:
+        """Return how many run, and how many wait for their turn, which does not come while the queue is paused."""
+        queued = sum(run.state == RunState.QUEUED for run in self.runs)
+        running = len(self.runs) - queued
+        counts = [
+            *([Content.styled(f"● {plural(running, 'run')}", "$text-primary")] if running else []),
+            *([Content.styled(f"○ {queued} queued", "$text-muted")] if queued else []),
+        ]
+        told = state_words(self.runs[0].state) if len(self.runs) == 1 else Content(", ").join(counts)
+        is_stuck = queued and self._is_paused
+        return Content.assemble(told, (", paused: Q", "bold $text-warning")) if is_stuck else told

@@ -20,6 +20,7 @@ from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.gpus import GpuList
 from tuilab.tui.widgets.lab.lesson import Lesson
 from tuilab.tui.widgets.lab.parts import PARTS, Parts
+from tuilab.tui.widgets.search import SearchedLines
 
 if TYPE_CHECKING:
     from tuilab.tui.widgets.lab.form import Form
@@ -47,6 +48,7 @@ class Workbench(Vertical):
         self._draft: Draft | None = None  # None: a topic is shown
         self._runs: Sequence[PastRun] = ()
         self._command = ""
+        self._shown_name = Content("")  # of what is shown
         self._lesson = Lesson()
         self._form: Form | None = None
         self._widgets: dict[str, Part] = {"lesson": self._lesson}
@@ -77,14 +79,16 @@ class Workbench(Vertical):
         """The past run that the user is on."""
         return getattr(self._widgets["runs"], "run_dir", None) if self.is_among_runs else None
 
-    def show_topic(self, topic: str, about: str, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said]) -> None:
-        """Show what a topic is about, and what it has."""
+    def show_topic(
+        self, topic: str, about: str, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], *, is_whole: bool
+    ) -> None:
+        """Show what a topic is about, and what it has, as far as the filter leaves it."""
         self._draft = None
-        self.border_title = plain(topic, 60)
+        self.border_title = self._shown_name = plain(topic, 60)
         self.query_one("#title", Static).update(
             plain(about or f"{show(topic, 100)}: {plural(len(scenarios), 'scenario')}", 200)
         )
-        self._lesson.show_topic(scenarios, verdicts)
+        self._lesson.show_topic(scenarios, verdicts, is_whole=is_whole)
         self._show_part()
 
     def show_none(self, words: str, topics: Sequence[str]) -> None:
@@ -99,7 +103,7 @@ class Workbench(Vertical):
         """Show a scenario, with the values of its form."""
         scenario = draft.scenario
         self._draft, self._runs = draft, runs
-        self.border_title = plain(f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}")
+        self.border_title = self._shown_name = plain(f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}")
         self.query_one("#title", Static).update(plain(translated(scenario).title or scenario.id, 160))
         self._show_part()
 
@@ -145,6 +149,11 @@ class Workbench(Vertical):
         """Show what the draft has: it was changed elsewhere."""
         if self._form:
             self._form.refill()
+
+    def on_searched_lines_found(self, event: SearchedLines.Found) -> None:
+        event.stop()
+        found = Content.styled(f"  {event.said}" if event.said else "", "$text-accent")
+        self.border_title = Content.assemble(self._shown_name, found)
 
     def on_parts_picked(self, event: Parts.Picked) -> None:
         event.stop()

@@ -10,7 +10,7 @@ from tuilab.judging.standing import Standing, Standings, in_words
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import evidence
-from tuilab.record.verdicts import Verdict
+from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.looks.reading import hang
@@ -42,32 +42,40 @@ class ClaimsPane(TextPane):
         standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.of(run.summary)}
         lines = [
             line
-            for name, claim in known.items()
-            for line in _lines(claim, run.summary, standings.get(name), self.before.get(name, ""), width)
+            for name, claim in (_against_first(known) if run.is_over else known).items()
+            for line in _lines(claim, run.summary, standings.get(name), self.before.get(name, ""), width, is_over=run.is_over)
         ]
         if said := prediction.told(run.summary.run, claims):
             lines.insert(0, plain(said, 300, "bold"))
-        self.put(lines or [Content.styled("no claims yet", "$text-muted")])
+        self.put(lines or [Content.styled("no claims" if run.is_over else "no claims yet", "$text-muted")])
 
 
 def in_a_line(claim: Claim, summary: RunSummary) -> str:
     """Return a claim in one line, as the printed result has it: its verdict, its words, its numbers."""
-    verdict, words = _known(claim, summary, None)
+    verdict, words = _known(claim, summary, None, is_over=summary.is_over)
     sign = f"{mark(verdict or 'pending').plain} {verdict}".rstrip()
     return "  ".join(show(part) for part in (sign, claim.text, words) if part)
 
 
-def _lines(claim: Claim, summary: RunSummary, standing: Standing | None, before: str, width: int) -> list[Content]:
+def _against_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:
+    """Return judged claims in the order in which they are wanted: what stands against one may be all that can be seen."""
+    return dict(sorted(claims.items(), key=lambda named: not named[1].is_contradicted))
+
+
+def _lines(
+    claim: Claim, summary: RunSummary, standing: Standing | None, before: str, width: int, *, is_over: bool
+) -> list[Content]:
     """Return a claim's words, and what is known of it, in lines of a width."""
-    verdict, words = _known(claim, summary, standing)
+    verdict, words = _known(claim, summary, standing, is_over=is_over)
     said = plain(claim.text, 400)
     if verdict not in ("", Verdict.SUPPORTED):
         said = Content.assemble(said, "  ", plain(verdict.lower(), 40, "bold"))
     more = [plain(line, 600, "$text-muted") for line in (words, before) if line]
-    return [*hang(mark(verdict or "pending"), said, width), *(row for line in more for row in hang(Content(" "), line, width))]
+    sign = Content(" ") if is_over and not verdict else mark(verdict or "pending")
+    return [*hang(sign, said, width), *(row for line in more for row in hang(Content(" "), line, width))]
 
 
-def _known(claim: Claim, summary: RunSummary, standing: Standing | None) -> tuple[str, str]:
+def _known(claim: Claim, summary: RunSummary, standing: Standing | None, *, is_over: bool) -> tuple[str, str]:
     """Return the verdict on a claim and what it rests on; while the run goes on, what there is so far."""
     if claim.verdict is not None:
         return claim.verdict.verdict, evidence(claim)
@@ -76,6 +84,8 @@ def _known(claim: Claim, summary: RunSummary, standing: Standing | None) -> tupl
     if claim.measured or claim.needs:
         found = judge_plainly(claim, summary)
         return (found.verdict, found.why) if found else ("", "")
+    if is_over:
+        return "", f"{NOT_JUDGED}: the run ended before" + (f", {summary.state}" if summary.is_over else "")
     if claim.declared is not None:
         return "", f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured"
     return "", ""

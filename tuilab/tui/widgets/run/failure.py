@@ -22,7 +22,7 @@ class FailurePane(TextPane):
         super().__init__("What failed")
 
     def show(self, run: Shown, view: View) -> None:
-        self.border_subtitle = Content("E opens the file") if file_of(run.summary, run.run_dir) else None
+        self.note(Content("E opens the file" if file_of(run.summary, run.run_dir) else ""))
         self.put(list(_lines(run.summary)))
 
 

@@ -1,10 +1,12 @@
 """What the Run screen tells above its panes, which run that is and how far, and below them, how new what they show is."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
 from textual.content import Content
 
+from tuilab.record.summary import RunSummary
 from tuilab.record.told import device_notices, done_words, gpu_errors, rate_words, repeat_words, seconds_left
 from tuilab.runs import store
 from tuilab.text import show
@@ -51,10 +53,22 @@ def _more(following: Following | Playback) -> Content:
     stage = show(summary.stages[-1].name, 40) if summary.stages and not following.is_over else ""
     parts = [(words, "$text-error") for words in gpu_errors(summary)[-1:]]  # before all that may not fit
     parts += [(words, "$text-warning") for words in device_notices(summary)[:1]]
+    parts += [(words, "$text-error")] if (words := _bad(summary)) else []
     parts += [(stage, "")] if stage else []
     parts += [(show(summary.reason, 200), "$text-muted")] if following.is_over and summary.reason else []
     parts += [("the record is not whole", "$text-error")] if summary.damage.is_any else []
     return Content("").join(Content.styled(f"  {words}", style) for words, style in parts)
+
+
+def _bad(summary: RunSummary) -> str:
+    """Return which series have values that are no numbers: a run can succeed with them."""
+    bad = [one for one in summary.series.values() if one.bad_count]
+    kinds = dict.fromkeys("NaN" if math.isnan(point.value) else "Inf" for one in bad for point in one.bad)
+    return (
+        f"{'/'.join(sorted(kinds, reverse=True))} in {', '.join(dict.fromkeys(show(one.name, 30) for one in bad))}"
+        if bad
+        else ""
+    )
 
 
 def _progress(following: Following | Playback) -> dict[str, str]:

@@ -16,7 +16,7 @@ from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart, Curves
 from tuilab.tui.widgets.pane import Pane
-from tuilab.words import unit_of
+from tuilab.words import size, unit_of
 
 MEMORY = "memory"  # the chart of it: its seconds are those of the other things that have no steps
 _GUIDES = (Guide(65504.0, "fp16 max"), Guide(3.4028235e38, "fp32 max"))
@@ -100,10 +100,12 @@ class MemoryPane(ChartPane):
             starts=(summary.first_t,) * len(found),
             has_steps=False,
             is_over=run.is_over,
-            empty=summary.unavailable.get("sampler", "no sample yet"),
+            empty=summary.unavailable.get("sampler", "no sample was taken" if run.is_over else "no sample yet"),
         )
         self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False, is_smoother=False))
         note = memory_note(summary, has_others=view.has_other_gpus)
+        if run.is_over and found and found[0][1].highs:  # the last value is that of processes that were about to end
+            note = "  ".join(filter(None, [f"peak {size(max(found[0][1].highs))}", note]))
         self.note(Content.styled(show(note, 60), "$text-muted"))
 
 
