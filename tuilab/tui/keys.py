@@ -118,7 +118,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("1", "try_next(1)", "", "What the lesson says to try next: its form, filled in.", False),
         Key("2", "try_next(2)", "", "The second thing to try.", False),
         Key("3", "try_next(3)", "", "The third.", False),
-        Key("v", "show_all", "", "All that the run printed in $PAGER.", False),
+        Key("v", "show_all", "", "All that was kept of what the run printed in $PAGER.", False),
         Key("e", "export", "report", "Write a page about the run into the current folder.", False),
         Key("E", "edit", "edit", "Open the scenario in your editor; of a run that failed, where it failed.", False),
         Key("y", "copy_command", "copy", "Copy the command line that shows this run.", False),

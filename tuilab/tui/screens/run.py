@@ -272,8 +272,8 @@ class RunPage(Page):
             self.lab.tell(f"its file is not on this box any more; what ran is {self.run_dir}/scenario.py")
 
     def action_show_all(self) -> None:
-        """Show all that the run printed in the pager."""
-        self.show_in_pager(printed.whole(self.run_dir) or "nothing was printed", str(self.run_dir))
+        """Show all that was kept of what the run printed in the pager."""
+        self.show_in_pager(printed.whole(self.run_dir, self.following.summary) or "nothing was printed", str(self.run_dir))
 
     def action_copy_pane(self) -> None:
         """Copy what the focused pane shows: a chart with the values at the cursor, the claims, what was printed."""

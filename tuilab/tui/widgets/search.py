@@ -30,6 +30,7 @@ class Searched(Widget):
 
     words = ""
     line_found = -1
+    beyond = ""  # said where no line has the words and there is more than its lines
 
     def lines_to_search(self) -> Sequence[Content]:
         """Return the lines."""
@@ -59,7 +60,7 @@ class Searched(Widget):
     def _go(self, step: int) -> str:
         found = [at for at, line in enumerate(self.lines_to_search()) if self.words in line.plain.lower()]
         if not found:
-            return f"no line has {show(self.words, 40)}"
+            return f"no line has {show(self.words, 40)}{self.beyond}"
         after = [at for at in found if (at - self.line_found) * step > 0]
         self.line_found = (after or found)[0] if step > 0 else (after or found)[-1]
         self.go_to_line(self.line_found)
