@@ -204,9 +204,9 @@ class TuilabApp(PacedApp[int]):
         if not isinstance(self.screen, TextualPalette):
             self.push_screen(TextualPalette(id="--command-palette"))
 
-    def action_press(self, key: str) -> None:
+    async def action_press(self, key: str) -> None:
         """Do what another key does where the user is."""
-        self.simulate_key(key)
+        await self.press_now(key)
 
     def action_leave(self) -> None:
         self.exit(0)

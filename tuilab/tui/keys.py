@@ -124,7 +124,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("y", "copy_command", "copy", "Copy the command line that shows this run.", False),
         Key("Y", "copy_rerun", "", "Copy the command line that makes this run again.", False),
         Key("c", "copy_pane", "", "Copy the focused pane as text: a chart and its values at the cursor, the claims.", False),
-        Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
+        Key("escape", "step_out", "back", "Out of the zoom, else all charts again, else one step back out."),
     ),
     "NaN or Inf": (Key("n", "", "next bad", "Move the cursor to the next NaN or Inf."),),
     "other GPUs": (Key("d", "", "all GPUs", "All GPUs of the box; again: those of the run alone."),),

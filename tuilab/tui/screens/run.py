@@ -161,7 +161,7 @@ class RunPage(Page):
         next_steps = self._next_steps() if is_over else NextSteps()
         if not self.looking.scenario and self.following.summary.run:
             self.looking.recall(self.following.summary.run.scenario)
-            self.charts_line.filter.put(self.looking.view.selection.words)
+            self.charts_line.recall(self.looking.view.selection.words)
         self.panes.show(self.following, self.looking.view, next_steps, self._earlier() if is_over else {})
         self.charts_line.tell(self.panes.names, self.looking.view.selection, self.panes.room.most_charts)
         if self.following.is_caught_up and not self.looking.go_to_failure() and not self._is_laid_out:
@@ -187,10 +187,10 @@ class RunPage(Page):
         if isinstance(self.focused, Pane) and not isinstance(self.focused, FailurePane):  # which is no choice of the user's
             self.desk.settings.pane = self.panes.name_of(self.focused)
 
-    def action_filter_charts(self) -> None:
+    async def action_filter_charts(self) -> None:
         """Type words that the names of charts are to contain; without charts, words to look for in what was printed."""
-        if not self.panes.names:
-            self.looking.search()
+        if not self.panes.names and self.following.is_caught_up:
+            await self.looking.search()
             return
         self.minimize()
         self.charts_line.open()
@@ -199,6 +199,7 @@ class RunPage(Page):
         self.looking.filter_charts(self.charts_line.filter.value)
 
     def on_filter_line_left(self) -> None:
+        self.looking.filter_charts(self.charts_line.filter.value)  # first: a pane that goes cannot have the focus
         if self.panes.every:
             self.panes.every[0].focus()
         self.show_panes()
@@ -235,9 +236,11 @@ class RunPage(Page):
         self.lab.tell(words if left_out else "every value so far is finite", is_problem=False)
 
     def action_step_out(self) -> None:
-        """Out of the zoom, else out of the screen."""
+        """Out of the zoom, else all charts again, else out of the screen."""
         if self.maximized is not None:
             self.looking.maximise()
+        elif self.looking.view.selection.words:
+            self.charts_line.filter.clear()
         else:
             self.lab.action_step_back()
 

@@ -33,7 +33,7 @@ _STALLED_S = 1.0
 _LAST_ANSWER_S = 2.0  # after the question
 _LAST_WORDS_S = 1.0  # for what is not sent when the screens close
 _READ = 4096
-_HEARD_S = 0.2  # that a key has to act before the next one of its burst
+_HEARD_S = 0.2  # that the next key of a burst stays in the terminal for one to act
 
 
 class Terminal(TextualDriver):
@@ -196,10 +196,7 @@ class Terminal(TextualDriver):
                         self._wait_until_heard()
 
     def _wait_until_heard(self) -> None:
-        """Hold the next key of a burst back until this one has acted: it is meant for what has the focus then.
-
-        So a flood of keys stays in the terminal, and not in our memory.
-        """
+        """Read the next key of a burst when this one has acted: so a flood of keys stays in the terminal, and not in our memory."""
         heard = asyncio.run_coroutine_threadsafe(self.settle(), self.loop)
         try:
             heard.result(_HEARD_S)

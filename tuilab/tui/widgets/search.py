@@ -66,8 +66,8 @@ class Searched(Widget):
         self.go_to_line(self.line_found)
         return f"{found.index(self.line_found) + 1} of {len(found)} lines with {show(self.words, 40)}; n next, N before"
 
-    def action_search(self) -> None:
-        self.screen.mount(SearchLine(self))
+    async def action_search(self) -> None:
+        await self.screen.mount(SearchLine(self))  # what is typed next is typed into it
 
     def action_next_match(self, step: int) -> None:
         if not self.words:
