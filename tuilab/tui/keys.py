@@ -132,6 +132,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("s", "", "stop", "Stop the run, after a question; again: at once."),
         Key("space", "", "freeze", "Hold the picture still while the run goes on."),
     ),
+    "run that is read": (),  # it may be over: what can be done with it is not known yet
     "run that is frozen": (
         Key("s", "", "stop", "Stop the run, after a question; again: at once."),
         Key("space", "", "go on", "Show what happens again."),

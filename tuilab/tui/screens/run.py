@@ -8,6 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from textual import work
 from textual.app import ComposeResult
 from textual.events import Resize
 
@@ -35,6 +36,7 @@ from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
 
 _SOON_S = 0.03  # between two looks for the first point
+_KEYS_S, _AT_ONCE_S = 0.01, 0.0005  # that keys are given before more is read: where some came, and where none did
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
 
 
@@ -54,6 +56,7 @@ class RunPage(Page):
         self.reader = RunReader(run_dir, is_replay=is_replay)
         self._cost = Cost()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
+        self._is_reading_on = self._is_state_asked = False
         self._is_laid_out = False  # as the user left it last time
         self._was_going_on = self._had_bad = False
 
@@ -114,8 +117,13 @@ class RunPage(Page):
             self.set_timer(_SOON_S, partial(self._await_first_point, deadline))
 
     def _turn(self) -> None:
+        """Take in what is new, unless a long record is being read anyway."""
+        if not self._is_reading_on:
+            self._read_on()
+
+    def _read_on(self) -> None:
         """Take in what is new and show it; of a run that is over there is nothing more to do."""
-        reader = self.reader
+        reader, self._is_reading_on = self.reader, False
         if reader.is_frozen or not self.is_current:
             return
         try:
@@ -124,19 +132,34 @@ class RunPage(Page):
             self.lab.tell(str(problem))
             reader.is_frozen = True
             return
+        if not self.following.is_caught_up:
+            self._read_on_soon()
         self._call_user()
         if self.lab.is_stalled or reader.is_too_soon(is_link_slow=self.lab.is_link_slow):
             return
-        if not self.following.is_caught_up:
-            self.set_timer(0.005, self._turn)  # a long record is read in portions, and keys are answered between them
-            if reader.is_glance_enough():
-                return
+        if not self.following.is_caught_up and reader.is_glance_enough():
+            return
         self.desk.speak(self.following.summary)
         if reader.has_news or not self.following.is_over:
             self._show_heading()
         if reader.has_news:
             self.show_panes()
         self._show_note()
+
+    def _read_on_soon(self) -> None:
+        """Read the next portion of a long record when the keys that came meanwhile are answered, whatever the link does."""
+        self._is_reading_on = True
+        self.set_timer(_KEYS_S if self.lab.is_hearing else _AT_ONCE_S, self._read_on)
+        if isinstance(self.following, Following) and not self.following.state and not self._is_state_asked:
+            self._is_state_asked = True
+            self._ask_for_state(self.following)
+
+    @work(thread=True, group="state")
+    def _ask_for_state(self, following: Following) -> None:
+        """Learn how the run ended, or that it goes on, from the end of its record."""
+        state = self.desk.ledger.entry(self.run_dir).state
+        if not following.is_caught_up:
+            following.state = state
 
     def _show_heading(self) -> None:
         self.heading.show(*headline.heading_of(self.run_dir, self.following, self.size.width - self.heading.gutter.width))
@@ -249,6 +272,9 @@ class RunPage(Page):
         run = self.following.summary.run
         name = f"{show(run.topic)}/{show(run.scenario)} " if run else ""
         state = self.following.state if self.is_following else self.following.summary.state
+        if not state:
+            self.lab.tell("its record is still being read: whether it runs is not known yet", is_problem=False)
+            return
         self.stop(self.run_dir, f"{name}{store.short_id(self.run_dir.name)}", state)
 
     def action_try_next(self, number: int) -> None:

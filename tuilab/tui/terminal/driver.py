@@ -196,7 +196,7 @@ class Terminal(TextualDriver):
                         self._wait_until_heard()
 
     def _wait_until_heard(self) -> None:
-        """Read the next key of a burst when this one has acted: so a flood of keys stays in the terminal, and not in our memory."""
+        """Read the next key of a burst when this one has acted: a flood of keys stays in the terminal, not in our memory."""
         heard = asyncio.run_coroutine_threadsafe(self.settle(), self.loop)
         try:
             heard.result(_HEARD_S)

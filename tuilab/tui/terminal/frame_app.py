@@ -116,6 +116,11 @@ class PacedApp(TextualApp[ReturnType]):
         """Do what another key does where the user is, before what was typed since."""
         await self._typed.take_first(Key(key, None))
 
+    @property
+    def is_hearing(self) -> bool:
+        """Whether something that was typed has not acted yet."""
+        return self._typed.is_busy
+
     async def settle(self) -> None:
         """Wait until all that was typed has acted."""
         await passed(self)
