@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tuilab.runs import notes
 from tuilab.tui.app import TuilabApp
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
+from tuilab.tui.terminal.later import later
 from tuilab.tui.widgets.question import Question
 from tuilab.tui.widgets.search import SearchLine
 
@@ -126,3 +128,12 @@ def test_letters_typed_right_after_the_slash_narrow_the_catalogue(tmp_path: Path
         assert isinstance(app.focused, Input) and app.focused.value == "hqb"
 
     drive(body, write(tmp_path / "scenarios", fast=FAST), tmp_path / "runs")
+
+
+async def test_what_is_to_happen_soon_happens_however_late_the_loop_is(root: Path) -> None:
+    came = asyncio.Event()
+    async with opened(app_on(root)) as pilot:
+        later(pilot.app, 0.0001, came.set)
+        time.sleep(0.01)  # the loop is busy for longer than that
+
+        await came.wait()

@@ -21,6 +21,7 @@ from tuilab.tui.state import settings
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal import alerts, clipboard, editor
 from tuilab.tui.terminal.frame_app import PacedApp
+from tuilab.tui.terminal.later import later
 from tuilab.tui.terminal.textual_parts import TextualPalette
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class TuilabApp(PacedApp[int]):
                 self.pop_screen()  # the run before this one
                 self.open_run(self._shown_in_turn[0])
         if self._shown_in_turn:
-            self.set_timer(1.0, self._show_next)
+            later(self, 1.0, self._show_next)
 
     def open_run(self, run_dir: Path, *, is_replay: bool = False) -> None:
         """Show a run: live while it goes on, else its record, or played again."""

@@ -27,6 +27,7 @@ from tuilab.tui.state.following import Following
 from tuilab.tui.state.next_steps import NextSteps, next_steps
 from tuilab.tui.state.playback import Playback
 from tuilab.tui.state.run_reader import RunReader
+from tuilab.tui.terminal.later import later
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane
 from tuilab.tui.widgets.run import headline
@@ -36,7 +37,7 @@ from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
 
 _SOON_S = 0.03  # between two looks for the first point
-_KEYS_S, _AT_ONCE_S = 0.01, 0.0005  # that keys are given before more is read: where some came, and where none did
+_KEYS_S = 0.01  # that keys are given before more is read
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
 
 
@@ -114,7 +115,7 @@ class RunPage(Page):
         """Look often for the first point: whoever has started a run waits for it."""
         self._turn()
         if not self.following.summary.series and not self.following.is_over and time.monotonic() < deadline:
-            self.set_timer(_SOON_S, partial(self._await_first_point, deadline))
+            later(self, _SOON_S, partial(self._await_first_point, deadline))
 
     def _turn(self) -> None:
         """Take in what is new, unless a long record is being read anyway."""
@@ -149,7 +150,7 @@ class RunPage(Page):
     def _read_on_soon(self) -> None:
         """Read the next portion of a long record when the keys that came meanwhile are answered, whatever the link does."""
         self._is_reading_on = True
-        self.set_timer(_KEYS_S if self.lab.is_hearing else _AT_ONCE_S, self._read_on)
+        later(self, _KEYS_S if self.lab.is_hearing else 0.0, self._read_on)
         if isinstance(self.following, Following) and not self.following.state and not self._is_state_asked:
             self._is_state_asked = True
             self._ask_for_state(self.following)

@@ -24,6 +24,7 @@ from textual.widget import Widget
 from tuilab.text import is_utf8_terminal, show_lines
 from tuilab.tui.terminal.driver import Terminal, leave_on_signals
 from tuilab.tui.terminal.frames import Frames
+from tuilab.tui.terminal.later import later
 from tuilab.tui.terminal.pager import show_in_pager
 from tuilab.tui.terminal.textual_parts import TextualApp, at_work, rendered
 from tuilab.tui.terminal.typeahead import TypeAhead, passed
@@ -96,7 +97,7 @@ class PacedApp(TextualApp[ReturnType]):
     def on_resize(self) -> None:
         """Send the whole frame again when it is laid out: what arrived while the terminal had another size is out of place."""
         self._frames = None
-        self.set_timer(_LAID_OUT_S, self._mark)
+        later(self, _LAID_OUT_S, self._mark)
 
     def show_in_pager(self, text: str) -> str:
         """Have the user read a text in a pager, which has the terminal meanwhile; return a sentence where that failed."""
