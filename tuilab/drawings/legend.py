@@ -18,6 +18,7 @@ from tuilab.words import clock, number
 _LEAST_PLOT = 7  # rows that a long legend leaves: four of the plot, the axis, its labels, and the marks of Inf
 _HIGH = 16  # rows of a chart that has many
 _SPACE = 2  # columns between entries
+_LEAST_CUT = 24  # columns of a name that shows its end, too
 
 
 class _Step(NamedTuple):
@@ -153,10 +154,22 @@ def _places(widths: Sequence[int], x: int, room: int) -> tuple[list[tuple[int, i
 
 
 def _names(labels: Sequence[str], width: int) -> list[str]:
-    """Return labels of that width; where some would be cut, without the first words if that tells them apart as well."""
-    names = [fit(label, width) for label in labels]
+    """Return labels of that width; where some would be cut, without the first words if that tells them apart as well.
+
+    Where there is room for it they are whole but for their middle.
+    """
+    names = [_cut_within(label, width) for label in labels]
+    if width >= _LEAST_CUT and len(set(names)) == len(set(labels)):
+        return names
     briefer = [fit(label.partition(" ")[2] or label, width) for label in labels]
     return briefer if names != list(labels) and len(set(briefer)) >= len(set(names)) else names
+
+
+def _cut_within(label: str, width: int) -> str:
+    """Return a label of that width with its begin and, where there is room for both, its end."""
+    end = label[-(width // 3) :] if width >= _LEAST_CUT and len(cells(label)) == len(label) else ""
+    head = fit(label, width - len(end))
+    return head if head == label or len(cells(label)) <= width else head + end
 
 
 def _parts(entry: Entry, label: str, step: _Step, unit: str) -> list[tuple[str, str]]:

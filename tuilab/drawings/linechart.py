@@ -196,11 +196,15 @@ class _Drawn:
         is_drawn = sets > 0
         self.canvas.codes[area] = np.where(is_drawn, glyphs[sets], self.canvas.codes[area])
         self.canvas.looks[area] = np.where(is_drawn, looks, self.canvas.looks[area])
-        for line in self.lines:
-            self._put_points(line)
+        taken: set[tuple[int, int]] = set()
+        for turn, line in enumerate(self.lines):
+            self._put_points(line, turn, taken)
 
-    def _put_points(self, line: Line) -> None:
-        """Name a line by its letter here and there, at columns that stay; where points are few, mark each."""
+    def _put_points(self, line: Line, turn: int, taken: set[tuple[int, int]]) -> None:
+        """Name a line by its letter here and there, at columns that stay; where points are few, mark each.
+
+        Lines that lie on each other take turns, or the last would be the only one that is named.
+        """
         is_named = _is_named(self.chart)
         is_shown = (line.xs >= self.x.low) & (line.xs <= self.x.high)
         xs, values = line.xs[is_shown], line.highs[is_shown]
@@ -216,8 +220,9 @@ class _Drawn:
             return
         mark = legend.letter(line.look) if is_named else self.symbols.point
         for index in chosen.tolist():
-            row = self._row(self.y.share(float(values[index])))
-            if self.top <= row <= self.bottom:
+            place = int(columns[index]), self._row(self.y.share(float(values[index])))
+            if self.top <= (row := place[1]) <= self.bottom and (place not in taken or index % len(self.lines) == turn):
+                taken.add(place)
                 self.canvas.put(self.left + 1 + int(columns[index]), row, mark, ARMS[line.look % len(ARMS)])
 
     def _put_guides(self) -> None:

@@ -185,7 +185,7 @@ class ComparePage(Page):
         for at, watch in enumerate(self._watches):
             for line in first_lines(watch.summary.series.values(), name):
                 lines.append(line)
-                labels.append(f"{compared.number(at)} {line.arm}".strip())
+                labels.append(f"run {compared.number(at)} {line.arm}".strip() + ":")
                 starts.append(watch.summary.first_t)
         is_over = not any(entry.is_running for entry in self._entries)
         axes = axes_of([watch.summary for watch in self._watches], name)
