@@ -135,14 +135,40 @@ async def test_the_palette_finds_a_lesson_by_its_topic_and_its_title_behind_thos
     async with opened(root) as pilot:
         offered = await hits(Commands(pilot.app.screen), "amp")
 
-    assert offered[:2] == ["run linear-amp", "open linear-amp"] and "run gradscaler" in offered
+    assert offered[:2] == ["open linear-amp", "run linear-amp"] and "open gradscaler" in offered
+    assert "run gradscaler" not in offered  # by a word of its text it is found, and not meant
 
 
 async def test_the_palette_offers_scenarios_by_name(root: Path) -> None:
     async with opened(root) as pilot:
         offered = await hits(Commands(pilot.app.screen), "softmax")
 
-    assert offered[:2] == ["run softmax", "open softmax"]
+    assert offered[:2] == ["open softmax", "run softmax"]
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("delete", "delete: in History, h, then d"),
+        ("verify", "verify: on the command line: tuilab verify RUN"),
+        ("zoom", "zoom: in a run, z"),
+        ("stop", "stop: in a run or in History, s"),
+    ],
+)
+async def test_the_palette_says_where_a_command_is_that_the_screen_has_not(root: Path, word: str, told: str) -> None:
+    async with opened(root) as pilot:
+        offered = await hits(Commands(pilot.app.screen), word)
+
+    assert offered[0] == told
+    assert not any(one.startswith("run ") for one in offered)
+
+
+async def test_a_command_that_the_screen_has_is_not_said_to_be_elsewhere(root: Path) -> None:
+    async with opened(root, "h") as pilot:
+        offered = await hits(Commands(pilot.app.screen), "delete")
+
+    assert offered[0] == "delete: Delete the marked runs or this one, after a question."
+    assert not any("in History" in one for one in offered)
 
 
 async def test_a_command_of_the_palette_is_done(root: Path) -> None:

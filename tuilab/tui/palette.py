@@ -19,6 +19,18 @@ from tuilab.tui.navigator import Navigator
 
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
 _NO_COMMANDS = ("app.command_palette", "app.press(")
+# What the screens or the command line do elsewhere: the word that one looks for, and where it is.
+_ELSEWHERE = {
+    **{word: f"in History, h, then {key}" for word, key in (("delete", "d"), ("tag", "t"), ("note", "n"), ("compare", "m"))},
+    **{word: f"in a run, {key}" for word, key in (("zoom", "z"), ("smooth", "o"), ("log", "l"), ("replay", "R"), ("again", "a"))},
+    "report": "in a run or in History, e",
+    "stop": "in a run or in History, s",
+    "export": "on the command line: tuilab export RUN",
+    "verify": "on the command line: tuilab verify RUN",
+    "calibrate": "on the command line: tuilab calibrate",
+    "doctor": "on the command line: tuilab doctor",
+    "advise": "on the command line: tuilab advise",
+}
 _ORDER = [key for keys in KEYS.values() for key in keys]
 
 
@@ -41,7 +53,7 @@ class Commands(Provider):
 
     async def search(self, query: str) -> Hits:
         words = query.lower().split()
-        hits = [*self._keys_meant(words), *self._themes_meant(words), *self._scenarios_meant(words)]
+        hits = [*self._keys_meant(words), *self._themes_meant(words), *self._scenarios_meant(words), *self._elsewhere(words)]
         for hit in sorted(hits, reverse=True):
             yield hit
         if not hits:
@@ -51,7 +63,7 @@ class Commands(Provider):
     def _keys_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for key, command in self._keys():
             text = f"{key.word}: {key.help}" if key.word else key.help
-            if score := _score(words, text):
+            if score := _score(words, key.word) or _score(words, text) * 0.9:
                 told = Content.assemble(_marked(words, text), "  ", (shown(key), "bold $text-accent"))
                 yield Hit(score, told, command, text)
 
@@ -62,11 +74,23 @@ class Commands(Provider):
 
     def _scenarios_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for scenario in self._usable:
-            for verb, act in (("run", self._run), ("open", self._open)):
+            for verb, act in (("open", self._open), ("run", self._run)):
                 name, title = f"{verb} {show(scenario.id, 60)}", show(scenario.title, 200)
-                if score := _score(words, name) or _score(words, f"{name} {scenario.topic} {title}") / 2:
+                score = _score(words, name)
+                if verb == "open":  # found by its text it is opened, and not run: nobody has named it
+                    score = score or _score(words, f"{name} {scenario.topic} {title}") / 4
+                if score:
                     told = Content.assemble(_marked(words, name), "  ", (title, "dim"))
                     yield Hit(score, told, partial(act, scenario), name)
+
+    def _elsewhere(self, words: Sequence[str]) -> Iterator[Hit]:
+        """Tell where a command is that this screen has not, or the command line that does it."""
+        for name, where in _ELSEWHERE.items():
+            if not self._is_here(name) and (score := _score(words, name) / 2):
+                yield Hit(score, Content.assemble(_marked(words, name), (f": {where}", "dim")), _do_nothing, f"{name}: {where}")
+
+    def _is_here(self, name: str) -> bool:
+        return any(key.word == name for key, _ in self._keys())
 
     def _keys(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
         places: list[str] = getattr(self.screen, "places", list)()
