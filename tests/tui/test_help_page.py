@@ -1,5 +1,6 @@
 """Help and the command palette: both are made from the one registry of keys."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,10 +8,11 @@ import pytest
 from textual.command import CommandPalette
 
 from tests.seldom import seldom
-from tests.tui.made_up import HOSTILE, finished
-from tests.tui.screens import UNSAFE, opened, press, settle, text
+from tests.tui.made_up import HOSTILE, finished, make_run, started
+from tests.tui.screens import UNSAFE, app_on, open_run, opened, press, settle, text
 from tests.tui.screens import shown as shown_by
 from tuilab.catalogue.scenario import Scenario
+from tuilab.record.events import Logged, StateChanged
 from tuilab.tui.app import TuilabApp
 from tuilab.tui.keys import KEYS, shown
 from tuilab.tui.palette import Commands
@@ -199,3 +201,22 @@ async def test_a_scenario_with_a_hostile_name_and_title_is_only_shown(root: Path
     assert "open [/b][red]" in discovered
     assert "run [/b][red]" in found
     assert UNSAFE.findall((discovered + found).replace("\n", "")) == []
+
+
+async def test_help_of_a_run_that_is_over_has_no_stop_and_calls_places_as_they_are_written(root: Path) -> None:
+    bad = Logged(s=1, v={"loss": math.nan})
+    run_dir = make_run(root, started(), Logged(s=0, v={"loss": 1.0}), bad, StateChanged(state="succeeded"))
+    async with opened(app_on(root), size=(100, 60)) as pilot:
+        await open_run(pilot, run_dir)
+        await press(pilot, "question_mark")
+
+        assert "NaN or Inf" in text(pilot) and "Nan or inf" not in text(pilot)
+        assert "Stop the run" not in text(pilot)
+
+
+async def test_an_empty_queue_offers_no_key_that_has_nothing_to_act_on(root: Path) -> None:
+    async with opened(app_on(root), "Q", size=(100, 30)) as pilot:
+        keys = text(pilot).splitlines()[-1]
+
+    assert "p pause" in keys and "back" in keys
+    assert not any(word in keys for word in ("open", "earlier", "later", "take out"))

@@ -22,7 +22,11 @@ _NO_COMMANDS = ("app.command_palette", "app.press(")
 # What the screens or the command line do elsewhere: the word that one looks for, and where it is.
 _ELSEWHERE = {
     **{word: f"in History, h, then {key}" for word, key in (("delete", "d"), ("tag", "t"), ("note", "n"), ("compare", "m"))},
-    **{word: f"in a run, {key}" for word, key in (("zoom", "z"), ("smooth", "o"), ("log", "l"), ("replay", "R"), ("again", "a"))},
+    **{
+        word: f"in a run, {key}"
+        for word, key in (("zoom", "z"), ("smooth", "o"), ("log", "l"), ("replay", "R"), ("again", "a"))
+    },
+    "replay": "in a run or in History, R",
     "report": "in a run or in History, e",
     "stop": "in a run or in History, s",
     "export": "on the command line: tuilab export RUN",

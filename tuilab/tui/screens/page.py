@@ -46,7 +46,12 @@ class Page(TextualScreen[None]):
 
     def keys_now(self) -> list[Key]:
         """Return the keys that do something now."""
-        return keys_at(self.places(), is_typing=isinstance(self.focused, Input))
+        idle = self.idle_keys()
+        return [key for key in keys_at(self.places(), is_typing=isinstance(self.focused, Input)) if key.key not in idle]
+
+    def idle_keys(self) -> set[str]:
+        """Return the keys of this screen that have nothing to act on now."""
+        return set()
 
     def show_keys(self) -> None:
         """Have the line of keys tell what they do now."""

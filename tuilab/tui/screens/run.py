@@ -108,6 +108,9 @@ class RunPage(Page):
         keys = [key for key in super().keys_now() if not key.key.isdigit() or int(key.key) <= options]
         return sorted(keys, key=lambda key: key.key != "n")  # first where it is told: there is a NaN or an Inf
 
+    def idle_keys(self) -> set[str]:
+        return {"s"} if self.following.is_over else set()
+
     def _next_steps(self) -> NextSteps:
         return next_steps(self.following.summary, self.desk.scenarios)
 
