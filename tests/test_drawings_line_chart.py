@@ -12,7 +12,8 @@ from tuilab.drawings.axis import grown, x_axis, y_axis
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import lines_of, next_bad, next_point, smooth, values_at
 from tuilab.drawings.symbols import ALL, ASCII, BLOCK, BRAILLE, Symbols
-from tuilab.record.series import Series
+from tuilab.drawings.units import labels
+from tuilab.record.series import Series, wants_log_y
 
 DECAY = [2 * math.exp(-step / 8) for step in range(40)]
 BROKEN = [math.inf if step == 3 else math.nan if step in (20, 21) else 1.2 - step / 40 for step in range(40)]
@@ -420,3 +421,40 @@ def test_each_line_of_memory_is_named_with_its_value_on_a_small_screen(width: in
     text = draw(LineChart(lines, unit="bytes"), width, height, BRAILLE).text
 
     assert [line.rstrip() for line in text.splitlines()[: len(legend)]] == legend
+
+
+def test_lines_of_few_points_on_each_other_are_named_by_turns() -> None:
+    lines = lines_of([series([1.0, 2.0, 1.0, 2.0, 1.0, 2.0])] * 4, ["one", "two", "three", "four"])
+    plot = draw(LineChart(lines), 80, 14).text.split("\n", 1)[1]
+
+    assert [plot.count(letter) for letter in "ABCD"] == [2, 2, 1, 1]
+
+
+def test_a_constant_is_drawn_in_the_middle() -> None:
+    lines = lines_of([series([0.1235] * 50)])
+    rows = draw(LineChart(lines, is_over=True), 60, 13).text.splitlines()
+    (drawn,) = [at for at, row in enumerate(rows) if "⠒⠒⠒" in row or "⠤⠤⠤" in row or "⠉⠉⠉" in row or "⣀⣀⣀" in row]
+
+    assert abs(drawn - 10 / 2) <= 1
+
+
+def test_a_long_name_keeps_its_first_word_and_its_end() -> None:
+    lines = lines_of([series([1.0, 2.0])] * 2, ["a very long arm name that goes on to 7", "b"])
+
+    assert "a very long arm… on to 7" in draw(LineChart(lines), 60, 20).text
+
+
+def test_a_curve_that_nearly_touches_0_is_on_a_linear_axis_and_one_that_falls_on_a_logarithmic_one() -> None:
+    waves = series([math.sin(step / 25) + 1.000001 for step in range(1000)])
+    falls = series([math.exp(-step / 100) for step in range(1000)])
+
+    assert not wants_log_y([waves], "")
+    assert wants_log_y([falls], "")
+    assert not wants_log_y([falls, series([-1.0, 1.0])], "")
+    assert wants_log_y([series([1.0, 10.0, 100.0])], "")
+
+
+def test_ticks_of_milliseconds_are_in_the_unit_that_their_size_asks_for() -> None:
+    assert labels([0, 500, 1000, 1500], 500, "ms") == ["0", "0.5 s", "1 s", "1.5 s"]
+    assert labels([0, 0.001, 0.002], 0.001, "ms") == ["0", "1 µs", "2 µs"]
+    assert labels([0, 20], 20, "ms") == ["0", "20 ms"]

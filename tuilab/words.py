@@ -98,6 +98,9 @@ def scale_of(greatest: float, unit: str) -> tuple[float, str]:
     if unit == "bytes":
         power = next((power for power in range(6, 0, -1) if greatest >= 1024.0**power), 0)
         return 1024.0**power, _BYTES[power]
+    if unit == "ms":  # 1.5 s, and 1 µs
+        divisor, suffix = scale_of(greatest / 1e3, "s")
+        return divisor * 1e3, suffix
     if unit == "s":
         return next((pair for pair in _SECONDS if greatest >= pair[0] * 0.9999), _SECONDS[0 if greatest == 0 else -1])
     return 1.0, f" {unit}" if unit else ""

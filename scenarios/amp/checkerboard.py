@@ -90,7 +90,7 @@ def run(
         def exact():
             lab.stage("the first step, and learning")
             lab.axes("loss", x="step of Adam", log="y")
-            lab.axes("right", x="step of Adam", y="pixels that are right, of 1")
+            lab.axes("right", x="step of Adam", y="share of pixels that are right")
             lab.axes("apart", x="step of Adam", y="loss of amp minus that of fp32", log="")
             take = {"fp32": start(step_fp32), "amp": start(step_amp)}
             losses, right = {arm: [] for arm in take}, {}

@@ -84,7 +84,7 @@ def run(
     x, y = torch.randn(128, 32).to(device), torch.randn(128, 8).to(device)
     halves = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
-    lab.axes("zeros", x="log2 of the scale", y="gradients that are 0, of 1")
+    lab.axes("zeros", x="log2 of the scale", y="share of gradients that are 0")
     lab.axes("error", x="log2 of the scale", y="error / norm of all gradients", log="y")
     exact = gradients(x, y, torch.float64, loss, 1)
     zeros, errors, found = {}, {}, {}

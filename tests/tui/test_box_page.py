@@ -20,7 +20,7 @@ from tuilab.probes.processes import Process
 from tuilab.tui.screens import box
 from tuilab.tui.screens.box import BoxPage
 from tuilab.tui.state.box import processes
-from tuilab.tui.widgets.box.gauges import Gauges, Moment
+from tuilab.tui.widgets.box.gauges import Gauges, GpuGauge, Moment
 from tuilab.tui.widgets.box.processtable import ProcessTable
 
 if TYPE_CHECKING:
@@ -312,3 +312,19 @@ async def test_swap_is_told_beside_the_memory(root: Path, total: int, words: str
         gauges.show(Moment([10.0], 1 << 30, 2 << 30, swap_used_bytes=2 << 30, swap_total_bytes=total))
 
         assert words in "\n".join(line.plain for line in gauges.lay_out(78))
+
+
+@pytest.mark.parametrize("width", [56, 116])
+async def test_what_holds_a_gpu_down_and_the_percent_that_waits_are_never_cut(root: Path, width: int) -> None:
+    async with opened(root) as pilot:
+        gauges = Gauges()
+        await pilot.app.screen.mount(gauges)
+        gauges.show(Moment([10.0], 1, 2, (120.25, 116.31, 113.43), 97.0))
+        values = {"busy_percent": 98.0, "memory_used_bytes": 2.0**36, "throttle_mask": float(0x4), "power_w": 690.0}
+        gauges.show_gpus([GpuGauge("NVIDIA H200", 141 * 2**30, values=values)])
+        lines = [line.plain for line in gauges.lay_out(width)]
+
+    (gpu,) = [line for line in lines if line.startswith("GPU")]
+    (load,) = [line for line in lines if line.startswith("load")]
+    assert "held down: power cap  " in gpu and "98 %" in gpu
+    assert load.endswith("waiting 97 %") and len(load) <= width

@@ -5,13 +5,17 @@ from typing import Any
 
 import pytest
 
-from tests.tui.made_up import started
+from tests.tui.made_up import finished, started
+from tests.tui.screens import ShownApp, app_on, opened, press, said, shown
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
+from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import progress_words, rate_words, seconds_left
+from tuilab.tui.state import following
 from tuilab.tui.state.following import Following
 from tuilab.tui.widgets.run.headline import heading_of
+from tuilab.words import size
 
 RUN = Path("20260101T000000000Z-accumulate-lowp-b1fd5e")
 SECOND = 10**9
@@ -74,3 +78,42 @@ def test_the_steps_of_the_only_repeat_tell_when_the_run_is_over() -> None:
     summary = fold([("supervisor", started()), ("worker-0", first), ("worker-0", now)])
 
     assert progress_words(summary) == "20/100 steps  10/s  eta 8 s"
+
+
+async def test_a_finished_run_that_is_still_read_says_how_far_and_how_it_ended_and_offers_no_stop(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "_PORTION_S", -1.0)  # nothing is read yet
+    run_dir = finished(root, {"a": "SUPPORTED"})
+    whole = size((run_dir / "journal" / "supervisor.jsonl").stat().st_size)
+    async with opened(app_on(root), size=(100, 30)) as pilot:
+        assert isinstance(pilot.app, ShownApp)
+        pilot.app.open_run(run_dir)
+        seen = await shown(pilot, "succeeded")
+        await press(pilot, "s")
+
+        assert "starting" not in seen
+        assert "stop" not in seen.splitlines()[-1] and "freeze" not in seen.splitlines()[-1]
+        assert said(pilot) == ["it does not run any more: succeeded"]
+        monkeypatch.setattr(following, "_PORTION_S", 1.0)
+        await shown(pilot, "1 ✓")
+
+    follower = Watch(run_dir)
+    assert follower.bytes_read == (0, 0)
+    while follower.refresh():
+        pass
+    done, of = follower.bytes_read
+    assert done == of and size(of) == whole
+
+
+def test_how_much_was_read_is_told_as_a_share_of_what_is_on_the_disk() -> None:
+    class Reading(Shown):
+        @property
+        def bytes_read(self) -> tuple[int, int]:
+            return 3 * 2**20, 4 * 2**20
+
+    run = Reading(running(), 1.0)
+    run.is_caught_up, run.state = False, ""
+    left, right = heading_of(RUN, run, 120)
+
+    assert (left.plain, right.plain) == ("stability/accumulate-lowp · b1fd5e  1 ✓", "reading 75 % of 4 MiB")

@@ -1,5 +1,6 @@
 """Help and the command palette: both are made from the one registry of keys."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,10 +8,11 @@ import pytest
 from textual.command import CommandPalette
 
 from tests.seldom import seldom
-from tests.tui.made_up import HOSTILE, finished
-from tests.tui.screens import UNSAFE, opened, press, settle, text
+from tests.tui.made_up import HOSTILE, finished, make_run, started
+from tests.tui.screens import UNSAFE, app_on, open_run, opened, press, settle, text
 from tests.tui.screens import shown as shown_by
 from tuilab.catalogue.scenario import Scenario
+from tuilab.record.events import Logged, StateChanged
 from tuilab.tui.app import TuilabApp
 from tuilab.tui.keys import KEYS
 from tuilab.tui.palette import Commands
@@ -136,14 +138,40 @@ async def test_the_palette_finds_a_lesson_by_its_topic_and_its_title_behind_thos
     async with opened(root) as pilot:
         offered = await hits(Commands(pilot.app.screen), "amp")
 
-    assert offered[:2] == ["run linear-amp", "open linear-amp"] and "run gradscaler" in offered
+    assert offered[:2] == ["open linear-amp", "run linear-amp"] and "open gradscaler" in offered
+    assert "run gradscaler" not in offered  # by a word of its text it is found, and not meant
 
 
 async def test_the_palette_offers_scenarios_by_name(root: Path) -> None:
     async with opened(root) as pilot:
         offered = await hits(Commands(pilot.app.screen), "softmax")
 
-    assert offered[:2] == ["run softmax", "open softmax"]
+    assert offered[:2] == ["open softmax", "run softmax"]
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("delete", "delete: in History, h, then d"),
+        ("verify", "verify: on the command line: tuilab verify RUN"),
+        ("zoom", "zoom: in a run, z"),
+        ("stop", "stop: in a run or in History, s"),
+    ],
+)
+async def test_the_palette_says_where_a_command_is_that_the_screen_has_not(root: Path, word: str, told: str) -> None:
+    async with opened(root) as pilot:
+        offered = await hits(Commands(pilot.app.screen), word)
+
+    assert offered[0] == told
+    assert not any(one.startswith("run ") for one in offered)
+
+
+async def test_a_command_that_the_screen_has_is_not_said_to_be_elsewhere(root: Path) -> None:
+    async with opened(root, "h") as pilot:
+        offered = await hits(Commands(pilot.app.screen), "delete")
+
+    assert offered[0] == "delete: Delete the marked runs or this one, after a question."
+    assert not any("in History" in one for one in offered)
 
 
 async def test_a_command_of_the_palette_is_done(root: Path) -> None:
@@ -174,3 +202,22 @@ async def test_a_scenario_with_a_hostile_name_and_title_is_only_shown(root: Path
     assert "open [/b][red]" in discovered
     assert "run [/b][red]" in found
     assert UNSAFE.findall((discovered + found).replace("\n", "")) == []
+
+
+async def test_help_of_a_run_that_is_over_has_no_stop_and_calls_places_as_they_are_written(root: Path) -> None:
+    bad = Logged(s=1, v={"loss": math.nan})
+    run_dir = make_run(root, started(), Logged(s=0, v={"loss": 1.0}), bad, StateChanged(state="succeeded"))
+    async with opened(app_on(root), size=(100, 60)) as pilot:
+        await open_run(pilot, run_dir)
+        await press(pilot, "question_mark")
+
+        assert "NaN or Inf" in text(pilot) and "Nan or inf" not in text(pilot)
+        assert "Stop the run" not in text(pilot)
+
+
+async def test_an_empty_queue_offers_no_key_that_has_nothing_to_act_on(root: Path) -> None:
+    async with opened(app_on(root), "Q", size=(100, 30)) as pilot:
+        keys = text(pilot).splitlines()[-1]
+
+    assert "p pause" in keys and "back" in keys
+    assert not any(word in keys for word in ("open", "earlier", "later", "take out"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.made_up import make_run, started
-from tests.tui.screens import app_on, open_run, opened, press, text
+from tests.tui.screens import app_on, open_run, opened, press, settle, text
 from tuilab.record.events import (
     BarsShown,
     EnvironmentRecorded,
@@ -198,3 +198,29 @@ def test_of_many_scenarios_the_choice_for_the_last_is_kept() -> None:
         keep(settings.charts, f"s{number}", Selection("loss"))
 
     assert list(settings.charts) == [f"s{number}" for number in range(50, 150)]
+
+
+async def test_escape_shows_all_charts_again_before_it_leaves(tmp_path: Path) -> None:
+    async with opened(app_on(tmp_path), size=(80, 24)) as pilot:
+        page = await open_run(pilot, many(tmp_path))
+        await press(pilot, "slash", *"weight", "enter")
+        narrowed = shown(page)
+        await press(pilot, "escape")
+
+        assert len(narrowed) == 4 and pilot.app.screen is page
+        assert shown(page) == NAMES[:6] and page.looking.view.selection.words == ""
+        await press(pilot, "escape")
+        assert pilot.app.screen is not page
+
+
+async def test_words_of_last_time_are_told_as_such_until_others_are_typed(tmp_path: Path) -> None:
+    settings = Settings(has_seen_hint=True)
+    keep(settings.charts, "many", Selection("weight"))
+    async with opened(app_on(tmp_path, settings), size=(80, 24)) as pilot:
+        await open_run(pilot, many(tmp_path))
+        await settle(pilot)
+        recalled_words = text(pilot)
+        await press(pilot, "slash", "backspace")
+
+        assert "charts 1-4 of 4, 10 in all  as last time,  esc all" in recalled_words and "weight" in recalled_words
+        assert "as last time" not in text(pilot)

@@ -9,6 +9,10 @@ from tests.tui.pictures import recorded
 from tests.tui.screens import app_on, open_run, opened, press, said, settle, text
 from tests.tui.terminals import terminal
 from tuilab.catalogue import catalog
+from tuilab.engine.capture import HEAD, TAIL
+from tuilab.record.events import OutputCaptured
+from tuilab.record.journal.writer import Writer
+from tuilab.record.summary import RunSummary
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.printed import tail, whole
@@ -130,6 +134,51 @@ async def test_the_pane_says_that_there_is_more_and_where_it_is_kept(root: Path)
         assert "v shows all of it" in text(pilot)
 
 
+def cut(root: Path, lines: int) -> Path:
+    """Make a run of which the middle of what it printed was dropped: half of what is kept stands before the gap."""
+    run_dir = finished(root, {})
+    half = b"".join(b"line %05d\n" % number for number in range(lines))
+    (run_dir / "stdout.log").write_bytes(half + half)
+    output = OutputCaptured(stream="stdout", bytes_total=9_000_000, bytes_head=len(half), bytes_tail=len(half))
+    journal = Writer(run_dir / "journal" / "capture.jsonl")
+    journal.append(output)
+    journal.close()
+    return run_dir
+
+
+@pytest.mark.parametrize("lines", [20, 5000])
+async def test_a_gap_in_what_was_printed_is_told_in_the_pane_and_marked_in_the_pager(root: Path, lines: int) -> None:
+    run_dir = cut(root, lines)
+    async with opened(app_on(root), size=(200, 50)) as pilot:
+        page = await open_run(pilot, run_dir)
+        output = page.panes.named("output")
+        dropped = f"stdout: {9_000_000 - 22 * lines} of 9000000 bytes in the middle were dropped"
+
+        assert output and dropped in output.as_text()
+        assert "v shows all of it" not in output.as_text()
+        assert ("v shows all that was kept" in output.as_text()) is (lines > 100)
+        paged = whole(run_dir, page.following.summary).splitlines()
+        assert paged[lines : lines + 3] == [f"line {lines - 1:05}", f"--- {dropped} ---", "line 00000"]
+
+
+async def test_a_search_that_saw_only_the_end_says_so(root: Path) -> None:
+    run_dir = cut(root, 5000)
+    async with opened(app_on(root), size=(80, 24)) as pilot:
+        await open_run(pilot, run_dir)
+        await press(pilot, "slash", *"needle", "enter")
+
+        assert said(pilot) == ["no line has needle; only the end is searched, v shows all that was kept"]
+
+
+def test_a_run_that_prints_on_tells_of_the_gap_before_it_is_recorded(root: Path) -> None:
+    run_dir = finished(root, {})
+    (run_dir / "stdout.log").write_bytes(b"x" * (HEAD - 1) + b"\n" + b"y" * TAIL)
+    paged = whole(run_dir, RunSummary()).splitlines()
+
+    assert paged[2] == "--- stdout: what lies between its first 512 KiB and its last 512 KiB is not kept ---"
+    assert paged[3] == "y" * TAIL
+
+
 def test_of_a_long_file_the_end_is_read_and_for_a_pager_all_of_it(root: Path) -> None:
     run_dir = printing(root, 9000)
     (run_dir / "stderr.log").write_bytes(b"10 %\r50 %\r100 %\r\nbad \xff\n")
@@ -137,9 +186,9 @@ def test_of_a_long_file_the_end_is_read_and_for_a_pager_all_of_it(root: Path) ->
 
     assert (len(end.lines), end.lines[-1], end.is_whole) == (200, "\x1b[31mstep\x1b[0m 8999", False)
     assert tail(run_dir / "stderr.log").lines == ["100 %", "bad \ufffd"]
-    assert len(whole(run_dir).splitlines()) == 9000 + 2 + 1 + 4
-    assert whole(run_dir).splitlines()[-4:] == ["10 %", "50 %", "100 %", "bad \ufffd"]
-    assert tail(run_dir / "none.log").lines == [] and whole(root) == ""
+    assert len(whole(run_dir, RunSummary()).splitlines()) == 9000 + 2 + 1 + 4
+    assert whole(run_dir, RunSummary()).splitlines()[-4:] == ["10 %", "50 %", "100 %", "bad \ufffd"]
+    assert tail(run_dir / "none.log").lines == [] and whole(root, RunSummary()) == ""
 
 
 PAGER = """#!/bin/sh

@@ -53,8 +53,11 @@ def y_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = Fal
         return _log_axis(low, high, unit, count)
     if low >= 0 and low <= 0.25 * high:
         low = 0.0
+    is_constant = low == high
     low, high = _widened(low, high)
     step = _nice_step(low, high, count, unit)
+    if is_constant:  # in the middle, whatever number it is
+        return replace(Axis(low, high), ticks=_ticks(Axis(low, high), step, unit, is_short=False))
     end = max(_nice_step(low, high, _ENDS, unit), step / 2) if is_growing else step / 2
     axis = Axis(max(-_GREATEST, math.floor(low / end) * end), min(_GREATEST, math.ceil(high / end) * end))
     return replace(axis, ticks=_ticks(axis, step, unit, is_short=False))

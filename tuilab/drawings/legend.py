@@ -18,6 +18,7 @@ from tuilab.words import clock, number
 _LEAST_PLOT = 7  # rows that a long legend leaves: four of the plot, the axis, its labels, and the marks of Inf
 _HIGH = 16  # rows of a chart that has many
 _SPACE = 2  # columns between entries
+_LEAST_CUT = 24  # columns of a name that shows its end, too
 
 
 class _Step(NamedTuple):
@@ -164,12 +165,15 @@ def _places(widths: Sequence[int], x: int, room: int) -> tuple[list[tuple[int, i
 def _names(labels: Sequence[str], width: int) -> list[str]:
     """Return labels of that width; where some would be cut, without the first words if that tells them apart as well.
 
-    Where both look alike, they are cut in the middle.
+    Where there is room for it they are cut in the middle, as where both look alike.
     """
+    apart = told_apart(labels, width)
+    middle = [fit(apart[label], width) for label in labels]
+    if width >= _LEAST_CUT and len(set(middle)) == len(set(labels)):
+        return middle
     names = [fit(label, width) for label in labels]
     briefer = [fit(label.partition(" ")[2] or label, width) for label in labels]
-    apart = told_apart(labels, width)
-    tries = [briefer, names, [fit(apart[label], width) for label in labels]] if names != list(labels) else [names]
+    tries = [briefer, names, middle] if names != list(labels) else [names]
     return max(tries, key=lambda found: len(set(found)))
 
 

@@ -200,12 +200,17 @@ class _Drawn:
         self.canvas.codes[area] = np.where(is_drawn, glyphs[sets], self.canvas.codes[area])
         self.canvas.looks[area] = np.where(is_drawn, looks, self.canvas.looks[area])
         for line in self.others:
-            self._put_points(line, _mark_of(line, self.chart), "muted")
-        for line in self.lines:
-            self._put_points(line, legend.letter(line.look) if _is_named(self.chart) else "", ARMS[line.look % len(ARMS)])
+            self._put_points(line, _mark_of(line, self.chart), "muted", 0, set())
+        taken: set[tuple[int, int]] = set()
+        for turn, line in enumerate(self.lines):
+            name = legend.letter(line.look) if _is_named(self.chart) else ""
+            self._put_points(line, name, ARMS[line.look % len(ARMS)], turn, taken)
 
-    def _put_points(self, line: Line, name: str, role: str) -> None:
-        """Name a line here and there, at columns that stay; where points are few, mark each."""
+    def _put_points(self, line: Line, name: str, role: str, turn: int, taken: set[tuple[int, int]]) -> None:
+        """Name a line here and there, at columns that stay; where points are few, mark each.
+
+        Lines that lie on each other take turns, or the last would be the only one that is named.
+        """
         is_shown = (line.xs >= self.x.low) & (line.xs <= self.x.high)
         xs, values = line.xs[is_shown], line.highs[is_shown]
         if not len(xs):
@@ -220,8 +225,9 @@ class _Drawn:
             return
         mark = name or self.symbols.point
         for index in chosen.tolist():
-            row = self._row(self.y.share(float(values[index])))
-            if self.top <= row <= self.bottom:
+            place = int(columns[index]), self._row(self.y.share(float(values[index])))
+            if self.top <= (row := place[1]) <= self.bottom and (place not in taken or index % len(self.lines) == turn):
+                taken.add(place)
                 self.canvas.put(self.left + 1 + int(columns[index]), row, mark, role)
 
     def _put_guides(self) -> None:

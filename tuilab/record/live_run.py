@@ -64,6 +64,11 @@ class Watch:
         return self._follower.pending_bytes
 
     @property
+    def bytes_read(self) -> tuple[int, int]:
+        """How many bytes of the record were read, of how many."""
+        return self._follower.bytes_read
+
+    @property
     def unreadable(self) -> dict[str, str]:
         """Streams that cannot be opened, and why."""
         return self._follower.unreadable

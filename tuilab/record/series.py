@@ -182,9 +182,27 @@ def wants_log(values: Iterable[float], unit: str) -> bool:
     return unit not in _NEVER_LOG and min(known, default=0.0) > 0 and max(known) / min(known) > _LOG_FROM
 
 
+def spreads_of(found: Iterable[Series]) -> list[float]:
+    """Return the end of the lowest tenth of each series that has a number, and its greatest; where any is not above 0, that.
+
+    A few points that nearly touch 0 are none of what an axis is chosen for.
+    """
+    spreads = []
+    for one in found:
+        if one.lows:
+            lows = sorted(one.lows)
+            spreads += [lows[len(lows) // 10] if lows[0] > 0 else lows[0], max(one.highs)]
+    return spreads
+
+
+def wants_log_y(series: Iterable[Series], unit: str) -> bool:
+    """Say whether the values of series suggest a logarithmic axis."""
+    return unit not in _NEVER_LOG and wants_log(spreads_of(series), unit)
+
+
 def is_log_y(axes: AxesNamed, series: Iterable[Series]) -> bool:
     """Say whether the values of a metric are on a logarithmic axis at first: as the scenario said, or as they suggest."""
-    return wants_log(ends_of(series), unit_of(axes.metric)) if axes.log is None else "y" in axes.log
+    return wants_log_y(series, unit_of(axes.metric)) if axes.log is None else "y" in axes.log
 
 
 def is_log_x(axes: AxesNamed, series: Iterable[Series]) -> bool:

@@ -117,6 +117,15 @@ def device_notices(summary: RunSummary) -> list[str]:
     return found
 
 
+def dropped_words(summary: RunSummary) -> dict[str, str]:
+    """Return, by stream, how much of what a run printed was not kept; nothing of one that was kept whole."""
+    found = {}
+    for stream, output in summary.outputs.items():
+        if dropped := output.bytes_total - output.bytes_head - output.bytes_tail:
+            found[stream] = f"{show(stream)}: {dropped} of {output.bytes_total} bytes in the middle were dropped"
+    return found
+
+
 def gpu_errors(summary: RunSummary) -> list[str]:
     """Return a sentence for each kind of error that the driver reported of a GPU while the run went on."""
     found = []

@@ -2,7 +2,7 @@
 
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import device_notices, gpu_errors, unmeasured
+from tuilab.record.told import device_notices, dropped_words, gpu_errors, unmeasured
 from tuilab.reports.subject import Subject
 from tuilab.runs.private import taken_out, words_of
 from tuilab.text import plural, show
@@ -58,11 +58,7 @@ def _damage(summary: RunSummary) -> list[str]:
 
 
 def _record(summary: RunSummary) -> list[str]:
-    found = _damage(summary)
-    for stream, output in summary.outputs.items():
-        if dropped := output.bytes_total - output.bytes_head - output.bytes_tail:
-            found.append(f"{show(stream)}: {dropped} of {output.bytes_total} bytes in the middle were dropped.")
-    return found
+    return _damage(summary) + [f"{words}." for words in dropped_words(summary).values()]
 
 
 def _unmeasured(summary: RunSummary, subject: Subject) -> list[str]:

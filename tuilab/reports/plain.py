@@ -18,7 +18,7 @@ from tuilab.record.parts import Claim
 from tuilab.record.series import Series, siblings
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import device_notices, device_words, evidence, gpu_errors, gpu_rows, unmeasured
+from tuilab.record.told import device_notices, device_words, dropped_words, evidence, gpu_errors, gpu_rows, unmeasured
 from tuilab.record.tracebacks import frames, own_frame
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import store
@@ -148,10 +148,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
             f"the record is not whole: {plural(damage.corrupt_count, 'corrupt line')}, "
             f"{plural(damage.missing_count, 'record')} missing, {damage.lost_count} not written"
         )
-    for stream, output in summary.outputs.items():
-        if dropped := output.bytes_total - output.bytes_head - output.bytes_tail:
-            lines.append(f"{stream}: {dropped} of {output.bytes_total} bytes in the middle were dropped")
-    return "\n".join(lines)
+    return "\n".join([*lines, *dropped_words(summary).values()])
 
 
 def _last_frames(lines: list[str], style: Style) -> list[str]:

@@ -26,6 +26,7 @@ from tuilab.tui.state import settings
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal import alerts, clipboard, editor
 from tuilab.tui.terminal.frame_app import PacedApp
+from tuilab.tui.terminal.later import later
 from tuilab.tui.terminal.textual_parts import TextualPalette
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class TuilabApp(PacedApp[int]):
             if self._shown_in_turn and is_looked_at:
                 self.show_instead(self._shown_in_turn[0])
         if self._shown_in_turn:
-            self.set_timer(1.0, self._show_next)
+            later(self, 1.0, self._show_next)
 
     def open_run(self, run_dir: Path, *, is_replay: bool = False) -> None:
         """Show a run: live while it goes on, else its record, or played again."""
@@ -268,9 +269,9 @@ class TuilabApp(PacedApp[int]):
         if not isinstance(self.screen, TextualPalette):
             self.push_screen(TextualPalette(id="--command-palette"))
 
-    def action_press(self, key: str) -> None:
+    async def action_press(self, key: str) -> None:
         """Do what another key does where the user is."""
-        self.simulate_key(key)
+        await self.press_now(key)
 
     def action_leave(self) -> None:
         self.exit(0)

@@ -129,13 +129,13 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("1", "try_next(1)", "", "What the lesson says to try next: its form, filled in.", False),
         Key("2", "try_next(2)", "", "The second thing to try.", False),
         Key("3", "try_next(3)", "", "The third.", False),
-        Key("v", "show_all", "", "All that the run printed in $PAGER.", False),
+        Key("v", "show_all", "", "All that was kept of what the run printed in $PAGER.", False),
         Key("e", "export", "report", "Write a page about the run into the current folder.", False),
         Key("E", "edit", "edit", "Open the scenario in your editor; of a run that failed, where it failed.", False),
         Key("y", "copy_command", "copy", "Copy the command line that shows this run.", False),
         Key("Y", "copy_rerun", "", "Copy the command line that makes this run again.", False),
         Key("c", "choose_copy", "copy", "Choose what to copy: the pane, a command, a claim, a value, a chart as text.", False),
-        Key("escape", "step_out", "back", "Out of the zoom, else one step back out."),
+        Key("escape", "step_out", "back", "Out of the zoom, else all charts again, else one step back out."),
     ),
     "several charts": (Key("slash", "", "charts", "Show only the charts whose names contain the words typed."),),
     "NaN or Inf": (Key("n", "", "next bad", "Move the cursor to the next NaN or Inf."),),
@@ -145,6 +145,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("s", "", "stop", "Stop the run, after a question; again: at once."),
         Key("space", "", "freeze", "Hold the picture still while the run goes on."),
     ),
+    "run that is read": (),  # it may be over: what can be done with it is not known yet
     "run that is frozen": (
         Key("s", "", "stop", "Stop the run, after a question; again: at once."),
         Key("space", "", "go on", "Show what happens again."),

@@ -20,6 +20,19 @@ from tuilab.tui.shown_keys import changes, shown
 
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
 _NO_COMMANDS = ("app.command_palette", "app.press(")
+# What the screens or the command line do elsewhere: the word that one looks for, and where it is.
+_ELSEWHERE = {
+    **{word: f"in History, h, then {key}" for word, key in (("delete", "d"), ("tag", "t"), ("note", "n"), ("compare", "m"))},
+    **{
+        word: f"in a run, {key}"
+        for word, key in (("zoom", "z"), ("smooth", "o"), ("log", "l"), ("replay", "R"), ("again", "a"))
+    },
+    "replay": "in a run or in History, R",
+    "report": "in a run or in History, e",
+    "stop": "in a run or in History, s",
+    "export": "on the command line: tuilab export RUN",
+    "verify": "on the command line: tuilab verify RUN",
+}
 _ORDER = [*(key for keys in KEYS.values() for key in keys), *BY_NAME]
 
 
@@ -43,7 +56,7 @@ class Commands(Provider):
 
     async def search(self, query: str) -> Hits:
         words = query.lower().split()
-        hits = [*self._keys_meant(words), *self._themes_meant(words), *self._scenarios_meant(words)]
+        hits = [*self._keys_meant(words), *self._themes_meant(words), *self._scenarios_meant(words), *self._elsewhere(words)]
         for hit in sorted(hits, reverse=True):
             yield hit
         if not hits:
@@ -53,7 +66,7 @@ class Commands(Provider):
     def _keys_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for key, command in self.commands():
             text = f"{key.word}: {key.help}" if key.word else key.help
-            if score := _score(words, text):
+            if score := _score(words, key.word) or _score(words, text) * 0.9:
                 told = Content.assemble(_marked(words, text), "  ", (shown(key), "bold $text-accent"))
                 yield Hit(score, told, command, text)
 
@@ -66,9 +79,21 @@ class Commands(Provider):
         for scenario in self._usable:
             for verb, act in self._verbs:
                 name, title = f"{verb} {show(scenario.id, 60)}", show(scenario.title, 200)
-                if score := _score(words, name) or _score(words, f"{name} {scenario.topic} {title}") / 2:
+                score = _score(words, name)
+                if verb == "open":  # found by its text it is opened, and not run: nobody has named it
+                    score = score or _score(words, f"{name} {scenario.topic} {title}") / 4
+                if score:
                     told = Content.assemble(_marked(words, name), "  ", (title, "dim"))
                     yield Hit(score, told, partial(act, scenario), name)
+
+    def _elsewhere(self, words: Sequence[str]) -> Iterator[Hit]:
+        """Tell where a command is that this screen has not, or the command line that does it."""
+        for name, where in _ELSEWHERE.items():
+            if not self._is_here(name) and (score := _score(words, name) / 2):
+                yield Hit(score, Content.assemble(_marked(words, name), (f": {where}", "dim")), _do_nothing, f"{name}: {where}")
+
+    def _is_here(self, name: str) -> bool:
+        return any(key.word == name for key, _ in self.commands())
 
     def commands(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
         """Yield the keys that may be used where the user is, each with what it does; and what has a name alone."""
@@ -85,7 +110,7 @@ class Commands(Provider):
     def _verbs(self) -> list[tuple[str, Callable[[Scenario], None]]]:
         """What may be done with a scenario."""
         run = [] if self._lab.desk.is_read_only else [("run", self._run)]
-        return [*run, ("open", self._open)]
+        return [("open", self._open), *run]
 
     async def _do(self, action: str) -> None:
         await self.app.run_action(action, self.app if action.startswith("app.") else self.screen)

@@ -46,6 +46,12 @@ class Follower:
     def pending_bytes(self) -> int:
         return sum(reader.pending_bytes for reader in self._readers.values())
 
+    @property
+    def bytes_read(self) -> tuple[int, int]:
+        """How many bytes were read, of how many that there were at the last look."""
+        readers = self._readers.values()
+        return sum(reader.bytes_read for reader in readers), sum(reader.bytes_seen for reader in readers)
+
     def read(self) -> Portion:
         """Return what is new, at most a chunk of each stream and not of too many of them; nothing when there is nothing."""
         self._open_new()

@@ -20,7 +20,8 @@ class Reader:
         self.stream = path.stem
         self._path = path
         self._fd = open_regular(path)
-        self._file = identity(os.fstat(self._fd))
+        seen = os.fstat(self._fd)
+        self._file, self.bytes_seen = identity(seen), seen.st_size
         self._offset = 0  # of the first byte not yet turned into items
         self._tail = b""
         self._is_skipping = False  # inside a line too long to be a record
@@ -44,6 +45,7 @@ class Reader:
             seen = os.lstat(self._path)
         except FileNotFoundError:
             return []
+        self.bytes_seen = seen.st_size
         if self._is_other(seen) or (seen.st_size > self._position and self._is_other(self._open_again())):
             return self._give_up("the file was replaced or cut short; the rest is not read")
         return self._read(limit) if seen.st_size > self._position else []
@@ -52,6 +54,11 @@ class Reader:
         if self.is_open:
             os.close(self._fd)
             self._fd = -1
+
+    @property
+    def bytes_read(self) -> int:
+        """How many of the bytes that were seen need no more reading."""
+        return self.bytes_seen if self._is_given_up else self._position
 
     @property
     def _position(self) -> int:

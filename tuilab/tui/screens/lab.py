@@ -23,6 +23,7 @@ from tuilab.tui.state import command_line, drafts
 from tuilab.tui.state.background_reader import Lookout
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.drafts import Drafts
+from tuilab.tui.terminal.later import later
 from tuilab.tui.widgets.lab.columns import Columns
 from tuilab.tui.widgets.lab.running_line import GoingLine
 from tuilab.tui.widgets.lab.starter import Starter
@@ -258,7 +259,7 @@ class LabPage(Page):
         if self.scenario is None:
             self._show_chosen()
         if not event.going_on:
-            self.set_timer(_READING_S, self._prepare)
+            later(self, _READING_S, self._prepare)
         self.show_keys()
 
     def on_lookout_past_seen(self, event: Lookout.PastSeen) -> None:

@@ -47,13 +47,18 @@ class Page(TextualScreen[None]):
 
     def keys_now(self) -> list[Key]:
         """Return the keys that do something now."""
-        is_typing = isinstance(self.focused, Input)
-        return keys_at(self.places(), is_typing=is_typing, is_read_only=self.desk.is_read_only)
+        is_typing, idle = isinstance(self.focused, Input), self.idle_keys()
+        found = keys_at(self.places(), is_typing=is_typing, is_read_only=self.desk.is_read_only)
+        return [key for key in found if key.key not in idle]
 
     @property
     def _badge(self) -> Content:
         """What is to be known of all that is shown."""
         return Content.styled("read-only", "bold $text-warning") if self.desk.is_read_only else Content("")
+
+    def idle_keys(self) -> set[str]:
+        """Return the keys of this screen that have nothing to act on now."""
+        return set()
 
     def show_keys(self) -> None:
         """Have the line of keys tell what they do now."""

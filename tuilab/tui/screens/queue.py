@@ -53,6 +53,10 @@ class QueuePage(Page):
     def command(self) -> str:
         return shlex.join(["tuilab", "queue", *root_option(self.desk.root)])
 
+    def idle_keys(self) -> set[str]:
+        of_one = set() if self.queue.chosen else {"enter", "K", "J", "d"}
+        return of_one if self.queue.standing.lost else of_one | {"A"}
+
     def _poll(self) -> None:
         if self.is_current:
             self._look()

@@ -36,6 +36,7 @@ from tuilab.tui.state.following import Following
 from tuilab.tui.state.next_steps import NextSteps, next_steps
 from tuilab.tui.state.playback import Playback
 from tuilab.tui.state.run_reader import RunReader
+from tuilab.tui.terminal.later import later
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.menu import Menu
 from tuilab.tui.widgets.pane import Pane, TextPane
@@ -53,6 +54,7 @@ _SOON_S = 0.03  # between two looks for the first point
 _COMPANY_S = 2.0
 _NEIGHBOURS_S = 2.0  # between two looks which other runs go on
 _DELETED = "this run was deleted; what the screen shows of it was read before"
+_KEYS_S = 0.01  # that keys are given before more is read
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
 
 
@@ -73,6 +75,7 @@ class RunPage(Page):
         self._cost = Cost()
         self._company = Company()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
+        self._is_reading_on = self._is_state_asked = False
         self._is_laid_out = False  # as the user left it last time
         self._was_going_on = self._had_bad = self._was_deleted = False
 
@@ -147,6 +150,9 @@ class RunPage(Page):
         first = ["n", *(["slash"] if is_in_text else [])]  # where they are told: there is a NaN or an Inf, and text to search
         return sorted(keys, key=lambda key: first.index(key.key) if key.key in first else len(first))
 
+    def idle_keys(self) -> set[str]:
+        return {"s"} if self.following.is_over else set()
+
     def _next_steps(self) -> NextSteps:
         steps = next_steps(self.following.summary, self._scenario)
         return replace(steps, options=()) if self.desk.is_read_only else steps  # whose keys lead to a form
@@ -161,11 +167,16 @@ class RunPage(Page):
         """Look often for the first point: whoever has started a run waits for it."""
         self._turn()
         if not self.following.summary.series and not self.following.is_over and time.monotonic() < deadline:
-            self.set_timer(_SOON_S, partial(self._await_first_point, deadline))
+            later(self, _SOON_S, partial(self._await_first_point, deadline))
 
     def _turn(self) -> None:
+        """Take in what is new, unless a long record is being read anyway."""
+        if not self._is_reading_on:
+            self._read_on()
+
+    def _read_on(self) -> None:
         """Take in what is new and show it; of a run that is over there is nothing more to do."""
-        reader = self.reader
+        reader, self._is_reading_on = self.reader, False
         if not self.is_current or self._is_gone() or reader.is_frozen:
             return
         try:
@@ -174,13 +185,13 @@ class RunPage(Page):
             self.lab.tell(str(problem))
             reader.is_frozen = True
             return
+        if not self.following.is_caught_up:
+            self._read_on_soon()
         self._call_user()
         if self.lab.is_stalled or reader.is_too_soon(is_link_slow=self.lab.is_link_slow):
             return
-        if not (self.following.is_caught_up and self.others.is_caught_up):
-            self.set_timer(0.005, self._turn)  # a long record is read in portions, and keys are answered between them
-            if reader.is_glance_enough():
-                return
+        if not (self.following.is_caught_up and self.others.is_caught_up) and reader.is_glance_enough():
+            return
         self.desk.speak(self.following.summary)
         if reader.has_news or not self.following.is_over:
             self._show_heading()
@@ -208,6 +219,21 @@ class RunPage(Page):
     @work(thread=True, exclusive=True, group="live")
     def _see_cores(self, supervisor: Identity) -> None:
         self.app.call_from_thread(self.company.tell, self._company.look(supervisor))
+
+    def _read_on_soon(self) -> None:
+        """Read the next portion of a long record when the keys that came meanwhile are answered, whatever the link does."""
+        self._is_reading_on = True
+        later(self, _KEYS_S if self.lab.is_hearing else 0.0, self._read_on)
+        if isinstance(self.following, Following) and not self.following.state and not self._is_state_asked:
+            self._is_state_asked = True
+            self._ask_for_state(self.following)
+
+    @work(thread=True, group="state")
+    def _ask_for_state(self, following: Following) -> None:
+        """Learn how the run ended, or that it goes on, from the end of its record."""
+        state = self.desk.ledger.entry(self.run_dir).state
+        if not following.is_caught_up:
+            following.state = state
 
     def _show_heading(self) -> None:
         self.waiting.tell(is_queued=self.is_following and self.following.state == RunState.QUEUED)
@@ -261,7 +287,7 @@ class RunPage(Page):
         next_steps = self._next_steps() if is_over else NextSteps()
         if not self.looking.scenario and self.following.summary.run:
             self.looking.recall(self.following.summary.run.scenario)
-            self.charts_line.filter.put(self.looking.view.selection.words)
+            self.charts_line.recall(self.looking.view.selection.words)
         self.panes.show(self.following, self.looking.view, next_steps, self._earlier() if is_over else {})
         self.charts_line.tell(self.panes.names, self.looking.view.selection, self.panes.room.most_charts)
         if self.following.is_caught_up and not self.looking.go_to_failure() and not self._is_laid_out:
@@ -292,10 +318,10 @@ class RunPage(Page):
         """Say whether a pane has the focus by the user's choice; that which failed has it by itself."""
         return not isinstance(pane, FailurePane)
 
-    def action_filter_charts(self) -> None:
+    async def action_filter_charts(self) -> None:
         """Type words that the names of charts are to contain; without charts, words to look for in what was printed."""
-        if not self.panes.names:
-            self.looking.search()
+        if not self.panes.names and self.following.is_caught_up:
+            await self.looking.search()
             return
         self.minimize()
         self.charts_line.open()
@@ -304,6 +330,7 @@ class RunPage(Page):
         self.looking.filter_charts(self.charts_line.filter.value)
 
     def on_filter_line_left(self) -> None:
+        self.looking.filter_charts(self.charts_line.filter.value)  # first: a pane that goes cannot have the focus
         if self.panes.every:
             self.panes.every[0].focus()
         self.show_panes()
@@ -341,9 +368,11 @@ class RunPage(Page):
         self.lab.tell(words if left_out else "every value so far is finite", is_problem=False)
 
     def action_step_out(self) -> None:
-        """Out of the zoom, else out of the screen."""
+        """Out of the zoom, else all charts again, else out of the screen."""
         if self.maximized is not None:
             self.looking.maximise()
+        elif self.looking.view.selection.words:
+            self.charts_line.filter.clear()
         else:
             self.lab.action_step_back()
 
@@ -352,6 +381,9 @@ class RunPage(Page):
         run = self.following.summary.run
         name = f"{show(run.topic)}/{show(run.scenario)} " if run else ""
         state = self.following.state if self.is_following else self.following.summary.state
+        if not state:
+            self.lab.tell("its record is still being read: whether it runs is not known yet", is_problem=False)
+            return
         self.stop(self.run_dir, f"{name}{store.short_id(self.run_dir.name)}", state)
 
     def action_try_next(self, number: int) -> None:
@@ -381,9 +413,9 @@ class RunPage(Page):
             self.lab.tell(f"its file is not on this box any more; what ran is {self.run_dir}/scenario.py")
 
     def action_show_all(self) -> None:
-        """Show all that the run printed in the pager."""
+        """Show all that was kept of what the run printed in the pager."""
         if os.path.lexists(self.run_dir):
-            self.show_in_pager(printed.whole(self.run_dir) or "nothing was printed", str(self.run_dir))
+            self.show_in_pager(printed.whole(self.run_dir, self.following.summary) or "nothing was printed", str(self.run_dir))
         else:
             self.lab.tell(_DELETED)
 

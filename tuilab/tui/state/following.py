@@ -8,7 +8,7 @@ from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 
-_PORTION_S = 0.03
+_PORTION_S = 0.05
 
 
 class Shown(Protocol):
@@ -35,7 +35,7 @@ class Following:
     def __init__(self, run_dir: Path) -> None:
         self.run_dir = run_dir
         self.is_caught_up = False
-        self.state: str = RunState.STARTING
+        self.state: str = ""  # until its record is read, or somebody has looked at the end of it
         self.arms: list[str] = []
         self._watch = Watch(run_dir)
         self.summary = self._watch.summary
@@ -44,6 +44,11 @@ class Following:
     def is_over(self) -> bool:
         """Whether nothing more will come."""
         return self.is_caught_up and (self.summary.is_over or self.state == RunState.LOST)
+
+    @property
+    def bytes_read(self) -> tuple[int, int]:
+        """How much of its record was read, of how much."""
+        return self._watch.bytes_read
 
     @property
     def elapsed_s(self) -> float:

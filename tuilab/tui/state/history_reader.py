@@ -15,6 +15,7 @@ from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.notes import Notes
 from tuilab.tui.state.run_index import KnownRuns
+from tuilab.tui.terminal.later import later
 
 _PORTION_S = 0.03  # of reading, before the screen has its turn
 _PAUSE_S = 0.01
@@ -66,7 +67,7 @@ class HistoryReader:
 
     def read_more_soon(self, in_view: Callable[[], Sequence[str]]) -> None:
         """Read the next portion when the screen has had its turn."""
-        self._screen.set_timer(_PAUSE_S, partial(self.read_more, in_view))
+        later(self._screen, _PAUSE_S, partial(self.read_more, in_view))
 
     def remember(self) -> None:
         """Remember what is known."""

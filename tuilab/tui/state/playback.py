@@ -15,7 +15,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.tui.state.following import note_arms
 
 Key = TypeVar("Key")
-_PORTION_S = 0.03
+_PORTION_S = 0.05
 _WHOLE_S = 30.0  # a longer run is played faster, so that it takes no longer than this
 
 
@@ -39,6 +39,11 @@ class Playback:
     def state(self) -> str:
         """The state of the run at the moment that is played."""
         return self.summary.state
+
+    @property
+    def bytes_read(self) -> tuple[int, int]:
+        """How much of the record was read, of how much."""
+        return self._watch.bytes_read
 
     @property
     def whole_s(self) -> float:

@@ -5,7 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuilab.engine.capture import HEAD, TAIL
 from tuilab.files import open_regular
+from tuilab.record.summary import RunSummary
+from tuilab.record.told import dropped_words
+from tuilab.words import size
 
 STREAMS = ("stdout", "stderr")
 _TAIL = 16 * 1024  # bytes of each stream that a pane looks at
@@ -23,27 +27,56 @@ class Tail:
     is_whole: bool
 
 
-def tail(path: Path) -> Tail:
+@dataclass(frozen=True)
+class Seam:
+    """Where a stream was cut, behind so many bytes of what was kept, and what is to be said of it."""
+
+    at: int
+    words: str
+
+
+def seam_of(path: Path, summary: RunSummary) -> Seam | None:
+    """Return where the file of a stream has a gap; None where all was kept, as far as is known."""
+    stream = path.stem
+    if output := summary.outputs.get(stream):
+        words = dropped_words(summary).get(stream)
+        return Seam(output.bytes_head, words) if words else None
+    with suppress(OSError):
+        if path.lstat().st_size >= HEAD + TAIL:  # how many bytes there were is recorded at the end
+            return Seam(HEAD, f"{stream}: what lies between its first {size(HEAD)} and its last {size(TAIL)} is not kept")
+    return None
+
+
+def tail(path: Path, seam: Seam | None = None) -> Tail:
     """Return the last lines of a file; a line that was overwritten by carriage returns is its last state."""
-    data, size = _end(path, _TAIL)
-    lines = [line.rpartition("\r")[2] for line in _lines(data)][1 if size > len(data) else 0 :]
-    return Tail([line[:_LONGEST] for line in lines[-LINES:]], size, size == len(data) and len(lines) <= LINES)
+    data, total = _end(path, _TAIL)
+    every = _lines(data, total - len(data), seam)
+    lines = [line.rpartition("\r")[2] for line in every][1 if total > len(data) else 0 :]
+    return Tail([line[:_LONGEST] for line in lines[-LINES:]], total, total == len(data) and len(lines) <= LINES)
 
 
-def whole(run_dir: Path) -> str:
-    """Return all that was kept of what a run printed, each stream after the path of its file.
+def whole(run_dir: Path, summary: RunSummary) -> str:
+    """Return all that was kept of what a run printed, each stream after the path of its file; a mark is where it was cut.
 
     What stood on a line before it was overwritten has a line of its own.
     """
     parts = []
     for stream in STREAMS:
         path = run_dir / f"{stream}.log"
-        if lines := _lines(_end(path, _MOST)[0]):
+        if lines := _lines(_end(path, _MOST)[0], 0, seam_of(path, summary)):
             parts.append("\n".join([f"== {path}", *(state for line in lines for state in line.split("\r"))]))
     return "\n\n".join(parts)
 
 
-def _lines(data: bytes) -> list[str]:
+def _lines(data: bytes, start: int, seam: Seam | None) -> list[str]:
+    """Return the lines of what a file has from a byte on, with a mark where it was cut."""
+    if seam is None or not start <= seam.at <= start + len(data):
+        return _split(data)
+    cut = seam.at - start
+    return [*_split(data[:cut]), f"--- {seam.words} ---", *_split(data[cut:])]
+
+
+def _split(data: bytes) -> list[str]:
     lines = [line.rstrip("\r") for line in data.decode(errors="replace").split("\n")]
     return lines if lines[-1] else lines[:-1]
 

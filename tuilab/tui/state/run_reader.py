@@ -4,11 +4,12 @@ import time
 from pathlib import Path
 
 from tuilab.errors import UsageError
+from tuilab.record.states import RUNNING_STATES
 from tuilab.tui.state.following import Following
 from tuilab.tui.state.playback import Playback
 
 _SLOW_S = 2.0  # between two pictures on a slow link, so that keys are answered in between
-_GLANCE_S = 0.4  # between two pictures while a long record is read
+_GLANCE_S = 1.0  # between two pictures while a long record is read: each takes as long as reading some MiB
 _SPEEDS = (0.1, 1000.0)
 
 
@@ -33,6 +34,8 @@ class RunReader:
             return "replay"
         if self.following.is_over:
             return "run that is over"
+        if not self.following.is_caught_up and self.following.state not in RUNNING_STATES:
+            return "run that is read"
         return "run that is frozen" if self.is_frozen else "run that goes on"
 
     def is_too_soon(self, *, is_link_slow: bool) -> bool:

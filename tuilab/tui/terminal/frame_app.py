@@ -16,6 +16,7 @@ from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS
 from rich.segment import Segment, Segments
 from textual.app import ReturnType
+from textual.events import Event, Key, Paste
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
@@ -23,12 +24,16 @@ from textual.widget import Widget
 from tuilab.text import is_utf8_terminal, show_lines
 from tuilab.tui.terminal.driver import Terminal, leave_on_signals
 from tuilab.tui.terminal.frames import Frames
+from tuilab.tui.terminal.later import later
 from tuilab.tui.terminal.pager import show_in_pager
 from tuilab.tui.terminal.textual_parts import TextualApp, at_work, rendered
+from tuilab.tui.terminal.typeahead import TypeAhead, passed
 
 _SHORTEST_S = 1 / 30  # between two frames
 _LAID_OUT_S = 0.1  # after another size of the terminal is told
 _RECHECK_S = 1.0  # for answers that are lost
+_SOON_S = 0.003  # between two looks whether what was typed has acted
+_ASKING = ("question", "deletable")  # workers that open a question
 _SLOW_S = 0.5  # a frame that takes so long to arrive means a slow link
 
 
@@ -44,6 +49,7 @@ class PacedApp(TextualApp[ReturnType]):
         self._drawn = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._drawing_context: contextvars.Context | None = None
+        self._typed = TypeAhead(super().on_event, self._settle, self.call_later)
 
     async def run_async(self, **more: Any) -> ReturnType | None:
         """Run until the user leaves; signals are heeded before there is anything to be given back."""
@@ -91,7 +97,7 @@ class PacedApp(TextualApp[ReturnType]):
     def on_resize(self) -> None:
         """Send the whole frame again when it is laid out: what arrived while the terminal had another size is out of place."""
         self._frames = None
-        self.set_timer(_LAID_OUT_S, self._mark)
+        later(self, _LAID_OUT_S, self._mark)
 
     def show_in_pager(self, text: str) -> str:
         """Have the user read a text in a pager, which has the terminal meanwhile; return a sentence where that failed."""
@@ -100,15 +106,46 @@ class PacedApp(TextualApp[ReturnType]):
         with self.suspend():
             return show_in_pager(text)
 
+    async def on_event(self, event: Event) -> None:
+        """Have keys act one after another; the one that leaves waits for none."""
+        if isinstance(event, Key | Paste) and not event.is_forwarded and getattr(event, "key", "") != "ctrl+q":
+            await self._typed.take(event)
+        else:
+            await super().on_event(event)
+
+    async def press_now(self, key: str) -> None:
+        """Do what another key does where the user is, before what was typed since."""
+        await self._typed.take_first(Key(key, None))
+
+    @property
+    def is_hearing(self) -> bool:
+        """Whether something that was typed has not acted yet."""
+        return self._typed.is_busy
+
     async def settle(self) -> None:
-        """Wait until what was typed has gone through the app, what has the focus, all around it, and the app again."""
-        if not self.screen_stack:
-            return
-        around = (self.focused or self.screen).ancestors_with_self
-        for pump in (self, *around, self):
-            has_come = asyncio.Event()
-            if pump.call_later(has_come.set):
-                await has_come.wait()
+        """Wait until all that was typed has acted."""
+        await passed(self)
+        while self._typed.is_busy and self.is_running:
+            await asyncio.sleep(_SOON_S)
+
+    async def _settle(self) -> None:
+        """Wait until a key has gone through what has the focus, all around it and the app, and what it opens is open."""
+        while self.screen_stack and self.is_running:
+            here = self.screen
+            for pump in (self, *(self.focused or here).ancestors_with_self, self):
+                await passed(pump)
+            if here in self.screen_stack[-1:] and not self._is_opening:
+                return
+            await asyncio.sleep(_SOON_S)
+
+    @property
+    def _is_opening(self) -> bool:
+        """Whether a screen, or a question that somebody is about to ask, is not there yet."""
+        asks = any(worker.group in _ASKING and not worker.is_finished for worker in self.workers)
+        return not self.screen.is_mounted or (asks and not self.screen.is_modal)
+
+    def on_unmount(self) -> None:
+        self._typed.stop()
 
     def heed_mistake(self, error: Exception) -> None:
         """Leave because of a mistake; what fails in a screen that was left while it opened, or as we leave, is none."""

@@ -13,7 +13,7 @@ from tuilab.drawings.lines import Line, lines_of, next_bad, next_point, smooth, 
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import AxesNamed
-from tuilab.record.series import Series, can_be_log_x, ends_of, is_log_x, is_log_y, wants_log
+from tuilab.record.series import Series, can_be_log_x, is_log_x, is_log_y, wants_log_y
 from tuilab.text import show
 from tuilab.tui.state.beside.behind import Curve
 from tuilab.tui.state.selection import Selection
@@ -114,7 +114,7 @@ class Chart(Drawing):
         if self._view.is_log is not None:
             return self._view.is_log
         curves = self._curves
-        return is_log_y(curves.axes, curves.series) if curves.axes else wants_log(ends_of(curves.series), curves.unit)
+        return is_log_y(curves.axes, curves.series) if curves.axes else wants_log_y(curves.series, curves.unit)
 
     @property
     def is_log_x(self) -> bool:

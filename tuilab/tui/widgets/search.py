@@ -31,6 +31,7 @@ class Searched(Widget):
     words = ""
     line_found = -1
     called = "the text"  # where words to look for are asked for
+    beyond = ""  # said where no line has the words and there is more than its lines
 
     def lines_to_search(self) -> Sequence[Content]:
         """Return the lines."""
@@ -64,14 +65,14 @@ class Searched(Widget):
     def _go(self, step: int) -> str:
         found = [at for at, line in enumerate(self.lines_to_search()) if self.words in line.plain.lower()]
         if not found:
-            return f"no line has {show(self.words, 40)}"
+            return f"no line has {show(self.words, 40)}{self.beyond}"
         after = [at for at in found if (at - self.line_found) * step > 0]
         self.line_found = (after or found)[0] if step > 0 else (after or found)[-1]
         self.go_to_line(self.line_found)
         return f"{found.index(self.line_found) + 1} of {len(found)} with {show(self.words, 40)}"
 
-    def action_search(self) -> None:
-        self.screen.mount(SearchLine(self))
+    async def action_search(self) -> None:
+        await self.screen.mount(SearchLine(self))  # what is typed next is typed into it
 
     def action_next_match(self, step: int) -> None:
         if not self.words:

@@ -18,6 +18,8 @@ _HISTORY = 60  # readings of the share of cores that was busy
 _NUMBERED = 8  # so many cores have their percents beside them
 _GROUP = 8
 _LABEL = 9
+_WITH_BAR = 60  # columns of a line about a GPU that has a bar, too
+_WAITING = ("   time with a process waiting ", "   process waiting ", "  waiting ")  # the longest that there is room for
 _TENANTS = 3  # that are told of by name
 
 
@@ -79,7 +81,8 @@ class Gauges(Counted):
         lines.append(_labelled("memory", Content.assemble(memory, swap)))
         load = "  ".join(f"{value:.2f}" for value in now.load) or "n/a"
         waiting = "n/a" if now.waiting_percent is None else f"{now.waiting_percent:.0f} %"
-        lines.append(_labelled("load", Content.assemble(load, ("   time with a process waiting ", "dim"), waiting)))
+        words = next(words for words in _WAITING if len(load) + len(words) + len(waiting) <= room or words == _WAITING[-1])
+        lines.append(_labelled("load", Content.assemble(load, (words, "dim"), waiting)))
         lines += [_labelled(f"GPU {gpu.index}", self._gpu_line(gpu, room)) for gpu in self._gpus]
         return lines + [_labelled("" if at else "cores", line) for at, line in enumerate(self._core_lines(now, room))]
 
@@ -109,13 +112,13 @@ class Gauges(Counted):
         if gpu.trouble or not gpu.values:
             return Content.assemble("n/a: ", plain(gpu.trouble or "it has not answered yet", 200), "  ", name)
         known = gpu.values
-        parts = []
+        slowed = [word for word in throttle_names(int(known.get("throttle_mask", 0))) if word != "idle"]
+        parts = [Content.styled(f"held down: {', '.join(slowed)}", "$text-warning")] if slowed else []  # before what may be cut
         if (busy := known.get("busy_percent")) is not None:
-            parts.append(Content.assemble(self._bar(busy / 100, 12), f" {busy:3.0f} %"))
+            bar = self._bar(busy / 100, 12) if room >= _WITH_BAR else Content("")
+            parts.append(Content.assemble(bar, f" {busy:3.0f} %" if bar else f"{busy:.0f} %"))
         if (used := known.get("memory_used_bytes")) is not None:
             parts.append(Content(f"{size(used)} of {size(gpu.bytes_total) if gpu.bytes_total else 'n/a'}"))
-        slowed = [word for word in throttle_names(int(known.get("throttle_mask", 0))) if word != "idle"]
-        parts += [Content.styled(f"held down: {', '.join(slowed)}", "$text-warning")] if slowed else []
         if gpu.tenants:
             parts.append(_tenants(gpu.tenants))
         for key, spelled in (("power_w", "{:.0f} W"), ("temperature_c", "{:.0f} °C"), ("sm_mhz", "{:.0f} MHz")):

@@ -100,7 +100,7 @@ class CurvesColumn(Vertical):
     def _show(self, chart: Chart, view: View, at: int) -> None:
         name = self._names[at]
         found = [
-            (f"{number(run)} {line.arm}".strip(), line, summary.first_t)
+            (f"run {number(run)} {line.arm}".strip() + ":", line, summary.first_t)
             for run, summary in enumerate(self._summaries)
             for line in lines_of_repeat(summary, name, self._repeat)
         ]

@@ -7,6 +7,7 @@ from tuilab.drawings.gpu_strips import has_strips
 from tuilab.record.blocks import has_times
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import neighbour_notes
+from tuilab.tui.widgets.run.grid import grid
 
 # Panes that want as many lines as they have, but no more than so many.
 TEXTS = {"failure": 99, "claims": 99, "notes": 16, "output": 7}
@@ -66,11 +67,13 @@ def _arrange(
     Where all fit on the screen, the texts stand below what is drawn, in a row as high as they need.
     """
     drawn, texts = _kinds(summary, names, has_notes=has_notes)
-    tall = frozenset({"figures"} & set(drawn[:2])) if len(drawn) > 2 else frozenset[str]()
-    rows = -(-(len(drawn) + len(tall)) // room.columns)
-    if room.columns > 1 and room.height >= _HIGH and (room.lines - _TEXT_ROW) // rows >= _LEAST_ROW:
-        lower, heights = _text_rows(texts, room, needs, room.lines - rows * _LEAST_ROW)
-        return Arrangement({**_filled(drawn, room.columns, len(tall)), **lower}, tall, " ".join(["1fr"] * rows + heights))
+    upper = grid(drawn, room.columns)
+    row = (room.lines - _TEXT_ROW) // upper.rows
+    if "figures" in drawn[:2] and len(drawn) > 2 and needs.get("figures", 0) > row - _FRAME:
+        upper = grid(drawn, room.columns, ["figures"])
+    if room.columns > 1 and room.height >= _HIGH and (room.lines - _TEXT_ROW) // upper.rows >= _LEAST_ROW:
+        lower, heights = _text_rows(texts, room, needs, room.lines - upper.rows * _LEAST_ROW)
+        return Arrangement({**upper.spans, **lower}, upper.tall, " ".join(["1fr"] * upper.rows + heights))
     return _below_each_other(drawn, texts, room, needs)
 
 
@@ -103,26 +106,16 @@ def _below_each_other(drawn: Sequence[str], texts: Sequence[str], room: Room, ne
     at = 1 if room.columns == 1 else 3
     order = [*drawn[:at], *texts[:1], *drawn[at:], *texts[1:-1]]
     least = _GOOD_ROW if room.height >= _HIGH else _LEAST_ROW
-    tall = _tall(order, room, needs, least)
-    cells = len(order) + len(tall)
+    upper = grid(order, room.columns, _tall(order, room, needs, least))
     output = min(needs.get("output", 1) + _FRAME, 6 if room.height < 30 else 99)
-    rows = -(-cells // room.columns)
-    share = (room.lines - output) // max(rows, 1)
-    heights = ["1fr" if share >= least - 1 else str(least)] * rows + [str(output)]
-    return Arrangement({**_filled(order, room.columns, len(tall)), "output": room.columns}, tall, " ".join(heights))
+    share = (room.lines - output) // max(upper.rows, 1)
+    heights = ["1fr" if share >= least - 1 else str(least)] * upper.rows + [str(output)]
+    return Arrangement({**upper.spans, "output": room.columns}, upper.tall, " ".join(heights))
 
 
 def _tall(order: Sequence[str], room: Room, needs: Mapping[str, int], least: int) -> frozenset[str]:
-    """Return which panes take two rows: claims that need them, and on a high screen figures."""
+    """Return which panes take two rows: claims that need them, and on a high screen figures that do."""
     if room.columns == 1 or len(order) < _MANY:
         return frozenset()
-    wanted = {"claims"} if needs.get("claims", 0) > least - _FRAME else set()
-    return frozenset((wanted | ({"figures"} if room.height >= _HIGH else set())) & set(order))
-
-
-def _filled(order: Sequence[str], columns: int, more: int) -> dict[str, int]:
-    """Return the columns that each pane spans, so that no place stays empty; `more` places are taken by those that are tall."""
-    spans = dict.fromkeys(order, 1)
-    if order and (free := -(len(order) + more) % columns):
-        spans[order[-1]] += free
-    return spans
+    high = ["claims", *(["figures"] if room.height >= _HIGH else [])]
+    return frozenset(name for name in high if name in order and needs.get(name, 0) > least - _FRAME)

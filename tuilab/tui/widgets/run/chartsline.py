@@ -25,6 +25,7 @@ class ChartsLine(Horizontal):
     def __init__(self) -> None:
         super().__init__()
         self.filter = FilterLine("words in the names of charts")
+        self._recalled = ""  # words of another time
         self._words = Content("")
         self._told = Static(self._words)
 
@@ -37,11 +38,19 @@ class ChartsLine(Horizontal):
         self.add_class("is-needed")
         self.filter.open()
 
+    def recall(self, words: str) -> None:
+        """Show the words that charts of this scenario were narrowed by last time."""
+        self._recalled = words
+        self.filter.put(words)
+
     def tell(self, names: Sequence[str], selection: Selection, most: int) -> None:
         """Tell which of the charts of some names are shown."""
         is_open = self.filter.has_class("is-open")
         self.set_class(len(names) > most or bool(selection.words) or is_open, "is-needed")
-        if (words := told(names, selection, most)) != self._words:
+        words = told(names, selection, most)
+        if selection.words and selection.words == self._recalled:
+            words += Content.assemble("  as last time,", ("  esc", "bold $text-accent"), (" all", "$text-muted"))
+        if words != self._words:
             self._words = words
             self._told.update(words)
 

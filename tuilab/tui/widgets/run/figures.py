@@ -20,6 +20,7 @@ class FiguresPane(Pane):
         self._drawing = Drawing()
         self._figures: list[Figure] = []
         self._fitted: object = None
+        self._counted: tuple[object, int] = None, 0  # of which figures and width, and how many lines
 
     def compose(self) -> ComposeResult:
         yield self._drawing
@@ -29,6 +30,13 @@ class FiguresPane(Pane):
         count = len(self._figures)
         self.note(Content(f"{count} figures" if count > 1 else ""))
         self._fit()
+
+    def lines_at(self, width: int) -> int:
+        """Return how many lines the figures have at a width."""
+        key = tuple(self._figures), width
+        if key != self._counted[0]:
+            self._counted = key, len(draw_figures(self._figures, width).rows) if width > 0 else 0
+        return self._counted[1]
 
     def on_resize(self) -> None:
         self._fit()

@@ -13,7 +13,7 @@ from tuilab.text import show
 from tuilab.tui.looks.marks import state_words, tally
 from tuilab.tui.state.following import Following
 from tuilab.tui.state.playback import Playback
-from tuilab.words import clock
+from tuilab.words import clock, size
 
 _GAP = 2  # cells between two words of a heading
 _LEAST_MORE = 6  # cells for what may be cut; where there are less, the cut would eat what must not be
@@ -41,7 +41,8 @@ def _core(run_dir: Path, following: Following | Playback, room: int) -> Content:
     name, topic = (show(run.scenario), f"{show(run.topic)}/") if run else ("?", "")
     id = Content.styled(f" · {store.short_id(run_dir.name)}", "$text-muted")
     counts = tally(claim.outcome for claim in following.summary.claims.values())
-    end = Content.assemble("  ", state_words(following.state), "  " if counts else "", counts)
+    state = state_words(following.state) if following.state else Content("")
+    end = Content("").join(Content.assemble("  ", part) for part in (state, counts) if part)
     names = [Content.assemble((topic + name, "bold"), id), Content.assemble((name, "bold"), id), Content.styled(name, "bold")]
     fitting = (one for one in names if one.cell_length + end.cell_length <= room)
     return next(fitting, names[-1].truncate(max(room - end.cell_length, 8), ellipsis=True)) + end
@@ -75,7 +76,8 @@ def _progress(following: Following | Playback) -> dict[str, str]:
     """Return how far a run is, in its parts."""
     summary = following.summary
     if not following.is_caught_up:
-        return {"reading": f"reading, {summary.records} records"}
+        done, whole_bytes = following.bytes_read
+        return {"reading": f"reading {100 * done // whole_bytes} % of {size(whole_bytes)}" if whole_bytes else "reading"}
     whole = f" of {clock(following.whole_s)}" if isinstance(following, Playback) else ""
     left_s = None if following.is_over or whole else seconds_left(summary, following.elapsed_s)
     return {

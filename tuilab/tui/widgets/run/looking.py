@@ -138,12 +138,12 @@ class Looking:
         widgets: list[Widget] = [*panes]
         self._focus(panes[(widgets.index(screen.maximized) + step) % len(panes)])
 
-    def search(self) -> None:
+    async def search(self) -> None:
         """Have words typed that are looked for in what was printed."""
         pane = self._panes.named("output")
         if isinstance(pane, TextPane):
             self._focus(pane)
-            pane.action_search()
+            await pane.action_search()
 
     def _focus(self, pane: Pane) -> None:
         """Give a pane the focus, and the screen if another one has it."""

@@ -1,7 +1,6 @@
 """What a run printed, and the stages it went through."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from textual.content import Content
 
@@ -11,7 +10,7 @@ from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.sgr import coloured
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.playback import Playback
-from tuilab.tui.state.printed import STREAMS, tail
+from tuilab.tui.state.printed import STREAMS, seam_of, tail
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 from tuilab.words import size
@@ -35,14 +34,29 @@ class OutputPane(TextPane):
         if isinstance(run, Playback) and not run.is_over:
             lines.append(Content.styled("what was printed has no times: it is shown at the end", "$text-muted"))
         else:
-            lines += _printed(run.run_dir)
+            lines += self._printed(run)
         left_out = max(len(lines) - _MOST, 0)
         if left_out:
-            lines[left_out] = Content.styled(f"{left_out + 1} lines above; v shows all that was printed", "$text-muted")
+            lines[left_out] = Content.styled(f"{left_out + 1} lines above; v shows all that was kept", "$text-muted")
         self.put(lines[left_out:] or [Content.styled("nothing printed", "$text-muted")])
         if at is not None and at != self.stage_at_cursor:
             self.call_after_refresh(self.scroll_to, y=max(at - left_out - 1, 0), animate=False)
         self.stage_at_cursor = at
+
+    def _printed(self, run: Shown) -> Iterator[Content]:
+        """Yield the last lines of each stream; above those that are not all, what is left out, and where more of it is."""
+        self.beyond = ""
+        for stream, style in zip(STREAMS, ("", "$text-warning"), strict=True):
+            path = run.run_dir / f"{stream}.log"
+            seam = seam_of(path, run.summary)
+            found = tail(path, seam)
+            if not found.is_whole:
+                if seam:
+                    yield plain(seam.words, 500, "$text-warning")
+                what = "all that was kept" if seam else "all of it"
+                yield plain(f"the end of {size(found.bytes_total)}; v shows {what}: {path}", 500, "$text-muted")
+                self.beyond = "; only the end is searched, v shows all that was kept"
+            yield from coloured(found.lines, style)
 
 
 def _stage_at(summary: RunSummary, t: int | None) -> int | None:
@@ -56,12 +70,3 @@ def _stage_line(stage: StageEntered, first_t: int, *, is_at_cursor: bool) -> Con
     time = f"{(stage.t - first_t) / 1e9:7.1f} s "
     name = plain(stage.name, 200, "bold $text-accent" if is_at_cursor else "")
     return Content.assemble((time, "$text-muted"), ("▸ ", "$text-accent" if is_at_cursor else ""), name)
-
-
-def _printed(run_dir: Path) -> Iterator[Content]:
-    for stream, style in zip(STREAMS, ("", "$text-warning"), strict=True):
-        path = run_dir / f"{stream}.log"
-        found = tail(path)
-        if not found.is_whole:
-            yield plain(f"the end of {size(found.bytes_total)}; v shows all of it: {path}", 500, "$text-muted")
-        yield from coloured(found.lines, style)

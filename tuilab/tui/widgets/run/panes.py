@@ -37,7 +37,7 @@ class Panes(Container):
         self._panes: dict[str, Pane] = {}
         self._shown: tuple[Shown, View] | None = None
         self._run: tuple[RunSummary, Selection, bool] | None = None  # what is shown, and whether there is something to try next
-        self._needs: dict[str, int] = {}  # the lines of each text: of a run that goes on the most so far
+        self._needs: dict[str, int] = {}  # the lines of texts and figures: of a run that goes on the most so far
         self._arranged: tuple[Arrangement, int] | None = None
         self.behind = Behind()  # the runs whose curves lie behind those of this one
 
@@ -128,6 +128,8 @@ class Panes(Container):
                 if isinstance(pane := self._panes.get(name), TextPane):
                     lines = pane.lines_at(room.width * spans[name] // room.columns - 4)
                     self._needs[name] = max(self._needs.get(name, 1), min(lines, most))
+            if isinstance(pane := self._panes.get("figures"), FiguresPane):
+                self._needs["figures"] = pane.lines_at(room.width * spans["figures"] // room.columns - 4)
         return self._needs != before
 
     def _arrange(self) -> None:

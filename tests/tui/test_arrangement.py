@@ -1,0 +1,70 @@
+"""The panes of a run fill the screen, whatever its size and whatever the run has to show."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tuilab.record.summary import RunSummary
+from tuilab.tui.widgets.run.arrangement import Arrangement, Room, arrange
+
+KINDS = list(product(range(7), (False, True), (False, True), (2, 40)))  # charts, figures, pictures, lines of the claims
+
+
+def summary_with(*, figures: bool, pictures: bool) -> RunSummary:
+    summary = RunSummary()
+    some: Any = object()
+    summary.figures = {"bars": some} if figures else {}
+    summary.images = {("picture", ""): some} if pictures else {}
+    return summary
+
+
+def places(found: Arrangement, columns: int) -> dict[tuple[int, int], str]:
+    """Return which pane has which place, as Textual gives them: each the next at which it overlaps no other."""
+    taken: dict[tuple[int, int], str] = {}
+    at = 0
+    for name, span in found.spans.items():
+        while True:
+            column, row = at % columns, at // columns
+            at += 1
+            mine = [(column + x, row + y) for x in range(span) for y in range(2 if name in found.tall else 1)]
+            if not taken.keys() & mine:
+                break
+        taken.update(dict.fromkeys(mine, name))
+    return taken
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 160, 169, 170, 180, 200, 250])
+def test_no_place_is_empty_and_each_row_has_its_height(width: int) -> None:
+    for height, (charts, figures, pictures, claims) in product(range(15, 81), KINDS):
+        room = Room(width, height)
+        needs = {"claims": claims, "output": 3, "notes": 5, "figures": 30 if claims == 40 else 4}
+        summary = summary_with(figures=figures, pictures=pictures)
+        found = arrange(summary, [f"m{number}" for number in range(charts)], room, needs, has_notes=pictures)
+        taken = places(found, room.columns)
+        rows = found.rows.split()
+        what = (width, height, charts, figures, pictures, claims, found)
+
+        assert taken.keys() == {(column, row) for column in range(room.columns) for row in range(len(rows))}, what
+        fixed = {taken[column, row] for column in range(room.columns) for row, one in enumerate(rows) if one.isdigit()}
+        if "1fr" in rows:
+            assert fixed <= {"claims", "notes", "output"}, what  # what is drawn takes what is left
+        least = min((int(one) for one in rows[:-1] if one.isdigit()), default=9)
+        assert int(rows[-1]) <= max(needs["output"], needs["claims"], needs["notes"]) + 2 and least >= 3, what
+
+
+@pytest.mark.parametrize("size", [(180, 50), (200, 40), (200, 50)])
+def test_a_last_chart_beside_figures_of_two_rows_leaves_no_hole(size: tuple[int, int]) -> None:
+    summary = summary_with(figures=True, pictures=False)
+    found = arrange(summary, ["loss"], Room(*size), {"claims": 32, "output": 3, "figures": 40}, has_notes=False)
+
+    assert found.tall == frozenset()
+    assert len(found.rows.split()) == 2 and found.rows.startswith("1fr ")
+
+
+def test_figures_of_a_few_lines_take_one_row() -> None:
+    summary, room = summary_with(figures=True, pictures=False), Room(120, 40)
+    names = ["one", "two", "three"]
+
+    assert arrange(summary, names, room, {"figures": 3}, has_notes=False).tall == frozenset()
+    assert arrange(summary, names, room, {"figures": 30}, has_notes=False).tall == {"figures"}
