@@ -151,7 +151,7 @@ def test_sixty_four_lines_look_each_like_no_other() -> None:
 def test_siblings_are_all_on_one_kind_of_axis(tmp_path: Path) -> None:
     falling = {f"layer.{at}/norm": 100.0 / (at + 1) for at in range(3)}
     records = [
-        events.Logged(s=step, v={**{name: value / (step + 1) for name, value in falling.items()}, "lr/norm_of_it": 1.0 + step})
+        events.Logged(s=step, v={**{name: value / (step + 1) for name, value in falling.items()}, "lr/norm_of_it": 1.2**step})
         for step in range(100)
     ]
     alike = subject_of(tmp_path / "alike", *records).summary

@@ -58,6 +58,11 @@ def found(root: Path, text: str) -> str:
         ("other:word", ""),
     ],
 )
+def test_words_choose_runs(three: Path, text: str, ids: str) -> None:
+    assert parse(text, NOW).problem == ""
+    assert found(three, text) == ids
+
+
 def test_a_day_can_be_named_by_its_word() -> None:
     now_s = 1_800_003_723.0  # 2027-01-15 09:02:03 UTC
 
@@ -65,15 +70,10 @@ def test_a_day_can_be_named_by_its_word() -> None:
     assert moment("Yesterday", now_s) == moment("2027-01-14", now_s)
 
 
-def test_words_choose_runs(three: Path, text: str, ids: str) -> None:
-    assert parse(text, NOW).problem == ""
-    assert found(three, text) == ids
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("since:soon", "since:soon is no time; it takes 2h, 3d, 1w or a day such as 2026-11-21"),
+        ("since:soon", "since:soon is no time; it takes 2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"),
         ("state:zzz", "no state begins with zzz; there are queued, starting, "),
         ("verdict:\x1b[2J", "no verdict begins with \ufffd[2j; there are supported, weaker, "),
     ],

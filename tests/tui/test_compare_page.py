@@ -115,7 +115,7 @@ async def test_curves_that_grow_and_claims_that_are_open_are_shown_as_they_are(r
         for step in range(3):
             journal.append(events.Logged(s=step, v={"loss": 1.0 + step}))
         journal.close()
-        await shown(pilot, "loss  2 3")  # of the second run, its last value
+        await shown(pilot, "loss  run 2: 3")  # of the second run, its last value
         journal = Writer(going / "journal" / "judge.jsonl")
         journal.append(events.VerdictReached(text="it holds", verdict="SUPPORTED", rule="r"))
         journal.close()

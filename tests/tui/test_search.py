@@ -167,7 +167,7 @@ async def test_a_search_that_saw_only_the_end_says_so(root: Path) -> None:
         await open_run(pilot, run_dir)
         await press(pilot, "slash", *"needle", "enter")
 
-        assert said(pilot) == ["no line has needle; only the end is searched, v shows all that was kept"]
+        assert "no line has needle; only the end is searched, v shows all that was kept" in text(pilot)
 
 
 def test_a_run_that_prints_on_tells_of_the_gap_before_it_is_recorded(root: Path) -> None:
