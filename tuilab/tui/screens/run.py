@@ -1,65 +1,29 @@
-"""The Run screen: a run as it happens, or its record; both are the same.
-
-What is read is a matter of `RunReader`, what is shown of the panes and `headline`, and how it is looked at of `Looking`.
-"""
+"""The Run screen: a run as it happens, or its record; both are the same. Here is what the user does with it."""
 
 import os
 import shlex
-import time
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 from textual import work
-from textual.app import ComposeResult
-from textual.content import Content
-from textual.events import Resize
 
-from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
-from tuilab.record.events import Identity
-from tuilab.record.gpus.own_gpus import other_gpus, own_gpus
-from tuilab.record.states import RunState
-from tuilab.record.told import company_words
-from tuilab.runs import earlier, store
+from tuilab.record.gpus.own_gpus import other_gpus
+from tuilab.runs import store
 from tuilab.runs.beside.against import held_against
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
-from tuilab.tui.screens.page import Page
+from tuilab.tui.screens.following import DELETED, FollowingPage
 from tuilab.tui.state import printed
-from tuilab.tui.state.beside.neighbours import Neighbours
-from tuilab.tui.state.box.processes import Company
 from tuilab.tui.state.command_line import root_option
-from tuilab.tui.state.cost import Cost
-from tuilab.tui.state.following import Following
-from tuilab.tui.state.next_steps import NextSteps, next_steps
-from tuilab.tui.state.playback import Playback
-from tuilab.tui.state.run_reader import RunReader
-from tuilab.tui.terminal.later import later
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.menu import Menu
 from tuilab.tui.widgets.pane import Pane, TextPane
-from tuilab.tui.widgets.run import headline
-from tuilab.tui.widgets.run.chartsline import ChartsLine
-from tuilab.tui.widgets.run.company import CompanyLine
 from tuilab.tui.widgets.run.copies import copies, rerun_command
 from tuilab.tui.widgets.run.failure import FailurePane
-from tuilab.tui.widgets.run.looking import Looking
-from tuilab.tui.widgets.run.others import Others
-from tuilab.tui.widgets.run.panes import Panes
-from tuilab.tui.widgets.run.waiting import WaitingLine
-
-_SOON_S = 0.03  # between two looks for the first point
-_COMPANY_S = 2.0
-_NEIGHBOURS_S = 2.0  # between two looks which other runs go on
-_DELETED = "this run was deleted; what the screen shows of it was read before"
-_KEYS_S = 0.01  # that keys are given before more is read
-_EAGER_S = 5.0  # that it is looked for: not every scenario has one
 
 
-class RunPage(Page):
-    """Panes side by side, as many as the run has something to show for."""
+class RunPage(FollowingPage):
+    """The keys of a run, and what they do."""
 
     PLACE = "run"
     BINDINGS = bindings("run")
@@ -67,60 +31,6 @@ class RunPage(Page):
     DEFAULT_CSS = """
     RunPage.-maximized-view Heading { dock: top; }
     """
-
-    def __init__(self, run_dir: Path, *, is_replay: bool = False) -> None:
-        super().__init__()
-        self.run_dir = run_dir
-        self.reader = RunReader(run_dir, is_replay=is_replay)
-        self._cost = Cost()
-        self._company = Company()
-        self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
-        self._is_reading_on = self._is_state_asked = False
-        self._is_laid_out = False  # as the user left it last time
-        self._was_going_on = self._had_bad = self._was_deleted = False
-
-    @property
-    def following(self) -> Following | Playback:
-        """The run, as it is shown."""
-        return self.reader.following
-
-    @property
-    def is_following(self) -> bool:
-        """Whether this page shows a run as it happens, not one that is played again."""
-        return self.reader.is_live
-
-    def compose_body(self) -> ComposeResult:
-        self.panes = Panes()
-        self.looking = Looking(self.panes, self.desk, self.show_panes)
-        self.charts_line = ChartsLine()
-        self.waiting = WaitingLine(self.run_dir)
-        yield self.waiting
-        self.company = CompanyLine()
-        yield self.company
-        neighbours = Neighbours(self, self.desk.ledger, self.run_dir)
-        self.others = Others(neighbours, self.panes, self.looking, self._tell)
-        yield self.charts_line
-        yield self.panes
-
-    def on_mount(self) -> None:
-        self._await_first_point(time.monotonic() + _EAGER_S)
-        self.set_interval(1 / self.desk.fps, self._turn)
-        self.set_interval(_COMPANY_S, self._look_for_company)
-        self.set_interval(_NEIGHBOURS_S, self._look_around)
-
-    def on_screen_resume(self) -> None:
-        self.others.look()
-
-    def _look_around(self) -> None:
-        if self.is_current:
-            self.others.look_again()
-
-    def _tell(self, words: str, is_problem: bool) -> None:
-        self.lab.tell(words, is_problem=is_problem)
-
-    def on_unmount(self) -> None:
-        self.following.close()
-        self.panes.behind.close()
 
     def command(self) -> str:
         verb = "attach" if self.is_following else "replay"
@@ -133,18 +43,14 @@ class RunPage(Page):
 
     def places(self) -> list[str]:
         summary = self.following.summary
-        others = [*(["NaN or Inf"] if self._has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
+        others = [*(["NaN or Inf"] if self.has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
         failed = ["run that failed"] if summary.failure else []
         several = ["several charts"] if len(self.panes.names) > 1 else []
         going = ["other runs go on"] if self.others.next(1) else []
         return [*failed, self.reader.place, *going, *others, *super().places()[:-1], *several, *super().places()[-1:]]
 
-    @property
-    def _has_bad(self) -> bool:
-        return any(series.bad for series in self.following.summary.series.values())
-
     def keys_now(self) -> list[Key]:
-        options = len(self._next_steps().options) if self.following.is_over else 0
+        options = len(self.next_steps().options) if self.following.is_over else 0
         keys = [key for key in super().keys_now() if not key.key.isdigit() or int(key.key) <= options]
         is_in_text = isinstance(self.focused, TextPane) and self._is_chosen(self.focused)
         first = ["n", *(["slash"] if is_in_text else [])]  # where they are told: there is a NaN or an Inf, and text to search
@@ -152,99 +58,6 @@ class RunPage(Page):
 
     def idle_keys(self) -> set[str]:
         return {"s"} if self.following.is_over else set()
-
-    def _next_steps(self) -> NextSteps:
-        steps = next_steps(self.following.summary, self._scenario)
-        return replace(steps, options=()) if self.desk.is_read_only else steps  # whose keys lead to a form
-
-    @property
-    def _scenario(self) -> Scenario | None:
-        """What the run was made from, as its file says now; None where there is none of its name any more."""
-        run = self.following.summary.run
-        return self.desk.scenario_of(run, self.run_dir) if run else None
-
-    def _await_first_point(self, deadline: float) -> None:
-        """Look often for the first point: whoever has started a run waits for it."""
-        self._turn()
-        if not self.following.summary.series and not self.following.is_over and time.monotonic() < deadline:
-            later(self, _SOON_S, partial(self._await_first_point, deadline))
-
-    def _turn(self) -> None:
-        """Take in what is new, unless a long record is being read anyway."""
-        if not self._is_reading_on:
-            self._read_on()
-
-    def _read_on(self) -> None:
-        """Take in what is new and show it; of a run that is over there is nothing more to do."""
-        reader, self._is_reading_on = self.reader, False
-        if not self.is_current or self._is_gone() or reader.is_frozen:
-            return
-        try:
-            reader.has_news |= self.following.read() | self.others.read()
-        except TuilabError as problem:
-            self.lab.tell(str(problem))
-            reader.is_frozen = True
-            return
-        if not self.following.is_caught_up:
-            self._read_on_soon()
-        self._call_user()
-        if self.lab.is_stalled or reader.is_too_soon(is_link_slow=self.lab.is_link_slow):
-            return
-        if not (self.following.is_caught_up and self.others.is_caught_up) and reader.is_glance_enough():
-            return
-        self.desk.speak(self.following.summary)
-        if reader.has_news or not self.following.is_over:
-            self._show_heading()
-        if reader.has_news:
-            self.show_panes()
-        self._show_note()
-
-    def _is_gone(self) -> bool:
-        """Say whether the run was deleted, and the first time tell the user; what was read of it stays on the screen."""
-        if not self._was_deleted and not os.path.lexists(self.run_dir):
-            self._was_deleted = True
-            self.lab.tell(_DELETED)
-        return self._was_deleted
-
-    def _look_for_company(self) -> None:
-        """See who else computes here: on the GPUs by the run's record; on cores only while it goes on, and is looked at."""
-        following, run = self.following, self.following.summary.run
-        if own_gpus(following.summary):
-            self.company.tell(company_words(following.summary))
-        elif run and self.is_following and self.is_current and not following.is_over and not self.reader.is_frozen:
-            self._see_cores(run.supervisor)
-        elif following.is_over:
-            self.company.tell("")
-
-    @work(thread=True, exclusive=True, group="live")
-    def _see_cores(self, supervisor: Identity) -> None:
-        self.app.call_from_thread(self.company.tell, self._company.look(supervisor))
-
-    def _read_on_soon(self) -> None:
-        """Read the next portion of a long record when the keys that came meanwhile are answered, whatever the link does."""
-        self._is_reading_on = True
-        later(self, _KEYS_S if self.lab.is_hearing else 0.0, self._read_on)
-        if isinstance(self.following, Following) and not self.following.state and not self._is_state_asked:
-            self._is_state_asked = True
-            self._ask_for_state(self.following)
-
-    @work(thread=True, group="state")
-    def _ask_for_state(self, following: Following) -> None:
-        """Learn how the run ended, or that it goes on, from the end of its record."""
-        state = self.desk.ledger.entry(self.run_dir).state
-        if not following.is_caught_up:
-            following.state = state
-
-    def _show_heading(self) -> None:
-        self.waiting.tell(is_queued=self.is_following and self.following.state == RunState.QUEUED)
-        others = self.others.words(is_going_on=self.is_following and not self.following.is_over)
-        width = self.size.width - self.heading.gutter.width
-        self.heading.show(*headline.heading_of(self.run_dir, self.following, width, others))
-
-    def on_neighbours_seen(self, message: Neighbours.Seen) -> None:
-        self.others.take(message)
-        self._show_heading()
-        self.show_keys()
 
     def action_toggle_others(self) -> None:
         """Draw other runs behind this one, or none."""
@@ -266,49 +79,6 @@ class RunPage(Page):
         else:
             words = "no run of this scenario is its baseline, or came before and succeeded"
             self.app.call_from_thread(self.lab.tell, words, is_problem=False)
-
-    def _call_user(self) -> None:
-        """Call the user at the first NaN or Inf of a run that is watched, and at its end."""
-        following = self.following
-        if not self.is_following or not following.is_caught_up:
-            return
-        run = following.summary.run
-        name = f"{run.topic}/{run.scenario} {store.short_id(self.run_dir.name)}" if run else self.run_dir.name
-        if self._was_going_on and self._has_bad and not self._had_bad:
-            self.lab.alert(f"{name} has a NaN or Inf")
-        if self._was_going_on and following.is_over:
-            self.lab.alert(f"{name} {following.state}")
-        self._was_going_on, self._had_bad = not following.is_over, self._has_bad
-
-    def show_panes(self) -> None:
-        """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""
-        self.reader.note_picture()
-        is_over = self.following.is_over
-        next_steps = self._next_steps() if is_over else NextSteps()
-        if not self.looking.scenario and self.following.summary.run:
-            self.looking.recall(self.following.summary.run.scenario)
-            self.charts_line.recall(self.looking.view.selection.words)
-        self.panes.show(self.following, self.looking.view, next_steps, self._earlier() if is_over else {})
-        self.charts_line.tell(self.panes.names, self.looking.view.selection, self.panes.room.most_charts)
-        if self.following.is_caught_up and not self.looking.go_to_failure() and not self._is_laid_out:
-            self._is_laid_out = self.looking.go_to_kept_pane() or is_over
-
-    def _earlier(self) -> dict[str, str]:
-        """Return, by claim, how often it was judged before; looked up once."""
-        if self._before is None:
-            self._before = earlier.tell(self.run_dir, self.following.summary, self.desk.ledger)
-        return self._before
-
-    def _show_note(self) -> None:
-        is_frozen, is_link_slow = self.reader.is_frozen, self.lab.is_link_slow
-        cost = self._cost.words(self.lab.bytes_sent)
-        zoomed = Content.styled("zoomed  " if self.maximized is not None else "", "$text-accent")
-        self.keybar.note(zoomed + headline.note_of(self.following, cost, is_frozen=is_frozen, is_link_slow=is_link_slow))
-        self.show_keys()
-
-    def on_resize(self, event: Resize) -> None:
-        self.panes.fit()
-        self._show_heading()
 
     def on_descendant_focus(self) -> None:
         if isinstance(self.focused, Pane) and self._is_chosen(self.focused):
@@ -347,7 +117,7 @@ class RunPage(Page):
         """Look at the run in another way: one of those that `Looking` knows."""
         if said := getattr(self.looking, how)(*values):
             self.lab.tell(said, is_problem=False)
-        self._show_note()
+        self.show_note()
 
     def action_play(self, how: str, *values: float) -> None:
         """Hold the picture or play the run again: one of the ways that `RunReader` knows."""
@@ -356,8 +126,8 @@ class RunPage(Page):
         except TuilabError as problem:
             self.lab.tell(str(problem), is_problem=False)
             return
-        self._show_note()
-        self._turn()
+        self.show_note()
+        self.turn()
 
     def action_next_bad(self) -> None:
         if self.looking.go_to_next_bad():
@@ -388,14 +158,14 @@ class RunPage(Page):
 
     def action_try_next(self, number: int) -> None:
         """To the form of this scenario, with what the lesson says to try."""
-        if form := self._next_steps().form(number):
+        if form := self.next_steps().form(number):
             self.lab.open_form(*form)
         else:
             self.lab.tell("the lesson names no such thing to try", is_problem=False)
 
     def action_again(self) -> None:
         """Back to the form of this scenario, with the values of this run."""
-        run, scenario = self.following.summary.run, self._scenario
+        run, scenario = self.following.summary.run, self.scenario
         if run is not None and scenario is not None:
             self.lab.open_form(scenario.path, dict(run.params), is_quick=run.quick)
         elif run is not None:
@@ -405,7 +175,7 @@ class RunPage(Page):
     def action_edit(self) -> None:
         """Open the file of the scenario; where the run failed, at that line."""
         summary = self.following.summary
-        here = self._scenario
+        here = self.scenario
         frame = tracebacks.own_frame(summary)
         if path := tracebacks.file_of(summary, self.run_dir) or (here.path if here else ""):
             self.lab.edit(path, frame.line if frame else 1)
@@ -417,7 +187,7 @@ class RunPage(Page):
         if os.path.lexists(self.run_dir):
             self.show_in_pager(printed.whole(self.run_dir, self.following.summary) or "nothing was printed", str(self.run_dir))
         else:
-            self.lab.tell(_DELETED)
+            self.lab.tell(DELETED)
 
     @work(group="question")
     async def action_choose_copy(self) -> None:
