@@ -111,7 +111,7 @@ def test_a_torch_that_does_not_load_costs_its_own_answers_and_each_is_given_in_t
 @pytest.mark.library
 def test_a_bare_environment_makes_it_say_less_and_not_fail(tmp_path: Path) -> None:
     """No HOME, no PATH, no locale, and descriptors that are no terminal."""
-    done = subprocess.run([TUILAB, "doctor"], capture_output=True, env={"LC_ALL": "C"}, cwd=tmp_path, timeout=100)
+    done = subprocess.run([TUILAB, "doctor", "--all"], capture_output=True, env={"LC_ALL": "C"}, cwd=tmp_path, timeout=100)
 
     assert done.returncode in (1, 2) and done.stderr == b""
     assert done.stdout.isascii() and b"terminal.symbols" in done.stdout
@@ -468,3 +468,20 @@ def test_another_torch_in_the_active_environment_is_told(tmp_path: Path, variabl
 @pytest.mark.parametrize("active", [sys.prefix, "/none", ""])
 def test_the_same_environment_or_one_without_torch_is_fine(active: str) -> None:
     assert answer(software.environment, Box(environ={"VIRTUAL_ENV": active})).status == "pass"
+
+
+def test_what_is_fine_is_counted_and_printed_only_when_it_is_asked_for(tuilab: Tuilab) -> None:
+    brief, whole = tuilab("doctor"), tuilab("doctor", "--all")
+
+    answers = [line for line in brief.stdout.splitlines() if re.match(r"[✓!✗–] [a-z]+\.", line)]
+    assert {line[0] for line in answers} <= {"!", "✗"}
+    assert brief.stdout.splitlines()[-1].endswith("; all of them: tuilab doctor --all")
+    assert "✓ disk.permissions" in whole.stdout and "Machine" in whole.stdout
+    assert "disk.permissions" not in brief.stdout and "Machine" not in brief.stdout
+
+
+@pytest.mark.parametrize(("kind", "told"), [("nfs4", "keep the venv on a local disk"), ("ext4", "ask again")])
+def test_a_torch_that_loads_slowly_is_blamed_on_a_net_only_where_there_is_one(tmp_path: Path, kind: str, told: str) -> None:
+    box = make(tmp_path, {"proc/self/mountinfo": f"30 23 0:26 / / rw - {kind} x rw\n"})
+
+    assert told in torch_worker._why_slow(box)  # noqa: SLF001

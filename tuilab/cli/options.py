@@ -199,29 +199,3 @@ def root(given: str | None) -> "Path":
 def roots(given: "Sequence[str]") -> "list[Path]":
     """Return the folders of runs that were asked for, each once."""
     return list(dict.fromkeys(root(one) for one in given)) or [root(None)]
-
-
-def complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Offer topics and scenarios to the shell."""
-    from click.shell_completion import CompletionItem
-
-    from tuilab.catalogue import catalog
-
-    listed = catalog.load([])
-    names = {"all": "every scenario", **{s.topic: "a topic" for s in listed}, **{s.id: s.title for s in listed}}
-    return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
-
-
-def complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Offer the newest runs to the shell."""
-    from click.shell_completion import CompletionItem
-
-    from tuilab.runs import store
-    from tuilab.runs.run_name import RunName
-
-    given = ctx.params.get("roots") or [one for one in [ctx.params.get("root")] if one]
-    runs = store.newest(roots(given))[:50]
-    items = [CompletionItem("last", help="the newest run"), CompletionItem("last~1", help="the one before")]
-    for name in (RunName(run.name) for run in runs):
-        items.append(CompletionItem(name.id, help=f"{name.scenario or name.text}, {name.started}"))
-    return [item for item in items if item.value.startswith(incomplete)]

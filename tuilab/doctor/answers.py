@@ -17,6 +17,11 @@ def exit_code(found: Mapping[str, Finding]) -> int:
     return 2 if "fail" in states else 1 if "warn" in states else 0
 
 
+def problems(found: Mapping[str, Finding]) -> dict[str, Finding]:
+    """Return the answers that somebody should mind."""
+    return {name: finding for name, finding in found.items() if finding.status in ("warn", "fail")}
+
+
 def render(found: Mapping[str, Finding], style: Style, width: int, pad: int) -> str:
     """Return the answers of a group as text, each with its next step below."""
     lines: list[str] = []

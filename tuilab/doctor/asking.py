@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, astuple, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +34,7 @@ GROUPS = (
 )
 HERE = "terminal"  # which only the process that has it can ask
 ALONE = "processor"  # it measures how many cores there are: nothing else of ours may run meanwhile
+LAST = "torch_worker"  # it tells how long torch takes to load: not beside all the others
 PATIENCE_S = 3.0  # for each question
 _FACTS = "facts"
 _MODULE = "tuilab.doctor.asking"
@@ -54,18 +55,24 @@ class Asked:
 
 
 def ask_all(patience_s: float = PATIENCE_S, root: Path = Path("/")) -> Asked:
-    """Ask every question, all groups at once; they are listed in the order in which they are shown."""
+    """Ask every question, most groups at once; they are listed in the order in which they are shown."""
     here, alone = _ask_here(HERE, root), ask_group(ALONE, patience_s, root)
-    crowd = ThreadPoolExecutor(len(GROUPS))
+    crowd = ThreadPoolExecutor(len(GROUPS) + 1)
     facts = crowd.submit(_facts, patience_s, root)
 
     def ask(group: str) -> dict[str, Finding]:
         return {HERE: here, ALONE: alone}.get(group) or ask_group(group, patience_s, root)
 
-    slowest_first = {group: crowd.submit(ask, group) for group in reversed(GROUPS)}
-    return Asked(
-        facts, {group: slowest_first[group] for group in GROUPS}, [name for group in GROUPS for name in checks_of(group)]
-    )
+    asked = {group: crowd.submit(ask, group) for group in GROUPS if group != LAST}
+
+    def ask_last() -> dict[str, Finding]:
+        wait([*asked.values()])
+        wait([facts])
+        return ask(LAST)
+
+    asked[LAST] = crowd.submit(ask_last)
+    names = [name for group in GROUPS for name in checks_of(group)]
+    return Asked(facts, {group: asked[group] for group in GROUPS}, names)
 
 
 def checks_of(group: str) -> Group:

@@ -13,7 +13,7 @@ from tuilab.words import size
 
 _SMALL_BYTES = 1e9
 _TOO_SMALL_BYTES = 50e6
-_REMOTE = ("nfs", "cifs", "smb", "fuse.sshfs", "lustre", "gpfs", "ceph", "9p", "afs", "beegfs", "glusterfs")
+REMOTE = ("nfs", "cifs", "smb", "fuse.sshfs", "lustre", "gpfs", "ceph", "9p", "afs", "beegfs", "glusterfs")
 
 
 def permissions(box: Box) -> Finding:
@@ -78,13 +78,13 @@ def home_system(box: Box) -> Finding:
 
 
 def _system(box: Box, folder: Path, step: str) -> Finding:
-    point, kind = _mounted(box, _nearest(folder))
-    if kind.startswith(_REMOTE):
+    point, kind = mounted(box, _nearest(folder))
+    if kind.startswith(REMOTE):
         return warn(f"{folder} is on {kind} ({point}): slow, and gone with its server", step)
     return passed(f"{kind} ({point})")
 
 
-def _mounted(box: Box, folder: Path) -> tuple[str, str]:
+def mounted(box: Box, folder: Path) -> tuple[str, str]:
     """Return where the file system of a folder is mounted, and its kind."""
     best = ("", "")
     for line in box.text("proc/self/mountinfo").splitlines():

@@ -6,6 +6,7 @@ torch is loaded while the questions are asked: one that has waited long enough f
 import functools
 import os
 import re
+import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.doctor.storage import REMOTE, mounted
 from tuilab.probes import NotKnown
 from tuilab.probes.cpu import cpu_facts
 from tuilab.probes.gpu.there import is_gpu_there, what_to_do
@@ -36,11 +38,18 @@ def load(box: Box) -> Finding:
     try:
         torch = _loading().result(_LOADING_S)
     except TimeoutError:
-        step = "keep the venv on a local disk (see disk.home_system); on a box that is busy now, ask again later"
-        return warn(f"not loaded after {_LOADING_S:g} s, and in every process of a run again", step)
+        return warn(f"not loaded after {_LOADING_S:g} s, and in every process of a run again", _why_slow(box))
     except Exception as problem:
         return failed(f"import torch: {type(problem).__name__}: {problem}", "pip install --force-reinstall torch")
     return passed(f"torch {show(torch.__version__, 60)} loaded in {time.monotonic() - began:.1f} s")
+
+
+def _why_slow(box: Box) -> str:
+    """Return what to do about a torch that loads slowly: its thousands of files may come over a net."""
+    point, kind = mounted(box, Path(sys.prefix))
+    if kind.startswith(REMOTE):
+        return f"keep the venv on a local disk: {sys.prefix} is on {kind} ({point})"
+    return "the box is busy, or it is the first time since it was started: ask again"
 
 
 def threads(box: Box) -> Finding:

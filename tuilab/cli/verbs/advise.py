@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.text import plural, show
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["runs"], nargs=-1, shell_complete=options.complete_run),
+        click.Argument(["runs"], nargs=-1, shell_complete=completion.runs_and_all),
         click.Option(
-            ["-o", "--output", "target"], metavar="FILE", default="-", help="Where to; without it, or with -, stdout."
+            ["-o", "--output", "target"], metavar="FILE", default="-", help="Where to; without it, or with -, stdout.",
+            shell_complete=completion.files,
         ),
         click.Option(
             ["--ranks"], type=click.IntRange(1, 4096), default=None,

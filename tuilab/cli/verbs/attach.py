@@ -8,7 +8,7 @@ import sys
 import click
 
 from tuilab.catalogue import catalog
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.cli.follow import Outcome, follow_one
 from tuilab.runs import store
 
@@ -16,7 +16,7 @@ from tuilab.runs import store
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["run"], default="last", shell_complete=options.complete_run),
+        click.Argument(["run"], default="last", shell_complete=completion.runs),
         click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
         click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
         click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, from the first."),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.cli.gate import Gate, GateType, stopped_by
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import ExitCode, TuilabError, UsageError
@@ -34,10 +34,13 @@ Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that sp
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["runs"], nargs=-1, required=True, metavar="A B...", shell_complete=options.complete_run),
+        click.Argument(["runs"], nargs=-1, required=True, metavar="A B...", shell_complete=completion.runs_or_folders),
         options.AS_JSON,
         click.Option(
-            ["-o", "--output", "target"], metavar="FILE", help="Write it as a report, which ends in .html, .md or .json."
+            ["-o", "--output", "target"],
+            metavar="FILE",
+            help="Write it as a report, which ends in .html, .md or .json.",
+            shell_complete=completion.files,
         ),
         click.Option(
             ["--fail-on", "gates"],

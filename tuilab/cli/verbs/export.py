@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.runs import ledger, store
 from tuilab.runs.archive import pack
 from tuilab.runs.archive.names import left_out
@@ -21,7 +21,7 @@ from tuilab.words import size
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["run"], default="last", shell_complete=options.complete_run),
+        click.Argument(["run"], default="last", shell_complete=completion.runs),
         click.Option(
             ["-o", "--output"],
             type=click.Path(dir_okay=False, path_type=Path),

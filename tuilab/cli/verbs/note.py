@@ -7,17 +7,29 @@ from collections.abc import Sequence
 
 import click
 
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.runs import notes, store
 
 
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["run"], shell_complete=options.complete_run),
+        click.Argument(["run"], shell_complete=completion.runs),
         click.Argument(["text"], nargs=-1),
-        click.Option(["--tag", "tags"], multiple=True, metavar="WORD", help="Put a tag on it; may be repeated."),
-        click.Option(["--untag", "untags"], multiple=True, metavar="WORD", help="Take a tag off; may be repeated."),
+        click.Option(
+            ["--tag", "tags"],
+            multiple=True,
+            metavar="WORD",
+            help="Put a tag on it; may be repeated.",
+            shell_complete=completion.tags,
+        ),
+        click.Option(
+            ["--untag", "untags"],
+            multiple=True,
+            metavar="WORD",
+            help="Take a tag off; may be repeated.",
+            shell_complete=completion.tags,
+        ),
         options.AS_JSON,
         options.ROOTS,
     ],

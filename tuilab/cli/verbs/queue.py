@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.record.states import RunState
 from tuilab.runs import queue, store
 from tuilab.text import show
 
-_RUN = click.Argument(["run"], shell_complete=options.complete_run)
-_RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=options.complete_run)
+_RUN = click.Argument(["run"], shell_complete=completion.going_on)
+_RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=completion.going_on)
 
 
 @click.group(
@@ -66,7 +66,7 @@ def resume(root: Path) -> None:
     click.echo(f"the queue goes on, {len(queue.waiting(root))} wait")
 
 
-@command.command(params=[click.Argument(["runs"], nargs=-1, shell_complete=options.complete_run)])
+@command.command(params=[click.Argument(["runs"], nargs=-1, shell_complete=completion.over)])
 @click.pass_obj
 def again(root: Path, runs: Sequence[str]) -> None:
     """Queue runs again that waited when they were killed or the box was started anew: those named, or all."""

@@ -6,7 +6,7 @@ Keys: space plays and pauses, `,` and `.` seek, `[` and `]` change the speed.
 import click
 
 from tuilab.catalogue import catalog
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.errors import UsageError
 from tuilab.runs import store
 
@@ -14,7 +14,7 @@ from tuilab.runs import store
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["run"], default="last", shell_complete=options.complete_run),
+        click.Argument(["run"], default="last", shell_complete=completion.runs),
         options.READ_ONLY,
         options.FPS,
         options.LANG,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tuilab.catalogue.scenario import Scenario
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.errors import UsageError
 from tuilab.runs import store
 from tuilab.text import plural, show
@@ -30,8 +30,13 @@ _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboar
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["runs"], nargs=-1, shell_complete=options.complete_run),
-        click.Option(["-o", "--output", "target"], metavar="FILE", help="Where to; its ending says the format; - is stdout."),
+        click.Argument(["runs"], nargs=-1, shell_complete=completion.runs_and_all),
+        click.Option(
+            ["-o", "--output", "target"],
+            metavar="FILE",
+            help="Where to; its ending says the format; - is stdout.",
+            shell_complete=completion.files,
+        ),
         click.Option(["--as", "kind"], type=click.Choice(_FORMATS), help="The format, whatever the ending says."),
         click.Option(
             ["--github"],

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.runs import deleting, store
 from tuilab.runs.ledger import Entry
@@ -26,7 +26,7 @@ from tuilab.words import size
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["runs"], nargs=-1, shell_complete=options.complete_run),
+        click.Argument(["runs"], nargs=-1, shell_complete=completion.over),
         click.Option(["--older-than"], type=options.Age(), metavar="AGE", help="Runs that started longer ago: 12h, 30d, 2w."),
         click.Option(["--keep"], type=click.IntRange(0), metavar="N", help="Keep the newest N, whatever their age."),
         click.Option(["--yes"], is_flag=True, help="Do delete them: those of that age, or one of another box."),

@@ -16,7 +16,7 @@ from tuilab.catalogue import catalog
 from tuilab.catalogue.params import describe, has_gpus, parse
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.translation import translated
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.engine import launch
 from tuilab.errors import ExitCode, UsageError
 from tuilab.record.events import Scalar
@@ -24,7 +24,7 @@ from tuilab.runs import queue, store
 from tuilab.text import show
 
 _BASE: list[click.Parameter] = [
-    click.Argument(["names"], nargs=-1, required=True, metavar="NAME...", shell_complete=options.complete_scenario),
+    click.Argument(["names"], nargs=-1, required=True, metavar="NAME...", shell_complete=completion.scenarios),
     click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
     click.Option(["--detach"], is_flag=True, help="Start it, print the run's id and return at once; several are queued."),
     click.Option(["--beside"], is_flag=True, help="Do not queue: start all at once, beside whatever runs."),
@@ -45,6 +45,7 @@ _BASE: list[click.Parameter] = [
     click.Option(
         ["--report"],
         metavar="FILE",
+        shell_complete=completion.files,
         help="Write a report at the end, also when it failed; its ending says the format. No screens.",
     ),
     click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.errors import UsageError
 from tuilab.record.encoding import spell_out
@@ -74,9 +74,7 @@ class Row:
     params=[
         click.Argument(["words"], nargs=-1),
         click.Option(["--limit"], type=click.IntRange(1), default=20, show_default=True, help="How many to show."),
-        click.Option(
-            ["--scenario"], metavar="NAME", help="Of this scenario or topic.", shell_complete=options.complete_scenario
-        ),
+        click.Option(["--scenario"], metavar="NAME", help="Of this scenario or topic.", shell_complete=completion.scenarios),
         click.Option(["--state", "states"], type=click.Choice(STATES), multiple=True, help="In this state; may be repeated."),
         click.Option(
             ["--since"], type=options.Since(), help="Started since: 2h, 3d, today, or a day such as 2026-11-21 (UTC)."
@@ -84,8 +82,19 @@ class Row:
         click.Option(
             ["--verdict", "verdicts"], type=click.Choice(list(VERDICTS)), multiple=True, help="With a claim that came out so."
         ),
-        click.Option(["--tag", "tags"], multiple=True, metavar="WORD", help="With this tag; may be repeated."),
-        click.Option(["--claim"], metavar="KEY", help="This claim of them, run after run, and what changed in between."),
+        click.Option(
+            ["--tag", "tags"],
+            multiple=True,
+            metavar="WORD",
+            help="With this tag; may be repeated.",
+            shell_complete=completion.tags,
+        ),
+        click.Option(
+            ["--claim"],
+            metavar="KEY",
+            help="This claim of them, run after run, and what changed in between.",
+            shell_complete=completion.claims,
+        ),
         options.AS_JSON,
         options.ROOTS,
     ],

@@ -16,7 +16,7 @@ from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import Broken, read_text
 from tuilab.catalogue.stated import intro_of
 from tuilab.catalogue.translation import translated
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.cli.verbs.list import fields_of
 from tuilab.text import show, show_lines
 
@@ -26,7 +26,7 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["name"], shell_complete=options.complete_scenario),
+        click.Argument(["name"], shell_complete=completion.scenarios),
         click.Option(["--source"], is_flag=True, help="The source, too."),
         options.AS_JSON,
         options.LANG,

@@ -2,7 +2,7 @@
 
 import click
 
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.engine import launch
 from tuilab.runs import store
 
@@ -10,7 +10,7 @@ from tuilab.runs import store
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["run"], shell_complete=options.complete_run),
+        click.Argument(["run"], shell_complete=completion.going_on),
         click.Option(["--now"], is_flag=True, help="At once: no grace for the scenario to save anything, no verdicts."),
         options.AS_JSON,
         options.ROOT,

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from msgspec import to_builtins
 
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.errors import ExitCode
 from tuilab.judging.integrity import Findings, examine
 from tuilab.record.digest import digest_of
@@ -23,7 +23,7 @@ from tuilab.text import brief, join, plural, show
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["run"], default="last", shell_complete=options.complete_run),
+        click.Argument(["run"], default="last", shell_complete=completion.runs),
         click.Option(["--rejudge"], is_flag=True, help=f"Show the verdicts of {RULE} beside the recorded ones."),
         options.AS_JSON,
         options.ROOT,

@@ -15,14 +15,14 @@ from tuilab.catalogue.check_translation import check_translation, is_age, stamp,
 from tuilab.catalogue.findings import Finding
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.translation import languages, place
-from tuilab.cli import options
+from tuilab.cli import completion, options
 from tuilab.text import plural, show
 
 
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["names"], nargs=-1, metavar="[NAME|FILE|all]...", shell_complete=options.complete_scenario),
+        click.Argument(["names"], nargs=-1, metavar="[NAME|FILE|all]...", shell_complete=completion.scenarios),
         click.Option(["--stamp", "stamped"], is_flag=True, help="Note in translations that they say what the lessons say now."),
         options.AS_JSON,
         options.SCENARIOS,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tuilab.cli import completion
 from tuilab.errors import UsageError
 from tuilab.text import show
 
@@ -63,7 +64,13 @@ def run(
     help=__doc__,
     params=[
         click.Argument(["name"]),
-        click.Option(["--dir", "folder"], default=".", metavar="DIR", help="Where to write it, if not here."),
+        click.Option(
+            ["--dir", "folder"],
+            default=".",
+            metavar="DIR",
+            help="Where to write it, if not here.",
+            shell_complete=completion.folders,
+        ),
     ],
 )
 def command(name: str, folder: str) -> None:

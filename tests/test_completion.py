@@ -1,0 +1,76 @@
+"""What a shell offers when tab is pressed."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.tui.made_up import finished, make_run, started
+from tuilab.record import events
+
+Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def offered(tuilab: Tuilab, line: str) -> list[str]:
+    """Return what bash is told for a line whose last word is begun."""
+    words = line.split(" ")
+    done = tuilab(env={"_TUILAB_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)})
+    return [offer for offer in done.stdout.splitlines() if offer]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tuilab run ./sc",
+        "tuilab run softmax --report fm",
+        "tuilab report last -o fm",
+        "tuilab compare last -o fm",
+        "tuilab check ./s",
+        "tuilab advise -o bo",
+        "tuilab run ~/x",
+    ],
+)
+def test_files_are_the_shells_affair(tuilab: Tuilab, root: Path, line: str) -> None:
+    assert offered(tuilab, line) == [f"file,{line.split()[-1]}"]
+
+
+@pytest.mark.parametrize("line", ["tuilab new x --dir s", "tuilab compare box"])
+def test_folders_too(tuilab: Tuilab, root: Path, line: str) -> None:
+    assert offered(tuilab, line) == [f"dir,{line.split()[-1]}"]
+
+
+def test_scenarios_and_topics_by_their_beginning(tuilab: Tuilab) -> None:
+    assert offered(tuilab, "tuilab run stabi") == ["plain,stability"]
+    assert "plain,softmax" in offered(tuilab, "tuilab show softm")
+
+
+def test_all_is_offered_where_it_is_meant(tuilab: Tuilab, root: Path) -> None:
+    assert offered(tuilab, "tuilab report al") == ["plain,all"]
+    assert offered(tuilab, "tuilab show al") == ["plain,all"]
+    assert offered(tuilab, "tuilab attach al") == []
+
+
+def test_what_goes_on_is_stopped_and_what_is_over_is_deleted(tuilab: Tuilab, root: Path) -> None:
+    finished(root, {"a": "SUPPORTED"}, end="aaaaaa")
+    make_run(root, started(is_alive=True), events.StateChanged(state="running"), end="bbbbbb")
+
+    assert offered(tuilab, "tuilab stop ") == ["plain,bbbbbb"]
+    assert offered(tuilab, "tuilab rm ") == ["plain,aaaaaa"]
+    assert offered(tuilab, "tuilab note ") == ["plain,last", "plain,last~1", "plain,bbbbbb", "plain,aaaaaa"]
+    assert "plain,aaaaaa" not in offered(tuilab, "tuilab compare aaaaaa ")
+
+
+def test_tags_and_claims_are_offered(tuilab: Tuilab, root: Path) -> None:
+    finished(root, {}, end="aaaaaa")
+    tuilab("note", "last", "--tag", "mine", "--tag", "other")
+
+    assert offered(tuilab, "tuilab runs --tag ") == ["plain,mine", "plain,other"]
+    assert "plain,unbind" in offered(tuilab, "tuilab runs --scenario row-reduce --claim unb")
+
+
+def test_nothing_that_a_terminal_would_obey_is_offered(tuilab: Tuilab, root: Path) -> None:
+    for name in ("x\x1b[2J", "20270115T080000000Z-a\x1b]0;x\x07-ab\x1bcd"):
+        (root / name / "journal").mkdir(parents=True)
+
+    assert offered(tuilab, "tuilab attach ") == ["plain,last", "plain,last~1"]

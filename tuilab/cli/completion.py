@@ -1,0 +1,117 @@
+"""What a shell offers when tab is pressed: scenarios, runs, tags, files and folders; nothing that a terminal would obey."""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+_MOST = 50  # runs
+
+
+def scenarios(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer topics and scenarios; where a path is begun, files."""
+    from click.shell_completion import CompletionItem
+
+    from tuilab.catalogue import catalog
+
+    if incomplete.startswith((".", "/", "~")) or os.sep in incomplete:
+        return files(ctx, param, incomplete)
+    listed = catalog.load(ctx.params.get("scenarios") or [])
+    names = {"all": "every scenario", **{s.topic: "a topic" for s in listed}, **{s.id: s.title for s in listed}}
+    return [CompletionItem(name, help=_shown(text)) for name, text in names.items() if name.startswith(incomplete)]
+
+
+def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Have the shell offer files."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer the newest runs."""
+    return _offer(ctx, incomplete, {"last": "the newest run", "last~1": "the one before"}, lambda running: True)
+
+
+def runs_and_all(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer the newest runs, and the one of every scenario that speaks for it."""
+    more = {"all": "of every scenario the newest that succeeded", "last": "the newest run", "last~1": "the one before"}
+    return _offer(ctx, incomplete, more, lambda running: True)
+
+
+def going_on(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer the runs that go on, or wait."""
+    return _offer(ctx, incomplete, {}, lambda running: running)
+
+
+def over(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer the newest runs that are over."""
+    return _offer(ctx, incomplete, {}, lambda running: not running)
+
+
+def runs_or_folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer runs; where a path is begun, or no run begins so, folders of runs."""
+    found = [] if incomplete.startswith((".", "/", "~")) or os.sep in incomplete else runs(ctx, param, incomplete)
+    return found or folders(ctx, param, incomplete)
+
+
+def tags(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer the tags that the newest runs have."""
+    from click.shell_completion import CompletionItem
+
+    from tuilab.runs import notes
+
+    found = (tag for run_dir in _newest(ctx) for tag in notes.read(run_dir).tags)
+    return [CompletionItem(tag) for tag in sorted({tag for tag in found if tag.startswith(incomplete) and tag.isprintable()})]
+
+
+def claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer the keys of the claims of a scenario, or of all."""
+    from click.shell_completion import CompletionItem
+
+    from tuilab.catalogue import catalog
+
+    wanted = ctx.params.get("scenario")
+    listed = [one for one in catalog.load([]) if not wanted or wanted in (one.id, one.topic)]
+    keys = {claim.key: claim.text for one in listed for claim in one.claims if claim.key.startswith(incomplete) and claim.key}
+    return [CompletionItem(key, help=_shown(text)) for key, text in keys.items()]
+
+
+def _offer(ctx: click.Context, incomplete: str, more: dict[str, str], wanted: Callable[[bool], bool]) -> list[Any]:
+    from click.shell_completion import CompletionItem
+
+    from tuilab.runs.ledger_cache import LedgerCache
+    from tuilab.runs.run_name import RunName
+
+    given = {word for value in ctx.params.values() if isinstance(value, list | tuple) for word in value}
+    items = [CompletionItem(name, help=about) for name, about in more.items()]
+    caches: dict[str, LedgerCache] = {}
+    for run_dir in _newest(ctx):
+        name = RunName(run_dir.name)
+        if not name.id.startswith(incomplete) or not name.id.isprintable() or name.id in given:
+            continue
+        cache = caches.setdefault(str(run_dir.parent), LedgerCache(run_dir.parent))
+        if wanted(cache.entry(run_dir).is_running):
+            items.append(CompletionItem(name.id, help=_shown(f"{name.scenario or name.text}, {name.started}")))
+    return [item for item in items if item.value.startswith(incomplete)]
+
+
+def _newest(ctx: click.Context) -> Iterable[Any]:
+    from tuilab.cli import options
+    from tuilab.runs import store
+
+    given = ctx.params.get("roots") or [one for one in [ctx.params.get("root")] if one]
+    return store.newest(options.roots(given))[:_MOST]
+
+
+def _shown(text: str) -> str:
+    from tuilab.text import show
+
+    return show(text, 200)
