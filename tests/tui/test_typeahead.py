@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from textual.command import CommandPalette
-from textual.events import Key
+from textual.events import Event, Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -20,6 +20,7 @@ from tuilab.tui.app import TuilabApp
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.terminal.later import later
+from tuilab.tui.terminal.typeahead import TypeAhead
 from tuilab.tui.widgets.question import Question
 from tuilab.tui.widgets.search import SearchLine
 
@@ -137,3 +138,26 @@ async def test_what_is_to_happen_soon_happens_however_late_the_loop_is(root: Pat
         time.sleep(0.01)  # the loop is busy for longer than that
 
         await came.wait()
+
+
+async def test_a_key_that_raises_does_not_hold_back_those_behind_it() -> None:
+    acted: list[str] = []
+    done = asyncio.Event()
+
+    async def heed(event: Event) -> None:
+        assert isinstance(event, Key)
+        acted.append(event.key)
+        if event.key == "a":
+            raise ValueError("a mistake")
+        done.set()
+
+    async def settle_at_once() -> None:
+        return
+
+    typed = TypeAhead(heed, settle_at_once, lambda go_on: asyncio.ensure_future(go_on()))
+    with pytest.raises(ValueError, match="a mistake"):
+        await typed.take(Key("a", "a"))
+    await typed.take(Key("b", "b"))
+    await asyncio.wait_for(done.wait(), 10)
+
+    assert acted == ["a", "b"]

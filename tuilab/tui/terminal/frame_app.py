@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS
@@ -20,6 +21,7 @@ from textual.events import Event, Key, Paste
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.worker import Worker
 
 from tuilab.text import is_utf8_terminal, show_lines
 from tuilab.tui.terminal.driver import Terminal, leave_on_signals
@@ -32,6 +34,7 @@ from tuilab.tui.terminal.typeahead import TypeAhead, passed
 _SHORTEST_S = 1 / 30  # between two frames
 _LAID_OUT_S = 0.1  # after another size of the terminal is told
 _RECHECK_S = 1.0  # for answers that are lost
+_OPENING_S = 5.0  # that a question may take to come
 _SOON_S = 0.003  # between two looks whether what was typed has acted
 _ASKING = ("question", "deletable")  # workers that open a question
 _SLOW_S = 0.5  # a frame that takes so long to arrive means a slow link
@@ -49,6 +52,7 @@ class PacedApp(TextualApp[ReturnType]):
         self._drawn = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._drawing_context: contextvars.Context | None = None
+        self._never_asked: WeakSet[Worker[Any]] = WeakSet()
         self._typed = TypeAhead(super().on_event, self._settle, self.call_later)
 
     async def run_async(self, **more: Any) -> ReturnType | None:
@@ -129,20 +133,30 @@ class PacedApp(TextualApp[ReturnType]):
             await asyncio.sleep(_SOON_S)
 
     async def _settle(self) -> None:
-        """Wait until a key has gone through what has the focus, all around it and the app, and what it opens is open."""
+        """Wait until a key has gone through what has the focus, all around it and the app, and what it opens is open.
+
+        A question that was to be asked and never comes, as its screen has gone meanwhile, is waited for once.
+        """
+        deadline = time.monotonic() + _OPENING_S
         while self.screen_stack and self.is_running:
             here = self.screen
             for pump in (self, *(self.focused or here).ancestors_with_self, self):
                 await passed(pump)
-            if here in self.screen_stack[-1:] and not self._is_opening:
+            if here in self.screen_stack[-1:] and (not self._is_opening or time.monotonic() > deadline):
+                self._never_asked.update(self._asking)
                 return
             await asyncio.sleep(_SOON_S)
 
     @property
     def _is_opening(self) -> bool:
         """Whether a screen, or a question that somebody is about to ask, is not there yet."""
-        asks = any(worker.group in _ASKING and not worker.is_finished for worker in self.workers)
-        return not self.screen.is_mounted or (asks and not self.screen.is_modal)
+        return not self.screen.is_mounted or (bool(self._asking) and not self.screen.is_modal)
+
+    @property
+    def _asking(self) -> "set[Worker[Any]]":
+        """What is about to ask a question."""
+        asking = {worker for worker in self.workers if worker.group in _ASKING and not worker.is_finished}
+        return asking.difference(self._never_asked)
 
     def on_unmount(self) -> None:
         self._typed.stop()

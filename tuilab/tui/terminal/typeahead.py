@@ -48,12 +48,16 @@ class TypeAhead:
     async def _go_on(self) -> None:
         self.is_busy = bool(self._held)
         if self._held:
-            await self._heed(self._held.popleft())
-            self._settling = asyncio.create_task(self._await_effect())
+            try:
+                await self._heed(self._held.popleft())
+            finally:  # a key that raises is told elsewhere; those behind it act all the same
+                self._settling = asyncio.create_task(self._await_effect())
 
     async def _await_effect(self) -> None:
-        await self._settle()
-        self._then(self._go_on)
+        try:
+            await self._settle()
+        finally:
+            self._then(self._go_on)
 
 
 async def passed(pump: MessagePump) -> None:
