@@ -65,8 +65,10 @@ def ask_all(patience_s: float = PATIENCE_S, root: Path = Path("/")) -> Asked:
 
     asked = {group: crowd.submit(ask, group) for group in GROUPS if group != LAST}
 
+    others = [*asked.values()]  # without the last one itself
+
     def ask_last() -> dict[str, Finding]:
-        wait([*asked.values()])
+        wait(others)
         wait([facts])
         return ask(LAST)
 

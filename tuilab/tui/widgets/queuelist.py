@@ -45,10 +45,10 @@ class QueueList(PickList):
         lines = [_line(state, one, f"{place}." if place else "") for state, place, one in self.standing.rows]
         if not self.count:
             nothing = "Nothing is timed and" if self._others else "Nothing runs and"
-            lines = [Content.styled(f"{nothing} nothing waits. A topic runs in turn: enter on it in the Lab.", "dim")]
+            lines = [Content(f"{nothing} nothing waits. A topic runs in turn: enter on it in the Lab.")]
         if self._others:
             names = ", ".join(f"{one.name} {store.short_id(one.run)}" for one in self._others)
-            lines += plain(f"Beside the queue, because they time nothing: {names}", 600, "dim").wrap(width)
+            lines += plain(f"Beside the queue, because they time nothing: {names}", 600, "$text-muted").wrap(width)
         return lines
 
 
@@ -57,5 +57,5 @@ def _line(state: str, one: queue.Ticket, place: str) -> Content:
     name, words = plain(one.name, 34), state_words(state)
     name, words = name.pad_right(34 - name.cell_length), words.pad_right(11 - words.cell_length)
     told = Content.assemble(f"{place:>4} ", words, name)
-    devices = plain(", ".join(one.devices), 20, "dim")
+    devices = plain(", ".join(one.devices), 20, "$text-muted")
     return Content.assemble(told, (f" {store.short_id(one.run)} ", "$text-muted"), f"{since:>9}  ", devices)

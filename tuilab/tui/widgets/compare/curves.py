@@ -26,7 +26,7 @@ class CurvesColumn(Vertical):
     DEFAULT_CSS = """
     CurvesColumn.is-empty { display: none; }
     CurvesColumn Chart {
-        height: 1fr; border: round $border-blurred; display: none;
+        height: 1fr; border: round $border-blurred; border-subtitle-color: $foreground 70%; display: none;
         &:focus { border: round $border; }
         &.is-shown { display: block; }
     }
