@@ -86,6 +86,7 @@ async def back_to(page: Screen[Any], pilot: "Pilot[int]") -> None:
         await settle(pilot)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 async def test_no_key_of_any_screen_changes_anything(app: ShownApp, tmp_path: Path, page: str) -> None:
     before = files(tmp_path)
@@ -158,6 +159,7 @@ async def test_the_palette_offers_nothing_that_changes_anything(app: ShownApp, p
     assert [one for one in found if one.startswith("run ")] == []
 
 
+@pytest.mark.slow
 async def test_every_command_of_the_palette_leaves_everything_as_it_is(app: ShownApp, tmp_path: Path) -> None:
     async with opened(app, "h") as pilot:
         before, page = files(tmp_path), pilot.app.screen
