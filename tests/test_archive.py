@@ -375,3 +375,16 @@ def test_what_is_no_file_is_one_sentence(tuilab: Tuilab, tmp_path: Path, root: P
     said = [tuilab("import", str(tmp_path / name)) for name in ("fifo.tgz", "text.tgz", "nothing.tgz")]
     assert [done.returncode for done in said] == [2, 2, 2]
     assert all(done.stderr.count("\n") == 1 for done in said) and newest(root) is None
+
+
+def test_a_run_of_another_name_is_refused_wherever_its_record_says_so(tmp_path: Path) -> None:
+    """Its name would reach processes of this box that carry it."""
+    run_dir = make_run(tmp_path / "one")
+    stream = run_dir / "journal" / "supervisor.jsonl"
+    first, *rest = stream.read_text().splitlines(keepends=True)
+    other = first.partition(" ")[2].strip().replace(RUN, "20270115T080000000Z-other-abc123")
+    stream.write_text(f"not a record\n{crc32(other.encode()):08x} {other}\n{''.join(rest)}")
+    pack(run_dir, tmp_path / "run.tgz")
+
+    with pytest.raises(Refused, match=f"the archive calls the run {RUN}, its record 20270115T080000000Z-other-abc123: not"):
+        unpack(tmp_path / "run.tgz", tmp_path / "two")

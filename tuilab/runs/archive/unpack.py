@@ -190,10 +190,15 @@ def _read(squeezed: gzip.GzipFile, size: int) -> bytes:
 
 
 def _examine_start(run_dir: Path) -> None:
-    """Refuse what is no run, or that of another name."""
+    """Refuse the run of another name as soon as its first record is there; what begins otherwise is looked at when all is."""
     with open(run_dir / _FIRST, "rb") as stream:
         started = parse(stream.readline(LINE_LIMIT + 1).rstrip(b"\n"))
-    if isinstance(started, RunStarted) and started.run != run_dir.name:
+    if isinstance(started, RunStarted):
+        _check_name(run_dir, started)
+
+
+def _check_name(run_dir: Path, started: RunStarted) -> None:
+    if started.run != run_dir.name:
         raise Refused(f"the archive calls the run {show(run_dir.name, 100)}, its record {show(started.run, 100)}: not unpacked")
 
 
@@ -208,6 +213,7 @@ def _examine(found: Unpacked) -> None:
     run = watch.summary.run
     if run is None:
         raise Refused("the archive has no record of a run's start: not unpacked")
+    _check_name(found.run_dir, run)
     if not watch.summary.is_over and presence.is_of_this_box(run.supervisor):
         raise Refused(
             "the archive has a run of this box without an end, whose processes could be taken for others': not unpacked"
