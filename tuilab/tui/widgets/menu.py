@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
-from tuilab.tui.terminal.textual_parts import TextualModal
+from tuilab.tui.widgets.dialog import Dialog
 from tuilab.tui.widgets.keybar import answers
 from tuilab.tui.widgets.lines import PickList
 
@@ -23,33 +22,26 @@ class Item(NamedTuple):
     text: str
 
 
-class Menu(TextualModal[str]):
+class Menu(Dialog[str]):
     """Answers with the text of the line that was chosen; with nothing where the user has thought better of it."""
 
     PLACE: ClassVar[str] = "menu"
     BINDINGS = bindings("menu")
     DEFAULT_CSS = """
-    Menu { align: center middle; background: $background 60%; }
-    Menu > Vertical {
-        width: 100; max-width: 94%; height: auto; max-height: 90%; border: round $primary; background: $surface; padding: 0 1;
-        border-title-color: $text-accent;
-    }
-    Menu Static { width: 100%; height: 1; }
+    Menu > Vertical { width: 100; }
+    Menu Static { height: 1; }
     """
 
     def __init__(self, title: str, items: Sequence[Item]) -> None:
-        super().__init__()
-        self._title, self._items = title, items
+        super().__init__(title)
+        self._items = items
 
-    def compose(self) -> ComposeResult:
-        box = Vertical()
-        box.border_title = plain(self._title, 100)
-        with box:
-            self._list = _Items(self._items)
-            self._list.styles.height = "auto"
-            self._list.styles.max_height = max(self.app.size.height * 9 // 10 - 3, 1)
-            yield self._list
-            yield Static(answers(self.PLACE))
+    def compose_box(self) -> ComposeResult:
+        self._list = _Items(self._items)
+        self._list.styles.height = "auto"
+        self._list.styles.max_height = max(self.app.size.height * 9 // 10 - 3, 1)
+        yield self._list
+        yield Static(answers(self.PLACE))
 
     def on_mount(self) -> None:
         self._list.focus()

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -15,46 +14,34 @@ from tuilab.text import join, plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.run_index import KnownRuns
-from tuilab.tui.terminal.textual_parts import TextualModal
 from tuilab.tui.widgets.completion import Completion, last_word_completed
+from tuilab.tui.widgets.dialog import Dialog
 from tuilab.tui.widgets.keybar import answers
 
 _NAMED = 3  # notes of a run
 
 
-class WrittenLine(TextualModal[str]):
+class WrittenLine(Dialog[str]):
     """A line to be typed; nothing where the user has thought better of it."""
 
     PLACE: ClassVar[str] = "written line"
     BINDINGS = bindings("written line")
-    DEFAULT_CSS = """
-    WrittenLine { align: center middle; background: $background 60%; }
-    WrittenLine > Vertical {
-        width: 72; max-width: 94%; height: auto; max-height: 90%; border: round $primary; background: $surface; padding: 0 1;
-        border-title-color: $text-accent;
-    }
-    WrittenLine Static { width: 100%; height: auto; }
-    WrittenLine Input, WrittenLine Input:focus { height: 1; border: none; padding: 0 1; margin: 1 0; background: $panel; }
-    """
 
     def __init__(
         self, title: str, about: Sequence[str], hint: str, check: Callable[[str], None], known: Sequence[str] = ()
     ) -> None:
-        super().__init__()
-        self._title, self._about, self._hint, self._check = title, about, hint, check
+        super().__init__(title)
+        self._about, self._hint, self._check = about, hint, check
         self._known = known  # words that may be meant
 
-    def compose(self) -> ComposeResult:
-        box = Vertical()
-        box.border_title = plain(self._title, 100)
-        with box:
-            yield Static(Content("\n").join(plain(line, 200, "$text-muted") for line in self._about))
-            completion = Completion(lambda typed: last_word_completed(typed, self._known))
-            line = Input(placeholder=self._hint, compact=True, suggester=completion if self._known else None)
-            line.cursor_blink = False
-            yield line
-            yield Static(id="problem")
-            yield Static(answers("written line"))
+    def compose_box(self) -> ComposeResult:
+        yield Static(Content("\n").join(plain(line, 200, "$text-muted") for line in self._about))
+        completion = Completion(lambda typed: last_word_completed(typed, self._known))
+        line = Input(placeholder=self._hint, compact=True, suggester=completion if self._known else None)
+        line.cursor_blink = False
+        yield line
+        yield Static(id="problem")
+        yield Static(answers(self.PLACE))
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
@@ -64,7 +51,7 @@ class WrittenLine(TextualModal[str]):
         try:
             self._check(line := event.value.strip())
         except UsageError as problem:
-            self.query_one("#problem", Static).update(plain(f"✗ {problem}", 300, "$text-error"))
+            self.tell_problem(problem)
         else:
             self.dismiss(line)
 
