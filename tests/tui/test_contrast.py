@@ -14,6 +14,8 @@ from tuilab.tui.terminal.textual_parts import rendered
 LEAST = 4.5
 SHOWN = {"lab": "Scenarios", "history": "took", "run": "Output", "compare": "Environment", "box": "cores"}
 
+FEW_WORDS = {"queue", "calibrate"}  # a page that says little where nothing waits, or was measured
+
 
 def luminance(colour: tuple[int, int, int]) -> float:
     """Return the relative luminance of a colour, as WCAG defines it."""
@@ -39,5 +41,5 @@ async def test_text_can_be_read_in_every_theme(root: Path, monkeypatch: pytest.M
         await shown(pilot, SHOWN.get(page, ""))
         parts = [part for line in rendered(pilot.app.screen) for part in line if any(map(str.isalnum, part.text))]
 
-    assert len(parts) > 10
+    assert len(parts) > (10 if page in FEW_WORDS else 20)
     assert [(part.text, round(contrast(part.style), 2)) for part in parts if part.style and contrast(part.style) < LEAST] == []

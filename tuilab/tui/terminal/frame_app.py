@@ -119,7 +119,7 @@ class PacedApp(TextualApp[ReturnType]):
 
     async def press_now(self, key: str) -> None:
         """Do what another key does where the user is, before what was typed since."""
-        await self._typed.take_first(Key(key, None))
+        await self._typed.take(Key(key, None), is_next=True)
 
     @property
     def is_hearing(self) -> bool:

@@ -28,15 +28,9 @@ class TypeAhead:
         self._settling: asyncio.Task[None] | None = None
         self.is_busy = False
 
-    async def take(self, event: Event) -> None:
-        """Have a key act when those before it have."""
-        self._held.append(event)
-        if not self.is_busy:
-            await self._go_on()
-
-    async def take_first(self, event: Event) -> None:
-        """Have a key act before those that wait: it is what the one that acts now stands for."""
-        self._held.appendleft(event)
+    async def take(self, event: Event, *, is_next: bool = False) -> None:
+        """Have a key act when those before it have; `is_next` before those that wait: the one that acts now stands for it."""
+        (self._held.appendleft if is_next else self._held.append)(event)
         if not self.is_busy:
             await self._go_on()
 
