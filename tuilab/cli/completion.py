@@ -62,7 +62,12 @@ def runs_or_folders(ctx: click.Context, param: click.Parameter, incomplete: str)
     return found or folders(ctx, param, incomplete)
 
 
-def tags(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+def tag_option(name: str, what: str) -> click.Option:
+    """Return an option that takes tags."""
+    return click.Option([name, f"{name[2:]}s"], multiple=True, metavar="WORD", help=what, shell_complete=_tags)
+
+
+def _tags(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the tags that the newest runs have."""
     from click.shell_completion import CompletionItem
 

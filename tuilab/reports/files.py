@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tuilab.catalogue.scenario import Scenario
-from tuilab.errors import CannotRecord, TuilabError, UsageError
+from tuilab.errors import CannotRecord, UsageError
 from tuilab.files import replace
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.subject import Subject, read_each
 from tuilab.text import show
 
 # How a file's name ends -> the format; the longest ending that fits is taken.
@@ -94,15 +94,7 @@ def tell_lack(kind: str) -> None:
 
 def read_subjects(runs: Sequence[Path], *, keeps_private: bool = False) -> list[Subject]:
     """Read runs; of several, one that cannot be read is named and left out."""
-    if len(runs) == 1:
-        return [read_subject(runs[0], keeps_private=keeps_private)]
-    found = []
-    for run_dir in runs:
-        try:
-            found.append(read_subject(run_dir, keeps_private=keeps_private))
-        except TuilabError as problem:
-            print(f"tuilab: left out {show(run_dir.name)}: {show(str(problem))}", file=sys.stderr)
-    return found
+    return read_each(runs, lambda words: print(f"tuilab: {words}", file=sys.stderr), keeps_private=keeps_private)
 
 
 def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> None:

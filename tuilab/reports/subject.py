@@ -1,7 +1,7 @@
 """A run as reports take it: its summary, its state, and the source that it ran; read once, and never more of its folder."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import read_recorded
+from tuilab.errors import TuilabError
 from tuilab.record.digest import digest_of
 from tuilab.record.events import RunStarted
 from tuilab.record.live_run import Watch
@@ -70,6 +71,21 @@ def read_subject(run_dir: Path, cache: LedgerCache | None = None, *, keeps_priva
         pass
     found = _subject_of(watch, watch.state(), private, cache)
     watch.close()
+    return found
+
+
+def read_each(
+    runs: Sequence[Path], tell: Callable[[str], object], cache: LedgerCache | None = None, *, keeps_private: bool = False
+) -> list[Subject]:
+    """Read runs; of several, one that cannot be read is left out, which is said in a sentence."""
+    found = []
+    for run_dir in runs:
+        try:
+            found.append(read_subject(run_dir, cache, keeps_private=keeps_private))
+        except TuilabError as problem:
+            if len(runs) == 1:
+                raise
+            tell(f"left out {show(run_dir.name)}: {show(str(problem))}")
     return found
 
 

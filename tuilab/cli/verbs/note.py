@@ -16,20 +16,8 @@ from tuilab.runs import notes, store
     params=[
         click.Argument(["run"], shell_complete=completion.runs),
         click.Argument(["text"], nargs=-1),
-        click.Option(
-            ["--tag", "tags"],
-            multiple=True,
-            metavar="WORD",
-            help="Put a tag on it; may be repeated.",
-            shell_complete=completion.tags,
-        ),
-        click.Option(
-            ["--untag", "untags"],
-            multiple=True,
-            metavar="WORD",
-            help="Take a tag off; may be repeated.",
-            shell_complete=completion.tags,
-        ),
+        completion.tag_option("--tag", "Put a tag on it; may be repeated."),
+        completion.tag_option("--untag", "Take a tag off; may be repeated."),
         options.AS_JSON,
         options.ROOTS,
     ],

@@ -82,13 +82,7 @@ class Row:
         click.Option(
             ["--verdict", "verdicts"], type=click.Choice(list(VERDICTS)), multiple=True, help="With a claim that came out so."
         ),
-        click.Option(
-            ["--tag", "tags"],
-            multiple=True,
-            metavar="WORD",
-            help="With this tag; may be repeated.",
-            shell_complete=completion.tags,
-        ),
+        completion.tag_option("--tag", "With this tag; may be repeated."),
         click.Option(
             ["--claim"],
             metavar="KEY",

@@ -5,18 +5,17 @@ from itertools import islice
 from pathlib import Path
 
 from tuilab.catalogue.scenario import Scenario
-from tuilab.errors import TuilabError
 from tuilab.probes.same_box import box_facts
 from tuilab.record import presence
 from tuilab.record.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.reports.advice.advised import Advice, advise, raced_by
-from tuilab.reports.subject import read_subject
+from tuilab.reports.subject import read_each
 from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.run_name import RunName
 from tuilab.runs.store import list_runs
-from tuilab.text import plural, show
+from tuilab.text import plural
 
 _LOOKED_AT = 2000  # runs of a folder, the newest
 _READ = 3  # of a scenario
@@ -41,14 +40,7 @@ def of_runs(
     own = [folder for folder in folders if not is_imported(folder)]
     left = len(folders) - len(own)
     notes = [f"left out {plural(left, 'run')} from archives: nothing here follows from them"] if left else []
-    subjects = []
-    for folder in own:
-        try:
-            subjects.append(read_subject(folder, cache))
-        except TuilabError as problem:
-            if len(own) == 1:
-                raise
-            notes.append(f"left out {show(folder.name)}: {show(str(problem))}")
+    subjects = read_each(own, notes.append, cache)
     starts = [subject.summary.run for subject in subjects if subject.summary.run]
     hosts = {presence.host_name(), *(run.supervisor.host for run in starts if presence.is_of_this_box(run.supervisor))}
     return advise(subjects, box_facts(), hosts, ranks=ranks, known=known), notes

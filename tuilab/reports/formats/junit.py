@@ -14,7 +14,7 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import evidence
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
-from tuilab.reports.formats.names import names_of, told_apart, whole
+from tuilab.reports.formats.names import marked, names_of, whole
 from tuilab.reports.gaps import damage
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
@@ -129,7 +129,7 @@ def _trace(subject: Subject) -> str:
 def _name(name: str) -> str:
     """Return a name, whole: what XML cannot hold is told apart."""
     clean = _NOT_XML.sub("\ufffd", name)
-    return whole(name) if clean == name else told_apart(whole(clean), name, " #")
+    return whole(name) if clean == name else marked(whole(clean), name, " #")
 
 
 def _told(text: str) -> str:

@@ -17,10 +17,10 @@ def whole(name: str) -> str:
 
     Spaces at its ends, and several in a row, are what tools drop.
     """
-    return told_apart(" ".join(show(name, len(name) + 1).split()), name, " #")
+    return marked(" ".join(show(name, len(name) + 1).split()), name, " #")
 
 
-def told_apart(shown: str, name: str, mark: str) -> str:
+def marked(shown: str, name: str, mark: str) -> str:
     """Return how a name is written: as it is shown where that is all of it, otherwise with a digest of it behind a mark."""
     if shown == name and not _MARKED.search(name):
         return name

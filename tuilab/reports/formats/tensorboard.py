@@ -13,7 +13,7 @@ from tuilab.record.states import RunState
 from tuilab.record.told import evidence
 from tuilab.reports.formats import event_file
 from tuilab.reports.formats.markdown import escape, fence
-from tuilab.reports.formats.names import told_apart, whole
+from tuilab.reports.formats.names import marked, whole
 from tuilab.reports.gaps import damage, gaps
 from tuilab.reports.png import png
 from tuilab.reports.samples import Piece, pieces
@@ -44,7 +44,7 @@ def export(subjects: Sequence[Subject], target: str) -> None:
 def folder_of(name: str) -> str:
     """Return a name that stays in its folder, and is that of no other: whole where it can be, otherwise with a digest."""
     safe = "".join(c if c.isalnum() or c in "-_ .=+,@()[]" else "_" for c in show(name, len(name) + 1)).strip(". ")
-    return told_apart(safe.encode()[:_LONGEST].decode(errors="ignore"), name, "-")
+    return marked(safe.encode()[:_LONGEST].decode(errors="ignore"), name, "-")
 
 
 def _write(subject: Subject, root: Path) -> None:

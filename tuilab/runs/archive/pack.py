@@ -91,8 +91,7 @@ def _clean(name: str, file: BinaryIO, secrets: Private | None) -> IO[bytes]:
     if secrets is None or folder == "artifacts":
         return file
     if not folder and short != notes.FILE:
-        text = file.read().decode(errors="surrogateescape")
-        return io.BytesIO(secrets.of(text, short).encode(errors="surrogateescape"))
+        return io.BytesIO(_text(file.read(), secrets, short))
     clean = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  (closed by who adds it)
     line_of = _note if short == notes.FILE else _record
     clean.writelines(line_of(line, secrets) for line in file)
@@ -123,6 +122,6 @@ def _note(line: bytes, secrets: Private) -> bytes:
     return line if clean == plain else json.dumps(clean).encode() + b"\n"
 
 
-def _text(line: bytes, secrets: Private, place: str) -> bytes:
-    text: str = secrets.of(line.decode(errors="surrogateescape"), place)
+def _text(data: bytes, secrets: Private, place: str) -> bytes:
+    text: str = secrets.of(data.decode(errors="surrogateescape"), place)
     return text.encode(errors="surrogateescape")

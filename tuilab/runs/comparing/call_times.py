@@ -42,5 +42,4 @@ def _shift(first: Sequence[float], other: Sequence[float]) -> Shift | None:
     weights = [error**2 / (len(logs) - 1) for error, logs in zip(errors, (one, two), strict=True)]
     freedom = int(sum(errors) ** 2 / sum(weights)) if sum(weights) else len(one) + len(two) - 2
     half = t_quantile((1 + CONFIDENCE) / 2, max(freedom, 1)) * math.sqrt(sum(errors))
-    ratio, low, high = (math.exp(min(max(at, -700.0), 700.0)) for at in (middle, middle - half, middle + half))
-    return Shift(ratio, low, high)
+    return Shift.of_logs(middle, half)

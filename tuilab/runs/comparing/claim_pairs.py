@@ -35,6 +35,12 @@ class Shift:
     high: float
     is_within_process: bool = False  # the interval leaves out how much one process differs from another
 
+    @classmethod
+    def of_logs(cls, middle: float, half: float, *, is_within_process: bool = False) -> "Shift":
+        """Return the ratio whose logarithm is `middle`, give or take `half`."""
+        ratio, low, high = (math.exp(min(max(at, -700.0), 700.0)) for at in (middle, middle - half, middle + half))
+        return cls(ratio, low, high, is_within_process)
+
     @property
     def is_apart(self) -> bool:
         """Whether the interval leaves out 1."""
@@ -137,8 +143,7 @@ def _shift(first: Claim | None, other: Claim | None) -> Shift | None:
     scales = [NormalDist().inv_cdf((1 + confidence) / 2) for confidence in confidences]
     half = max(scales) * math.hypot(halves[0] / scales[0], halves[1] / scales[1])
     middle = math.log(two.estimate / one.estimate)
-    ratio, low, high = (math.exp(min(max(at, -700.0), 700.0)) for at in (middle, middle - half, middle + half))
-    return Shift(ratio, low, high, is_within_process="rounds" in (one.unit, two.unit))
+    return Shift.of_logs(middle, half, is_within_process="rounds" in (one.unit, two.unit))
 
 
 def _half_width(estimate: float | None, low: float | None, high: float | None) -> float | None:
