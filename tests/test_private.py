@@ -155,3 +155,50 @@ def test_an_archive_of_another_run_is_refused_before_it_is_unpacked(run_dir: Pat
 
     assert f"the archive calls the run {other}, its record {run_dir.name}: not unpacked" in done.stderr
     assert json.dumps([*(run_dir.parent).glob(".import-*")]) == "[]"
+
+
+PASSWORD = "tulip-43"
+TELLS_ITS_PASSWORD = """"A probe."
+import sys
+from tuilab import Lab
+
+def run(lab: Lab, password: str = "none") -> None:
+    print("as " + password, flush=True)
+    print(password, end="", file=sys.stderr)
+    lab.log(0, **{"of " + password: 1.0})
+    lab.text(f"the word is {password}", title=password)
+    raise RuntimeError("401 for " + password)
+"""
+NAMES_A_PASSWORD = f""""A probe."
+import os
+from tuilab import Lab
+
+def run(
+    lab: Lab,
+    size: int = 3,  # how large
+    hf_token: str = "hf_abcdefghijklmnopqrst",
+) -> None:
+    print("MY_DB_PASSWORD=", os.environ.get("MY_DB_PASSWORD"))
+    lab.log(0, loss=1.0)  # {WRITTEN}
+"""
+
+
+def test_the_value_of_a_secret_parameter_is_written_nowhere(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "probe.py").write_text(TELLS_ITS_PASSWORD)
+    done = tuilab("run", str(tmp_path / "probe.py"), "--password", PASSWORD, "--headless", "--quick")
+
+    found = newest(root)
+    assert found
+    written = {one.name: one.read_bytes() for one in found.rglob("*") if one.is_file()}
+    assert [name for name, data in written.items() if PASSWORD.encode() in data] == []
+    assert PASSWORD not in done.stdout + done.stderr and "401 for (removed)" in done.stdout
+    assert written["stdout.log"] == b"as (removed)\n" and written["stderr.log"].startswith(b"(removed)")
+    assert tuilab("verify", "last").returncode == 0
+
+
+def test_a_source_is_understood_as_it_is_however_much_is_taken_out(tuilab: Tuilab, tmp_path: Path) -> None:
+    (tmp_path / "probe.py").write_text(NAMES_A_PASSWORD)
+    tuilab("run", str(tmp_path / "probe.py"), "--headless", "--quick")
+
+    page = tuilab("report", "last", "-o", "-").stdout
+    assert "how large" in page and "unmatched" not in page and "hf_abc" not in page and WRITTEN not in page

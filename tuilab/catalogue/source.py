@@ -4,7 +4,7 @@ import ast
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -46,28 +46,21 @@ def read(file: str | os.PathLike[str]) -> Scenario:
         return replace(scenario, error=f"cannot be understood: {problem}")
 
 
-def read_recorded(
-    file: str | os.PathLike[str], topic: str, id: str, filtered: Callable[[str], str] = str
-) -> tuple[Scenario, bytes, str]:
-    """Return the scenario that a run kept, with its bytes and its text; no link is followed.
-
-    Scenario and text are of what `filtered` leaves of the source.
-    """
+def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Scenario, bytes]:
+    """Return the scenario that a run kept, with its bytes; no link is followed."""
     path = os.path.abspath(file)
     scenario = Scenario(id=id, topic=topic, path=path)
     try:
         data = read_regular(path, _FILE_LIMIT)
     except OSError as problem:
-        return replace(scenario, error=f"cannot be read: {problem.strerror}"), b"", ""
-    text = filtered(data.decode(errors="replace"))
+        return replace(scenario, error=f"cannot be read: {problem.strerror}"), b""
     try:
-        _decode(data)  # a source that is no text is told as such
-        scenario = _describe(scenario, _decode(text.encode(errors="replace")))
+        scenario = _describe(scenario, _decode(data))
     except (Broken, ValueError) as problem:
         scenario = replace(scenario, error=str(problem))
     except (RecursionError, MemoryError):
         scenario = replace(scenario, error="too deeply nested to be understood")
-    return scenario, data, text
+    return scenario, data
 
 
 def read_stated(file: str | os.PathLike[str]) -> list[Stated]:

@@ -15,6 +15,7 @@ from tuilab.engine.description import first_records
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.record import events, presence
+from tuilab.record.hidden import cleaner
 from tuilab.record.journal.writer import Writer
 from tuilab.record.verdicts import RULE
 from tuilab.runs import store
@@ -44,8 +45,9 @@ def open_run(order: RunOrder) -> OpenRun:
     run_dir = store.create(order.scenario, Path(order.root))
     try:
         (run_dir / "scenario.py").write_bytes(source)
-        journal = Writer(run_dir / "journal" / "supervisor.jsonl")
-        outputs = {1: Capture(run_dir / "stdout.log"), 2: Capture(run_dir / "stderr.log")}
+        clean = cleaner(order.params, order.secrets)
+        journal = Writer(run_dir / "journal" / "supervisor.jsonl", clean)
+        outputs = {at: Capture(run_dir / name, clean) for at, name in {1: "stdout.log", 2: "stderr.log"}.items()}
     except OSError as problem:
         raise cannot_record(run_dir, problem.strerror or str(problem)) from problem
     for record in first_records(_run_started(order, run_dir.name, source)):

@@ -86,6 +86,7 @@ class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
     writer: str
     source_dir: str  # where the scenario file came from: its neighbours can be imported
     params: dict[str, Scalar] = {}
+    secrets: list[str] = []  # the params whose values are not recorded
     repeat: int = 0
     repeats: int = 1
     quick: bool = False

@@ -204,6 +204,7 @@ class Supervisor:
             writer=writer,
             source_dir=str(Path(self.order.path).parent),
             params=self.order.params,
+            secrets=self.order.secrets,
             repeat=repeat,
             repeats=self.order.repeats,
             quick=self.order.quick,

@@ -27,6 +27,7 @@ from tuilab.lab.prefix import has_ranks
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
 from tuilab.record import events, unwritten
+from tuilab.record.hidden import cleaner
 from tuilab.record.journal.writer import Writer
 from tuilab.text import plural
 
@@ -50,7 +51,7 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
     run_dir = Path(order.run_dir)
     faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
     os.register_at_fork(after_in_child=_follow_to_death(os.getpid(), threading.get_ident()))
-    journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl")
+    journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", cleaner(order.params, order.secrets))
     farewell, code = _run(order, run_dir, journal, line)
     journal.sync()
     journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))

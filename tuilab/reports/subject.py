@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -93,16 +93,14 @@ def _subject_of(watch: Watch, state: str, private: Private | None, cache: Ledger
     run_dir, summary = watch.run_dir, watch.summary
     run = summary.run
     handed_on = private.of if private else _as_it_is
-    scenario, data, source = read_recorded(
-        run_dir / "scenario.py", run.topic if run else "", run.scenario if run else "", partial(handed_on, place="scenario.py")
-    )
+    scenario, data = read_recorded(run_dir / "scenario.py", run.topic if run else "", run.scenario if run else "")
     noted = notes.read(run_dir)
     return Subject(
         run_dir,
         summary,
         state,
-        scenario,
-        source,
+        private.scenario(scenario) if private else scenario,
+        handed_on(data.decode(errors="replace"), "scenario.py"),
         _source_note(run, data) or show(scenario.error),
         tuple(_reading_gaps(watch, state)),
         Notes([(when, handed_on(text, notes.FILE)) for when, text in noted.texts], handed_on(noted.tags, notes.FILE)),

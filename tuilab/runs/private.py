@@ -6,13 +6,16 @@ equal, so that what belongs together still does. A record whose parts no longer 
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from tuilab.catalogue.scenario import Scenario
 from tuilab.files import Unusable, json_as, read_small
-from tuilab.record.events import ImageShown, Logged, Unavailable, Unknown, tag_of
+from tuilab.record.events import Logged
+from tuilab.record.hidden import name_of, without
 from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.scrub import scrubber
 from tuilab.text import GONE, join, plural, show
@@ -63,24 +66,21 @@ class Private:
         clean: str = self._scrub(text)
         return clean
 
+    def scenario(self, scenario: Scenario) -> Scenario:
+        """Return what a source says of itself without what is private, which is counted where it stands in the source."""
+        plain = msgspec.to_builtins(scenario)
+        for param in plain["params"]:
+            param["default"] = self._scrub({param["name"]: param["default"]})[param["name"]]
+        return msgspec.convert(self._scrub(plain), Scenario)
+
     def item(self, item: Item) -> Item:
         """Return a record without what is private: itself where nothing is."""
         if isinstance(item, Logged) and self._is_plain(item):
             return item
         if isinstance(item, Corrupt | Gap):
             return item
-        place = item.k if isinstance(item, Unknown) else tag_of(type(item))
-        plain = msgspec.to_builtins(item)
-        cells = plain.pop("cells", None) if isinstance(item, ImageShown) else None  # base64, which looks like a secret
-        cleaned = self.of(plain, place)
-        if cleaned == plain:
-            return item
-        if cells is not None:
-            cleaned["cells"] = cells
-        try:
-            return msgspec.convert(cleaned, type(item), strict=False)
-        except msgspec.ValidationError:
-            return Unavailable(n=item.n, t=item.t, what=place.replace("_", " "), reason="it held a secret, which was taken out")
+        cleaned: Item = without(item, partial(self.of, place=name_of(item)))
+        return cleaned
 
     def _is_plain(self, item: Logged) -> bool:
         names = (item.a, *item.v)

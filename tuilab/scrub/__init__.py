@@ -10,14 +10,14 @@ counts tokens or keys is no secret, nor is `none`.
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from tuilab.scrub import names
 from tuilab.scrub.fields import hides, hides_option, is_harmless, remove_fields
 from tuilab.scrub.forms import remove_forms, remove_random_words
-from tuilab.scrub.values import remover
+from tuilab.scrub.values import pieces, remover, removing
 from tuilab.text import GONE as GONE
 
 Clean = Callable[[str], str]
@@ -42,6 +42,12 @@ def scrubber(environ: Mapping[str, str] | None = None, *, keeps_numbers: bool = 
 
     clean = lru_cache(_REMEMBERED)(clean)  # the same few words stand in every record
     return lambda value: _walk(value, clean, str if keeps_numbers else str | int | float)
+
+
+def scrubber_of(values: Iterable[str]) -> Callable[[Any], Any]:
+    """Return a function that takes some values, and nothing else, out of plain data."""
+    remove = removing({piece for value in values for piece in pieces(value)})
+    return lambda value: _walk(value, remove, ())
 
 
 def is_secret_value(name: str, value: str) -> bool:

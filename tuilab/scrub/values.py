@@ -4,7 +4,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote
 
 from tuilab.scrub import names
@@ -25,13 +25,17 @@ _GAP = r"(?:\s|\\[nrt])*"
 
 def secret_values(environ: Mapping[str, str]) -> set[str]:
     """Return the values that variables hide, and the pieces of them that are worth hiding by themselves."""
-    found = {text for name, value in environ.items() if _is_hiding(name, value) for text in _pieces(value)}
+    found = {text for name, value in environ.items() if _is_hiding(name, value) for text in pieces(value)}
     return found | {text for value in environ.values() for text in _logins(value)}
 
 
 def remover(environ: Mapping[str, str]) -> Callable[[str], str]:
     """Return a function that removes the secrets of an environment from a text, however they are spelt."""
-    values = secret_values(environ)
+    return removing(secret_values(environ))
+
+
+def removing(values: Collection[str]) -> Callable[[str], str]:
+    """Return a function that removes some values from a text, however they are spelt."""
     spellings = sorted({spelling for value in values for spelling in _spellings(value)}, key=len, reverse=True)
     folds = [_fold(spelling) for spelling in spellings]
     whole = [value for value in values if len(value) >= _WORD_LIMIT]
@@ -53,7 +57,7 @@ def _is_hiding(name: str, value: str) -> bool:
     return names.is_secret(name) and not is_path and not is_harmless(name, value.strip())
 
 
-def _pieces(value: str) -> Iterator[str]:
+def pieces(value: str) -> Iterator[str]:
     text = value.strip()
     if len(text) >= _SHORTEST:
         yield text

@@ -16,6 +16,7 @@ from zlib import crc32
 from tuilab.files import identity, open_regular
 from tuilab.record.encoding import LINE_LIMIT, encode_anything, refusal
 from tuilab.record.events import Event
+from tuilab.record.hidden import Clean, without
 
 _MOST = 2**63 - 1
 Encode = Callable[[Event], bytes]
@@ -24,9 +25,10 @@ Encode = Callable[[Event], bytes]
 class Writer:
     """Appends records to one stream; safe for threads and signal handlers, useless after a fork (one process, one stream)."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clean: Clean | None = None) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         self._path = path
+        self._clean = clean  # takes out what must not be recorded
         self._fd = os.open(path, flags, 0o600)
         self._file = identity(os.fstat(self._fd))
         self._position = 0  # where the last record ended: in another file a descriptor stands elsewhere
@@ -120,6 +122,8 @@ class Writer:
         try:
             event.n, event.t = self._next, monotonic_ns()
             body = encode(event)
+            if self._clean and (clean := without(event, self._clean)) is not event:
+                body = encode_anything(clean)
             line = b"%08x %b\n" % (crc32(body), body)
             if len(line) > LINE_LIMIT:
                 return self._drop(event, encode)

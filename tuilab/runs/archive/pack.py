@@ -8,6 +8,7 @@ import tarfile
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO
 from zlib import crc32
@@ -19,6 +20,7 @@ from tuilab.files import open_regular
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import encode_anything
 from tuilab.record.events import Unknown
+from tuilab.record.hidden import clean_bytes
 from tuilab.record.journal.lines import Corrupt, Gap, parse
 from tuilab.record.states import RunState
 from tuilab.runs import notes, private
@@ -123,5 +125,4 @@ def _note(line: bytes, secrets: Private) -> bytes:
 
 
 def _text(data: bytes, secrets: Private, place: str) -> bytes:
-    text: str = secrets.of(data.decode(errors="surrogateescape"), place)
-    return text.encode(errors="surrogateescape")
+    return clean_bytes(data, partial(secrets.of, place=place))
