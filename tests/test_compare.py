@@ -141,7 +141,7 @@ def _compared(first: Side, other: Side, shift: Shift | None) -> Comparison:
         ("at_least", Shift(1.2, 1.1, 1.3), 0),
         ("at_most", Shift(1.2, 1.1, 1.3), 1),
         ("at_least", Shift(0.8, 0.7, 1.1), 0),
-        ("at_least", Shift(0.8, 0.7, 0.9, is_within_process=True), 0),
+        ("at_least", Shift(0.8, 0.7, 0.9, lone=2), 0),
         ("between", Shift(0.8, 0.7, 0.9), 0),
         ("at_least", None, 0),
     ],

@@ -11,6 +11,7 @@ from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
+from tuilab.reports import compare_text
 from tuilab.runs.comparing import comparison
 
 
@@ -107,7 +108,9 @@ def test_the_interval_of_a_ratio_is_as_wide_as_independent_errors_make_it() -> N
 def test_runs_of_one_process_each_differ_with_a_warning() -> None:
     found = comparison.compare([summary(*ratio(2.0, 1.9, 2.1, unit="rounds")), summary(*ratio(3.0, 2.9, 3.1, unit="rounds"))])
 
-    assert comparison.verdict_words(found.claims[0]) == "another estimate, of one process each"
+    (shift,) = found.claims[0].shifts
+    assert comparison.verdict_words(found.claims[0]) == "another estimate"
+    assert shift and compare_text.shift_words(2, shift).endswith("], of one process each")
 
 
 @pytest.mark.parametrize("broken", [(2.0, None, None), (2.0, 0.0, 3.0), (2.0, 1.0, float("inf")), (float("nan"), 1.0, 3.0)])

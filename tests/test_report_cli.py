@@ -15,7 +15,10 @@ from tests.report_aids import damaged_run
 from tests.tui.made_up import make_run, started
 from tuilab.errors import CannotRecord
 from tuilab.record.events import StateChanged
+from tuilab.reports.box import opening_of
 from tuilab.reports.files import ENDINGS, check_target, format_of
+from tuilab.reports.subject import read_subject
+from tuilab.runs.store import list_runs
 
 Tuilab = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -94,14 +97,25 @@ def test_several_runs_and_all_open_with_the_box(tuilab: Tuilab, runs: Path, tmp_
     assert "## Never run on this box\n\n- basics/tensor-basics" in done.stdout
 
 
-def test_all_means_the_newest_run_that_succeeded_with_the_defaults(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+def test_all_means_the_newest_whole_run_that_succeeded_with_the_defaults(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
     shutil.copytree(JOURNALS / "crash-in-the-third-repeat", runs / "20270104T000000000Z-tour-bbbbb1")
     changed = started(scenario="tour", params={"rate": 9.0}, changed=["rate"])
     make_run(runs, changed, StateChanged(state="succeeded")).rename(runs / "20270105T000000000Z-tour-bbbbb2")
+    quick = make_run(runs, started(scenario="tour", quick=True), StateChanged(state="succeeded"))
+    quick.rename(runs / "20270106T000000000Z-tour-bbbbb3")
 
     done = tuilab("report", "all", "-o", "-")
 
     assert "run aaaaa1" in done.stdout and "bbbbb" not in done.stdout
+
+
+def test_a_run_that_failed_counts_as_the_claims_that_it_left_open(runs: Path) -> None:
+    make_run(runs, started(scenario="other", claims=["one", "two"]), StateChanged(state="failed", reason="it broke"))
+
+    opening = opening_of([read_subject(run) for run in list_runs(runs)])
+
+    assert opening.counts == "3 runs; 4 of 10 claims supported"
+    assert sum(part.count for part in opening.parts) == 10
 
 
 def test_runs_of_one_scenario_are_told_side_by_side(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:

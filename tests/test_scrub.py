@@ -122,6 +122,18 @@ def test_ordinary_text_stays_as_it_is() -> None:
     assert scrub(ORDINARY, {**environment, "HOME": "/home/me", "TOKENIZERS_PARALLELISM": "false"}) == ORDINARY
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/root/x -I/root/lib PYTHONPATH=/a:/root/b file:///root/c '/root'", "~/x -I~/lib PYTHONPATH=/a:~/b file://~/c '~'"),
+        ("in /root. And (/root)", "in ~. And (~)"),
+        ("/mnt/root/x s3://bucket/root/z /rooted /root-old /root.bak http://host/root", None),
+    ],
+)
+def test_a_path_that_begins_with_the_home_says_so_and_no_other(text: str, expected: str | None) -> None:
+    assert scrub(text, {"HOME": "/root"}) == (expected or text)
+
+
 SECRETS = """
     DB_PASS GITHUB_PAT MYSQL_PWD AWS_CREDS JWT SLACK_WEBHOOK_URL AZURE_SAS NETRC_LOGIN HF_TOKEN PGPASSWORD PGPASS SSHPASS
     dbPassword APIKEY WANDB_API_KEY apiKey x-api-key SENTRY_DSN DB_CONN SESSION_COOKIE AUTH OAUTH_TOKEN AWS_SECRET_ACCESS_KEY

@@ -76,6 +76,7 @@ def test_a_value_that_looks_like_an_option_or_has_spaces_is_spelt_safely(fast: S
     draft = Draft(fast, typed={"scale": "-2", "word": "a b'; rm"})
 
     assert command_line.line(words(draft, root)) == """tuilab run fast --scale=-2 --word 'a b'"'"'; rm'"""
+    assert command_line.line(["cat", "~/a b", "a~"]) == "cat ~/'a b' 'a~'"
 
 
 def test_quick_changes_what_untouched_fields_say(fast: Scenario, root: Path) -> None:

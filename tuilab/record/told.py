@@ -33,11 +33,16 @@ _XIDS = {
 }
 
 
+def why_not_judged(claim: Claim) -> str:
+    """Return why a claim has no verdict, as far as the record tells."""
+    return "its verdict is not in the record" if claim.measured or claim.declared else "nothing was measured for it"
+
+
 def evidence(claim: Claim) -> str:
     """Return the estimate with its interval, or what was measured, in one line."""
     reached = claim.verdict
     if reached is None:
-        return "nothing was measured for it"
+        return why_not_judged(claim)
     if claim.declared is not None and reached.estimate is not None:
         limit = claim.declared.bound
         low, high = (brief_beside(limit, end) if end is not None else "n/a" for end in (reached.low, reached.high))

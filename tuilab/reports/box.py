@@ -52,6 +52,7 @@ class Finding:
     measured: str
     details: str = ""
     interval: Interval | None = None
+    claims: int = 1  # that it is about
 
 
 @dataclass(frozen=True)
@@ -160,10 +161,11 @@ def _box_words(subject: Subject) -> str:
 def _parts(findings: Sequence[Finding]) -> list[Part]:
     """Return how many claims came out how, the good ones first."""
     found: list[Part] = []
+    claims = sum(finding.claims for finding in findings)
     left = 0.0
     for words, kind in _PARTS.items():
-        if count := sum(_part(finding) == words for finding in findings):
-            width = round(100 * count / len(findings), 3)
+        if count := sum(finding.claims for finding in findings if _part(finding) == words):
+            width = round(100 * count / claims, 3)
             found.append(Part(words, kind, count, left, width))
             left = round(left + width, 3)
     return found
@@ -200,10 +202,11 @@ def _findings(subject: Subject, *, has_host: bool, has_gpu: bool) -> list[Findin
     if subject.state == RunState.SUCCEEDED:
         return [_finding(subject, name, row) for row in rows]
     judged = [row for row in rows if row.verdict != NOT_JUDGED]
-    left = f"; {plural(len(rows) - len(judged), 'claim')} not judged" if len(rows) > len(judged) else ""
+    open = len(rows) - len(judged)
+    left = f"; {plural(open, 'claim')} not judged" if open else ""
     why = (show(subject.summary.reason) or "it has no end in the record") + left
     text = f"{subject.title}: the run ended as {show(subject.state)}"
-    ended = Finding(subject.id, name, text, NOT_JUDGED, "!", "bad", why)
+    ended = Finding(subject.id, name, text, NOT_JUDGED, "!", "bad", why, claims=open)
     return [*(_finding(subject, name, row) for row in judged), ended]
 
 

@@ -163,8 +163,7 @@ def side_found(side: Side) -> tuple[str, str]:
 
 def shift_words(at: int, shift: Shift) -> str:
     """Return by how much a later run's estimate is another than the first one's."""
-    where = ", of one process each" if shift.is_within_process else ""
-    return f"{at}/1: x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]{where}"
+    return f"{at}/1: x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]{shift.lone_words}"
 
 
 def _numbers(found: Comparison, style: Style) -> str:

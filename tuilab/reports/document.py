@@ -12,6 +12,7 @@ from tuilab.record.gpus.own_gpus import own_gpus
 from tuilab.record.parts import Claim, Neighbours
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
+from tuilab.record.told import why_not_judged
 
 SCHEMA = "tuilab.result/1"
 
@@ -115,7 +116,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
     reached = claim.verdict
     measured = [_measured(one) for one in claim.measured]
     if reached is None:
-        why = "nothing was measured for it"
+        why = why_not_judged(claim)
         return {"key": claim.key or None, "text": claim.text, "verdict": None, "why": why, "measured": measured}
     fields = ("verdict", "why", "estimate", "low", "high", "confidence", "units", "unit", "noise_floor", "smallest_effect")
     return {

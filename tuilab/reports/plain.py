@@ -21,7 +21,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.told import device_notices, device_words, dropped_words, evidence, gpu_errors, gpu_rows, unmeasured
 from tuilab.record.tracebacks import frames, own_frame
 from tuilab.record.verdicts import Verdict
-from tuilab.runs import store
+from tuilab.runs import command_line, store
 from tuilab.text import clip, plural, show, show_lines, told_apart
 from tuilab.words import seconds, size, spell_of
 from tuilab.wrapping import cells, spans, wrap
@@ -295,8 +295,9 @@ def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
 
 
 def _where(summary: RunSummary, state: str, run_dir: Path, style: Style) -> str:
-    name = store.short_id(run_dir.name)
-    again = f"see it again: tuilab attach {name}   its files: tuilab verify {name}"
+    there = [store.short_id(run_dir.name), *map(show, command_line.root_option(run_dir.parent))]
+    attach, verify = (command_line.line(["tuilab", verb, *there]) for verb in ("attach", "verify"))
+    again = f"see it again: {attach}   its files: {verify}"
     if summary.run and summary.run.prediction is not None:
         again += "\nthe next lesson: tuilab learn"
     return style.dim(f"run {show(run_dir)}\nrecord {digest_of(run_dir, state)}\n{again}")

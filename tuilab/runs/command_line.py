@@ -1,11 +1,15 @@
 """The command line that makes a recorded run again, ready to be pasted into a shell."""
 
+import os
 import shlex
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuilab import places
 from tuilab.catalogue.params import spell
+from tuilab.errors import TuilabError
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, Scalar
@@ -35,8 +39,17 @@ def option_words(name: str, value: bool | str) -> list[str]:
 
 
 def line(words: Sequence[str]) -> str:
-    """Return words as a shell takes them."""
-    return shlex.join(words)
+    """Return words as a shell takes them; a home that is written `~` stays one."""
+    return " ".join(f"~/{shlex.quote(word[2:])}" if word[:2] == "~/" and word[2:] else shlex.quote(word) for word in words)
+
+
+def root_option(root: Path) -> list[str]:
+    """Return the option that a command needs to find the runs; none where it finds them by itself."""
+    try:
+        is_usual = os.path.abspath(root) == os.path.abspath(places.runs_folder())
+    except TuilabError:
+        is_usual = False
+    return [] if is_usual else ["--root", str(root)]
 
 
 def changes(run: "RunStarted") -> "dict[str, Scalar]":

@@ -9,13 +9,15 @@ from tuilab.runs.ledger import Entry, from_name
 from tuilab.runs.ledger_cache import LedgerCache
 
 _LOOKED_AT = 2000  # runs of a folder, the newest
-_AS_IT_IS = 2
+_QUICK = 2
+_AS_IT_IS = 3
 
 
 def spokesmen(root: Path, cache: LedgerCache | None = None) -> dict[str, Path]:
     """Return, by scenario, the run that speaks for it, the newest scenario first.
 
-    It is the newest that succeeded with the scenario's defaults; if there is none, the newest that succeeded; else the newest.
+    It is the newest that succeeded with the scenario's defaults, a whole one before a quick one; if there is none, the newest
+    that succeeded; else the newest.
     """
     best: dict[str, tuple[int, Path]] = {}
     cache = cache or LedgerCache(root)
@@ -40,4 +42,6 @@ def in_order(root: Path, cache: LedgerCache | None = None) -> list[Path]:
 
 
 def _rank(entry: Entry) -> int:
-    return (1 if entry.changed else _AS_IT_IS) if entry.state == RunState.SUCCEEDED else 0
+    if entry.state != RunState.SUCCEEDED:
+        return 0
+    return 1 if entry.changed else _QUICK if entry.quick else _AS_IT_IS

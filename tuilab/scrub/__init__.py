@@ -23,6 +23,8 @@ from tuilab.text import GONE as GONE
 Clean = Callable[[str], str]
 
 _REMEMBERED = 2048  # texts
+_LONGEST_PATH = 4096
+_PATH_END = re.compile(r"[\s\"'`=:;,|<>()\[\]{}]")
 
 
 def scrub(value: Any, environ: Mapping[str, str] | None = None) -> Any:
@@ -35,10 +37,11 @@ def scrubber(environ: Mapping[str, str] | None = None, *, keeps_numbers: bool = 
     known = os.environ if environ is None else environ
     remove = remover(known)
     home = known.get("HOME", "").rstrip("/")
+    is_home = re.compile(rf"{re.escape(home)}(?=/|$|[^\w.-]|[.-](?!\w))")
 
     def clean(text: str) -> str:
         text = remove_random_words(remove_fields(remove_forms(remove(text))))
-        return re.sub(rf"{re.escape(home)}(?=/|$|\W)", "~", text) if len(home) > 1 else text
+        return is_home.sub(lambda at: "~" if _begins_path(text, at.start()) else at[0], text) if len(home) > 1 else text
 
     clean = lru_cache(_REMEMBERED)(clean)  # the same few words stand in every record
     return lambda value: _walk(value, clean, str if keeps_numbers else str | int | float)
@@ -69,6 +72,12 @@ def environment_for_record(given: Mapping[str, str], base: Mapping[str, str]) ->
         clean(name): GONE if names.is_secret(name) and not is_harmless(name, value) else clean(value)
         for name, value in new.items()
     }
+
+
+def _begins_path(text: str, at: int) -> bool:
+    """Say whether a path begins here, and does not go on: `/root` is no home in `/mnt/root`, but it is in `-I/root`."""
+    before = _PATH_END.split(text[max(at - _LONGEST_PATH, 0) : at])[-1]
+    return "/" not in before or before == "//"
 
 
 def _without(word: str, secrets: Sequence[str]) -> str:

@@ -33,13 +33,18 @@ class Shift:
     ratio: float
     low: float
     high: float
-    is_within_process: bool = False  # the interval leaves out how much one process differs from another
+    lone: int = 0  # of one process: how many of the two; the interval leaves out how much one process differs from another
 
     @classmethod
-    def of_logs(cls, middle: float, half: float, *, is_within_process: bool = False) -> "Shift":
+    def of_logs(cls, middle: float, half: float, lone: int = 0) -> "Shift":
         """Return the ratio whose logarithm is `middle`, give or take `half`."""
         ratio, low, high = (math.exp(min(max(at, -700.0), 700.0)) for at in (middle, middle - half, middle + half))
-        return cls(ratio, low, high, is_within_process)
+        return cls(ratio, low, high, lone)
+
+    @property
+    def lone_words(self) -> str:
+        """What its interval leaves out, in words."""
+        return ("", ", one of one process", ", of one process each")[self.lone]
 
     @property
     def is_apart(self) -> bool:
@@ -143,7 +148,7 @@ def _shift(first: Claim | None, other: Claim | None) -> Shift | None:
     scales = [NormalDist().inv_cdf((1 + confidence) / 2) for confidence in confidences]
     half = max(scales) * math.hypot(halves[0] / scales[0], halves[1] / scales[1])
     middle = math.log(two.estimate / one.estimate)
-    return Shift.of_logs(middle, half, is_within_process="rounds" in (one.unit, two.unit))
+    return Shift.of_logs(middle, half, [one.unit, two.unit].count("rounds"))
 
 
 def _half_width(estimate: float | None, low: float | None, high: float | None) -> float | None:

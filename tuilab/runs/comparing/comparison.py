@@ -85,9 +85,8 @@ def verdict_words(pair: ClaimPair) -> str:
     """Return how the runs differ on a claim, in a few words; nothing when they agree."""
     if pair.has_other_verdicts:
         return "another verdict" + (f", on another GPU: {' and '.join(pair.gpus)}" if len(pair.gpus) > 1 else "")
-    shift = next((shift for shift in pair.shifts if shift is not None and shift.is_apart), None)
-    if shift is not None:
-        return "another estimate" + (", of one process each" if shift.is_within_process else "")
+    if any(shift is not None and shift.is_apart for shift in pair.shifts):
+        return "another estimate"
     return "another value" if pair.has_other_values else ""
 
 
@@ -135,7 +134,7 @@ def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
     if ranks[0] is not None and ranks[1] is not None and ranks[1] < ranks[0]:
         return f"{other.verdict}, and was {first.verdict}"
     is_lower_worse = {"at_least": True, "at_most": False}.get(other.op)
-    if shift is None or not shift.is_apart or shift.is_within_process or is_lower_worse is None:
+    if shift is None or not shift.is_apart or shift.lone or is_lower_worse is None:
         return ""
     if (shift.ratio < 1) != is_lower_worse:
         return ""

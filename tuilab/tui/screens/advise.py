@@ -7,11 +7,11 @@ from functools import partial
 from textual.message import Message
 
 from tuilab.errors import TuilabError
+from tuilab.runs.command_line import root_option
 from tuilab.text import plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.screens.printed import PrintedPage
 from tuilab.tui.state.box import beside
-from tuilab.tui.state.command_line import root_option
 
 
 class AdvisePage(PrintedPage):

@@ -9,11 +9,11 @@ from tuilab import places
 from tuilab.judging.calibration import USUAL_MINUTES, kept_in_words
 from tuilab.probes.gpu.there import is_gpu_there
 from tuilab.runs import queue
+from tuilab.runs.command_line import root_option
 from tuilab.text import plural, show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.printed import PrintedPage
 from tuilab.tui.state.box.calibrating import Calibrating
-from tuilab.tui.state.command_line import root_option
 from tuilab.tui.widgets.question import Question
 from tuilab.words import clock
 

@@ -16,12 +16,12 @@ from tuilab.files import read_regular
 from tuilab.record.live_run import Watch
 from tuilab.runs import ledger, store
 from tuilab.runs.beside.baseline import is_baseline
+from tuilab.runs.command_line import root_option
 from tuilab.runs.comparing import comparison
 from tuilab.runs.ledger import Entry
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
-from tuilab.tui.state.command_line import root_option
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.compare import compared
 from tuilab.tui.widgets.compare.curves import CurvesColumn

@@ -17,12 +17,12 @@ from textual.widgets import Static
 
 from tuilab.runs import store
 from tuilab.runs.beside import baseline
+from tuilab.runs.command_line import root_option
 from tuilab.runs.filters import parse
 from tuilab.runs.ledger import Entry
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
-from tuilab.tui.state.command_line import root_option
 from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.tui.widgets.filterline import FilterLine
 from tuilab.tui.widgets.history import count, deletion, ordering, writing

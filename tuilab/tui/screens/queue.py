@@ -11,12 +11,12 @@ from textual.message import Message
 
 from tuilab.record.states import RunState
 from tuilab.runs import queue, store
+from tuilab.runs.command_line import root_option
 from tuilab.runs.ledger import Entry
 from tuilab.runs.running import GoingOn
 from tuilab.text import plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.screens.page import Page
-from tuilab.tui.state.command_line import root_option
 from tuilab.tui.widgets.question import Question
 from tuilab.tui.widgets.queuelist import QueueList
 

@@ -10,11 +10,11 @@ from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import store
 from tuilab.runs.beside.against import held_against
+from tuilab.runs.command_line import root_option
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.following import DELETED, FollowingPage
 from tuilab.tui.state import printed
-from tuilab.tui.state.command_line import root_option
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.menu import Menu
 from tuilab.tui.widgets.pane import Pane, TextPane

@@ -4,12 +4,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tuilab import places
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Param, Scenario, Value
 from tuilab.errors import TuilabError
 from tuilab.runs.command_line import line as line
-from tuilab.runs.command_line import option_words
+from tuilab.runs.command_line import option_words, root_option
 from tuilab.tui.state.draft import BUDGET, Draft, spelt
 
 
@@ -51,11 +50,6 @@ def check_words(path: str) -> list[str]:
     return ["tuilab", "check", path]
 
 
-def root_option(root: Path) -> list[str]:
-    """Return the option that a command needs to find the runs; none where it finds them by itself."""
-    return [] if _is_usual(root) else ["--root", str(root)]
-
-
 def _name(scenario: Scenario, folders: Sequence[str]) -> str:
     """Return what a scenario is called on the command line: its file where that lies in no folder of the catalogue."""
     homes = [os.path.join(folder, "") for folder in catalog.scenario_dirs(folders)]
@@ -71,10 +65,3 @@ def _folders(path: str, root: Path, folders: Sequence[str]) -> list[str]:
     homes = [folder for folder in folders if path.startswith(os.path.realpath(folder) + os.sep)]
     words = [word for folder in homes for word in ("--scenarios", os.fspath(folder))]
     return [*words, *root_option(root)]
-
-
-def _is_usual(root: Path) -> bool:
-    try:
-        return os.path.abspath(root) == os.path.abspath(places.runs_folder())
-    except TuilabError:
-        return False

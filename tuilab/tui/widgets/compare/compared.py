@@ -123,7 +123,7 @@ def _side(side: Side | None) -> Content:
 
 
 def _shift(at: int, shift: Shift) -> Content:
-    words = f"{number(at)}/{number(0)}: x{shift.ratio:.3g} [{shift.low:.3g}, {shift.high:.3g}]"
+    words = f"{number(at)}/{number(0)}: x{shift.ratio:.3g} [{shift.low:.3g}, {shift.high:.3g}]{shift.lone_words}"
     return Content.styled(words, "$text-warning" if shift.is_apart else "dim")
 
 
