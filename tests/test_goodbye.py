@@ -1,10 +1,13 @@
 """What stays in the scrollback when the screens close."""
 
+import os
 from pathlib import Path
 
 from tests.tui.made_up import finished, make_run, started
+from tuilab.record import presence
 from tuilab.record.events import StateChanged
 from tuilab.runs import queue
+from tuilab.runs.queue import Ticket
 from tuilab.tui.goodbye import fitted, lines_of
 from tuilab.tui.state.session import Desk
 from tuilab.tui.state.settings import Settings
@@ -35,5 +38,18 @@ def test_what_waits_or_goes_on_is_told_last_and_the_lines_are_few(root: Path) ->
     assert [line.split()[1:4] for line in lines[7:]] == [
         ["queued", "is", "queued."],
         ["runnin", "goes", "on."],
-        ["queue", "is", "paused,"],
+        ["queue", "is", "paused:"],
     ]
+
+
+def test_a_paused_queue_is_told_whoever_filled_it(root: Path) -> None:
+    me = presence.identify(os.getpid())
+    assert me is not None
+    queue.enter(
+        root, Ticket(run="other", name="other", devices=["cores"], supervisor=me, place=1.0, since_ns=0, has_begun=False)
+    )
+    before = lines_of(Desk(root, [], Settings()))
+    queue.pause(root)
+
+    (told,) = lines_of(Desk(root, [], Settings()))
+    assert before == [] and told.startswith("The queue is paused: 1 run in it, and none begins.")

@@ -154,11 +154,11 @@ async def test_runs_of_the_scenario_that_go_on_are_behind_and_followed(root: Pat
     going(root, "cccccc", 1.8e9 + 2, name="xyy")
     async with opened(app_on(root, Settings(has_seen_hint=True, has_others=True)), size=(120, 40)) as pilot:
         await open_run(pilot, here)
-        before = await shown(pilot, "2 going on bbbbbb 3")
+        before = await shown(pilot, "2 beside bbbbbb 3")
         journal = Writer(there / "journal" / "worker-0.jsonl")  # of its next repeat
         journal.append(events.Logged(s=9, v={"loss": 123.0}))
         journal.close()
-        after = await shown(pilot, "2 going on bbbbbb 123")
+        after = await shown(pilot, "2 beside bbbbbb 123")
 
     assert "1 earlier 000000" in before and "cccccc" not in before
     assert "1 earlier 000000" in after

@@ -31,7 +31,7 @@ async def chosen(tmp_path: Path, words: str, *keys: str) -> str:
 async def test_a_claim_is_copied_in_a_line_with_its_verdict_its_numbers_and_its_run(tmp_path: Path) -> None:
     told = await chosen(tmp_path, "claim  ")
 
-    assert told.startswith("✓ SUPPORTED  inf minus inf is nan  measured nan  (")
+    assert told.startswith("✗ REFUTED  the loss ends below one  measured nan, claimed at most 1  (")  # what stands first there
     assert "\n" not in told
 
 

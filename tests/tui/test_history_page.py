@@ -404,6 +404,14 @@ async def test_a_note_and_tags_are_written_where_the_command_line_writes_them(th
     assert "#good  “look here”" in shown
 
 
+async def test_runs_that_the_filter_hides_are_named_before_something_is_done_to_them(three: Path) -> None:
+    async with opened(three, "h", "space", "space", "slash", *"aaaaaa", "enter", "t", size=(120, 30)) as pilot:
+        shown = text(pilot)
+
+    assert "2 marked, 2 of them not shown" in shown and "Tags of 2 runs" in shown
+    assert all(f"{end}  2" in shown for end in ("bbbbbb", "cccccc"))
+
+
 async def test_a_long_note_is_shown_whole_below_the_list(three: Path) -> None:
     words = " ".join(f"word{number}" for number in range(30))
     notes.add(next(three.glob("*cccccc")), words)

@@ -25,6 +25,7 @@ from tuilab.tui.looks.themes import NAMES
 from tuilab.tui.state.box_line import box_line
 from tuilab.tui.state.settings import Settings
 from tuilab.tui.terminal.textual_parts import rendered
+from tuilab.tui.widgets.lab.catalogue import Catalogue
 from tuilab.tui.widgets.lab.source import Source
 
 HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x9b31m[/foo][bold]\u202egnirts\u2028\ud800".encode("utf-8", "replace").decode()
@@ -219,8 +220,10 @@ def test_before_its_first_run_a_scenario_asks_what_is_expected(folder: Path, roo
         await pilot.press("x", "enter")
         await settle(pilot)
         assert '"x" is not a number' in text(pilot)
-        assert app.ordered == []
-        await pilot.press("backspace", "4", "enter")
+        await pilot.press("escape")
+        await settle(pilot)
+        assert app.ordered == [] and isinstance(app.focused, Catalogue)
+        await pilot.press("enter", "4", "enter")  # nothing is left of what was given up
         await settle(pilot)
         assert [(order.scenario, order.prediction) for order in app.ordered] == [("fast", 4.0)]
 

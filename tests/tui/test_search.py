@@ -40,6 +40,7 @@ async def test_words_are_found_in_what_was_printed_and_n_goes_on(root: Path) -> 
         assert "step 20 Needle" in first and "step 90 Needle" not in first
         assert "step 90 Needle" in second and "step 20 Needle" not in second
         assert "1 of 2 with needle" in first and "2 of 2 with needle" in second
+        assert "n next hit" in first and "esc no search" in first
         assert said(pilot) == []
         assert isinstance(pilot.app.focused, Searched) and pilot.app.focused.line_found == 90
 

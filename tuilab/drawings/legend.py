@@ -117,31 +117,44 @@ def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequen
         *((many, step) for step in wide),
         *((tall, step) for step in _TIGHTER),
     ]
+    laid: list[_Laid] = []
     for rows, step in tries:
-        unit = _unit(found) if step.has_unit_once else ""
-        head = fit(", ".join(filter(None, [*words, unit])), canvas.width)
-        entries = _at_width(found, step, unit)
-        widths = [sum(len(cells(text)) for text, _ in parts) for parts in entries]
-        places, last = _places(widths, len(cells(head)), canvas.width)
-        names = _names([entry.label for entry in found], step.label)
-        if last < rows and len(set(names)) == len({entry.label for entry in found}):
+        laid.append(_lay(found, words, rows, step, canvas.width))
+        if laid[-1].tells_all:
             break
-    canvas.put(0, 0, plain(head, symbols), "title")
-    is_cut = last >= rows
-    ends = [(y, x + width) for (x, y), width in zip(places, widths, strict=True)]
-    shown = [end <= (rows - 1, canvas.width - 5 if is_cut else canvas.width) for end in ends]
-    for parts, (x, y), is_shown in zip(entries, places, shown, strict=True):
-        for text, role in parts if is_shown else ():
+    best = laid[-1] if laid[-1].tells_all else max(laid, key=lambda one: len(one.entries))
+    canvas.put(0, 0, plain(best.head, symbols), "title")
+    for parts, (x, y) in best.entries:
+        for text, role in parts:
             x = canvas.put(x, y, plain(text, symbols), role)
-    if is_cut:
-        canvas.put(canvas.width - 4, rows - 1, f" +{shown.count(False)}".rjust(4), "muted")
-    return min(last + 1, rows) if head or found else 0
+    if left_out := len(found) - len(best.entries):
+        canvas.put(canvas.width - 4, best.rows - 1, f" +{left_out}".rjust(4), "muted")
+    return best.rows if best.head or found else 0
 
 
-def _at_width(found: Sequence[Entry], step: _Step, unit: str) -> list[list[tuple[str, str]]]:
-    """Return the parts of each entry, as narrow as a step has them, without a unit that is told once."""
+class _Laid(NamedTuple):
+    """A legend as it would be."""
+
+    head: str
+    entries: list[tuple[list[tuple[str, str]], tuple[int, int]]]  # the parts of each that there is room for, and where
+    rows: int
+    tells_all: bool  # whether each entry is there, and known from the others
+
+
+def _lay(found: Sequence[Entry], words: Sequence[str], rows: int, step: _Step, width: int) -> _Laid:
+    """Return how a legend comes out in so many rows, its entries as narrow as a step has them."""
+    unit = _unit(found) if step.has_unit_once else ""
+    head = fit(", ".join(filter(None, [*words, unit])), width)
     names = _names([entry.label for entry in found], step.label)
-    return [_parts(entry, name, step, unit) for entry, name in zip(found, names, strict=True)]
+    entries = [_parts(entry, name, step, unit) for entry, name in zip(found, names, strict=True)]
+    widths = [sum(len(cells(text)) for text, _ in parts) for parts in entries]
+    places, last = _places(widths, len(cells(head)), width)
+    is_cut = last >= rows
+    end = (rows - 1, width - 5 if is_cut else width)
+    shown = [(y, x + wide) <= end for (x, y), wide in zip(places, widths, strict=True)]
+    there = [one for one, is_there in zip(zip(entries, places, strict=True), shown, strict=True) if is_there]
+    is_known = len(set(names)) == len({entry.label for entry in found})
+    return _Laid(head, there, min(last + 1, rows), tells_all=not is_cut and is_known)
 
 
 def _unit(found: Sequence[Entry]) -> str:

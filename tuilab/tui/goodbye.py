@@ -34,8 +34,9 @@ def lines_of(desk: Desk) -> list[str]:
     states, lines = [state for state, _ in told], [line for _, line in told]
     if len(lines) > _MOST:
         lines = [f"{plural(len(lines) - _MOST, 'run')} more.  All of them: tuilab runs", *lines[-_MOST:]]
-    if RunState.QUEUED in states and queue.is_paused(desk.root):
-        lines.append("The queue is paused, and none that waits begins.  Let them begin: tuilab queue resume")
+    waiting = max(len(queue.look(desk.root).waiting), states.count(RunState.QUEUED)) if queue.is_paused(desk.root) else 0
+    if waiting:
+        lines.append(f"The queue is paused: {plural(waiting, 'run')} in it, and none begins.  Go on: tuilab queue resume")
     return lines
 
 

@@ -65,8 +65,13 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("right", "", "next", "The next of the words."),
         Key("left", "", "", "The word before.", False),
     ),
+    "searched": (
+        Key("n", "", "next hit", "The next line that has the words."),
+        Key("N", "", "hit before", "The line before it that has them."),
+        Key("escape", "", "no search", "Look for no words."),
+    ),
     "code": (
-        Key("n", "", "next claim", "The next line that claims or races; of a search, that has its words (N: the one before)."),
+        Key("n", "", "next claim", "The next line that claims or races."),
         Key("slash", "", "search", "Look for words in the code."),
         Key("v", "", "", "The whole file in $PAGER.", False),
         Key("escape", "", "list", "Look for none; then back to the list."),
@@ -77,7 +82,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("escape", "", "list", "Back to the list."),
     ),
     "filter": (
-        Key("enter", "", "to the list", "Keep the filter and go to the list."),
+        Key("enter", "", "keep", "Keep the filter, and go to what it leaves."),
         Key("escape", "", "show all", "Take the filter away."),
     ),
     "text": (
@@ -204,10 +209,10 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
     "queue": (
         Key("enter", "open", "open", "Open the run."),
-        Key("K", "shift(-1)", "earlier", "Move the run that waits towards the front."),
-        Key("J", "shift(1)", "later", "Move it towards the end."),
         Key("d", "cancel", "take out", "Take the run out of the queue, or stop it, after a question."),
         Key("p", "pause", "pause", "Let no run begin; again: let them begin."),
+        Key("K", "shift(-1)", "earlier", "Move the run that waits towards the front."),
+        Key("J", "shift(1)", "later", "Move it towards the end."),
         Key("A", "again", "queue again", "Queue again what was lost, as when the box was started anew.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),
         Key("escape", "app.step_back", "back", "One step back out."),

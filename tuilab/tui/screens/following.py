@@ -235,9 +235,10 @@ class FollowingPage(Page):
 
     def show_note(self) -> None:
         is_frozen, is_link_slow = self.reader.is_frozen, self.lab.is_link_slow
-        cost = self._cost.words(self.lab.bytes_sent)
+        cost = "" if is_frozen or self.following.is_over else self._cost.words(self.lab.bytes_sent)
         zoomed = Content.styled("zoomed  " if self.maximized is not None else "", "$text-accent")
-        self.keybar.note(zoomed + headline.note_of(self.following, cost, is_frozen=is_frozen, is_link_slow=is_link_slow))
+        note = headline.note_of(self.following, is_frozen=is_frozen, is_link_slow=is_link_slow)
+        self.keybar.note(zoomed + note, Content.styled(cost, "$text-muted"))
         self.show_keys()
 
     def _tell(self, words: str, is_problem: bool) -> None:

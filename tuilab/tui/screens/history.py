@@ -124,15 +124,17 @@ class HistoryPage(Page):
     @on(FilterLine.Changed)
     def _show(self) -> None:
         known = self._reader.known
-        wanted = parse(self.filter.value, self._clock())
-        runs = ordering.ordered(known.wanted(wanted), known.entries, self._order)
-        self.runs.show(runs, known.entries, known.notes, self._clock(), wanted.problem or count.why_empty(self._reader))
+        now_s = self._clock()
+        wanted = parse(self.filter.value, now_s)
+        runs = ordering.ordered(known.wanted(wanted), known.entries, self._order, now_s)
+        self.runs.show(runs, known.entries, known.notes, now_s, wanted.problem or count.why_empty(self._reader))
         self._show_heading(len(runs))
         self._show_details()
 
     def _show_heading(self, matching: int) -> None:
         where = plain(str(self.desk.root), 60, "dim") if self.size.width >= 120 else Content("")
-        self.heading.show(count.words_of(self._reader, matching, len(self.runs.marked), self._order), where)
+        marks = len(self.runs.marked), self.runs.marks_hidden
+        self.heading.show(count.words_of(self._reader, matching, *marks, self._order), where)
 
     @on(RunList.Moved)
     def _show_details(self) -> None:
@@ -229,10 +231,10 @@ class HistoryPage(Page):
     @work(group="question")
     async def action_write(self, what: str) -> None:
         """Write a note or tags onto the marked runs, or this one."""
-        runs = [entry.run for entry in self.runs.acted_on]
-        line = await self.app.push_screen_wait(writing.line_for(what, runs, self._reader.known)) if runs else ""
+        entries = self.runs.acted_on
+        line = await self.app.push_screen_wait(writing.line_for(what, entries, self._reader.known)) if entries else ""
         if line:
-            self.do(partial(writing.write, what, self.desk.root, runs, line))
+            self.do(partial(writing.write, what, self.desk.root, [entry.run for entry in entries], line))
 
     def say_done(self, said: str, *, is_problem: bool) -> None:
         """Say what came of something that was done, and look what it did to the runs."""

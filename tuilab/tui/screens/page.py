@@ -22,6 +22,7 @@ from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal.textual_parts import TextualApp, TextualScreen
 from tuilab.tui.widgets.heading import Heading
 from tuilab.tui.widgets.keybar import KeyBar
+from tuilab.tui.widgets.search import Searched
 
 
 class Page(TextualScreen[None]):
@@ -43,7 +44,12 @@ class Page(TextualScreen[None]):
     def places(self) -> list[str]:
         """Return the places of `keys.py` where the user is: what has the focus, what that stands in, and the screen."""
         nodes = self.focused.ancestors_with_self if self.focused else [self]
-        return [place for node in nodes if (place := getattr(node, "PLACE", ""))]
+        searched = ["searched"] if isinstance(self.focused, Searched) and self.focused.words else []
+        return searched + [place for node in nodes if (place := getattr(node, "PLACE", ""))]
+
+    @on(Searched.Asked)
+    def _show_keys_of_search(self) -> None:
+        self.show_keys()
 
     def keys_now(self) -> list[Key]:
         """Return the keys that do something now."""

@@ -54,7 +54,8 @@ class QueuePage(Page):
         return shlex.join(["tuilab", "queue", *root_option(self.desk.root)])
 
     def idle_keys(self) -> set[str]:
-        of_one = set() if self.queue.chosen else {"enter", "K", "J", "d"}
+        of_one = set() if self.queue.chosen else {"enter", "d"}
+        of_one |= {"K", "J"} if len(self.queue.standing.waiting) < 2 else set()
         return of_one if self.queue.standing.lost else of_one | {"A"}
 
     def _poll(self) -> None:

@@ -13,6 +13,7 @@ from tuilab.tui.shown_keys import shown
 _EVERYWHERE = [key.key for key in KEYS["everywhere"] if key.word]
 _HELP = ("question_mark", "f1")
 _MOST_NEEDED = 2  # keys of a place
+_NOTHING = Content("")
 
 
 class KeyBar(Widget):
@@ -25,7 +26,7 @@ class KeyBar(Widget):
     def __init__(self, keys: Sequence[Key]) -> None:
         super().__init__()
         self._keys = _told(keys)
-        self._note = Content("")
+        self._note = self._aside = Content("")
 
     def show_keys(self, keys: Sequence[Key]) -> None:
         """Show the keys of what has the focus."""
@@ -33,15 +34,15 @@ class KeyBar(Widget):
             self._keys = _told(keys)
             self.refresh()
 
-    def note(self, text: Content) -> None:
-        """Show a note on the right."""
-        if text != self._note:
-            self._note = text
+    def note(self, text: Content, aside: Content = _NOTHING) -> None:
+        """Show a note on the right, and beside it what is shown only where no key gives way for it."""
+        if (text, aside) != (self._note, self._aside):
+            self._note, self._aside = text, aside
             self.refresh()
 
     def render(self) -> RenderResult:
         width = self.content_size.width
-        note = self._note.truncate(width, ellipsis=True)
+        note = self._note_at(width)
         parts = [_part(key) for key in self._shown(width, note)]
         used = sum(part.cell_length for part in parts)
         return Content("").join([*parts, Content(" " * max(width - used - note.cell_length, 0)), note])
@@ -55,10 +56,16 @@ class KeyBar(Widget):
             keys = [key._replace(word="more") if key.key in _HELP else key for key in keys]
         return keys
 
+    def _note_at(self, width: int) -> Content:
+        whole = self._note + self._aside
+        has_room = len(self._shown(width, whole)) == len(self._shown(width, self._note))
+        return (whole if has_room else self._note).truncate(width, ellipsis=True)
+
     def on_click(self, event: events.Click) -> None:
         """Do what the key does whose word was clicked."""
         end = 1  # the padding
-        for key in self._shown(self.content_size.width, self._note.truncate(self.content_size.width, ellipsis=True)):
+        width = self.content_size.width
+        for key in self._shown(width, self._note_at(width)):
             start, end = end, end + _part(key).cell_length
             if start <= event.x < end - 2:
                 self.app.simulate_key(key.key)

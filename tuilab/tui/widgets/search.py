@@ -28,6 +28,9 @@ SEARCHES: list[BindingType] = [
 class Searched(Widget):
     """A text that can be searched; a subclass has the keys `SEARCHES` and says which lines it has."""
 
+    class Asked(Message):
+        """Words are looked for, or none any more."""
+
     words = ""
     line_found = -1
     called = "the text"  # where words to look for are asked for
@@ -61,6 +64,7 @@ class Searched(Widget):
         self.words, self.line_found = words.lower(), int(self.scroll_offset.y) - 1
         self.show_found()
         self.tell_found(self._go(1) if words else "")
+        self.post_message(self.Asked())
 
     def _go(self, step: int) -> str:
         found = [at for at, line in enumerate(self.lines_to_search()) if self.words in line.plain.lower()]

@@ -8,7 +8,7 @@ from tuilab.tui.widgets.history.ordering import ORDERS
 from tuilab.words import size
 
 
-def words_of(reader: HistoryReader, matching: int, marked: int, order: str) -> Content:
+def words_of(reader: HistoryReader, matching: int, marked: int, hidden: int, order: str) -> Content:
     """Return how many runs there are, how many of them match the filter or are marked, and what they take on disk."""
     known = reader.known
     total, used = len(known.entries), size(known.bytes_known)
@@ -18,7 +18,7 @@ def words_of(reader: HistoryReader, matching: int, marked: int, order: str) -> C
         parts.append(f"{used} on disk" if known.sized == total else f"{used} on disk in {known.sized:,}")
     parts += [order] if order != ORDERS[0] else []
     if marked:
-        parts.append(f"{marked} marked")
+        parts.append(f"{marked} marked" + (f", {hidden} of them not shown" if hidden else ""))
     return Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
 
 

@@ -6,11 +6,11 @@ from typing import Any
 from tuilab.record.verdicts import WORST_FIRST
 from tuilab.runs.ledger import Entry
 
-_BY: dict[str, Callable[[Entry], Any]] = {
-    "worst first": lambda entry: _worst(entry),
-    "longest first": lambda entry: -(entry.elapsed_s or 0.0),
-    "largest first": lambda entry: -(entry.bytes_total or 0),
-    "by scenario": lambda entry: entry.name,
+_BY: dict[str, Callable[[Entry, float], Any]] = {
+    "worst first": lambda entry, now_s: _worst(entry),
+    "longest first": lambda entry, now_s: -(entry.elapsed_at(now_s) or 0.0),
+    "largest first": lambda entry, now_s: -(entry.bytes_total or 0),
+    "by scenario": lambda entry, now_s: entry.name,
 }
 ORDERS = ("newest first", *_BY)
 
@@ -20,10 +20,10 @@ def after(order: str) -> str:
     return ORDERS[(ORDERS.index(order) + 1) % len(ORDERS)]
 
 
-def ordered(runs: Sequence[str], entries: Mapping[str, Entry], order: str) -> list[str]:
+def ordered(runs: Sequence[str], entries: Mapping[str, Entry], order: str, now_s: float) -> list[str]:
     """Return runs, the newest first, in another order; those that are alike in it stay as they are."""
     by = _BY.get(order)
-    return sorted(runs, key=lambda run: by(entries[run])) if by else list(runs)
+    return sorted(runs, key=lambda run: by(entries[run], now_s)) if by else list(runs)
 
 
 def _worst(entry: Entry) -> int:

@@ -91,6 +91,11 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         return marked or ([self.chosen] if self.chosen else [])
 
     @property
+    def marks_hidden(self) -> int:
+        """How many marked runs are not in the list, which a filter has narrowed."""
+        return len(self.marked.keys() - set(self._runs)) if self.marked else 0
+
+    @property
     def in_view(self) -> Sequence[str]:
         """The runs that can be seen now."""
         first = self.scroll_offset.y

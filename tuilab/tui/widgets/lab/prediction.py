@@ -23,7 +23,7 @@ class Prediction(Dialog[bool]):
 
     def __init__(self, draft: Draft) -> None:
         super().__init__("What do you expect?")
-        self._draft = draft
+        self._draft, self._before = draft, draft.text(GUESS)
 
     def compose_box(self) -> ComposeResult:
         yield Paragraph(inline(flow(translated(self._draft.scenario).sections["Predict"])[:600]))
@@ -42,4 +42,5 @@ class Prediction(Dialog[bool]):
             self.dismiss(True)
 
     def action_give_up(self) -> None:
+        self._draft.type(GUESS, self._before)
         self.dismiss(False)

@@ -8,8 +8,9 @@ from tuilab.judging import prediction
 from tuilab.judging.judge_run import judge_plainly
 from tuilab.judging.standing import Standing, Standings, in_words
 from tuilab.record.parts import Claim
+from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import evidence
+from tuilab.record.told import evidence, why_not_judged
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain
@@ -42,7 +43,7 @@ class ClaimsPane(TextPane):
         standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.of(run.summary)}
         lines = [
             line
-            for name, claim in (_against_first(known) if run.is_over else known).items()
+            for name, claim in (against_first(known) if run.is_over else known).items()
             for line in _lines(claim, run.summary, standings.get(name), self.before.get(name, ""), width, is_over=run.is_over)
         ]
         if said := prediction.told(run.summary.run, claims):
@@ -57,7 +58,7 @@ def in_a_line(claim: Claim, summary: RunSummary) -> str:
     return "  ".join(show(part) for part in (sign, claim.text, words) if part)
 
 
-def _against_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:
+def against_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:
     """Return judged claims in the order in which they are wanted: what stands against one may be all that can be seen."""
     return dict(sorted(claims.items(), key=lambda named: not named[1].is_contradicted))
 
@@ -85,7 +86,8 @@ def _known(claim: Claim, summary: RunSummary, standing: Standing | None, *, is_o
         found = judge_plainly(claim, summary)
         return (found.verdict, found.why) if found else ("", "")
     if is_over:
-        return "", f"{NOT_JUDGED}: the run ended before" + (f", {summary.state}" if summary.is_over else "")
+        ended = f"the run ended before, {summary.state}" if summary.is_over else "the run ended before"
+        return "", f"{NOT_JUDGED}: {why_not_judged(claim) if summary.state == RunState.SUCCEEDED else ended}"
     if claim.declared is not None:
         return "", f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured"
     return "", ""

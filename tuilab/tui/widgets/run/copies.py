@@ -13,7 +13,7 @@ from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.menu import Item
 from tuilab.tui.widgets.pane import Pane, TextPane
-from tuilab.tui.widgets.run.claims import in_a_line
+from tuilab.tui.widgets.run.claims import against_first, in_a_line
 from tuilab.tui.widgets.run.panes import Panes
 from tuilab.words import number, unit_of
 
@@ -51,7 +51,7 @@ def _of_pane(pane: Pane, panes: Panes) -> Item:
 
 
 def _claims(summary: RunSummary) -> Iterator[str]:
-    for claim in summary.claims.values():
+    for claim in against_first(summary.claims).values():
         yield in_a_line(claim, summary)
 
 
@@ -62,7 +62,8 @@ def _values(summary: RunSummary, cursor_t: int | None) -> Iterator[Item]:
     for series in found:
         step, values = _at(series, cursor_t)
         repeat = _repeat_of(series, summary) if often[series.name, series.arm] > 1 else ""
-        name = " ".join(show(part, 40) for part in (series.name, series.arm, repeat) if part)
+        title = summary.axes_of(series.name).y or series.name
+        name = " ".join(show(part, 40) for part in (title, series.arm, repeat) if part)
         told = " to ".join(number(value, unit_of(series.name)) for value in values)
         yield Item("value", f"{name} at {number(step)}: {told}", " to ".join(map(_whole, values)))
 

@@ -98,8 +98,8 @@ def _fitted(parts: Mapping[str, str], room: int) -> Content:
     return Content("  ").join(Content.styled(words, _STYLES.get(name, "")) for name, words in chosen.items())
 
 
-def note_of(following: Following | Playback, cost: str, *, is_frozen: bool, is_link_slow: bool) -> Content:
-    """Return how a run is shown: frozen, played again, or as it happens with what is old about it and what it costs."""
+def note_of(following: Following | Playback, *, is_frozen: bool, is_link_slow: bool) -> Content:
+    """Return how a run is shown: frozen, played again, or as it happens with what is old about it."""
     if is_frozen:
         return Content.styled("frozen", "bold $text-warning")
     if isinstance(following, Playback):
@@ -109,4 +109,4 @@ def note_of(following: Following | Playback, cost: str, *, is_frozen: bool, is_l
         return Content("")
     old = f"data {following.age_s:.0f} s old  " if following.age_s > _OLD_S else ""
     slow = "slow link, drawing less  " if is_link_slow else ""
-    return Content.assemble((old + slow, "$text-warning"), (cost, "$text-muted"))
+    return Content.styled(old + slow, "$text-warning")
