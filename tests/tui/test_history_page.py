@@ -408,7 +408,7 @@ async def test_runs_that_the_filter_hides_are_named_before_something_is_done_to_
     async with opened(three, "h", "space", "space", "slash", *"aaaaaa", "enter", "t", size=(120, 30)) as pilot:
         shown = text(pilot)
 
-    assert "2 marked, 2 of them not shown" in shown and "Tags of 2 runs" in shown
+    assert "2 marked, 2 hidden" in shown and "Tags of 2 runs" in shown
     assert all(f"{end}  2" in shown for end in ("bbbbbb", "cccccc"))
 
 

@@ -132,9 +132,10 @@ class HistoryPage(Page):
         self._show_details()
 
     def _show_heading(self, matching: int) -> None:
-        where = plain(str(self.desk.root), 60, "dim") if self.size.width >= 120 else Content("")
         marks = len(self.runs.marked), self.runs.marks_hidden
-        self.heading.show(count.words_of(self._reader, matching, *marks, self._order), where)
+        words, where = count.words_of(self._reader, matching, *marks, self._order), plain(str(self.desk.root), 60, "dim")
+        has_room = self.size.width >= max(120, words.cell_length + where.cell_length + 4)
+        self.heading.show(words, where if has_room else Content(""))
 
     @on(RunList.Moved)
     def _show_details(self) -> None:

@@ -18,7 +18,7 @@ def words_of(reader: HistoryReader, matching: int, marked: int, hidden: int, ord
         parts.append(f"{used} on disk" if known.sized == total else f"{used} on disk in {known.sized:,}")
     parts += [order] if order != ORDERS[0] else []
     if marked:
-        parts.append(f"{marked} marked" + (f", {hidden} of them not shown" if hidden else ""))
+        parts.append(f"{marked} marked" + (f", {hidden} hidden" if hidden else ""))
     return Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
 
 
