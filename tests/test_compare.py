@@ -131,7 +131,7 @@ def test_a_mistake_is_one_sentence(tuilab: Tuilab, root: Path, words: tuple[str,
 
 def _compared(first: Side, other: Side, shift: Shift | None) -> Comparison:
     pair = ClaimPair("it is faster", "", (first, other), (shift,))
-    return Comparison(("a", "a"), (), 0, (pair,), (), {}, (), ())
+    return Comparison(("a", "a"), (), 0, (pair,), (), {}, (), (), ())
 
 
 @pytest.mark.parametrize(

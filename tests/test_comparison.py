@@ -12,7 +12,10 @@ from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.reports import compare_text
+from tuilab.reports.compare_text import measured_cells, side_found
 from tuilab.runs.comparing import comparison
+from tuilab.runs.comparing.claim_pairs import Side
+from tuilab.words import spell_of
 
 
 def summary(*records: events.Record, **fields: Any) -> RunSummary:
@@ -145,6 +148,29 @@ def test_recorded_runs_are_compared_with_their_times_and_curves() -> None:
 
     assert found.times
     assert all(value is None or value > 0 for _, values in found.times for value in values)
+
+
+def test_a_number_that_a_run_has_not_says_why() -> None:
+    timed = summary(events.MemoryMeasured(name="forward", arm="a", values={"peak_bytes": 1024.0}))
+    found = comparison.compare([timed, summary(), RunSummary(), summary()], going_on={3})
+    (name, values), *_ = found.sizes
+
+    cells = measured_cells(name, values, spell_of(name), found.lacks)
+
+    assert cells == ["forward a peak_bytes", "1 KiB", "n/a: it has none", "n/a: it recorded nothing", "n/a: not yet"]
+
+
+def test_an_estimate_without_an_interval_says_why() -> None:
+    side = Side("INCONCLUSIVE", 0.0828, None, None, why="1 repeat is too few, 6 are needed; judged on CPU time")
+
+    assert side_found(side) == ("INCONCLUSIVE", "0.0828, no interval: 1 repeat is too few, 6 are needed")
+
+
+def test_sizes_of_the_box_are_told_in_units() -> None:
+    one, other = (summary(events.EnvironmentRecorded(part="box", facts={"memory_total_bytes": gib << 30})) for gib in (7, 8))
+    found = comparison.compare([one, other])
+
+    assert [(row.name, row.values) for row in found.differences] == [("memory total", ("7 GiB", "8 GiB"))]
 
 
 def test_hostile_records_are_compared_like_any_other(tmp_path: Path) -> None:

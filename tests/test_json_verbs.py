@@ -1,15 +1,21 @@
 """What a verb says, for a program: one JSON document that names its schema."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from tests.test_compare import put
+from tuilab import cli
+from tuilab.judging import calibration, calibration_file
+from tuilab.judging.calibration_file import Trials
 
+REPOSITORY = Path(__file__).parents[1]
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -24,6 +30,23 @@ def ask(tuilab: Tuilab, *words: str, code: int = 0) -> Any:
 @pytest.fixture
 def run_dir(root: Path) -> Path:
     return put(root, "tour", "aaaaaa", tour="20270115T080000000Z-tour-aaaaaa")
+
+
+def test_every_verb_that_prints_something_has_a_document() -> None:
+    """`replay` has screens only, and what `report` prints has a format of its own."""
+    context = click.Context(cli.tuilab)
+    commands = {verb: cli.tuilab.get_command(context, verb) for verb in cli.VERBS}
+    silent = [verb for verb, command in commands.items() if command and "--json" not in command.get_help(context)]
+
+    assert silent == ["replay", "report"]
+
+
+def test_every_schema_is_in_the_table_of_those_that_stay() -> None:
+    table = (REPOSITORY / "docs/stability.md").read_text()
+    sources = [path.read_text() for path in (REPOSITORY / "tuilab").rglob("*.py")]
+    named = {name for source in sources for name in re.findall(r'"(tuilab\.[a-z-]+/[0-9]+)"', source)}
+
+    assert [name for name in sorted(named) if f"`{name}`" not in table] == []
 
 
 def test_show(tuilab: Tuilab) -> None:
@@ -95,3 +118,47 @@ def test_config(tuilab: Tuilab) -> None:
 
     assert told["settings"]["fps"] == {"value": 2.0, "origin": "default"}
     assert "--json is of tuilab config print, not of path" in tuilab("config", "path", "--json").stderr
+
+
+def test_calibrate(tuilab: Tuilab) -> None:
+    assert ask(tuilab, "calibrate", "--show")["cpu"] is None  # which is not a calibration without trials
+
+
+def test_a_calibration_has_its_trials_by_the_way_of_judging() -> None:
+    calibration_file.save({"over 6 processes": Trials(8, 1, 8, 7, 0.01)}, 0.039)
+    calibration_file.save({"over 6 processes": Trials(8, 0, 8, 8, 0.01)}, None, "a-gpu", "Fake GPU")
+
+    told = calibration.kept_as_fields()
+    (gpu,) = told["gpus"]
+
+    assert (told["cpu"]["luck"], told["cpu"]["ways"]["over 6 processes"]["false"]) == (0.039, 1)
+    assert (gpu["uuid"], gpu["name"], gpu["luck"], gpu["ways"]["over 6 processes"]["seen"]) == ("a-gpu", "Fake GPU", None, 8)
+
+
+def test_new(tuilab: Tuilab, tmp_path: Path) -> None:
+    told = ask(tuilab, "new", "mine", "--dir", str(tmp_path))
+
+    assert told == {"path": f"{tmp_path}/mine.py"} and (tmp_path / "mine.py").exists()
+
+
+def test_runs_that_nobody_waits_for(tuilab: Tuilab, root: Path) -> None:
+    told = json.loads(tuilab("run", "softmax", "--detach", "--json").stdout)
+    (begun,) = told["runs"]
+    tuilab("attach", begun["run"], "--quiet")
+
+    assert told["schema"] == "tuilab.started/1"
+    assert begun["path"] == f"{root}/{begun['run']}"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("run", "softmax", "--json", "--jsonl"), "--jsonl every record as it comes; choose one"),
+        (("attach", "last", "--json", "--jsonl"), "--jsonl every record as it comes; choose one"),
+        (("run", "softmax", "--detach", "--jsonl"), "tuilab attach last --jsonl"),
+    ],
+)
+def test_of_two_ways_to_print_none_is_dropped_silently(tuilab: Tuilab, run_dir: Path, words: tuple[str, ...], why: str) -> None:
+    done = tuilab(*words)
+
+    assert (done.returncode, done.stdout) == (2, "") and why in done.stderr

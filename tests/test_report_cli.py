@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -247,3 +248,18 @@ def test_a_record_that_is_not_whole_is_told_beside_every_report(tuilab: Tuilab, 
 
     assert done.returncode == 0
     assert done.stderr.startswith("tuilab: the record of ") and "is not whole: 1 line: corrupt and left out." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("state", "title", "found"),
+    [
+        ("running", "the run is running", "it has no end yet"),
+        ("failed", "the run ended as failed", "it has no end in the record"),
+    ],
+)
+def test_a_box_says_of_a_run_without_success_how_it_stands(root: Path, state: str, title: str, found: str) -> None:
+    subject = replace(read_subject(make_run(root, started())), state=state)
+
+    (finding,) = [finding for group in opening_of([subject]).groups for finding in group.findings]
+
+    assert finding.text.endswith(f": {title}") and finding.measured == found

@@ -1,6 +1,7 @@
 """Which runs are meant by the words of a filter, on the screens and behind `tuilab runs`."""
 
 import json
+import os
 import time
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 from tests.tui.made_up import finished
 from tuilab.cli.verbs import runs
+from tuilab.errors import UsageError
 from tuilab.runs import ledger, notes, store
 from tuilab.runs.filters import completed, moment, parse, words_of
 
@@ -111,3 +113,16 @@ def test_the_command_line_takes_the_same_words(three: Path, monkeypatch: pytest.
     listed = json.loads(run(["--root", str(three), "!quick", "since:30d", "--json"]).stdout)
     assert [one["run"][-6:] for one in listed["runs"]] == ["bbbbbb", "aaaaaa"]
     assert "WORDS are words  !word  verdict:refuted" in str(run(["--root", str(three), "since:soon"]).exception)
+
+
+def test_runs_of_another_user_are_not_passed_over_in_silence(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = partial(CliRunner().invoke, runs.command, standalone_mode=False)
+    (three / "20270115T080000000Z-a-file-ffffff").write_text("")
+    for run_dir in store.list_runs(three):
+        (run_dir / "journal").rename(three / f"kept-{run_dir.name[-6:]}")  # what cannot be entered has none to be seen
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.X_OK)
+
+    assert run(["--root", str(three)]).stdout.startswith(f"3 runs in {three} may not be read by you; ask whoever made them")
+    assert json.loads(run(["--root", str(three), "--json"]).stdout)["closed"] == 3
+    with pytest.raises(UsageError, match="may not be read by you; ask whoever"):
+        store.find("last", three)

@@ -254,6 +254,14 @@ async def test_an_empty_folder_says_what_to_do(root: Path) -> None:
         assert "No runs yet." in text(pilot)
 
 
+async def test_a_folder_whose_runs_are_of_another_user_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "20270115T080000000Z-tour-aaaaaa").mkdir(parents=True)
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.X_OK)
+
+    async with opened(root, "h") as pilot:
+        assert "1 run in " in text(pilot) and "may not be read by you" in " ".join(text(pilot).split())
+
+
 @pytest.mark.parametrize("size", [(80, 24), *seldom((60, 20), (200, 50))])
 async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tuple[int, int]) -> None:
     hostile(root)

@@ -16,7 +16,7 @@ from tuilab.cli import headless
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine import launch
 from tuilab.engine.messages import RunOrder
-from tuilab.errors import ExitCode
+from tuilab.errors import ExitCode, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging import calibration
 from tuilab.record.journal.follower import Portion
@@ -44,6 +44,10 @@ class Outcome:
     report: str = ""  # a file that is written at the end
     watched: list[tuple[Watch, str]] = field(default_factory=list)  # the runs as they were read, and their states
     codes: list[ExitCode] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.as_jsonl:
+            raise UsageError("--json prints one document at the end, --jsonl every record as it comes; choose one")
 
     def take(self, watch: Watch, state: str) -> None:
         """Keep the result of a run that is over, and print it if each is printed by itself."""

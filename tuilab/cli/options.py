@@ -174,7 +174,7 @@ class Age(ParamType):
         return float(number) * factor
 
 
-class Since(Age):
+class Since(ParamType):
     """A moment in seconds since 1970, from an age or a day such as `2026-11-21` (UTC), `today` or `yesterday`."""
 
     name = "since"
@@ -182,11 +182,13 @@ class Since(Age):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         import time
 
-        from tuilab.runs.filters import moment
+        from tuilab.runs.filters import TIMES, moment
 
         now_s = time.time()
         found = moment(str(value), now_s)
-        return found if found is not None else now_s - super().convert(value, param, ctx)
+        if found is None:
+            self.fail(f"'{str(value)[:60]}' is no time; it takes {TIMES}", param, ctx)
+        return found
 
 
 def root(given: str | None) -> "Path":

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace as changed
 from statistics import fmean, median
+from typing import Any
 
 import msgspec
 
@@ -12,7 +13,7 @@ from tuilab.judging.calibration_file import Calibration, Trials, load
 from tuilab.judging.evidence import BOX, GPU, Evidence, gather
 from tuilab.judging.ratio import judge_ratio
 from tuilab.judging.units import units_of
-from tuilab.record import events
+from tuilab.record import events, presence
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.text import plural, show
@@ -59,6 +60,16 @@ def kept_in_words() -> list[str]:
     for uuid, kept in calibration_file.gpus().items():
         lines += [f"{kept.name or 'a GPU'} ({uuid}):", *(f"  {line}" for line in _kept(kept))]
     return lines or ["this box has not been calibrated: tuilab calibrate"]
+
+
+def kept_as_fields() -> dict[str, Any]:
+    """Return what is kept of this box and of each of its GPUs for a JSON document; None where the box was never calibrated."""
+    gpus = [{"uuid": uuid, "name": kept.name, **_fields(kept)} for uuid, kept in calibration_file.gpus().items()]
+    return {"host": presence.host_name(), "cpu": _fields(load()) if load().ways else None, "gpus": gpus}
+
+
+def _fields(kept: Calibration) -> dict[str, Any]:
+    return {"wall_s": kept.wall_s, "luck": kept.luck, "ways": msgspec.to_builtins(kept.ways)}
 
 
 def _kept(kept: Calibration) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tuilab.catalogue.params import spell
 from tuilab.catalogue.scenario import Scenario
-from tuilab.record.states import RunState
+from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.advice.advised import Advised, advise
 from tuilab.reports.advice.env_file import compared, env_file
@@ -204,8 +204,9 @@ def _findings(subject: Subject, *, has_host: bool, has_gpu: bool) -> list[Findin
     judged = [row for row in rows if row.verdict != NOT_JUDGED]
     open = len(rows) - len(judged)
     left = f"; {plural(open, 'claim')} not judged" if open else ""
-    why = (show(subject.summary.reason) or "it has no end in the record") + left
-    text = f"{subject.title}: the run ended as {show(subject.state)}"
+    goes_on = subject.state in RUNNING_STATES
+    why = (show(subject.summary.reason) or f"it has no end {'yet' if goes_on else 'in the record'}") + left
+    text = f"{subject.title}: the run {'is' if goes_on else 'ended as'} {show(subject.state)}"
     ended = Finding(subject.id, name, text, NOT_JUDGED, "!", "bad", why, claims=open)
     return [*(_finding(subject, name, row) for row in judged), ended]
 

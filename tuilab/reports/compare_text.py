@@ -156,8 +156,9 @@ def side_found(side: Side) -> tuple[str, str]:
     """Return the verdict of one run, and what it measured."""
     verdict = show(side.verdict or (NOT_DECIDED if side.is_open else NOT_JUDGED), 40)
     if side.estimate is not None and not side.measured:
-        low, high = (brief(end) if end is not None else "n/a" for end in (side.low, side.high))
-        return verdict, f"{brief(side.estimate)} [{low}, {high}]"
+        if side.low is None or side.high is None:
+            return verdict, f"{brief(side.estimate)}, no interval: {show(side.why.partition(';')[0], 100)}"
+        return verdict, f"{brief(side.estimate)} [{brief(side.low)}, {brief(side.high)}]"
     return verdict, show(side.measured or side.why, 300)
 
 
@@ -169,10 +170,10 @@ def shift_words(at: int, shift: Shift) -> str:
 def _numbers(found: Comparison, style: Style) -> str:
     blocks = []
     if found.times:
-        rows = [measured_cells(name, values, seconds, found.shifts.get(name, ())) for name, values in found.times]
+        rows = [measured_cells(name, values, seconds, found.lacks, found.shifts.get(name, ())) for name, values in found.times]
         blocks.append("\n".join([style.bold("Time of a call, the median"), *_aligned(rows)]))
     if found.sizes:
-        rows = [measured_cells(name, values, spell_of(name)) for name, values in differing(found.sizes)]
+        rows = [measured_cells(name, values, spell_of(name), found.lacks) for name, values in differing(found.sizes)]
         same = len(found.sizes) - len(rows)
         told = [style.dim(f"  {plural(same, 'value')} the same")] if same else []
         blocks.append("\n".join([style.bold("Measured with lab.memory"), *_aligned(rows), *told]))
@@ -185,11 +186,15 @@ def differing(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> list[tup
 
 
 def measured_cells(
-    name: str, values: Sequence[float | None], spell: Callable[[float], str], shifts: Sequence[Shift | None] = ()
+    name: str,
+    values: Sequence[float | None],
+    spell: Callable[[float], str],
+    lacks: Sequence[str],
+    shifts: Sequence[Shift | None] = (),
 ) -> list[str]:
     """Return a row: the name, the first run's value, and the others' with their ratio to it, and its interval if it has one."""
     first = values[0]
-    cells = ["n/a" if value is None else spell(value) for value in values]
+    cells = [lack if value is None else spell(value) for value, lack in zip(values, lacks, strict=True)]
     ratios = [f" x{brief(value / first)}" if at and value is not None and first else "" for at, value in enumerate(values)]
     ends = ["", *(f" [{brief(shift.low)}, {brief(shift.high)}]" if shift else "" for shift in shifts)]
     return [shorten(name, 60), *(f"{cell}{ratio}{end}" for cell, ratio, end in zip_longest(cells, ratios, ends, fillvalue=""))]

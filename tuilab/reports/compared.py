@@ -137,9 +137,10 @@ def _told(side: Side | None) -> Told:
 
 def _numbers(found: Comparison) -> list[tuple[str, ...]]:
     times = [
-        measured_cells(f"time of a call, {name}", values, seconds, found.shifts.get(name, ())) for name, values in found.times
+        measured_cells(f"time of a call, {name}", values, seconds, found.lacks, found.shifts.get(name, ()))
+        for name, values in found.times
     ]
-    sizes = [measured_cells(name, values, spell_of(name)) for name, values in differing(found.sizes)]
+    sizes = [measured_cells(name, values, spell_of(name), found.lacks) for name, values in differing(found.sizes)]
     return [tuple(row) for row in (*times, *sizes)]
 
 

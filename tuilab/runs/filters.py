@@ -32,6 +32,7 @@ STATES = [state.value for state in RunState]
 HINT = "words  !word  verdict:refuted  state:stopped  since:1d  tag:mine"
 _CHOICES: Mapping[str, Sequence[str]] = {"verdict": list(VERDICTS), "state": STATES}
 _KEYS = ("verdict", "state", "since", "tag")
+TIMES = "2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DAYS = {"today": 0, "yesterday": 1}  # ago
 
@@ -113,7 +114,7 @@ def changed_words(entry: Entry) -> str:
 
 def _problems(key: str, value: str, since_s: float | None) -> list[str]:
     if since_s is None:
-        return [f"since:{show(value, 40)} is no time; it takes 2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"]
+        return [f"since:{show(value, 40)} is no time; it takes {TIMES}"]
     known = _CHOICES.get(key, ())
     is_known = not known or any(word.startswith(value) for word in known)
     return [] if is_known else [f"no {key} begins with {show(value, 40)}; there are {join(known)}"]

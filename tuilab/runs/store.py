@@ -5,12 +5,13 @@ import os
 import re
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tuilab import filetree
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.runs.run_name import RunName, by_time, new_name
-from tuilab.text import show
+from tuilab.text import plural, show
 
 _LAST = re.compile(r"last(?:~([0-9]{1,6}))?")
 _SURE = 4  # characters: fewer are as easily a slip, or half a variable, as the name of a run
@@ -58,6 +59,26 @@ def newest(roots: Sequence[Path]) -> list[Path]:
     return sorted((run for root in roots for run in list_runs(root)), key=lambda run: by_time(run.name), reverse=True)
 
 
+def closed(roots: Sequence[Path]) -> int:
+    """Return how many folders with the name of a run this user may not enter: those of others on a shared box."""
+    found = 0
+    for root in roots:
+        with suppress(OSError), os.scandir(root) as entries:
+            found += sum(e.is_dir(follow_symlinks=False) and _is_closed(e) for e in entries)
+    return found
+
+
+def closed_words(roots: Sequence[Path]) -> str:
+    """Return that there are runs which this user may not read; nothing where there are none."""
+    number, where = closed(roots), " and ".join(map(show, roots))
+    step = "ask whoever made them, or name a folder of your own with --root DIR or TUILAB_ROOT"
+    return f"{plural(number, 'run')} in {where} may not be read by you; {step}" if number else ""
+
+
+def _is_closed(folder: "os.DirEntry[str]") -> bool:
+    return RunName(folder.name).started_s is not None and not os.access(folder.path, os.X_OK)
+
+
 def _is_run(under: str, name: str) -> bool:
     """Say whether a folder is a run: one with a name that can be shown and a journal of its own that this user may enter."""
     try:
@@ -78,7 +99,7 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
     runs = newest(roots)
     if not runs:
         where = " and ".join(map(show, roots))
-        raise UsageError(f"there are no runs in {where} yet; make one: tuilab run stability --headless")
+        raise UsageError(closed_words(roots) or f"there are no runs in {where} yet; make one: tuilab run stability --headless")
     if back := _LAST.fullmatch(reference):
         number = int(back[1] or 0)
         if number >= len(runs):

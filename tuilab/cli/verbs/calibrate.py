@@ -33,10 +33,11 @@ _UNBOUNDED = 10_000  # columns, where there is no terminal
         ),
         click.Option(["--device"], default="cpu", show_default=True, help="What is calibrated: cpu, cuda or cuda:N."),
         click.Option(["--show"], is_flag=True, help="Print the last calibrations of this box and its GPUs; measure nothing."),
+        options.AS_JSON,
         options.ROOT,
     ],
 )
-def command(minutes: float | None, device: str, show: bool, root: str | None) -> None:
+def command(minutes: float | None, device: str, show: bool, as_json: bool, root: str | None) -> None:
     where = options.root(root)
     if device == "auto":
         raise UsageError(
@@ -46,6 +47,9 @@ def command(minutes: float | None, device: str, show: bool, root: str | None) ->
         summary = _run(minutes or calibration.USUAL_MINUTES["cpu" if device == "cpu" else "cuda"], device, where)
         found = calibration.assess(summary)
         calibration_file.save(found.ways, found.luck, *gpu_of(summary))
+    if as_json:
+        options.print_document("tuilab.calibrate/1", **calibration.kept_as_fields())
+        return
     width = max(shutil.get_terminal_size((_UNBOUNDED, 24)).columns, 30)
     lines = [part for line in calibration.kept_in_words() for part in textwrap.wrap(line, width, subsequent_indent="    ")]
     click.echo("\n".join(lines))

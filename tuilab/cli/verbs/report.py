@@ -2,8 +2,9 @@
 
 The ending of FILE says the format: .html (one page), .md, .json (everything, with raw samples), .csv (every number), .xml
 (JUnit), .trace.json (Chrome, Perfetto), .pyperf.json, .tfevents (a folder for TensorBoard). `-` is stdout. Several runs, or
-`all` (of every scenario the newest run that succeeded, with its defaults where there is one), make one report about the box;
-runs of one scenario are shown side by side. What looks like a secret is taken out, and the report says how much.
+`all` (of every scenario the newest run that succeeded, with its defaults where there is one; where none did, the newest), make
+one report about the box; runs of one scenario are shown side by side. What looks like a secret is taken out, and the report
+says how much.
 """
 
 import os

@@ -196,7 +196,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if given["detach"]:
         if given["report"]:
             raise UsageError("--detach does not wait for the end; when it is there: tuilab report last -o FILE")
-        return _detach(orders)
+        if given["as_jsonl"]:
+            raise UsageError("--detach follows no records; when it runs: tuilab attach last --jsonl")
+        return _detach(orders, as_json=given["as_json"])
     if given["report"]:
         from tuilab.reports.files import check_target, tell_lack
 
@@ -221,11 +223,16 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     return run_all(orders, outcome, lambda: runnable)
 
 
-def _detach(orders: list[Any]) -> int:
+def _detach(orders: list[Any], *, as_json: bool) -> int:
     """Start the runs and print their ids; of several each waits for its turn by itself."""
+    started = []
     for order in orders:
         run_dir, _ = launch.start(order)
-        print(store.short_id(run_dir.name), flush=True)
+        started.append({"run": run_dir.name, "path": str(run_dir)})
+        if not as_json:
+            print(store.short_id(run_dir.name), flush=True)
+    if as_json:
+        options.print_document("tuilab.started/1", runs=started)
     if any(order.waits and queue.is_paused(Path(order.root)) for order in orders):
         print("tuilab: the queue is paused: what times something waits; let it begin: tuilab queue resume", file=sys.stderr)
     return ExitCode.DONE

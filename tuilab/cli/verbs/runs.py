@@ -127,13 +127,16 @@ def command(
     sizes = [_size(cache, [run for run in runs if run.parent == root]) for root, cache in caches.items()]
     used, is_all = sum(found for found, _ in sizes), all(is_whole for _, is_whole in sizes)
     if as_json:
-        document = {"total": len(runs), "bytes": used if is_all else None, "runs": [_fields(row) for row in rows]}
-        click.echo(json.dumps(spell_out({"schema": "tuilab.runs/1", **document}), indent=2))
+        document = {"total": len(runs), "closed": store.closed(folders), "bytes": used if is_all else None}
+        shown = [_fields(row) for row in rows]
+        click.echo(json.dumps(spell_out({"schema": "tuilab.runs/1", **document, "runs": shown}), indent=2))
         return
     style = style_of(sys.stdout)
     lines = [_line(row, style, has_box=len(folders) > 1) for row in rows]
     disk = f"{'' if is_all else 'more than '}{size(used)} on disk"
-    lines += _footer(len(rows), len(runs), disk, wanted, is_more=is_more)
+    closed = store.closed_words(folders)
+    lines += [] if closed and not runs else _footer(len(rows), len(runs), disk, wanted, is_more=is_more)
+    lines += [closed] if closed else []
     click.echo(style.fit("\n".join(lines)), color=True)
 
 

@@ -38,6 +38,7 @@ class Comparison:
     times: tuple[tuple[str, tuple[float | None, ...]], ...]  # arm: median seconds of a call in each run
     shifts: Mapping[str, tuple[Shift | None, ...]]  # arm: of that time, of each run after the first
     sizes: tuple[tuple[str, tuple[float | None, ...]], ...]  # measured memory and other values
+    lacks: tuple[str, ...]  # what stands for a number that a run has not, with the reason
     series: tuple[str, ...]  # names of curves that more than one run has
 
 
@@ -57,6 +58,7 @@ def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> C
         times=_table([_medians(summary) for summary in summaries]),
         shifts=shifts_of(first, others),
         sizes=_table([_sizes(summary) for summary in summaries]),
+        lacks=tuple(f"{ABSENT}: not yet" if at in going_on else absent(run, "parameter") for at, run in enumerate(summaries)),
         series=_shared_series(summaries),
     )
 

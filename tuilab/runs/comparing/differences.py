@@ -76,7 +76,8 @@ def _flat(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, dict) and key != "missing":
             found |= _flat(f"{name} {key}", value)
         elif key not in _MOMENTARY:
-            found[f"{name} {key}"] = _words(value)
+            is_size = key.endswith("_bytes") and isinstance(value, int)
+            found[f"{name} {key.removesuffix('_bytes')}"] = size(value) if is_size else _words(value)
     missing = facts.get("missing")
     if isinstance(missing, dict):
         found |= {f"{name} {key}": f"{ABSENT}: {_words(why)}" for key, why in missing.items()}

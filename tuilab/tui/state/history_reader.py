@@ -94,8 +94,11 @@ class HistoryReader:
         known = {} if self.known.is_listed else self._cache.over()
         try:
             runs = [run_dir.name for run_dir in store.list_runs(self._root)]
-        except TuilabError as problem:
-            self._screen.post_message(self.Listed([], {}, {}, str(problem)))
+            problem = "" if runs else store.closed_words([self._root])
+        except TuilabError as error:
+            runs, problem = [], str(error)
+        if problem:
+            self._screen.post_message(self.Listed([], {}, {}, problem))
         else:
             written = {run: notes.read(self._root / run) for run in runs if os.path.lexists(f"{self._root}/{run}/{notes.FILE}")}
             self._screen.post_message(self.Listed(runs, known, written))

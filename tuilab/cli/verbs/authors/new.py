@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tuilab.cli import completion
+from tuilab.cli import completion, options
 from tuilab.errors import UsageError
 from tuilab.text import show
 
@@ -71,10 +71,14 @@ def run(
             help="Where to write it, if not here.",
             shell_complete=completion.folders,
         ),
+        options.AS_JSON,
     ],
 )
-def command(name: str, folder: str) -> None:
+def command(name: str, folder: str, as_json: bool) -> None:
     path = write(name, Path(folder))
+    if as_json:
+        options.print_document("tuilab.new/1", path=str(path))
+        return
     click.echo(f"wrote {show(path)}; run it: tuilab run {show(path if path.is_absolute() else f'./{path}')}")
     click.echo(f"in the Lab: tuilab --scenarios {show(folder)}; for good: tuilab config says in which file")
 

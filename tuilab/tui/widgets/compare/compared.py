@@ -89,9 +89,9 @@ def number_sections(found: Comparison) -> list[Section]:
     sections = []
     if found.times:
         title = Content.styled("Time of a call, the median of all blocks", "bold")
-        sections.append(Section(title, [_numbers(name, values, seconds) for name, values in found.times], heads))
+        sections.append(Section(title, [_numbers(name, values, seconds, found.lacks) for name, values in found.times], heads))
     if found.sizes:
-        rows = [_numbers(name, values, spell_of(name)) for name, values in found.sizes]
+        rows = [_numbers(name, values, spell_of(name), found.lacks) for name, values in found.sizes]
         sections.append(Section(Content.styled("Measured with lab.memory", "bold"), rows, heads))
     return sections
 
@@ -115,8 +115,11 @@ def _side(side: Side | None) -> Content:
     if side is None:
         return Content.styled("–", "dim")
     if side.estimate is not None and not side.measured:
-        low, high = (f"{end:.3g}" if end is not None else "n/a" for end in (side.low, side.high))
-        return Content.assemble(mark(side.verdict or "pending"), f" {side.estimate:.3g} [{low}, {high}]")
+        if side.low is None or side.high is None:
+            found = plain(f"{side.estimate:.3g}, no interval: {side.why.partition(';')[0]}", _VALUE)
+        else:
+            found = Content(f"{side.estimate:.3g} [{side.low:.3g}, {side.high:.3g}]")
+        return Content.assemble(mark(side.verdict or "pending"), " ", found)
     unjudged = NOT_DECIDED if side.is_open else NOT_JUDGED
     told = side.measured or side.why or (side.verdict.lower() or unjudged)
     return Content.assemble(mark(side.verdict or "pending"), " ", plain(told, _VALUE))
@@ -127,10 +130,12 @@ def _shift(at: int, shift: Shift) -> Content:
     return Content.styled(words, "$text-warning" if shift.is_apart else "dim")
 
 
-def _numbers(name: str, values: Sequence[float | None], spell: Callable[[float], str]) -> tuple[Content, ...]:
+def _numbers(
+    name: str, values: Sequence[float | None], spell: Callable[[float], str], lacks: Sequence[str]
+) -> tuple[Content, ...]:
     first = values[0]
     cells = []
-    for at, value in enumerate(values):
+    for at, (value, lack) in enumerate(zip(values, lacks, strict=True)):
         ratio = f"  x{value / first:.3g}" if at and value is not None and first else ""
-        cells.append(Content.assemble("n/a" if value is None else spell(value), (ratio, "dim")))
+        cells.append(Content.styled(lack, "dim") if value is None else Content.assemble(spell(value), (ratio, "dim")))
     return (plain(name, 60, "dim"), *cells)
