@@ -183,6 +183,13 @@ def test_the_axis_of_a_run_that_is_over_begins_where_it_began_before() -> None:
     assert [text.splitlines()[-1].split()[:2] for text in (going, over)] == [["step", "0"], ["step", "0"]]
 
 
+def test_beside_a_long_name_of_x_two_ticks_have_their_labels() -> None:
+    chart = LineChart(lines_of([series(1.0 / step for step in range(1, 152))]), x_name="step of Adam", is_over=True)
+    (below,) = [line for line in draw(chart, 37, 7).text.splitlines() if line.startswith("step of Adam")]
+
+    assert below.split() == ["step", "of", "Adam", "50", "100", "150"]
+
+
 def test_the_label_of_the_cursor_takes_the_place_of_a_tick_but_not_a_part_of_it() -> None:
     lines = lines_of([series(range(1001))])
     places = [draw(LineChart(lines, is_over=True, x_name="step", cursor=float(at)), 60, 12).text for at in range(0, 1001, 25)]

@@ -36,6 +36,13 @@ def test_a_summary_holds_state_stage_progress_and_series_by_arm() -> None:
     assert summary.records == 7
 
 
+def test_stages_of_several_processes_are_in_the_order_of_time_however_they_are_read() -> None:
+    stages = [("worker-0", 1, "a"), ("worker-1", 3, "c"), ("worker-0", 2, "b"), ("worker-1", 4, "d")]
+    summary = fold([(stream, events.StageEntered(n=0, t=t, name=name)) for stream, t, name in stages])
+
+    assert [stage.name for stage in summary.stages] == ["a", "b", "c", "d"]
+
+
 def kinds(base: type[events.Event] = events.Event) -> Iterator[type[events.Event]]:
     """Yield every kind of record that tuilab defines; another test may have made one of its own from it."""
     for kind in base.__subclasses__():

@@ -113,6 +113,29 @@ async def test_eight_gpus_fit_on_a_small_screen(root: Path, nvml: "FakeNvml", mo
     assert [f"GPU {number}  " in shown for number in range(8)] == [True] * 8
 
 
+async def test_gauges_are_bars_to_an_eighth_of_a_column_and_without_utf8_to_a_column(root: Path) -> None:
+    async with opened(root, "b", size=(80, 24)) as pilot:
+        gauges = pilot.app.screen.query_one(Gauges)
+        gauges.show(Moment([10.0], 3, 16))
+        fine = gauges.lay_out(78)[1].plain
+        await press(pilot, "B", "B")
+        gauges.show(Moment([10.0], 3, 16))
+        plain = gauges.lay_out(78)[1].plain
+
+    assert "memory   ███████▌──" in fine
+    assert "memory   ########--" in plain
+
+
+async def test_the_facts_that_have_the_focus_at_first_fill_the_screen_and_give_it_back(root: Path) -> None:
+    async with opened(root, "b", "z", size=(80, 24)) as pilot:
+        zoomed = text(pilot)
+        await press(pilot, "escape")
+
+        assert isinstance(pilot.app.screen, BoxPage)
+        assert "Machine" in zoomed and "▔▔▔" not in zoomed and "z zoom" in zoomed
+        assert "▔▔▔" in text(pilot)
+
+
 async def test_gauges_that_do_not_fit_are_counted_and_scrolled_to(
     root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,10 @@ def test_a_terminal_without_utf8_gets_ascii_of_the_same_width() -> None:
     assert sent == "\x1b[1;1H\x1b[0m+-#>.???    \x1b[0m"
 
 
+def test_in_ascii_degrees_are_a_blank() -> None:
+    assert "61  C" in Frames(None, is_utf8=False).difference([line(5, [("61 °C", None)])])
+
+
 def test_in_ascii_nothing_that_the_screens_draw_becomes_a_question_mark() -> None:
     drawn = {*ScrollBarRender.VERTICAL_BARS, *ScrollBarRender.HORIZONTAL_BARS}
     for golden in (Path(__file__).parent / "goldens").glob("*.txt"):

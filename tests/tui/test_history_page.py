@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from textual.widgets import Input
@@ -16,13 +18,15 @@ from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, opened, press, said, settle, shown, text
 from tuilab.engine import launch
 from tuilab.record import events, presence
-from tuilab.runs import notes, store
+from tuilab.runs import ledger, notes, store
 from tuilab.runs.filters import HINT
 from tuilab.runs.ledger_cache import FILE, LedgerCache
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.history_reader import HistoryReader
+from tuilab.tui.state.run_index import KnownRuns
+from tuilab.tui.widgets.history import count, ordering
 from tuilab.tui.widgets.history.runlist import RunList
 from tuilab.tui.widgets.question import Question
 
@@ -58,6 +62,19 @@ async def test_runs_are_listed_newest_first_with_what_happened_in_them(three: Pa
     assert "! failed" in rows[0]
     assert "1 h ago" in rows[1] and "row-reduce" in rows[1] and "✓ succeeded" in rows[1]
     assert "tied=1000" in rows[2] and "1 ✓ 1 ✗" in rows[2]
+
+
+def test_how_many_runs_are_still_to_be_read_is_told_until_none_is(three: Path) -> None:
+    runs = [path.name for path in store.list_runs(three)]
+    reader = SimpleNamespace(known=KnownRuns())
+    reader.known.take_list(runs, {}, {})
+    told = [count.words_of(cast(HistoryReader, reader), 3, 0, ordering.ORDERS[0]).plain]
+    for run in runs:
+        reader.known.take([ledger.read(three / run)])
+        told.append(count.words_of(cast(HistoryReader, reader), 3, 0, ordering.ORDERS[0]).plain)
+
+    assert [words.partition("3 runs  ")[2] for words in told[:3]] == [f"{left} still to be read" for left in (3, 2, 1)]
+    assert told[3].endswith(" on disk")
 
 
 async def test_a_filter_narrows_as_one_types_and_escape_shows_everything_again(three: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.made_up import finished, make_run, started
+from tests.tui.made_up import FAST, finished, make_run, started
 from tests.tui.pictures import recorded
 from tests.tui.screens import NotingApp, NotingDesk, app_on, open_run, opened, press, said, settle, shown, text
 from tuilab.record.events import Logged, StateChanged
@@ -12,6 +12,9 @@ from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.settings import Settings
 from tuilab.tui.widgets.keybar import KeyBar
+from tuilab.tui.widgets.lab.lesson import Lesson
+from tuilab.tui.widgets.lab.source import Source
+from tuilab.tui.widgets.search import SearchedLines
 
 WORDS = {"enter", "run", "h", "history", "b", "box", "^p", "commands"}
 
@@ -75,6 +78,37 @@ async def test_what_the_mouse_has_selected_is_copied_by_ctrl_c_with_a_word(root:
         await press(pilot, "ctrl+c")
 
         assert len(app.copied) == 1 and "the sum is right" in app.copied[0]
+
+
+@pytest.mark.parametrize(("key", "kind"), [("p", Lesson), ("c", Source)])
+async def test_what_the_mouse_selects_of_a_lesson_or_of_code_is_copied_as_it_stands(
+    root: Path, tmp_path: Path, key: str, kind: type[SearchedLines]
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/fast.py").write_text(FAST)
+    app = NotingApp(NotingDesk(root, [str(tmp_path / "mine")], Settings(has_seen_hint=True, scenario="fast")))
+    async with opened(app, key, size=(120, 40)) as pilot:
+        shown = app.screen.query_one(kind)
+        left = 5 if kind is Source else 0  # of code, behind the numbers of its lines
+        await pilot.mouse_down(shown, offset=(left + 2, 0))
+        await pilot.hover(shown, offset=(left + 4, 2))
+        await pilot.mouse_up(shown, offset=(left + 4, 2))
+        await press(pilot, "ctrl+c")
+        lines = [line.plain for line in shown.lines_to_search()]
+        top = int(shown.scroll_offset.y)
+
+    (copied,) = app.copied
+    assert copied.splitlines() == [lines[top][2:], lines[top + 1], lines[top + 2][:5]]
+
+
+async def test_a_chart_within_what_the_mouse_selects_adds_nothing(tmp_path: Path) -> None:
+    app = noting(tmp_path)
+    async with opened(app, size=(120, 40)) as pilot:
+        await open_run(pilot, recorded("not-a-number", tmp_path))
+        app.screen.text_select_all()
+        await press(pilot, "ctrl+c")
+
+    assert "inf minus inf is nan" in app.copied[0] and "name=" not in app.copied[0]
 
 
 async def test_a_pane_and_the_command_that_makes_a_run_again_are_copied_by_keys(tmp_path: Path) -> None:

@@ -54,6 +54,16 @@ async def test_every_name_that_is_logged_has_a_chart_on_some_page(tmp_path: Path
         assert shown(page) == NAMES[:6]
 
 
+async def test_the_first_chart_of_a_page_is_gone_to_when_that_with_the_focus_is_not_on_it(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, many(tmp_path))
+        await press(pilot, "tab", "greater_than_sign")
+
+        assert page.panes.focused is page.panes.named(f"series {NAMES[6]}")
+        assert page.panes.scroll_y == 0
+
+
 async def test_few_names_have_no_line_about_pages(tmp_path: Path) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:

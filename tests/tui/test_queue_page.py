@@ -67,6 +67,18 @@ def test_runs_that_time_nothing_are_told_below_the_queue(root: Path) -> None:
     asyncio.run(main())
 
 
+def test_the_sentence_about_an_empty_queue_is_whole_on_a_small_screen(root: Path) -> None:
+    app = app_on(root)
+
+    async def main() -> None:
+        async with opened(app, "Q", size=(60, 20)) as pilot:
+            words = " ".join(text(pilot).split())
+
+        assert "nothing waits. Several that time something do: enter on a topic in the Lab." in words
+
+    asyncio.run(main())
+
+
 def test_what_was_lost_is_forgotten_after_a_question(root: Path) -> None:
     app = app_on(root)
     enter(root, "gone", dead=True)

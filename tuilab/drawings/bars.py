@@ -32,6 +32,13 @@ def share_of(value: float, reach: tuple[float, float]) -> float:
     return (value / 2 - low / 2) / span if span > 0 else 0.0
 
 
+def bar_of(columns: float, symbols: Symbols) -> str:
+    """Return a bar of so many columns, to an eighth of one where there are characters for that."""
+    eighths = round(columns * 8)
+    whole, rest = divmod(eighths, 8) if symbols.is_utf8 else (round(eighths / 8), 0)
+    return symbols.box * whole + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
+
+
 def draw_bars(bars: BarsShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
     """Draw a row for the title and one for each bar."""
     canvas = Canvas(width, 1 + len(bars.names))
@@ -63,9 +70,7 @@ def _put_bar(canvas: Canvas, value: float, reach: tuple[float, float], left: int
         first = min(int(end), max(int(zero) - 1, 0))
         canvas.put(left + first, y, symbols.box * max(int(zero) - first, 1), ARMS[1])
         return
-    eighths = round((end - int(zero)) * 8)
-    whole, rest = divmod(eighths, 8) if symbols.is_utf8 else (round(eighths / 8), 0)
-    text = symbols.box * whole + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
-    if not text.strip() and value > 0:
+    text = bar_of(end - int(zero), symbols)
+    if not text and value > 0:
         text = "▏" if symbols.is_utf8 else symbols.vertical  # however little, it is something
     canvas.put(left + int(zero), y, text, ARMS[0])

@@ -110,10 +110,7 @@ class _Drawn:
         self.y = self._y_axis(low, high)
         self.left = max([6, *(len(label) for _, label in self.y.ticks)]) + 1
         self.width = canvas.width - self.left - 1
-        longest = 8 if chart.is_timed else 6
-        count = max(2, self.width // (longest + 6))
-        unit, is_whole = "time" if chart.is_timed else "", are_whole(chart.lines)
-        self.x = x_axis(low, high, unit, count, is_log=chart.is_log_x, is_whole=is_whole)
+        self.x = self._x_axis(low, high)
 
     def put_all(self) -> None:
         if self.height < 2 or self.width < 8:
@@ -135,6 +132,18 @@ class _Drawn:
                 bottom, top = min(bottom, guide.value), max(top, guide.value)
         count = max(2, min(self.height // 4 + 1, 8))
         return y_axis(bottom, top, self.chart.unit, count, is_log=is_log, is_growing=not self.chart.is_over)
+
+    def _x_axis(self, low: float, high: float) -> Axis:
+        """Return the axis of x; where its name leaves room for one tick alone, which tells no distance, with nearer ones."""
+        unit, is_whole = ("time" if self.chart.is_timed else ""), are_whole(self.chart.lines)
+        count, beside = max(2, self.width // (14 if unit else 12)), len(self._x_name(self.canvas.width // 2)) + 2
+        counts = range(count, 2 * count + 2)
+        axes = (x_axis(low, high, unit, many, is_log=self.chart.is_log_x, is_whole=is_whole) for many in counts)
+        first = next(axes)
+        return next((axis for axis in (first, *axes) if len(self._x_labels(axis, beside)) > 1), first)
+
+    def _x_name(self, room: int) -> str:
+        return plain(fit(show(self.chart.x_name, 60), room), self.symbols)
 
     def _row(self, share: float) -> int:
         rows = self.height * self.symbols.down
@@ -167,16 +176,24 @@ class _Drawn:
     def _put_x_labels(self, base: int) -> None:
         """Write the ticks behind the name of what they are of; one that has no room beside that or the cursor is left out."""
         taken = self._cursor_place()
-        room = self.canvas.width // 2 if not taken else min(self.canvas.width // 2, max(taken.start, 0))
-        name = plain(fit(show(self.chart.x_name, 60), room), self.symbols)
+        name = self._x_name(self.canvas.width // 2 if not taken else min(self.canvas.width // 2, max(taken.start, 0)))
         free = self.canvas.put(0, base + 1, name, "title") + 2 if name else 0
-        for share, label in self.x.ticks:
+        for share, _ in self.x.ticks:
+            if -1e-9 <= share <= 1 + 1e-9:
+                self.canvas.put(self._column(share), base, self.symbols.tick_x, "axis")
+        for start, label in self._x_labels(self.x, free, taken):
+            self.canvas.put(start, base + 1, label, "label")
+
+    def _x_labels(self, axis: Axis, free: int, taken: range = range(0)) -> list[tuple[int, str]]:
+        """Return the columns and labels of the ticks that have room, from a column on and beside what others take."""
+        found = []
+        for share, label in axis.ticks:
             label, column = plain(label, self.symbols), self._column(share)
             start = min(max(column - len(label) // 2, 0), self.canvas.width - len(label))
-            if -1e-9 <= share <= 1 + 1e-9:
-                self.canvas.put(column, base, self.symbols.tick_x, "axis")
-                if start >= free and not (start < taken.stop and taken.start < start + len(label)):
-                    free = self.canvas.put(start, base + 1, label, "label") + 2
+            if -1e-9 <= share <= 1 + 1e-9 and start >= free and not (start < taken.stop and taken.start < start + len(label)):
+                found.append((start, label))
+                free = start + len(label) + 2
+        return found
 
     def _put_lines(self) -> None:
         """Other lines and raw values lie behind; where lines meet, both are seen, by turns in the colour of each."""

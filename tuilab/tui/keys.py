@@ -46,7 +46,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("escape", "go('step_out')", "back", "Clear the filter, or back to the list.", False),
     ),
     "topic": (
-        Key("enter", "", "run all", "Run every scenario of the topic with its defaults, one after another."),
+        Key("enter", "", "run all", "Run every scenario of the topic with its defaults; what times something in turn."),
         Key("space", "", "fold", "Close the topic, or open it."),
     ),
     "a run goes on": (Key("a", "", "attach", "Go to the run that goes on; with several, to the next of them."),),

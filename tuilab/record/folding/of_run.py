@@ -4,7 +4,7 @@ from itertools import zip_longest
 
 from tuilab.record import events
 from tuilab.record.events import SPAN_LIMIT
-from tuilab.record.folding.kept import _KEPT, keep
+from tuilab.record.folding.kept import _KEPT, keep, keep_in_time
 from tuilab.record.parts import Claim, Worker
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
@@ -64,7 +64,7 @@ def leftovers_ended(summary: RunSummary, stream: str, event: events.LeftoversEnd
 
 
 def stage_entered(summary: RunSummary, stream: str, event: events.StageEntered) -> None:
-    keep(summary.stages, event)
+    keep_in_time(summary.stages, event)
     summary.progress = summary.first_progress = None
 
 

@@ -31,6 +31,12 @@ _UNHEARD = [Fact("GPUs", "GPUs", "", "NVML has not answered yet")]
 _LEFT = ("Machine", "Processor", "Memory", "NUMA")  # of two columns
 
 
+class Facts(VerticalScroll):
+    """The facts; they can fill the screen, as what stands above them can."""
+
+    ALLOW_MAXIMIZE = True
+
+
 class BoxPage(Page):
     """Facts that are gathered once, and gauges that live while the screen is seen."""
 
@@ -78,7 +84,7 @@ class BoxPage(Page):
         yield Gauges()
         self.processes = ProcessTable()
         yield self.processes
-        with VerticalScroll(id="facts"):
+        with Facts(id="facts"):
             yield Sheet(id="left")
             yield Sheet(id="right")
 

@@ -74,6 +74,11 @@ class KnownRuns:
         return self.notes.get(run, _NO_NOTES)
 
     @property
+    def unread(self) -> int:
+        """How many runs nobody has looked at yet."""
+        return len(self._unread)
+
+    @property
     def bytes_known(self) -> int:
         """The bytes of the runs on disk, of those that were looked at."""
         return sum(self._sizes.values())

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -36,6 +37,9 @@ class Drawing(Widget):
         """Show what `paint` draws; it is called again only when `version` or the size is another one."""
         self._paint, self._version = paint, version
         self.redraw()
+
+    def get_selection(self, selection: Selection) -> None:
+        """Hand on nothing of a text that the mouse has selected across it: it is none."""
 
     def as_text(self) -> str:
         """Return what is drawn, as lines."""

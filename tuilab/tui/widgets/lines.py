@@ -16,6 +16,8 @@ from textual.visual import Visual
 class Lines(ScrollView, can_focus=True, inherit_bindings=False):
     """Draws only the lines that can be seen; a subclass says what they are at a width."""
 
+    ALLOW_SELECT = False
+
     DEFAULT_CSS = """
     Lines {
         height: 1fr;

@@ -44,8 +44,9 @@ class QueueList(PickList):
     def lay_out(self, width: int) -> Sequence[Content]:
         lines = [_line(state, one, f"{place}." if place else "") for state, place, one in self.standing.rows]
         if not self.count:
-            nothing = "Nothing is timed and" if self._others else "Nothing runs and"
-            lines = [Content(f"{nothing} nothing waits. A topic runs in turn: enter on it in the Lab.")]
+            nothing = "Nothing is timed" if self._others else "Nothing runs"
+            several = "Several that time something do: enter on a topic in the Lab."
+            lines = Content(f"{nothing} and nothing waits. {several}").wrap(width)
         if self._others:
             names = ", ".join(f"{one.name} {store.short_id(one.run)}" for one in self._others)
             lines += plain(f"Beside the queue, because they time nothing: {names}", 600, "$text-muted").wrap(width)

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -90,9 +91,10 @@ class Searched(Widget):
 
 
 class SearchedLines(Lines, Searched):
-    """Lines that can be searched."""
+    """Lines that can be searched, and selected with the mouse."""
 
     BINDINGS = SEARCHES
+    ALLOW_SELECT = True
 
     def lines_to_search(self) -> Sequence[Content]:
         return self._lines
@@ -114,7 +116,19 @@ class SearchedLines(Lines, Searched):
         self.post_message(self.Found(said))
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
-        return super().draw(self.marked(line), width, number)
+        line = self._with_selection(self.marked(line), number)
+        return super().draw(line, width, number).apply_offsets(0, number)  # where a mouse finds it
+
+    def _with_selection(self, line: Content, number: int) -> Content:
+        """Return a line with what the mouse has selected of it marked."""
+        if self.text_selection is None or (span := self.text_selection.get_span(number)) is None:
+            return line
+        first, after = span
+        return line.stylize(self.screen.get_visual_style("screen--selection"), first, len(line) if after < 0 else after)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str]:
+        """Return the text that the mouse has selected, and what goes between it and that of another part of the screen."""
+        return selection.extract("\n".join(line.plain for line in self._lines)), "\n"
 
 
 class SearchLine(Horizontal):

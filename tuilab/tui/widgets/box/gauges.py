@@ -7,6 +7,7 @@ from typing import Any
 
 from textual.content import Content
 
+from tuilab.drawings.bars import bar_of
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.text import is_utf8_terminal
@@ -133,9 +134,9 @@ class Gauges(Counted):
 
     def _bar(self, share: float, width: int) -> Content:
         width = max(width, 0)
-        filled = round(min(max(share, 0.0), 1.0) * width)
+        filled = bar_of(min(max(share, 0.0), 1.0) * width, self._symbols)
         style = "$text-error" if share > 0.95 else "$text-warning" if share > 0.8 else "$text-primary"
-        return Content.assemble((self._symbols.bar * filled, style), (self._symbols.horizontal * (width - filled), "dim"))
+        return Content.assemble((filled, style), (self._symbols.horizontal * (width - len(filled)), "dim"))
 
     def _column(self, percent: float) -> str:
         columns = self._symbols.columns

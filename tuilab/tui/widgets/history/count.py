@@ -14,7 +14,9 @@ def words_of(reader: HistoryReader, matching: int, marked: int, hidden: int, ord
     total, used = len(known.entries), size(known.bytes_known)
     count = f"{matching:,} of {total:,} runs" if matching != total else f"{total:,} run{'s' * (total != 1)}"
     parts = [count] if known.is_listed else []
-    if known.sized:
+    if known.unread:
+        parts.append(f"{known.unread:,} still to be read")
+    elif known.sized:
         parts.append(f"{used} on disk" if known.sized == total else f"{used} on disk in {known.sized:,}")
     parts += [order] if order != ORDERS[0] else []
     if marked:

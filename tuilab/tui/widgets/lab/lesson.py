@@ -81,7 +81,8 @@ def _topic_lines(
 ) -> Iterator[Content]:
     usable = sum(not scenario.error for scenario in scenarios)
     which = "" if is_whole else " that the filter leaves"
-    what = f"all {usable}{which} with their defaults, one after another" if usable > 1 else f"the one{which} with its defaults"
+    several = f"all {usable}{which} with their defaults; those that time something one after another, the others beside them"
+    what = several if usable > 1 else f"the one{which} with its defaults"
     if usable:
         yield from lay_out(f"`enter` runs {what}.", width)
         yield Content("")

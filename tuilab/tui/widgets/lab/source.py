@@ -78,6 +78,7 @@ class Source(SearchedLines):
         gutter = Visual.to_strips(self, margin, self._gutter, 1, self.visual_style, pad=True)[0]
         across = self.scroll_offset.x
         code = super().draw(line, max(line.cell_length, 1), number).crop(across, across + width - self._gutter)
+        code = code.apply_offsets(across, number)
         return Strip.join([gutter, code]).adjust_cell_length(width, self.rich_style)
 
     def action_scroll_across(self, count: int) -> None:

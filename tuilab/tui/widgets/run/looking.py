@@ -11,6 +11,7 @@ from tuilab.tui.state.view import Spot, View
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run.panes import Panes
+from tuilab.tui.widgets.run.series import SeriesPane
 
 
 class Looking:
@@ -89,10 +90,16 @@ class Looking:
         return next(((chart, spot) for chart, spot in spots if spot), None)
 
     def turn_page(self, step: int) -> None:
-        """Go to the next page of charts or the one before."""
+        """Go to the first chart of the next page or of the one before; the one that had the focus may be gone there."""
         names, most, selection = self._panes.names, self._panes.room.most_charts, self.view.selection
         at = selection.page_of(names, most).start // most
-        self._select(replace(selection, page=(at + step) % max(-(-len(selection.matching(names)) // most), 1)))
+        turned = replace(selection, page=(at + step) % max(-(-len(selection.matching(names)) // most), 1))
+        if turned != selection:
+            self._panes.screen.set_focus(None)  # of a pane that goes it would be handed on to any other
+            self._select(turned)
+            first = next(pane for pane in self._panes.every if isinstance(pane, SeriesPane))
+            first.focus(scroll_visible=False)
+            self._panes.call_after_refresh(first.scroll_visible, animate=False)  # it has no place yet
 
     def filter_charts(self, words: str) -> None:
         """Show the charts whose names contain all words."""
