@@ -80,7 +80,7 @@ def test_places_between_whole_numbers_have_ticks_there_and_steps_have_none() -> 
 def test_a_name_that_is_long_leaves_half_of_the_width_to_the_ticks() -> None:
     shown = draw(chart_of(SQUARES, AxesNamed(metric="m", x="the number of rows that are added up", log="x")), 40, 9, ASCII).text
 
-    assert shown.splitlines()[-1] == "the number of rows ~        100"
+    assert shown.splitlines()[-1] == "the number of rows ~        100       1k"
 
 
 def test_a_logarithmic_axis_tells_the_steps_that_its_ticks_stand_for() -> None:

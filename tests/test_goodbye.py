@@ -53,3 +53,12 @@ def test_a_paused_queue_is_told_whoever_filled_it(root: Path) -> None:
 
     (told,) = lines_of(Desk(root, [], Settings()))
     assert before == [] and told.startswith("The queue is paused: 1 run in it, and none begins.")
+
+
+def test_a_run_that_was_looked_at_is_told_only_while_it_goes_on(root: Path) -> None:
+    desk = Desk(root, [], Settings())
+    going = make_run(root, started(is_alive=True), StateChanged(state="running"), end="aaaaaa")
+    desk.watched = dict.fromkeys([going.name, finished(root, {}, end="bbbbbb").name])
+
+    (told,) = lines_of(desk)
+    assert " aaaaaa goes on.  Come back: tuilab attach aaaaaa" in told

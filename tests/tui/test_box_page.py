@@ -71,17 +71,17 @@ async def test_gpus_are_named_and_have_gauges(root: Path, nvml: "FakeNvml", monk
 
 
 @pytest.mark.parametrize(
-    ("mode", "words"),
-    [("hang", "NVML has not answered for 1.5 s"), ("segfault", "NVML ended the process that asked it, by signal 11")],
+    ("mode", "patience_s", "words"),
+    [("hang", 1.5, "NVML has not answered for 1.5 s"), ("segfault", 60, "NVML ended the process that asked it, by signal 11")],
 )
 def test_a_driver_that_breaks_costs_nothing_but_its_answers(
-    nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch, mode: str, words: str
+    nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch, mode: str, patience_s: float, words: str
 ) -> None:
     nvml.set("gpus=1", f"mode={mode}")
     for name, value in nvml.environment.items():
         monkeypatch.setenv(name, value)
     asked = own_process.Apart()
-    while not isinstance(said := asked.next(1.5), str):
+    while not isinstance(said := asked.next(patience_s), str):
         pass
     asked.close()
 

@@ -185,7 +185,7 @@ async def test_each_run_is_read_once_for_the_comparison_and_its_report(
         await press(pilot, "e")
         sentences = said(pilot)
 
-    assert sentences[-1].endswith("(2 runs); to undo, delete it")
+    assert sentences[-1].endswith("(2 runs)")
 
 
 async def test_the_command_is_offered(two: Path) -> None:

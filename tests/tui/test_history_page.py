@@ -68,10 +68,10 @@ def test_how_many_runs_are_still_to_be_read_is_told_until_none_is(three: Path) -
     runs = [path.name for path in store.list_runs(three)]
     reader = SimpleNamespace(known=KnownRuns())
     reader.known.take_list(runs, {}, {})
-    told = [count.words_of(cast(HistoryReader, reader), 3, 0, ordering.ORDERS[0]).plain]
+    told = [count.words_of(cast(HistoryReader, reader), 3, 0, 0, ordering.ORDERS[0]).plain]
     for run in runs:
         reader.known.take([ledger.read(three / run)])
-        told.append(count.words_of(cast(HistoryReader, reader), 3, 0, ordering.ORDERS[0]).plain)
+        told.append(count.words_of(cast(HistoryReader, reader), 3, 0, 0, ordering.ORDERS[0]).plain)
 
     assert [words.partition("3 runs  ")[2] for words in told[:3]] == [f"{left} still to be read" for left in (3, 2, 1)]
     assert told[3].endswith(" on disk")
@@ -354,7 +354,7 @@ async def test_a_key_writes_a_page_about_the_marked_runs(three: Path, tmp_path: 
 
     written = sorted(path.name for path in tmp_path.glob("*.html"))
     assert written == ["tuilab-2-runs-cccccc.html", "tuilab-softmax-cccccc.html"]
-    assert sentences[-1].endswith("tuilab-2-runs-cccccc.html (2 runs); to undo, delete it")
+    assert sentences[-1].endswith("tuilab-2-runs-cccccc.html (2 runs)")
 
 
 async def test_a_page_that_cannot_be_written_is_a_sentence(

@@ -11,7 +11,7 @@ from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.text import brief, brief_beside, percent, plural, shorten, show
-from tuilab.words import number, size, unit_of
+from tuilab.words import clock, number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
 _PLAIN = math.log(2)  # how far off a bound is plain
@@ -88,7 +88,7 @@ def rate_words(summary: RunSummary) -> str:
     if not (now and first and now.unit != RACING and now.t > first.t and now.done > first.done):
         return ""
     rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
-    return f"{rate:.3g}/s" + (f"  eta {(now.total - now.done) / rate:.0f} s" if summary.planned_repeats <= 1 else "")
+    return f"{rate:.3g}/s" + (f"  eta {clock((now.total - now.done) / rate)}" if summary.planned_repeats <= 1 else "")
 
 
 def done_words(summary: RunSummary) -> str:

@@ -134,6 +134,7 @@ class TuilabApp(PacedApp[int]):
 
         try:
             self.push_screen(RunPage(run_dir, is_replay=is_replay))
+            self.desk.watched[run_dir.name] = None
         except TuilabError as problem:
             self.tell(str(problem))
 

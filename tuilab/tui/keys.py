@@ -163,7 +163,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("e", "", "report", "Write a page about the run into the current folder."),
     ),
     "replay": (
-        Key("space", "", "play", "Play on, or pause."),
+        Key("space", "", "play/pause", "Play on, or pause."),
         Key("comma", "", "back", "Back by a twentieth."),
         Key("full_stop", "", "on", "On by a twentieth."),
         Key("right_square_bracket", "", "faster", "Replay at twice the speed."),

@@ -19,7 +19,7 @@ def export(run_dirs: Sequence[Path], known: Sequence[Scenario]) -> str:
     except FileNotFoundError as problem:
         raise CannotRecord("the folder that tuilab was started in is gone; use tuilab report RUN -o FILE") from problem
     files.write(files.read_subjects(run_dirs), target, files.check_target(target), known=known)
-    return f"wrote {show(target, 300)} ({plural(len(run_dirs), 'run')}); to undo, delete it"
+    return f"wrote {show(target, 300)} ({plural(len(run_dirs), 'run')})"
 
 
 def _name(run_dirs: Sequence[Path]) -> str:

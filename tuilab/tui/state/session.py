@@ -40,6 +40,7 @@ class Desk:
         self.fps = fps  # how often what is new is drawn
         self.is_learning = False  # the screens open at the next lesson
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
+        self.watched: dict[str, None] = {}  # the runs that were looked at here
         self._files: list[str] = []  # of scenarios in none of the folders, of which there are runs
         self.calibrating: Calibrating | None = None  # the calibration that was started from here last
         self._told_ended = 0  # how many of them were over when that was asked

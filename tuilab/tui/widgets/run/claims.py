@@ -38,9 +38,9 @@ class ClaimsPane(TextPane):
         width = max((self.content_size.width or 1000) - 1, 8)  # beside the bar, if there is one; 0: not on the screen yet
         known = run.summary.claims
         claims = list(known.values())
-        done = sum(claim.verdict is not None for claim in claims)
-        self.note(Content(f"{done}/{len(claims)}" if claims else ""))
         standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.of(run.summary)}
+        done = [name for name in known if _known(known[name], run.summary, standings.get(name), is_over=run.is_over)[0]]
+        self.note(Content(f"{len(done)}/{len(claims)}" if claims else ""))
         lines = [
             line
             for name, claim in (against_first(known) if run.is_over else known).items()

@@ -42,6 +42,8 @@ def _core(run_dir: Path, following: Following | Playback, room: int) -> Content:
     id = Content.styled(f" · {store.short_id(run_dir.name)}", "$text-muted")
     counts = tally(claim.outcome for claim in following.summary.claims.values())
     state = state_words(following.state) if following.state else Content("")
+    if isinstance(following, Playback):  # it went on then
+        state = Content.styled("replay", "bold $text-accent")
     end = Content("").join(Content.assemble("  ", part) for part in (state, counts) if part)
     names = [Content.assemble((topic + name, "bold"), id), Content.assemble((name, "bold"), id), Content.styled(name, "bold")]
     fitting = (one for one in names if one.cell_length + end.cell_length <= room)
