@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine import write_scenario
+from tests.engine import do_first, write_scenario
 from tuilab.lab.failures.failure import describe, reason_of
 from tuilab.runs import score
 
@@ -61,3 +61,27 @@ def test_a_line_of_the_score_that_is_none_of_ours_is_passed_over(tmp_path: Path,
     kept.write_bytes(line + b'\n{"lesson": "b", "run": "r"}\n')
 
     assert list(score.read()) == ["b"]
+
+
+LOSES_ONE = """
+import sys
+if "tuilab.engine.supervisor" in sys.orig_argv:
+    from tuilab.record.journal.writer import Writer
+    def append(self, event, *more, append=Writer.append):
+        if type(event).__name__ != "WorkerExited":
+            return append(self, event, *more)
+        self._next += 1
+        return self._lose("the disk is full")
+    Writer.append = append
+"""
+
+
+def test_a_run_whose_supervisor_could_not_write_a_record_says_so(
+    tuilab: Tuilab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    do_first(tmp_path, monkeypatch, LOSES_ONE)
+
+    done = tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one is one", True)')), "--json", "--quiet")
+
+    (run,) = json.loads(done.stdout)["runs"]
+    assert (run["state"], run["reason"]) == ("failed", "1 record could not be written: the disk is full")
