@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from tuilab.catalogue.check_claims import check_answer, check_bullets, check_calls, check_refuted
 from tuilab.catalogue.check_words import check_words
 from tuilab.catalogue.findings import File, Finding
+from tuilab.catalogue.params import option_of
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import Broken, called_method, lab_calls, lab_name, literal_text, parse_source, race_arms, read_text
 from tuilab.catalogue.stated import SECTIONS
 from tuilab.probes.settings import VARIABLES
 from tuilab.text import show
 
-RESERVED = {
-    "as_json", "as_jsonl", "detach", "headless", "help", "json", "jsonl", "name", "no_color", "plot", "quick", "quiet",
-    "predict", "repeat", "report", "root", "scenarios", "strict", "timeout",
-}  # fmt: skip  # what `tuilab run` calls its own options and arguments
 LINES = (20, 120)  # at least and at most
 
 _ERROR_LINE = re.compile(r"line (\d+): (.*)", re.DOTALL)
@@ -71,7 +68,7 @@ def _check_params(file: File) -> Iterator[Finding]:
             yield Finding(lines[param.name], f"{param.name} has no label; say what it is in a comment after it")
         if _STRAY.search(param.label):
             yield Finding(lines[param.name], f"the comment of {param.name} does not end like this: 1..100 (quick 5)")
-        if param.name in RESERVED:
+        if option_of(param.name) != f"--{_spell(param.name)}":
             yield Finding(lines[param.name], f"{param.name} is an option of tuilab run itself; choose another name")
 
 

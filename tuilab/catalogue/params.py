@@ -16,6 +16,12 @@ from tuilab.text import GONE, did_you_mean, join, show
 
 DEVICE = Param("device", "choice", "auto", ("auto", "cpu", "cuda"), "where the tensors live")  # of all that call lab.device()
 
+OPTIONS = frozenset({  # of `tuilab run` itself: a parameter that is called like one has a longer option
+    "beside", "budget", "detach", "fps", "headless", "help", "json", "jsonl", "lang", "plot", "predict", "quick", "quiet",
+    "repeat", "report", "root", "scenarios", "strict", "timeout",
+})  # fmt: skip
+
+_PREFIX = "param-"
 _TEXT_LIMIT = 1000  # characters
 _INT_LIMIT = 2**63  # what a tensor and a record can hold
 _BOOLS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -40,6 +46,15 @@ def parse(param: Param, text: str) -> Value:
     if not _is_in_range(param, value):
         raise UsageError(f"{param.name}: {show(text, 60)} is out of range{_hint(param)}")
     return value
+
+
+def option_of(name: str) -> str:
+    """Return the option that gives a parameter its value, and nothing else: `--rows`, but `--param-root` of one called root."""
+    word = name.replace("_", "-")
+    plain = word
+    while plain.startswith(_PREFIX):
+        plain = plain.removeprefix(_PREFIX)
+    return f"--{_PREFIX}{word}" if plain in OPTIONS else f"--{word}"
 
 
 def parse_duration(text: str) -> float:

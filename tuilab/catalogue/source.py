@@ -4,7 +4,7 @@ import ast
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -213,7 +213,16 @@ def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
     pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     comments = _read_comments(text, run)  # of several parameters on a line, the last one takes the comment
     found = [_read_param(name, value, comments.pop((value or name).end_lineno, "")) for name, value in reversed(pairs)]
+    _refuse_twins(found, run.lineno)
     return tuple(reversed(found))
+
+
+def _refuse_twins(found: Sequence[Param], line: int) -> None:
+    """Refuse two parameters with one option: `--no-tidy` switches tidy off."""
+    flags = {f"no_{param.name}" for param in found if param.type == "bool"}
+    if twin := next((param.name for param in found if param.name in flags), ""):
+        option = params.option_of(twin)
+        raise Broken(f"{twin} and {twin.removeprefix('no_')} have the same option, {option}; rename one", line)
 
 
 def _common_params(tree: ast.Module, lab: str, own: tuple[Param, ...]) -> tuple[Param, ...]:

@@ -1,7 +1,6 @@
 """What `run` and `attach` share: follow runs one after another, and print what came of them once, at the end."""
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging import calibration
+from tuilab.record.encoding import for_programs
 from tuilab.record.journal.follower import Portion
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
@@ -68,7 +68,7 @@ class Outcome:
         code = headless.worst(self.codes)
         runs = [(watch.summary, state, watch.run_dir) for watch, state in self.watched]
         if self.as_json:
-            _print(json.dumps(document(runs, code), indent=2))
+            _print(for_programs(document(runs, code)))
         elif len(runs) > 1 and not self.as_jsonl:
             _print(_overview(runs, style_of(sys.stdout)))
         if self.report and runs:

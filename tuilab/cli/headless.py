@@ -1,7 +1,6 @@
 """Follows a run without a screen: talk on stderr while it goes on, and the code that it ends in."""
 
 import gc
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from tuilab.errors import ExitCode
 from tuilab.interrupts import OneByOne
 from tuilab.judging.judge_run import judge_plainly
 from tuilab.judging.standing import Standing, Standings, in_words
-from tuilab.record.encoding import spell_out
+from tuilab.record.encoding import for_programs
 from tuilab.record.journal.follower import Portion
 from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
@@ -106,7 +105,7 @@ def json_line(run_dir: Path, stream: str, item: Item) -> str:
     fields: dict[str, Any] = (
         {"k": type(item).__name__.lower(), **item._asdict()} if isinstance(item, tuple) else msgspec.to_builtins(item)
     )
-    return json.dumps(spell_out({"run": run_dir.name, **fields, "stream": stream}))
+    return for_programs({"run": run_dir.name, **fields, "stream": stream}, indent=None)
 
 
 class Quiet:

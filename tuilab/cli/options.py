@@ -126,11 +126,9 @@ def refuse_empty(name: str, value: Any) -> None:
 
 def print_document(schema: str, **fields: object) -> None:
     """Print what a verb has to say to a program."""
-    import json
+    from tuilab.record.encoding import for_programs
 
-    from tuilab.record.encoding import spell_out
-
-    click.echo(json.dumps(spell_out({"schema": schema, **fields}), indent=2))
+    click.echo(for_programs({"schema": schema, **fields}))
 
 
 class Duration(ParamType):

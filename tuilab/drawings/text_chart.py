@@ -4,6 +4,7 @@ plotext gets what it can draw: finite numbers, at most two points a column, our 
 """
 
 import math
+import sys
 import textwrap
 import threading
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from tuilab.words import scale_of, unit_of
 
 _MARKERS = ("braille", "hd", "•", "×", "+", "o")
 _PLAIN_MARKERS = ("*", "o", "+", "x", "#", "@")
+_LEAST_SPAN, _GREATEST_SPAN = 1e-290, 1e300
 _LOCK = threading.Lock()  # plotext draws on one global figure
 
 
@@ -33,6 +35,10 @@ class _Scale:
 
     def can_show(self, value: float) -> bool:
         return value > 0 or not self.is_log
+
+    def can_span(self, low: float, high: float) -> bool:
+        """Say whether an axis can reach from one number to another: the arithmetic of ticks ends before numbers do."""
+        return self.is_log or low == high or _LEAST_SPAN < high - low < _GREATEST_SPAN
 
     def ticks(self, low: float, high: float) -> tuple[list[float], list[str]]:
         """Return where ticks stand, and what they say."""
@@ -65,7 +71,7 @@ def line_chart(
     y = _Scale(is_log_y(axes, whole or lines), unit_of(drawable[0].name))
     span = [step for step in steps if x.can_show(step)]
     ends = [end for end in ends_of(drawable) if y.can_show(end)]
-    if not ends or not span or max(ends) - min(ends) > 1e300:  # the span itself overflows
+    if not ends or not span or not (y.can_span(min(ends), max(ends)) and x.can_span(min(span), max(span))):
         return ""
     reach = (min(span), max(span))
     markers = _MARKERS if is_utf8 else _PLAIN_MARKERS
@@ -98,8 +104,10 @@ def _draw(
         plotext.plot([x(px) for px, _ in points], [y(py) for _, py in points], marker=marker)
     plotext.yticks(*y.ticks(*heights))
     plotext.xticks(*x.ticks(*span))
-    if span[0] < span[1]:
+    if x(span[0]) < x(span[1]):
         plotext.xlim(x(span[0]), x(span[1]))
+    if y(heights[0]) < y(heights[1]):
+        plotext.ylim(y(heights[0]), y(heights[1]))
     text: str = plotext.uncolorize(plotext.build())
     return text
 
@@ -108,11 +116,11 @@ def _bands(lines: Sequence[Series], span: tuple[float, float], x: _Scale, rows: 
     """Return a row under the chart for each series that has values which are no numbers, in the columns of the chart."""
     frame = next((row for row in rows if "┌" in row), "")
     left, columns = frame.find("┌") + 1, frame.rfind("┐") - frame.find("┌") - 1
-    if columns < 10 or span[0] == span[1]:
+    low, high = map(x, span)
+    if columns < 10 or low == high:
         return []
     found = []
-    low = x(span[0])
-    per_unit = (columns - 1) / (x(span[1]) - low)
+    per_unit = (columns - 1) / (high - low)
     for line in lines:
         shown = [bad for bad in line.bad if x.can_show(bad.step)]
         if not shown:
@@ -180,7 +188,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    first, last = math.floor(math.log10(low)), min(math.ceil(math.log10(high)), sys.float_info.max_10_exp)
     stride = max(1, (last - first) // 5)
     fine = [m * 10.0**power for power in range(first - 1, last + 1) for m in (1, 2, 5)] if last - first <= 2 else []
     if shown := [tick for tick in fine if low <= tick <= high]:

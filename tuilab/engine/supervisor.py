@@ -75,6 +75,9 @@ class Supervisor:
             self.journal.append(counts)
         if leftovers:
             state, reason = _unkillable(leftovers)
+        elif state == RunState.SUCCEEDED and self.journal.lost:  # as a worker tells it of its own records
+            state = RunState.FAILED
+            reason = f"{plural(self.journal.lost, 'record')} could not be written: {self.journal.trouble}"
         if not self.journal.sync_all():  # so that a record with an end has lost nothing
             self._doubt_storage()
         self._enter(state, reason)

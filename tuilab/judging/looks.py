@@ -16,6 +16,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.text import plural
 
 PLANNED = (6, 8, 12, 16, 24, 40)  # repeats after which a run with a budget is looked at
+_MOST = 1000  # repeats, as `tuilab run` takes them
 _PLANNED_RATE = -2.0  # a run that ends itself may as well end early
 _WATCHED_RATE = -4.0  # one that is watched keeps nearly all for its end
 # Of the error, what several looks may spend: their levels are those of a normal walk, and Student's t of six to forty repeats
@@ -93,7 +94,10 @@ def says_all(declared: events.ClaimDeclared | None, reached: events.VerdictReach
 
 
 def _planned_counts(run: events.RunStarted) -> list[int]:
-    return sorted(run.looks) or list(range(min(MIN_UNITS, run.repeats), run.repeats + 1))
+    """Return the repeats after which the run is looked at; a record that was made up may plan none, or endlessly many."""
+    repeats = min(run.repeats, _MOST)
+    planned = {look for look in run.looks if 0 < look <= _MOST}
+    return sorted(planned) or list(range(max(min(MIN_UNITS, repeats), 1), repeats + 1)) or [1]
 
 
 def _rate(run: events.RunStarted) -> float:

@@ -22,7 +22,7 @@ from typing import Any
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, Ready, WarmUp, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
-from tuilab.lab.failures.failure import describe, is_of_full_gpu, reason_of
+from tuilab.lab.failures.failure import describe, is_of_full_gpu, reason_of, text_of
 from tuilab.lab.prefix import has_ranks
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
@@ -167,7 +167,8 @@ def _keep_account_of_memory(lab: Any, writer: str) -> None:
 def _farewell_of_exit(leaving: SystemExit, journal: Writer) -> tuple[Farewell, int]:
     if leaving.code in (None, 0):
         return Farewell(), 0
-    what = f"the scenario called sys.exit({leaving.code!r})"[:_MESSAGE_LIMIT]
+    code = leaving.code if isinstance(leaving.code, int) else text_of(leaving)
+    what = f"the scenario called sys.exit({code!r})"[:_MESSAGE_LIMIT]
     journal.append(events.ScenarioFailed(type="SystemExit", message=what, traceback=""))
     return Farewell(error=what[:300]), leaving.code if isinstance(leaving.code, int) else 1
 
@@ -214,10 +215,8 @@ def _leave(line: WorkerLine, farewell: Farewell, code: int) -> None:
         line.send(Farewell(error=f"the arm's return value cannot be passed on: {problem}"))
         code = 1
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(BaseException):  # closed by the scenario, or an object of its own: the run has ended well
             stream.flush()
-        except (OSError, ValueError):
-            continue  # closed by the scenario: nothing is left to flush
     if any(os.environ.get(name) for name in _PROFILERS):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])

@@ -70,9 +70,14 @@ def spell_out(value: Any) -> Any:
         return value if math.isfinite(value) else spell(value)
     if isinstance(value, dict):
         return {key: spell_out(inner) for key, inner in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [spell_out(inner) for inner in value]
     return value
+
+
+def for_programs(document: Any, indent: int | None = 2) -> str:
+    """Return plain data as JSON that every reader takes: the language has no word for NaN and Inf, so they are spelled out."""
+    return json.dumps(spell_out(document), indent=indent, allow_nan=False)
 
 
 def spell(value: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuilab import places
-from tuilab.catalogue.params import spell
+from tuilab.catalogue.params import option_of, spell
 from tuilab.errors import TuilabError
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
 
 def option_words(name: str, value: bool | str) -> list[str]:
     """Return the words that give a parameter a value; a text that begins with a dash is no option of its own."""
-    option = f"--{name.replace('_', '-')}"
+    word = option_of(name)
     if isinstance(value, bool):
-        return [option if value else f"--no-{option[2:]}"]
-    return [f"{option}={value}"] if value.startswith("-") else [option, value]
+        return [word if value else f"--no-{word[2:]}"]
+    return [f"{word}={value}"] if value.startswith("-") else [word, value]
 
 
 def line(words: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.text import plural
 
 _LIMIT = 4 * 1024 * 1024
-_MOST = 10**300  # of a whole number: a larger one is none of ours, and no float
+_MOST = 10**300  # a larger number is none of ours, and a whole one no float
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def read() -> dict[str, Learned]:
     found: dict[str, Learned] = {}
     with suppress(Unusable):
         for line in read_small(places.score_file(), lambda data: data.splitlines(), _LIMIT):
-            with suppress(ValueError, TypeError):
+            with suppress(ValueError, TypeError, RecursionError):
                 one = Learned(**json.loads(line))
                 if _is_plain(one) and _is_news(one, found):
                     found[one.lesson] = one
@@ -85,7 +85,7 @@ def _is_plain(one: Learned) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return value is None or isinstance(value, float) or (isinstance(value, int) and abs(value) < _MOST)
+    return value is None or (isinstance(value, int | float) and abs(value) < _MOST)  # not NaN, nor Inf
 
 
 def _append(line: bytes) -> None:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
 
 
+_COLOURS = ("auto", "standard", "256", "truecolor", "windows")
+
+
 def why_not() -> str:
     """Return why no screens can be shown here; nothing when they can."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -41,6 +44,8 @@ def start(
     Where they are read-only one may look, and change nothing.
     The guardian is forked before anything else, while this process is small and has one thread.
     """
+    if os.environ.get("TEXTUAL_COLOR_SYSTEM", "auto") not in _COLOURS:
+        del os.environ["TEXTUAL_COLOR_SYSTEM"]  # a word that rich does not know ends textual
     from tuilab import config
     from tuilab.catalogue import catalog
     from tuilab.tui.terminal import alerts

@@ -6,7 +6,6 @@ box, or once cores, processor, torch, or for a GPU its model or driver have chan
 settings the newest run that counts. What does not count, what is left as it is and what never raced here stands in comments.
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tuilab.cli import completion, options
+from tuilab.record.encoding import for_programs
 from tuilab.text import plural, show
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def command(
     found, notes = gather.of_runs(folders, known, ranks or 0)
     for note in notes:
         print(f"tuilab: {note}", file=sys.stderr)
-    write_text(target, f"{json.dumps(advice_document(found), indent=2)}\n" if as_json else env_file(found))
+    write_text(target, f"{for_programs(advice_document(found))}\n" if as_json else env_file(found))
     if target != "-":
         what = plural(len(found.settings), "setting") if found.settings else "no setting follows from what was measured here"
         print(f"{what}: {show(Path(target), 500)}", file=sys.stderr)

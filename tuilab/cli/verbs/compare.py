@@ -8,7 +8,6 @@ a run that failed where the first did not; a difference is a claim with another 
 what the intervals allow; slower:5% is a call that surely takes 5 % longer.
 """
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from tuilab.cli import completion, options
 from tuilab.cli.gate import Gate, GateType, stopped_by
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import ExitCode, TuilabError, UsageError
+from tuilab.record.encoding import for_programs
 from tuilab.reports.compare_text import fields, going_on, render, width_here
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.runs import ledger, store
@@ -74,7 +74,7 @@ def command(
     stopped = [(gate, words) for gate in gates for looks, result in compared for words in stopped_by(gate, looks, result)]
     found = [sentence for _, sentence in stopped]
     code = ExitCode.REFUTED if found else ExitCode.DONE
-    document = json.dumps(_document(compared, code, only, found), indent=2) if as_json or kind == "json" else ""
+    document = for_programs(_document(compared, code, only, found)) if as_json or kind == "json" else ""
     if target:
         from tuilab.reports import files
 

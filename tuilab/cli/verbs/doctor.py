@@ -6,7 +6,6 @@ answered. The exit codes tell how the box is: 0 all passed or did not apply, 1 t
 (Other commands mean a mistyped option by 2.) With --gpu it is 3 where no GPU can be used.
 """
 
-import json
 import os
 import shutil
 import sys
@@ -21,6 +20,7 @@ from tuilab.doctor.answers import counts, exit_code, problems, render, render_fa
 from tuilab.doctor.asking import Asked, ask_all, document
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import UsageError
+from tuilab.record.encoding import for_programs
 from tuilab.text import show
 
 
@@ -58,7 +58,7 @@ def command(as_json: bool, is_all: bool, bundle: Path | None, gpu: str | None, r
     code = exit_code(asked.found())
     as_document = document(asked, code, __version__)
     if as_json:
-        click.echo(json.dumps(as_document, indent=2))
+        click.echo(for_programs(as_document))
     if bundle is not None:
         from tuilab.doctor import bundle as bundles
 

@@ -1,6 +1,5 @@
 """`tuilab queue`: the runs that wait for others to be done with their device, and those that they wait for."""
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ import click
 
 from tuilab.cli import completion, options
 from tuilab.drawings.glyphs import Style, style_of
+from tuilab.record.encoding import for_programs
 from tuilab.record.states import RunState
 from tuilab.runs import queue, store
 from tuilab.text import show
@@ -28,7 +28,7 @@ _RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=complet
 def command(ctx: click.Context, as_json: bool, root: str | None) -> None:
     ctx.obj = options.root(root)
     if ctx.invoked_subcommand is None:
-        click.echo(json.dumps(_document(ctx.obj), indent=2) if as_json else _page(ctx.obj, style_of(sys.stdout)))
+        click.echo(for_programs(_document(ctx.obj)) if as_json else _page(ctx.obj, style_of(sys.stdout)))
 
 
 @command.command(params=[_RUN, click.Argument(["place"], type=int)])

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from tuilab.catalogue import catalog
+from tuilab.catalogue import catalog, params
 from tuilab.catalogue.params import describe, has_gpus, parse
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.translation import translated
@@ -61,8 +61,8 @@ class _ScenarioOption(click.Option):
 
     def __init__(self, param: Param) -> None:
         self.param = param
-        flag = f"--{param.name.replace('_', '-')}"
-        names = [f"{flag}/--no-{flag[2:]}" if param.type == "bool" else flag, param.name]
+        flag = params.option_of(param.name)
+        names = [f"{flag}/--no-{flag[2:]}" if param.type == "bool" else flag, f"param_{param.name}"]
         words = f"[{'|'.join(show(choice) for choice in param.choices)}]" if param.choices else param.type.upper()
         super().__init__(
             names,
@@ -168,8 +168,7 @@ def _flags() -> set[str]:
 def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
     options.tell_language(lambda: [*catalog.load(given["scenarios"]), *chosen], chosen)
-    extra = {o.name: o for o in ctx.meta["tuilab.options"]}
-    values = {name: extra[name].value(given[name]) for name in extra if given[name] is not None}
+    values = {o.param.name: o.value(given[o.name]) for o in ctx.meta["tuilab.options"] if given[o.name] is not None}
     if given["predict"] is not None and len(chosen) > 1:
         raise UsageError("--predict answers the question of one lesson; name it")
     if given["predict"] is not None and "Predict" not in chosen[0].sections:

@@ -4,7 +4,6 @@ WORDS are those of the filter of History: words that it must have, !word that it
 since:1d, tag:mine.
 """
 
-import json
 import shutil
 import sys
 import time
@@ -20,7 +19,7 @@ import click
 from tuilab.cli import completion, options
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.errors import UsageError
-from tuilab.record.encoding import spell_out
+from tuilab.record.encoding import for_programs
 from tuilab.record.states import RunState
 from tuilab.runs import notes, store
 from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, words_of
@@ -128,8 +127,7 @@ def command(
     used, is_all = sum(found for found, _ in sizes), all(is_whole for _, is_whole in sizes)
     if as_json:
         document = {"total": len(runs), "closed": store.closed(folders), "bytes": used if is_all else None}
-        shown = [_fields(row) for row in rows]
-        click.echo(json.dumps(spell_out({"schema": "tuilab.runs/1", **document, "runs": shown}), indent=2))
+        click.echo(for_programs({"schema": "tuilab.runs/1", **document, "runs": [_fields(row) for row in rows]}))
         return
     style = style_of(sys.stdout)
     lines = [_line(row, style, has_box=len(folders) > 1) for row in rows]
@@ -147,7 +145,7 @@ def _show_claim(run_dirs: Sequence[Path], claim: str, *, as_json: bool) -> None:
 
     history = history_of(run_dirs, claim)
     if as_json:
-        click.echo(json.dumps(told.fields(history), indent=2))
+        click.echo(for_programs(told.fields(history)))
         return
     style = style_of(sys.stdout)
     width = shutil.get_terminal_size((100, 24)).columns

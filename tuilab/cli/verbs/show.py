@@ -11,7 +11,7 @@ from tuilab import wrapping
 from tuilab.catalogue import catalog
 from tuilab.catalogue.arms_code import arms_code
 from tuilab.catalogue.lesson import notes_apart
-from tuilab.catalogue.params import describe, spell
+from tuilab.catalogue.params import describe, option_of, spell
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import Broken, read_text
 from tuilab.catalogue.stated import intro_of
@@ -113,7 +113,7 @@ def _block(heading: str, lines: list[str]) -> str:
 
 def _describe(param: Param, width: int) -> list[str]:
     quick = "" if param.quick is None else f", with --quick {show(spell(param.quick))}"
-    takes = f"--{param.name.replace('_', '-')}  {describe(param)} (default {show(spell(param.default))}{quick})"
+    takes = f"{option_of(param.name)}  {describe(param)} (default {show(spell(param.default))}{quick})"
     return [*_hang(takes, width), *(f"    {line}" for line in wrapping.wrap(show(param.label), width - 4))]
 
 

@@ -18,7 +18,7 @@ _PACKAGE = str(Path(__file__).parents[2]) + os.sep
 
 def describe(problem: BaseException, source: Path, source_dir: str = "") -> events.ScenarioFailed:
     """Return the record of an exception, and of those before it; `source` is the copy of a file in `source_dir`."""
-    text = "".join(_told(problem, str(source)).format()).replace(str(source), "scenario.py")
+    text = _traceback(problem, str(source)).replace(str(source), "scenario.py")
     if len(text) > _TRACEBACK_LIMIT:
         text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
     first = first_of(problem)
@@ -68,8 +68,16 @@ def text_of(problem: BaseException) -> str:
     """Return what an exception says; its class may be unable to."""
     try:
         return str(problem)
-    except Exception as worse:
+    except BaseException as worse:  # KeyboardInterrupt, too: nobody has pressed anything
         return f"(its text cannot be told: {type(worse).__name__})"
+
+
+def _traceback(problem: BaseException, source: str) -> str:
+    """Return the traceback of an exception; one that holds what Python never puts there may have none, but it has a name."""
+    try:
+        return "".join(_told(problem, source).format())
+    except BaseException as worse:
+        return f"(its traceback cannot be told: {type(worse).__name__})"
 
 
 def _told(problem: BaseException, source: str) -> TracebackException:

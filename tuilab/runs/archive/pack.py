@@ -118,7 +118,7 @@ def _record(line: bytes, secrets: Private) -> bytes:
 def _note(line: bytes, secrets: Private) -> bytes:
     try:
         plain = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _text(line, secrets, notes.FILE)
     clean = secrets.of(plain, notes.FILE)
     return line if clean == plain else json.dumps(clean).encode() + b"\n"

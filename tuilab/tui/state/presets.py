@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tuilab.catalogue.params import has_gpus, parse, stand_ins
+from tuilab.catalogue.params import has_gpus, option_of, parse, stand_ins
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.stated import changes_of
 from tuilab.errors import UsageError
@@ -75,7 +75,7 @@ def _device_of(run: "RunStarted", scenario: Scenario) -> dict[str, str]:
 
 def _read_options(scenario: Scenario, text: str) -> dict[str, str]:
     """Return the values that options spell; none when one of them is not of this scenario."""
-    known = {param.name.replace("_", "-"): param for param in scenario.params}
+    known = {option_of(param.name).removeprefix("--"): param for param in scenario.params}
     typed: dict[str, str] = {}
     try:
         words = shlex.split(text)

@@ -1,0 +1,71 @@
+"""Numbers at the ends of what a float can be: every chart is drawn or left out, and JSON stays JSON."""
+
+import itertools
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.faults.oracle import view
+from tests.tui.made_up import make_run, started
+from tuilab.drawings.text_chart import line_chart
+from tuilab.judging.judge_run import judge
+from tuilab.record import events
+from tuilab.record.events import AxesNamed, Measured
+from tuilab.record.live_run import read_run
+from tuilab.record.series import Series
+
+ENDS = [0.0, 1.0, -1.0, 1e308, -1e308, 1.7976931348623157e308, 5e-324, -5e-324, 1e-310, 2.0**63, 1e300, 1e16, 1e16 + 2]
+ODD = [*ENDS, math.nan, math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("log", ["", "x", "y", None])
+@pytest.mark.parametrize("is_along_x", [True, False])
+def test_a_printed_chart_takes_any_two_numbers(is_along_x: bool, log: str | None) -> None:
+    for low, high in itertools.combinations(ENDS, 2):
+        series = Series("x")
+        for at, value in enumerate((low, high)):
+            series.add(value if is_along_x else at, at, at if is_along_x else value)
+        series.add(series.steps[0], 2, math.nan)
+
+        line_chart([series], 60, 12, axes=AxesNamed(metric="x", log=log))  # type: ignore[arg-type]
+
+
+def extreme_run(root: Path, seed: int) -> Path:
+    chance = random.Random(seed)
+    records = [
+        *(events.Logged(s=chance.choice([0, 7, 2**63 - 1, -(2**63)]), v={"loss": chance.choice(ODD)}) for _ in range(5)),
+        *(
+            events.ClaimMeasured(text=f"claim {at}", got=Measured(numbers=[value]), op="equals", want=Measured(numbers=[bound]))
+            for at, (value, bound) in enumerate(zip(chance.sample(ODD, 8), chance.sample(ODD, 8), strict=True))
+        ),
+        events.ClaimDeclared(text="fast", over="one", under="two", op="at_least", bound=chance.choice(ODD)),
+        events.RaceStarted(arms=["one", "two"], threads=1, device="cpu", loops={"one": 1, "two": 2**63 - 1}),
+        *(
+            events.BlockTimed(arm=arm, round=number, slot=0, loops=1, wall_ns=chance.choice([1, 2**63 - 1]), cpu_ns=0)
+            for number in range(4)
+            for arm in ("one", "two")
+        ),
+        events.MemoryMeasured(name="m", values={"peak_bytes": chance.choice(ODD)}),
+        events.BarsShown(title="b", names=["x", "y"], values=[chance.choice(ODD), chance.choice(ODD)]),
+    ]
+    repeats, looks = chance.choice([(0, []), (2**63 - 1, []), (1, [0]), (1, [2**63 - 1]), (6, [6])])
+    first = started(repeats=repeats, looks=looks, prediction=chance.choice(ODD), params={"a": 1e308}, changed=["a"])
+    return make_run(root, first, *records, events.StateChanged(state="succeeded"), end=f"{seed:06x}")
+
+
+@pytest.mark.parametrize("seed", range(0, 16, 2))
+def test_what_programs_read_is_json_whatever_the_numbers(root: Path, seed: int) -> None:
+    one, two = (extreme_run(root, seed + at) for at in (0, 1))
+    where = ("--root", str(root))
+
+    judge(read_run(one))
+    view("attach", one.name, "--plot", *where)
+    for words in (("attach", one.name, "--json", "--quiet"), ("compare", one.name, two.name, "--json"), ("runs", "--json")):
+        json.loads(view(*words, *where)[1], parse_constant=pytest.fail)
+    for kind in ("json", "trace.json", "pyperf.json"):
+        view("report", one.name, "-o", f"told.{kind}", *where)
+        if Path(f"told.{kind}").exists():  # what timed nothing is none of pyperf's
+            json.loads(Path(f"told.{kind}").read_text(), parse_constant=pytest.fail)

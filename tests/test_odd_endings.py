@@ -1,0 +1,87 @@
+"""How a scenario ends that leaves odd things behind: a good run stays good, and a bad one says why."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from tests.engine import do_first, write_scenario
+from tuilab.lab.failures.failure import describe, reason_of
+from tuilab.runs import score
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+
+ODD = """
+class Odd:
+    def write(self, text): return len(text)
+    def flush(self): raise KeyboardInterrupt
+    def __getattr__(self, name): raise SystemExit(3)
+"""
+
+
+@pytest.mark.parametrize("left", ["None", "3", "Odd()", "open(os.devnull)"])
+def test_a_good_run_stays_good_whatever_its_scenario_left_as_stdout(tuilab: Tuilab, tmp_path: Path, left: str) -> None:
+    path = write_scenario(tmp_path, f'lab.claim("one is one", True)\nsys.stdout = sys.stderr = {left}', ODD)
+
+    done = tuilab("run", str(path), "--json", "--quiet")
+
+    (run,) = json.loads(done.stdout)["runs"]
+    assert (run["state"], done.returncode) == ("succeeded", 0), run["reason"]
+
+
+class Silent(Exception):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+    __repr__ = __str__
+
+
+PLACES: list[Any] = [("f", line, at, text) for line in ("x", [3], -1) for at in ("y", None, 10**9) for text in (3, "a")]
+ODD_ONES = [Silent(), *(SyntaxError("odd", place) for place in PLACES)]
+
+
+@pytest.mark.parametrize("problem", ODD_ONES, ids=lambda one: type(one).__name__)
+def test_an_exception_of_any_kind_is_recorded_by_its_name(problem: BaseException) -> None:
+    told = describe(problem, Path("scenario.py"))
+
+    assert told.type == type(problem).__name__
+    assert reason_of(problem).startswith(told.type)
+
+
+LINES = [b"[" * 60_000, b'{"lesson": "a", "run": "r", "predicted": NaN}', b'{"lesson": "a", "run": "r", "predicted": 1e999}']
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: repr(line[-20:]))
+def test_a_line_of_the_score_that_is_none_of_ours_is_passed_over(tmp_path: Path, line: bytes) -> None:
+    kept = tmp_path / "state" / "tuilab" / "learned.jsonl"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(line + b'\n{"lesson": "b", "run": "r"}\n')
+
+    assert list(score.read()) == ["b"]
+
+
+LOSES_ONE = """
+import sys
+if "tuilab.engine.supervisor" in sys.orig_argv:
+    from tuilab.record.journal.writer import Writer
+    def append(self, event, *more, append=Writer.append):
+        if type(event).__name__ != "WorkerExited":
+            return append(self, event, *more)
+        self._next += 1
+        return self._lose("the disk is full")
+    Writer.append = append
+"""
+
+
+def test_a_run_whose_supervisor_could_not_write_a_record_says_so(
+    tuilab: Tuilab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    do_first(tmp_path, monkeypatch, LOSES_ONE)
+
+    done = tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one is one", True)')), "--json", "--quiet")
+
+    (run,) = json.loads(done.stdout)["runs"]
+    assert (run["state"], run["reason"]) == ("failed", "1 record could not be written: the disk is full")
