@@ -388,3 +388,20 @@ def test_a_run_of_another_name_is_refused_wherever_its_record_says_so(tmp_path: 
 
     with pytest.raises(Refused, match=f"the archive calls the run {RUN}, its record 20270115T080000000Z-other-abc123: not"):
         unpack(tmp_path / "run.tgz", tmp_path / "two")
+
+
+def test_an_archive_that_is_not_as_it_was_packed_is_refused(tmp_path: Path) -> None:
+    """The checksum of all of it stands at its end, behind what is unpacked."""
+    pack(make_run(tmp_path / "a"), tmp_path / "whole.tar.gz")
+    data = (tmp_path / "whole.tar.gz").read_bytes()
+    changed = bytes([data[-5] ^ 1])
+    for name, odd in {
+        "changed": data[:-5] + changed + data[-4:],
+        "cut": data[:-1],
+        "longer": data + gzip.compress(b"x" * 2_000_000),
+    }.items():
+        (tmp_path / name).write_bytes(odd)
+        with pytest.raises(Refused):
+            unpack(tmp_path / name, tmp_path / "b")
+
+    assert unpack(tmp_path / "whole.tar.gz", tmp_path / "b").run_dir.name == RUN

@@ -69,6 +69,13 @@ def test_tags_and_claims_are_offered(tuilab: Tuilab, root: Path) -> None:
     assert "plain,unbind" in offered(tuilab, "tuilab runs --scenario row-reduce --claim unb")
 
 
+def test_claims_of_a_scenario_that_is_in_no_folder_are_those_of_its_last_run(tuilab: Tuilab, root: Path) -> None:
+    source = '"""A probe.\n\n## Look for\n\n- [it-holds] It holds.\n"""\ndef run(lab):\n    lab.claim("it-holds")\n'
+    (finished(root, {}, name="probe") / "scenario.py").write_text(source)
+
+    assert offered(tuilab, "tuilab runs --scenario probe --claim it") == ["plain,it-holds"]
+
+
 def test_nothing_that_a_terminal_would_obey_is_offered(tuilab: Tuilab, root: Path) -> None:
     for name in ("x\x1b[2J", "20270115T080000000Z-a\x1b]0;x\x07-ab\x1bcd"):
         (root / name / "journal").mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 import click
@@ -82,11 +83,16 @@ def claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     from click.shell_completion import CompletionItem
 
     from tuilab.catalogue import catalog
+    from tuilab.catalogue.source import read_recorded
+    from tuilab.runs.run_name import RunName
 
     wanted = ctx.params.get("scenario")
     listed = [one for one in catalog.load([]) if not wanted or wanted in (one.id, one.topic)]
-    keys = {claim.key: claim.text for one in listed for claim in one.claims if claim.key.startswith(incomplete) and claim.key}
-    return [CompletionItem(key, help=_shown(text)) for key, text in keys.items()]
+    if not listed:  # one of the user's own, as it was when it last ran
+        runs = (run for run in _newest(ctx) if RunName(run.name).scenario == wanted)
+        listed = [read_recorded(run / "scenario.py", "", wanted or "")[0] for run in islice(runs, 1)]
+    keys = {claim.key: claim.text for one in listed for claim in one.claims if claim.key.isprintable()}
+    return [CompletionItem(key, help=_shown(text)) for key, text in keys.items() if key and key.startswith(incomplete)]
 
 
 def _offer(ctx: click.Context, incomplete: str, more: dict[str, str], wanted: Callable[[bool], bool]) -> list[Any]:

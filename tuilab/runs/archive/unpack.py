@@ -97,6 +97,8 @@ def _unpack(path: Path, below: Path, most_bytes: int, most_files: int) -> Unpack
             _take(squeezed, about.size, found.run_dir / name if name else None)
             if name == _FIRST:
                 _examine_start(found.run_dir)  # before much is unpacked
+        if len(squeezed.read(_CHUNK)) == _CHUNK:  # with the end comes the checksum of all
+            raise Refused(f"{show(path)} goes on behind its end: not an archive of a run")
     if found.run_dir == below:
         raise Refused(f"{show(path)} is empty: not an archive of a run")
     return found
