@@ -15,6 +15,7 @@ import pytest
 from tests.engine import look, start, until, write_scenario
 from tuilab.catalogue import catalog
 from tuilab.engine import launch, messages
+from tuilab.engine.requeue import queue_again
 from tuilab.engine.turn import devices_of
 from tuilab.errors import UsageError
 from tuilab.record import presence
@@ -175,6 +176,25 @@ def test_a_waiter_that_is_killed_leaves_the_queue_and_is_queued_again(
     assert tuilab("queue", "again", ids[1]).stderr.startswith(f"tuilab: {ids[1]} was not lost while it waited; ")
     gate.touch()
     assert ends(root, [ids[0], ids[1], ids[2], again.split()[-1]]) == ["succeeded", "lost", "succeeded", "succeeded"]
+
+
+@pytest.mark.parametrize("change", ["mode", "owner"])
+def test_what_another_user_may_have_put_into_the_queue_is_not_run(tmp_path: Path, change: str) -> None:
+    """An order names a file of code: who may write in the folder of runs could have put any there."""
+    planted = ticket("planted", "cores")
+    planted.supervisor = msgspec.structs.replace(planted.supervisor, start=1)
+    planted.order = {"path": "/tmp/anything.py"}
+    queue.enter(tmp_path, planted)
+    path = tmp_path / queue.FOLDER / "planted.json"
+    if change == "mode":
+        path.chmod(0o666)
+    elif os.getuid() == 0:
+        os.chown(path, 65534, 65534)
+    else:
+        pytest.skip("a file of another user takes root")
+
+    with pytest.raises(UsageError, match="another user may have written it"):
+        next(queue_again(tmp_path))
 
 
 def test_runs_are_moved_and_taken_out(tuilab: Tuilab, root: Path, timed: Path, gate: Path) -> None:

@@ -52,9 +52,12 @@ def open_to_append(path: str | os.PathLike[str]) -> int:
     return os.open(path, flags, 0o600)
 
 
-def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool = False) -> bytes:
-    """Return what is in a regular file of at most `limit` bytes."""
+def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool = False, is_ours: bool = False) -> bytes:
+    """Return what is in a regular file of at most `limit` bytes; with `is_ours` only of one that no other can have written."""
     with open(open_regular(path, may_be_link=may_be_link), "rb") as file:
+        seen = os.fstat(file.fileno())
+        if is_ours and (seen.st_uid != os.geteuid() or seen.st_mode & 0o022):
+            raise OSError(errno.EPERM, "another user may have written it")
         data = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"it is larger than {limit // 1024} KiB")

@@ -13,7 +13,7 @@ from tuilab.engine import messages
 from tuilab.engine.capture import Capture
 from tuilab.engine.description import first_records
 from tuilab.engine.messages import Receipt, RunOrder
-from tuilab.errors import CannotRecord, UsageError
+from tuilab.errors import BoxLacks, CannotRecord, UsageError
 from tuilab.record import events, presence
 from tuilab.record.hidden import cleaner
 from tuilab.record.journal.writer import Writer
@@ -21,6 +21,8 @@ from tuilab.record.verdicts import RULE
 from tuilab.runs import store
 from tuilab.scrub import GONE, words_for_record
 from tuilab.text import show
+
+MOUNT = "mount -t proc proc /proc"
 
 
 @dataclass
@@ -35,8 +37,11 @@ class OpenRun:
 def open_run(order: RunOrder) -> OpenRun:
     """Make the folder of a run, keep the source as it will run, and write the first record.
 
-    What a worker may load ahead is up to the source as it will run.
+    What a worker may load ahead is up to the source as it will run. There is no run where its processes could not be looked
+    after.
     """
+    if why := presence.why_not_shown():
+        raise BoxLacks(f"a run could not be looked after or stopped here: {why}; mount one for this namespace: {MOUNT}")
     try:
         source = Path(order.path).read_bytes()
     except OSError as problem:
@@ -48,9 +53,10 @@ def open_run(order: RunOrder) -> OpenRun:
         clean = cleaner(order.params, order.secrets)
         journal = Writer(run_dir / "journal" / "supervisor.jsonl", clean)
         outputs = {at: Capture(run_dir / name, clean) for at, name in {1: "stdout.log", 2: "stderr.log"}.items()}
+        first = first_records(_run_started(order, run_dir.name, source))
     except OSError as problem:
         raise cannot_record(run_dir, problem.strerror or str(problem)) from problem
-    for record in first_records(_run_started(order, run_dir.name, source)):
+    for record in first:
         if not journal.append(record):
             raise cannot_record(run_dir, journal.trouble)
     return OpenRun(run_dir, journal, outputs)

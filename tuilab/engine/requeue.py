@@ -18,9 +18,9 @@ def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str,
     if strangers := set(chosen) - {one.run for one in lost}:
         raise UsageError(f"{show(store.short_id(min(strangers)))} was not lost while it waited; tuilab queue shows what was")
     for one in lost:
-        if one.order is None:
+        if (order := queue.own_order(root, one.run)) is None:
             id = store.short_id(one.run)
             raise UsageError(f"{show(one.name)} {id} has a secret parameter, which is kept nowhere; run it anew")
-        run_dir, _ = launch.start(msgspec.convert(one.order, RunOrder))
+        run_dir, _ = launch.start(msgspec.convert(order, RunOrder))
         queue.leave(root, one.run)
         yield one.run, run_dir

@@ -41,8 +41,9 @@ class Tree:
 
     def __init__(self, top: int) -> None:
         self._top = top
-        start = presence.start_time(top)
-        self._read_at = _now() if start is None else start / _TICKS_PER_S  # so the first reading is an average since then
+        fields = presence.stat_fields(top)
+        # so that the first reading is an average since it began
+        self._read_at = _now() if fields is None else int(fields[19]) / _TICKS_PER_S
         self._cpu_s = 0.0
         self._uss_due = 0.0
 

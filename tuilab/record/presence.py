@@ -1,11 +1,13 @@
 """Which processes belong to a run, and whether they live.
 
 A pid alone is never trusted: it is used again. A process is known by boot, pid namespace, pid and start time. Only what is
-known to be gone is taken for gone: a system that does not answer (no descriptor left, a sandbox) raises OSError.
+known to be gone is taken for gone: a system that does not answer (no descriptor left, a sandbox) raises OSError. A /proc may
+show little (only processes), nothing, or the processes of another pid namespace, whose numbers mean others here.
 """
 
 import contextlib
 import errno
+import functools
 import os
 import socket
 from collections import defaultdict
@@ -25,7 +27,16 @@ Presence = Literal["alive", "dead", "elsewhere", "unknown"]
 def identify(pid: int) -> Identity | None:
     """Return who `pid` is now; None when there is no such process."""
     start = start_time(pid)
-    return None if start is None else Identity(host_name(), _boot_id(), pid, start, _pid_namespace())
+    return None if start is None else Identity(host_name(), boot_id(), pid, start, _pid_namespace())
+
+
+def why_not_shown() -> str:
+    """Return why /proc does not show the processes that this one can signal; nothing where it does."""
+    try:
+        shown = os.readlink("/proc/self")
+    except OSError:
+        return "/proc is not mounted"
+    return "" if shown == str(os.getpid()) else "/proc shows the processes of another pid namespace"
 
 
 def host_name() -> str:
@@ -36,22 +47,28 @@ def host_name() -> str:
 def start_time(pid: int) -> int | None:
     """Return when `pid` started, in clock ticks after boot; None when it is gone or a zombie; OSError when /proc does not tell.
 
-    A process whose first thread has ended looks like a zombie, but has other threads.
+    A process whose first thread has ended looks like a zombie, but has other threads. The clock is that of the box: in a time
+    namespace /proc tells other times.
     """
     fields = stat_fields(pid)
     if fields is None or fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
         return None
-    return int(fields[19])
+    return max(int(fields[19]) - _ticks_ahead(), 0)
 
 
 def presence(identity: Identity) -> Presence:
     """Say whether a recorded process lives; one of another host or pid namespace cannot be seen from here.
 
-    The name of the host is asked last: it changes while a run goes on, and the boot does not.
+    The name of the host is asked last: it changes while a run goes on, and the boot does not. A boot that is not known, then or
+    now, is taken for this one where the name is the same.
     """
     try:
-        if identity.boot != _boot_id():
-            return "dead" if identity.host == host_name() else "elsewhere"
+        boot = boot_id()
+        if not identity.boot == boot != "":
+            if identity.host != host_name():
+                return "elsewhere"
+            if identity.boot and boot:
+                return "dead"
         if identity.pid_namespace != _pid_namespace():
             return "elsewhere"
         return "alive" if start_time(identity.pid) == identity.start else "dead"
@@ -61,7 +78,7 @@ def presence(identity: Identity) -> Presence:
 
 def is_of_this_box(identity: Identity) -> bool:
     """Say whether a recorded process ran here, under whatever name this box had then."""
-    return identity.boot == _boot_id() or identity.host == host_name()
+    return identity.boot == boot_id() != "" or identity.host == host_name()
 
 
 def descendants(pid: int, spare: Iterable[int] = ()) -> list[int]:
@@ -69,6 +86,7 @@ def descendants(pid: int, spare: Iterable[int] = ()) -> list[int]:
 
     It is cheap, includes zombies, and may miss one that is just being born. OSError when /proc does not tell.
     """
+    _check_proc()
     try:
         return _below(pid, spare, _children)
     except OSError:  # a kernel or a sandbox without the files that list children: every process is asked for its parent
@@ -106,6 +124,7 @@ def search(run: str, passed: set[int]) -> Iterator[tuple[int, int | None]]:
     Without a start time: of what had ended before it was looked at, and may have started another since the processes were
     listed. What is not of the run is added to `passed`, and what has ended, so that one look later is sure of it.
     """
+    _check_proc()
     mark = f"{MARK}={run}".encode()
     for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
         if pid in passed or pid == os.getpid():
@@ -156,6 +175,7 @@ def _every_parent() -> dict[int, list[int]]:
 
 def stat_fields(pid: int) -> list[str] | None:
     """Return /proc/PID/stat from the state on; the name before it may hold anything, brackets too. None when it is gone."""
+    _check_proc()
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
     except GONE:
@@ -169,9 +189,32 @@ def _environment(entry: Path) -> list[bytes]:
         return []
 
 
-def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+def boot_id() -> str:
+    """Return what tells this boot from all others; nothing where /proc shows processes only."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except (FileNotFoundError, PermissionError):
+        return ""
 
 
 def _pid_namespace() -> int:
-    return os.stat("/proc/self/ns/pid").st_ino
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except (FileNotFoundError, PermissionError):
+        return 0
+
+
+def _check_proc() -> None:
+    if why := why_not_shown():
+        raise OSError(errno.ENOTSUP, why)
+
+
+@functools.cache
+def _ticks_ahead() -> int:
+    """Return how much later than the box the time namespace of this process takes the time since boot to be."""
+    try:
+        lines = Path("/proc/self/timens_offsets").read_text().splitlines()
+    except (FileNotFoundError, PermissionError):
+        return 0
+    seconds = next((int(line.split()[1]) for line in lines if line.startswith("boottime")), 0)
+    return seconds * os.sysconf("SC_CLK_TCK")

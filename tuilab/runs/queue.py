@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.files import Unusable, json_as, read_small, replace
+from tuilab.files import Unusable, json_as, read_regular, read_small, replace
 from tuilab.record.events import Identity
 from tuilab.record.presence import presence
 from tuilab.record.states import RunState
@@ -126,6 +126,16 @@ def lost(root: Path) -> Sequence[Ticket]:
 
 def running(root: Path) -> Sequence[Ticket]:
     return look(root).running
+
+
+def own_order(root: Path, run: str) -> dict[str, Any] | None:
+    """Return the order of a run that this user queued: what another user may have written names code that would be run."""
+    try:
+        ticket = json_as(Ticket)(read_regular(_path(root, run), _LIMIT, is_ours=True))
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or str(problem)
+        raise UsageError(f"{show(store.short_id(run))} is not queued again: its ticket cannot be trusted ({why})") from problem
+    return ticket.order
 
 
 def ahead(ticket: Ticket, every: Sequence[Ticket]) -> list[Ticket]:

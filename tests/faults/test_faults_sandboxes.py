@@ -1,0 +1,67 @@
+"""Sandboxes whose /proc shows little, nothing, or the processes of others: what works there, and what is said where it cannot."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import TUILAB
+from tests.engine import look, write_scenario
+from tests.faults.oracle import check, is_well
+from tests.faults.sites import Site, latest, reach_stage
+
+pytestmark = pytest.mark.faults
+
+WAITS = 'lab.stage("on")\ntime.sleep(600)'
+LITTLE = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o subset=pid none /proc && exec "$@"', "-"]
+NOTHING = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "-"]
+OTHERS = ["unshare", "--pid", "--fork", "--kill-child"]  # with the /proc of the namespace outside
+LATER = ["unshare", "--time", "--fork", "--boottime", "100000"]
+
+
+def there(prefix: list[str]) -> list[str]:
+    if subprocess.run([*prefix, "true"], capture_output=True).returncode:
+        pytest.skip(f"{' '.join(prefix[:3])} takes root, or a newer kernel")
+    return [*prefix, TUILAB]
+
+
+@pytest.mark.parametrize("prefix", [NOTHING, OTHERS], ids=["no /proc", "that of others"])
+def test_where_proc_does_not_show_a_run_none_begins_and_none_is_taken_for_lost(site: Site, prefix: list[str]) -> None:
+    inside = there(prefix)
+    run_dir = site.detach(write_scenario(site.folder, WAITS))
+    reach_stage(site, "on")
+
+    refused = site.run("run", str(write_scenario(site.folder, "lab.log(0, a=1.0)", name="other")), "--headless", command=inside)
+    stop, rm = site.run("stop", "last", command=inside), site.run("rm", "last", "--yes", command=inside)
+
+    assert (
+        refused.returncode == 3 and "could not be looked after or stopped here: /proc " in refused.stderr and is_well(refused)
+    )
+    assert stop.returncode == rm.returncode == 2
+    assert [*site.root.iterdir()] == [run_dir]
+    assert look(run_dir).state == "running"
+    site.run("stop", "last", "--now")
+    check(site, run_dir, "stopped")
+
+
+def test_a_proc_that_shows_processes_only_is_enough(site: Site) -> None:
+    inside = there(LITTLE)
+    run_dir = site.detach(write_scenario(site.folder, WAITS), command=inside)
+    reach_stage(site, "on")
+
+    assert look(run_dir).state == "running"  # from outside, where the boot is known
+    assert site.run("stop", "last", command=inside).returncode == 0
+    check(site, run_dir, "stopped")
+
+
+@pytest.mark.parametrize("is_within", [True, False], ids=["made within", "made outside"])
+def test_a_run_lives_whatever_time_it_is_in_another_namespace(site: Site, is_within: bool) -> None:
+    inside = there(LATER)
+    path: Path = write_scenario(site.folder, WAITS)
+    site.detach(path, command=inside if is_within else [TUILAB])
+    reach_stage(site, "on")
+
+    stop = site.run("stop", "last", command=[TUILAB] if is_within else inside)
+
+    assert stop.stdout.startswith("asked ")
+    check(site, latest(site), "stopped")
