@@ -62,7 +62,7 @@ def kill_at_random(site: Site, path: Path, victim: str, is_hot: bool, delay_s: f
 
 
 @pytest.mark.timeout(240)
-def test_a_hundred_kills_at_random_moments_lose_nothing_that_was_written(site: Site) -> None:
+def test_1_3_a_hundred_kills_at_random_moments_lose_nothing_that_was_written(site: Site) -> None:
     chance = random.Random(20261121)
     path = write_scenario(site.folder, HOT)
     moments = [(chance.choice(["worker", "supervisor", "front"]), chance.random() < 0.7, chance.random()) for _ in range(100)]
@@ -89,7 +89,7 @@ def test_a_hundred_kills_at_random_moments_lose_nothing_that_was_written(site: S
 
 
 @pytest.mark.usefixtures("has_strace")
-def test_a_supervisor_killed_at_any_of_its_calls_leaves_a_readable_run_and_no_process(site: Site) -> None:
+def test_4_5_a_supervisor_killed_at_any_of_its_calls_leaves_a_readable_run_and_no_process(site: Site) -> None:
     """SIGKILL on entry to the nth call: before, between and after every record it writes and every process it starts."""
     path = write_scenario(site.folder, 'lab.log(0, half=0.0)\nsubprocess.Popen(["sleep", "600"], start_new_session=True)')
     order = order_for(site, path)
@@ -119,7 +119,7 @@ def test_a_supervisor_killed_at_any_of_its_calls_leaves_a_readable_run_and_no_pr
     check_list(site.root, states)
 
 
-def test_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_and_ended(site: Site) -> None:
+def test_6_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_and_ended(site: Site) -> None:
     """A daemon outlives its worker; nobody is left who would end it, so the next command does."""
     path = write_scenario(
         site.folder, 'subprocess.Popen(["sleep", "600"], start_new_session=True)\nlab.stage("on")\ntime.sleep(600)'
@@ -143,7 +143,7 @@ def test_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_an
     check(site, run_dir, "lost")
 
 
-def test_a_stopped_sampler_whose_supervisor_died_is_found_and_ended(site: Site) -> None:
+def test_6_a_stopped_sampler_whose_supervisor_died_is_found_and_ended(site: Site) -> None:
     run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
     reach_stage(site, "on")
     supervisor = supervisor_of(run_dir)
@@ -159,7 +159,7 @@ def test_a_stopped_sampler_whose_supervisor_died_is_found_and_ended(site: Site) 
     check(site, run_dir, "lost")
 
 
-def test_a_worker_ends_with_its_supervisor(site: Site) -> None:
+def test_3_a_worker_ends_with_its_supervisor(site: Site) -> None:
     """It ignores every signal that can be ignored, and computes."""
     body = (
         "for number in range(1, 65):\n    try: signal.signal(number, signal.SIG_IGN)\n    except (OSError, ValueError): pass\n"
@@ -178,7 +178,7 @@ def test_a_worker_ends_with_its_supervisor(site: Site) -> None:
 
 
 @pytest.mark.parametrize("change", ["start", "another box", "boot", "pid_namespace", "pid 0", "pid -1", "pid 1", "pid 2**40"])
-def test_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(site: Site, change: str) -> None:
+def test_26_27_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(site: Site, change: str) -> None:
     """The record of a run that never ended, with the bystander's pid in place of its supervisor's."""
     innocent = presence.identify(site.bystander.pid)
     assert innocent is not None
@@ -207,7 +207,7 @@ def test_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(site: Site
 @pytest.mark.parametrize(
     ("victim", "state"), [("the run", "stopped"), ("the worker that waits", "killed"), ("the supervisor", "lost")]
 )
-def test_an_arm_ends_with_who_waits_for_it(site: Site, victim: str, state: str) -> None:
+def test_3_an_arm_ends_with_who_waits_for_it(site: Site, victim: str, state: str) -> None:
     more = 'def sleepy(lab):\n    lab.stage("in the arm")\n    if os.fork() == 0: os.setsid()\n    time.sleep(600)\n'
     run_dir = site.detach(write_scenario(site.folder, 'lab.arm("a", sleepy, prefix=["nice"])()', more))
     reach_stage(site, "in the arm")

@@ -9,7 +9,7 @@ from tests.faults.sites import Site, latest, reach_stage
 pytestmark = pytest.mark.faults
 
 
-def test_five_hundred_short_lived_grandchildren_are_no_burden(site: Site) -> None:
+def test_25_five_hundred_short_lived_grandchildren_are_no_burden(site: Site) -> None:
     body = """
 for _ in range(500):
     if os.fork() == 0:
@@ -24,7 +24,7 @@ for _ in range(500):
 
 
 @pytest.mark.parametrize("generation", ["time.sleep(0.002)", "pass"], ids=["slow", "fast"])
-def test_a_storm_of_forks_ends_with_its_run(site: Site, generation: str) -> None:
+def test_21_a_storm_of_forks_ends_with_its_run(site: Site, generation: str) -> None:
     """Each process forks its successor in a session of its own and ends: none lives long enough to be seen for long."""
     body = f"""
 lab.stage("on")
@@ -48,7 +48,7 @@ time.sleep(600)
 
 
 @pytest.mark.real_torch
-def test_a_loader_worker_that_is_killed_is_a_failure_that_names_it(site: Site) -> None:
+def test_22_a_loader_worker_that_is_killed_is_a_failure_that_names_it(site: Site) -> None:
     """A real DataLoader; the run goes on to its end, and no loader process is left."""
     more = """
 import torch
@@ -68,7 +68,7 @@ class Data(torch.utils.data.Dataset):
     assert "DataLoader worker" in summary.reason
 
 
-def test_a_loader_worker_that_hangs_does_not_outlive_a_killed_trainer(site: Site) -> None:
+def test_22_a_loader_worker_that_hangs_does_not_outlive_a_killed_trainer(site: Site) -> None:
     more = """
 import multiprocessing
 
@@ -85,7 +85,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert check(site, latest(site), "killed").summary.reason.startswith("ended by SIGKILL")
 
 
-def test_a_child_outlives_the_thread_that_forked_it(site: Site) -> None:
+def test_22_a_child_outlives_the_thread_that_forked_it(site: Site) -> None:
     """The kernel ties a child to the thread that made it; a pool that is filled from a thread must not lose its processes."""
     body = """
 import threading
@@ -104,7 +104,7 @@ lab.claim("the child ended by itself", os.waitstatus_to_exitcode(os.wait()[1]), 
     check(site, latest(site), "succeeded")
 
 
-def test_a_worker_that_becomes_a_daemon_is_not_left_behind(site: Site) -> None:
+def test_56_a_worker_that_becomes_a_daemon_is_not_left_behind(site: Site) -> None:
     body = """
 lab.log(0, half=0.0)
 hears, tells = os.pipe()
