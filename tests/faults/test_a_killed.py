@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -15,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.conftest import CHECKOUT, TUILAB
 from tests.engine import look, until, write_scenario
 from tests.faults.fabricated import fabricate, run_started
 from tests.faults.oracle import check, check_list, is_well, raw_records
@@ -62,7 +64,7 @@ def kill_at_random(site: Site, path: Path, victim: str, is_hot: bool, delay_s: f
 
 
 @pytest.mark.timeout(240)
-def test_1_3_a_hundred_kills_at_random_moments_lose_nothing_that_was_written(site: Site) -> None:
+def test_1_3_87_a_hundred_kills_at_random_moments_lose_nothing_that_was_written(site: Site) -> None:
     chance = random.Random(20261121)
     path = write_scenario(site.folder, HOT)
     moments = [(chance.choice(["worker", "supervisor", "front"]), chance.random() < 0.7, chance.random()) for _ in range(100)]
@@ -202,6 +204,48 @@ def test_26_27_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(site
     assert look(run_dir).state == ("running" if elsewhere else "lost")
     assert site.bystander_says.read_text() == "ready\n"
     assert site.bystander.poll() is None
+
+
+AGAIN = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+from tests.engine import look, newest, until
+from tests.faults.victims import supervisor_of
+tuilab, path, root, says = sys.argv[1:]
+run = lambda *words: subprocess.run([tuilab, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+assert run("run", path, "--detach").returncode == 0
+run_dir = until(lambda: newest(Path(root)))
+until(lambda: any(stage.name == "on" for stage in look(run_dir).summary.stages))
+pid, _ = supervisor_of(run_dir)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as process 1 of the namespace it has to let go of orphans
+os.kill(pid, signal.SIGKILL)
+until(lambda: not Path(f"/proc/{pid}").exists())
+while True:  # until a process of ours has the number that the supervisor had
+    Path("/proc/sys/kernel/ns_last_pid").write_text(str(pid - 1))
+    innocent = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    if innocent.pid == pid: break
+    innocent.kill()
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+stops = [run("stop", "last"), run("stop", "last", "--now"), run("rm", "last")]
+Path(says).write_text(repr((innocent.poll(), [done.returncode for done in stops], stops[0].stdout)))
+innocent.kill()
+"""
+
+
+def test_26_an_innocent_that_has_the_number_of_the_supervisor_is_not_ended(site: Site) -> None:
+    """For real: in a namespace of pids of its own the next number can be chosen."""
+    contain = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if subprocess.run([*contain, "sh", "-c", "echo 5 > /proc/sys/kernel/ns_last_pid"], capture_output=True).returncode:
+        pytest.skip("the number of the next process cannot be chosen here: it takes root")
+    path = write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)')
+    says = site.folder / "says"
+    words = [TUILAB, str(path), str(site.root), str(says)]
+
+    done = site.run(command=[*contain, sys.executable, "-c", AGAIN, *words], cwd=CHECKOUT)
+
+    assert done.returncode == 0, done.stderr
+    assert says.read_text().startswith("(None, [0, 0, 0], ") and "is lost; none of its processes is left" in says.read_text()
+    until(lambda: not site.living())
 
 
 @pytest.mark.parametrize(

@@ -199,3 +199,42 @@ while True: time.sleep(0.001)
     summary = check(site, run_dir, "stopped").summary
     assert summary.series["tick", "", "worker-0"].count == 100
     assert [stage.name for stage in summary.stages] == ["on", "saved"]
+
+
+CRASHES = {
+    "SIGSEGV": "ctypes.string_at(0)",
+    "SIGABRT": "os.abort()",
+    "SIGBUS": "import mmap, tempfile\nfile = tempfile.TemporaryFile()\nfile.truncate(4096)\nseen = mmap.mmap(file.fileno(), 4096)\nfile.truncate(0)\nseen[0]",
+    "SIGFPE": "code = b'\\x31\\xc9\\x31\\xd2\\xf7\\xf1\\xc3'\ncall(code, signal.SIGFPE)",
+    "SIGILL": "code = b'\\x0f\\x0b'\ncall(code, signal.SIGILL)",
+}
+# Instructions that the processor refuses, where it is the one that they were written for.
+CALL = """
+import mmap, platform
+def call(code, number):
+    if platform.machine() != "x86_64": os.kill(os.getpid(), number)
+    page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(code)
+    ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()
+"""
+
+
+def test_2_a_worker_that_crashes_leaves_the_line_at_which_it_did(site: Site) -> None:
+    """Each in an arm of one run, by what the processor or the kernel refuses."""
+    arms = "\n".join(
+        f"def {name}(lab):\n" + "".join(f"    {line}\n" for line in body.splitlines()) for name, body in CRASHES.items()
+    )
+    body = """
+for crash in ({}):
+    try: lab.arm(crash.__name__, crash)()
+    except Exception as problem: lab.text(str(problem), title=crash.__name__)
+""".format(", ".join(CRASHES))
+
+    done = site.run("run", str(write_scenario(site.folder, body, CALL + arms)), "--headless", "--quiet")
+
+    summary = check(site, latest(site), "succeeded").summary
+    ends = {worker.started.arm: worker.exited for worker in summary.workers.values() if worker.started and worker.exited}
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {name: ends[name].signal for name in CRASHES} == {name: signal.Signals[name] for name in CRASHES}
+    assert all(f"in {name}" in ends[name].fault for name in CRASHES), ends
+    assert {text.title: text.text for text in summary.texts} == {name: f"ended by {name}" for name in CRASHES}
