@@ -94,6 +94,7 @@ class Ssh:
 
     command: list[str]
     site: Site
+    server: "subprocess.Popen[bytes]"
 
     def start(self, words: str, *options: str) -> "subprocess.Popen[str]":
         exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.site.environment.items() if name != "PATH")
@@ -118,6 +119,7 @@ def ssh(site: Site) -> Iterator[Ssh]:
     (keys / "config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {keys}/host\nAuthorizedKeysFile {keys}/user.pub\nPidFile none\n"
         "UsePAM no\nStrictModes no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\nLogLevel ERROR\n"
+        "Subsystem sftp internal-sftp\n"
     )
     environment = {name: value for name, value in os.environ.items() if name != "TUILAB_SITE"}
     server = subprocess.Popen([sshd, "-D", "-e", "-f", keys / "config"], env=environment, stderr=subprocess.DEVNULL)
@@ -141,7 +143,7 @@ def ssh(site: Site) -> Iterator[Ssh]:
     except AssertionError:
         server.kill()
         pytest.skip("sshd does not serve here")
-    yield Ssh(client, site)
+    yield Ssh(client, site, server)
     server.terminate()
     server.wait()
 

@@ -286,14 +286,17 @@ def test_33_a_write_that_fails_anywhere_is_no_traceback_and_no_lie(site: Site) -
 
     order = order_for(site, path)
 
-    def fail_at(n: int) -> None:
-        error = ("ENOSPC", "EIO", "EDQUOT")[n % 3]
+    points = [(n, ("ENOSPC", "EIO", "EDQUOT")[n % 3]) for n in range(1, 28)]
+    points += [(n, "EINTR") for n in range(3, 28, 8)]
+
+    def fail_at(point: tuple[int, str]) -> None:
+        n, error = point
         supervise(
             site, order, "strace", "-f", "-o", os.devnull, "-e", "trace=write", "-e", f"inject=write:error={error}:when={n}"
         )
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(fail_at, range(1, 28)))
+        list(pool.map(fail_at, points))
     until(lambda: not site.living())
     states = {check(site, run_dir, is_whole=None).state for run_dir in site.root.iterdir()}
 
@@ -301,8 +304,9 @@ def test_33_a_write_that_fails_anywhere_is_no_traceback_and_no_lie(site: Site) -
 
 
 @pytest.mark.usefixtures("has_strace")
-def test_34_a_disk_that_cannot_keep_what_was_written_is_named(site: Site) -> None:
-    """fdatasync fails, in every process of the run, and each time."""
+@pytest.mark.parametrize("when", ["1", "1+"], ids=["once", "each time"])
+def test_34_a_disk_that_cannot_keep_what_was_written_is_named(site: Site, when: str) -> None:
+    """fdatasync fails, in every process of the run."""
     path = write_scenario(site.folder, 'lab.log(0, half=0.0)\nlab.claim("one is one", True)')
 
     supervise(
@@ -315,7 +319,7 @@ def test_34_a_disk_that_cannot_keep_what_was_written_is_named(site: Site) -> Non
         "-e",
         "trace=fdatasync",
         "-e",
-        "inject=fdatasync:error=EIO:when=1+",
+        f"inject=fdatasync:error=EIO:when={when}",
     )
 
     run_dir = latest(site)

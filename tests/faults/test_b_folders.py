@@ -3,17 +3,18 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import TUILAB
+from tests.conftest import CHECKOUT, TUILAB
 from tests.engine import until, write_scenario
 from tests.faults.gates import STEPS, gates, reaches
 from tests.faults.oracle import check, is_well
 from tests.faults.sites import Site, latest
-from tuilab.errors import CannotRecord
+from tuilab.errors import CannotRecord, ExitCode
 from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import read_run
 from tuilab.runs import store
@@ -110,6 +111,43 @@ def test_40_a_home_that_cannot_be_written_is_one_sentence(site: Site, home: str 
 
     assert done.returncode == 5, done.stderr
     assert done.stderr.splitlines()[-1].startswith("tuilab: ") and is_well(done) and is_well(listed)
+
+
+# Verbs without what belongs to another, and with names in it, which may be longer than any name.
+HOMELESS = [
+    *((verb, ()) for verb in [("list",), ("runs",), ("queue",), ("queue", "pause"), ("queue", "resume"), ("verify",), ("advise",), ("learn",), ("config",)]),
+    *(((verb, "last"), ()) for verb in ("attach", "stop", "rm", "verify", "export", "show")),
+    (("compare",), ("{}/a", "{}/b")), (("compare", "x" * 300, "y" * 5000), ()), (("compare",), ("{}/" + "x" * 300, "y")),
+    (("run",), ("{}/x",)), (("run",), ("{}/x.py",)), (("show",), ("{}/x.py",)), (("check",), ("{}/x.py",)), (("new",), ("{}/x",)),
+    (("report",), ("{}/a", "-o", "{}/y.html")), (("runs", "--root"), ("{}/x",)), (("list", "--scenarios"), ("{}/x",)), (("note", "last", "x"), ()),
+]  # fmt: skip
+# All in one process, which a verb ends with no exception but those that are a sentence.
+EACH_VERB = """
+import ast, sys
+import click
+from tests.faults.oracle import view
+for words in ast.literal_eval(sys.argv[1]):
+    try: print(view(*words)[0].value)
+    except click.ClickException as problem: print(problem.exit_code)
+"""
+
+
+def test_40_a_home_that_belongs_to_another_user_is_one_sentence(open_site: Site, as_nobody: list[str]) -> None:
+    """As after `sudo -u`, which leaves HOME as it was."""
+    site = open_site
+    path = write_scenario(site.folder, "lab.log(0, half=0.0)")
+    home = site.folder / "home"
+    home.mkdir(mode=0o700)
+    environment = {"HOME": str(home), "TUILAB_ROOT": "", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": "", "XDG_CONFIG_HOME": ""}
+
+    done = site.run("run", str(path), "--headless", command=[*as_nobody, TUILAB], cwd="/", env=environment)
+    verbs = [(*words, *(end.format(home) for end in ends)) for words, ends in HOMELESS]
+    told = [*as_nobody, sys.executable, "-c", EACH_VERB, repr(verbs)]
+    seen = site.run(command=told, cwd=CHECKOUT, env={**environment, "PYTHONPATH": str(CHECKOUT)})
+
+    assert done.returncode == 5 and done.stderr.splitlines()[-1].startswith("tuilab: ") and is_well(done), done.stderr
+    assert seen.returncode == 0 and set(map(int, seen.stdout.split())) <= set(ExitCode), seen.stderr
+    assert list(home.iterdir()) == []
 
 
 def test_47_twenty_runs_that_start_at_once_have_twenty_folders(site: Site) -> None:
