@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_62_a_word_of_any_kind_is_a_word(site: Site, place: str) -> None:
     here.mkdir()
     before = set(os.listdir(site.folder)) | {"runs", "cache"}
     site.run("run", str(path), "--headless", "--quiet", cwd=here)
-    lines = {
+    lines: dict[str, Callable[[str], tuple[str, ...]]] = {
         "a parameter": lambda word: ("run", str(path), "--headless", "--quiet", f"--text={word}"),
         "a tag": lambda word: ("note", "last", f"--tag={word}"),
         "a title": lambda word: ("runs", f"--tag={word}"),
