@@ -165,3 +165,13 @@ def run_of(done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
     only["exit_code"] = done.returncode
     only["verdicts"] = {claim["key"] or claim["text"]: claim["verdict"] for claim in only["claims"]}
     return dict(only)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Of the numbered cases of faults it is told in one line which could not be tried here, and why."""
+    from tests.faults.cases import told
+
+    reports = {outcome: terminalreporter.stats.get(outcome, []) for outcome in ("passed", "failed", "skipped")}
+    skipped = [(report.nodeid, str(report.longrepr[2])) for report in reports["skipped"] if isinstance(report.longrepr, tuple)]
+    if line := told([report.nodeid for name in ("passed", "failed") for report in reports[name]], skipped):
+        terminalreporter.write_line(line.replace("Skipped: ", ""))

@@ -1,10 +1,13 @@
 """The site that each fault is injected in."""
 
+import contextlib
 import os
 import shlex
 import shutil
 import socket
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +17,7 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import until
+from tests.faults import ptys
 from tests.faults.fronts import Open, Window
 from tests.faults.sites import Site, make_site
 from tests.tui.terminals import Terminal
@@ -72,12 +76,25 @@ def window(site: Site) -> Iterator[Window]:
         tmux.close()
 
 
+@pytest.fixture
+def terminals(site: Site) -> Iterator[list[ptys.Terminal]]:
+    """The terminals that a test opens; each is closed at its end."""
+    opened: list[ptys.Terminal] = []
+    yield opened
+    for terminal in opened:
+        terminal.front.kill()
+        terminal.front.wait()
+        with contextlib.suppress(OSError):
+            os.close(terminal.ours)
+
+
 @dataclass
 class Ssh:
     """An ssh server on this machine that nobody else can use."""
 
     command: list[str]
     site: Site
+    server: "subprocess.Popen[bytes]"
 
     def start(self, words: str, *options: str) -> "subprocess.Popen[str]":
         exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.site.environment.items() if name != "PATH")
@@ -102,6 +119,7 @@ def ssh(site: Site) -> Iterator[Ssh]:
     (keys / "config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {keys}/host\nAuthorizedKeysFile {keys}/user.pub\nPidFile none\n"
         "UsePAM no\nStrictModes no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\nLogLevel ERROR\n"
+        "Subsystem sftp internal-sftp\n"
     )
     environment = {name: value for name, value in os.environ.items() if name != "TUILAB_SITE"}
     server = subprocess.Popen([sshd, "-D", "-e", "-f", keys / "config"], env=environment, stderr=subprocess.DEVNULL)
@@ -125,6 +143,37 @@ def ssh(site: Site) -> Iterator[Ssh]:
     except AssertionError:
         server.kill()
         pytest.skip("sshd does not serve here")
-    yield Ssh(client, site)
+    yield Ssh(client, site, server)
     server.terminate()
     server.wait()
+
+
+AS_NOBODY = """
+mount --bind "$1" /mnt && mount -t tmpfs -o mode=755 none "$0" && mkdir -p "$1" && mount --bind /mnt "$1" && umount /mnt || exit 9
+shift && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+"""
+
+
+@pytest.fixture(scope="module")
+def as_nobody() -> list[str]:
+    """What stands before a command line to run it without rights, or skip; a Python in a closed home is made visible."""
+    if os.getuid() != 0:
+        pytest.skip("becoming another user takes root")
+    base = Path(sys.base_prefix)
+    closed = [str(folder) for folder in reversed(base.parents) if not folder.stat().st_mode & 0o001]
+    prefix = ["unshare", "--mount", "sh", "-c", AS_NOBODY, closed[0], str(base)] if closed else []
+    prefix = prefix or ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    if subprocess.run([*prefix, sys.executable, "-c", "import tuilab"], cwd="/", capture_output=True).returncode:
+        pytest.skip("another user cannot read this environment")
+    return prefix
+
+
+@pytest.fixture
+def open_site() -> Iterator[Site]:
+    """A site that another user may enter and write into."""
+    with tempfile.TemporaryDirectory(prefix="tuilab-faults-") as folder:
+        os.chmod(folder, 0o777)
+        made = make_site(Path(folder))
+        made.environment["HOME"] = folder
+        yield made
+        made.end()

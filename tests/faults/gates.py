@@ -8,7 +8,7 @@ from tests.faults.sites import Site
 STEPS = """
 from pathlib import Path
 def wait_for(name):
-    Path(os.environ["GATES"], os.environ["TUILAB_RUN"] + ".at." + name).touch()
+    Path(os.environ["GATES"], os.environ["TUILAB_RUN"] + ".at." + name).write_text("")
     while not Path(os.environ["GATES"], name).exists(): time.sleep(0.005)
 """
 

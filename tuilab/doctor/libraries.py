@@ -41,7 +41,7 @@ def compiler(box: Box) -> Finding:
         kind: next((at for name in names if name and (at := shutil.which(name, path=path))), "")
         for kind, names in wanted.items()
     }
-    has_headers = Path(sysconfig.get_path("include"), "Python.h").exists()
+    has_headers = os.path.exists(Path(sysconfig.get_path("include"), "Python.h"))
     missing = [f"a {kind} compiler" for kind, at in found.items() if not at] + ([] if has_headers else ["Python's headers"])
     if missing:
         return warn(f"missing: {', '.join(missing)}: torch.compile fails or falls back", "apt install g++ python3-dev")
@@ -51,7 +51,7 @@ def compiler(box: Box) -> Finding:
 def compiled_code(box: Box) -> Finding:
     """Whether code that torch.compile writes can be loaded: some boxes mount their temporary folder noexec."""
     folder = Path(box.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir())
-    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    nearest = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))
     if os.statvfs(nearest).f_flag & os.ST_NOEXEC:
         return warn(
             f"{nearest} is mounted noexec: torch.compile cannot load what it made",

@@ -24,7 +24,9 @@ def permissions(box: Box) -> Finding:
         return failed(str(problem), "export TUILAB_ROOT=/a/folder/of/yours")
     nearest = _nearest(folder)
     step = f"choose another with --root DIR or TUILAB_ROOT; this is {folder}"
-    if in_the_way := next((part for part in (folder, *folder.parents) if os.path.lexists(part) and not part.is_dir()), None):
+    if in_the_way := next(
+        (part for part in (folder, *folder.parents) if os.path.lexists(part) and not os.path.isdir(part)), None
+    ):
         return failed(f"{in_the_way} is no folder, and no run can be written below it", step)
     if not os.access(nearest, os.W_OK | os.X_OK):
         return failed(f"{nearest} cannot be written", step)
@@ -101,7 +103,7 @@ def mounted(box: Box, folder: Path) -> tuple[str, str]:
 def _nearest(folder: Path) -> Path:
     """Return a folder, or the first one above it that is there."""
     absolute = Path(os.path.abspath(folder))
-    return next((part for part in (absolute, *absolute.parents) if part.is_dir()), Path("/"))
+    return next((part for part in (absolute, *absolute.parents) if os.path.isdir(part)), Path("/"))
 
 
 CHECKS = {

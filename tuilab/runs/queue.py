@@ -198,7 +198,7 @@ def resume(root: Path) -> None:
 
 
 def is_paused(root: Path) -> bool:
-    return (root / FOLDER / _PAUSED).exists()
+    return os.path.exists(root / FOLDER / _PAUSED)  # False, too, where one may not look
 
 
 # ---- files

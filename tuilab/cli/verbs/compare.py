@@ -125,12 +125,12 @@ def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
         try:
             return store.find_among(reference, roots)
         except UsageError:
-            if not reference.strip() or not path.is_dir():
+            if not reference.strip() or not os.path.isdir(path):
                 raise
-    if not path.is_dir():
+    if not os.path.isdir(path):  # a path that is too long or closed raises in pathlib
         raise UsageError(f"{show(reference)} is not a folder; name a run, its folder, or a folder of runs")
     path = path.absolute()
-    if (path / "journal").is_dir():
+    if os.path.isdir(path / "journal"):
         return path
     found = spokesmen(path)
     if not found:

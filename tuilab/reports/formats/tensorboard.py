@@ -63,7 +63,7 @@ def _write(subject: Subject, root: Path) -> None:
 
 def _move(fresh: Path, target: Path) -> None:
     """Put the files where they are wanted; what else lies there stays."""
-    if not target.exists():
+    if not os.path.exists(target):
         fresh.rename(target)
         return
     for folder, _, names in os.walk(fresh):

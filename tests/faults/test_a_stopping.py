@@ -47,7 +47,7 @@ def poor(request: pytest.FixtureRequest) -> list[str]:
 
 
 @pytest.mark.parametrize("how", [(), ("--now",)], ids=["in order", "at once"])
-def test_a_stop_ends_all_of_a_run_on_a_poor_system(site: Site, poor: list[str], how: tuple[str, ...]) -> None:
+def test_16_18_a_stop_ends_all_of_a_run_on_a_poor_system(site: Site, poor: list[str], how: tuple[str, ...]) -> None:
     run_dir = site.detach(write_scenario(site.folder, TREE, MORE), command=[*poor, TUILAB])
     reach_stage(site, "on")
 
@@ -60,7 +60,7 @@ def test_a_stop_ends_all_of_a_run_on_a_poor_system(site: Site, poor: list[str], 
 @pytest.mark.parametrize("how", [(), ("--now",)], ids=["in order", "at once"])
 @pytest.mark.parametrize("before", [[], NO_PIDFD], ids=["", "no pidfd"])
 @pytest.mark.parametrize("limit", [0, 3])
-def test_a_stop_ends_all_of_a_run_whose_supervisor_may_open_nothing_any_more(
+def test_76_a_stop_ends_all_of_a_run_whose_supervisor_may_open_nothing_any_more(
     site: Site, limit: int, before: list[str], how: tuple[str, ...]
 ) -> None:
     run_dir = site.detach(write_scenario(site.folder, TREE, MORE), command=[*before, TUILAB])
@@ -73,7 +73,7 @@ def test_a_stop_ends_all_of_a_run_whose_supervisor_may_open_nothing_any_more(
     assert summary.unavailable["safe storage"] == "the streams could not be asked for: Too many open files"
 
 
-def test_a_run_whose_supervisor_may_open_nothing_any_more_comes_to_its_end(site: Site, go: Path) -> None:
+def test_76_a_run_whose_supervisor_may_open_nothing_any_more_comes_to_its_end(site: Site, go: Path) -> None:
     """Its own end, with a process left behind that nobody can look at: only that it is one."""
     body = 'subprocess.Popen(["sleep", "600"])\nlab.stage("on")\nwhile not os.path.exists(os.environ["GO"]): time.sleep(0.01)'
     run_dir = site.detach(write_scenario(site.folder, body))
@@ -87,7 +87,7 @@ def test_a_run_whose_supervisor_may_open_nothing_any_more_comes_to_its_end(site:
     assert summary.unavailable["verdicts"] == "cannot start the judge: Too many open files"
 
 
-def test_what_a_dead_supervisor_left_behind_is_ended_on_a_poor_system(site: Site, poor: list[str]) -> None:
+def test_6_what_a_dead_supervisor_left_behind_is_ended_on_a_poor_system(site: Site, poor: list[str]) -> None:
     run_dir = site.detach(write_scenario(site.folder, TREE, MORE), command=[*poor, TUILAB])
     reach_stage(site, "on")
     supervisor = supervisor_of(run_dir)
@@ -103,7 +103,7 @@ def test_what_a_dead_supervisor_left_behind_is_ended_on_a_poor_system(site: Site
     check(site, run_dir, "lost")
 
 
-def test_a_pid_that_is_not_the_supervisor_any_more_is_not_signalled_without_pidfds_either(site: Site) -> None:
+def test_26_a_pid_that_is_not_the_supervisor_any_more_is_not_signalled_without_pidfds_either(site: Site) -> None:
     innocent = presence.identify(site.bystander.pid)
     assert innocent is not None
     identity = msgspec.structs.replace(innocent, start=innocent.start - 1)
@@ -118,7 +118,7 @@ def test_a_pid_that_is_not_the_supervisor_any_more_is_not_signalled_without_pidf
     assert site.bystander.poll() is None and site.bystander_says.read_text() == "ready\n"
 
 
-def test_a_supervisor_that_cannot_be_looked_at_is_not_taken_for_dead(site: Site) -> None:
+def test_76_a_supervisor_that_cannot_be_looked_at_is_not_taken_for_dead(site: Site) -> None:
     """As where no descriptor is left to open anything of /proc with: the state stays what was recorded."""
     run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
     reach_stage(site, "on")
@@ -165,7 +165,7 @@ time.sleep(150)
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("how", [(), ("--now",)], ids=["in order", "at once"])
-def test_a_storm_that_renews_itself_ends_with_its_run(site: Site, go: Path, how: tuple[str, ...]) -> None:
+def test_21_a_storm_that_renews_itself_ends_with_its_run(site: Site, go: Path, how: tuple[str, ...]) -> None:
     run_dir = site.detach(write_scenario(site.folder, STORM))
     reach_stage(site, "on")
 
@@ -176,7 +176,7 @@ def test_a_storm_that_renews_itself_ends_with_its_run(site: Site, go: Path, how:
 
 
 @pytest.mark.timeout(400)
-def test_a_storm_whose_supervisor_and_sampler_died_is_ended_or_said_to_be_left(site: Site, go: Path) -> None:
+def test_6_21_a_storm_whose_supervisor_and_sampler_died_is_ended_or_said_to_be_left(site: Site, go: Path) -> None:
     """On a busy box it may be too fast to be caught, or even to be seen; then nobody says that nothing is left."""
     alive = site.folder / "alive"
     os.mkfifo(alive)
@@ -208,7 +208,7 @@ RENAMED = "import os, socket, sys; socket.sethostname(eval(sys.argv[1])); os.exe
 
 
 @pytest.mark.parametrize("name", [b"renamed", b"b\xff\xfex"], ids=["renamed", "not UTF-8"])
-def test_a_run_is_stopped_and_deleted_under_whatever_name_its_box_has_by_now(site: Site, name: bytes) -> None:
+def test_27_a_run_is_stopped_and_deleted_under_whatever_name_its_box_has_by_now(site: Site, name: bytes) -> None:
     there = ["unshare", "--uts", sys.executable, "-c", RENAMED, repr(name)]
     if subprocess.run([*there, "true"], capture_output=True).returncode:
         pytest.skip("a host name of its own takes root")
@@ -225,7 +225,7 @@ def test_a_run_is_stopped_and_deleted_under_whatever_name_its_box_has_by_now(sit
 
 
 @pytest.mark.parametrize("name", [b"renamed", b"b\xff\xfex"], ids=["renamed", "not UTF-8"])
-def test_a_run_of_before_a_reboot_is_lost_under_the_name_that_its_box_has(site: Site, name: bytes) -> None:
+def test_27_a_run_of_before_a_reboot_is_lost_under_the_name_that_its_box_has(site: Site, name: bytes) -> None:
     """Only the name tells that it was this box: the boot is another one."""
     there = ["unshare", "--uts", sys.executable, "-c", RENAMED, repr(name)]
     if subprocess.run([*there, "true"], capture_output=True).returncode:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from tests.faults.fronts import (
     WAITS,
     Open,
     check_looks,
-    front_of,
     is_gone,
 )
 from tests.faults.oracle import check
@@ -25,7 +23,7 @@ from tests.tui.pictures import recorded
 pytestmark = pytest.mark.faults
 
 
-def test_standard_error_in_a_file_stays_empty(site: Site, screens: Open) -> None:
+def test_59_standard_error_in_a_file_stays_empty(site: Site, screens: Open) -> None:
     with (site.folder / "log").open("w") as log:
         term = screens("attach", recorded("tour", site.root).name, stderr=log.fileno())
     term.wait_for("succeeded", "quit")
@@ -41,7 +39,9 @@ def test_standard_error_in_a_file_stays_empty(site: Site, screens: Open) -> None
     [({"TERM": "dumb"}, "TERM=dumb"), ({"TERM": ""}, "cannot place text"), ({}, "cannot place text")],
     ids=["dumb", "empty", "none"],
 )
-def test_a_terminal_that_cannot_place_text_gets_a_sentence(site: Site, screens: Open, kind: dict[str, str], words: str) -> None:
+def test_59_a_terminal_that_cannot_place_text_gets_a_sentence(
+    site: Site, screens: Open, kind: dict[str, str], words: str
+) -> None:
     run_dir = recorded("tour", site.root)
     site.environment.pop("TERM", None)
     refused = screens("replay", run_dir.name, kind=kind)
@@ -51,7 +51,7 @@ def test_a_terminal_that_cannot_place_text_gets_a_sentence(site: Site, screens: 
     assert is_gone(site)
 
 
-def test_without_a_keyboard_the_result_is_printed(site: Site, screens: Open) -> None:
+def test_59_without_a_keyboard_the_result_is_printed(site: Site, screens: Open) -> None:
     run_dir = recorded("tour", site.root)
     term = screens(command=("sh", "-c", f"{TUILAB} attach {run_dir.name} </dev/null; {TUILAB} </dev/null; echo rc=$?"))
     term.wait()
@@ -64,7 +64,7 @@ def test_without_a_keyboard_the_result_is_printed(site: Site, screens: Open) -> 
 @pytest.mark.parametrize(
     "kind", [{"NO_COLOR": "1", "LC_ALL": "C.UTF-8"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "NO_COLOR": "1"}]
 )
-def test_a_terminal_gets_what_it_can_show(site: Site, screens: Open, go: Path, kind: dict[str, str]) -> None:
+def test_59_a_terminal_gets_what_it_can_show(site: Site, screens: Open, go: Path, kind: dict[str, str]) -> None:
     (site.folder / "λ").mkdir()
     term = screens("run", str(write_scenario(site.folder / "λ", WAITS)), kind={"TERM": "xterm-256color", **kind})
     run_dir = reach_stage(site, "on")
@@ -88,7 +88,7 @@ def is_grey(colour: str) -> bool:
 
 @pytest.mark.skipif(os.getuid() != 0 or shutil.which("setpriv") is None, reason="taking a terminal away takes root and setpriv")
 @pytest.mark.parametrize("ending, code", [("q", 0), (signal.SIGKILL, -9)], ids=["in order", "sudden"])
-def test_a_terminal_whose_name_belongs_to_another_user_is_used_and_given_back(
+def test_59_a_terminal_whose_name_belongs_to_another_user_is_used_and_given_back(
     site: Site, screens: Open, ending: "str | int", code: int
 ) -> None:
     """As after `su`."""
@@ -104,46 +104,3 @@ def test_a_terminal_whose_name_belongs_to_another_user_is_used_and_given_back(
     assert term.wait() == code
     until(term.is_restored)
     until(lambda: is_gone(site))
-
-
-def test_ctrl_c_while_the_screens_load_leaves_no_trace(site: Site, screens: Open) -> None:
-    run_dir = recorded("tour", site.root)
-    began = time.monotonic()
-    term = screens("attach", run_dir.name)
-    term.wait_for("succeeded", "quit")
-    loading_s = time.monotonic() - began
-    term.type("q")
-    term.wait()
-    for number in range(7):
-        term = screens("attach", run_dir.name)
-        until(lambda: catches(term.process.pid, signal.SIGALRM))  # noqa: B023  # before that Ctrl-C is the interpreter's
-        time.sleep(loading_s * number / 6)  # the moment
-        term.process.send_signal(signal.SIGINT)
-
-        assert term.wait() == 130
-        until(lambda: is_gone(site))
-        assert term.is_restored()
-        assert b"Traceback" not in term.sent and b"Exception ignored" not in term.sent
-
-
-def catches(pid: int, number: int) -> bool:
-    """Whether a process has a handler for a signal."""
-    rows = dict(row.split(":\t") for row in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return bool(int(rows["SigCgt"], 16) >> (number - 1) & 1)
-
-
-def test_killed_while_suspended_it_leaves_the_terminal_to_the_shell(site: Site, screens: Open) -> None:
-    run_dir = recorded("tour", site.root)
-    term = screens("--norc", "-i", command=("bash",))
-    term.type(f"{TUILAB} attach {run_dir.name}\n")
-    term.wait_for("succeeded", "quit")
-    front = front_of(site)
-    term.type("\x1a")
-    term.wait_for("Stopped")
-    seen = len(term.sent)
-    front.kill()
-    until(lambda: is_gone(site))
-
-    assert b"\x1b[?1049l" not in term.sent[seen:]
-    term.type("echo a word | rev\n")
-    term.wait_for("drow a")

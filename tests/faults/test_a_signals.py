@@ -2,12 +2,10 @@
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
 from tests.faults.oracle import check, is_well
 from tests.faults.sites import Site, latest, reach_stage
@@ -20,7 +18,7 @@ pytestmark = pytest.mark.faults
     ("number", "state"),
     [(signal.SIGTERM, "stopped"), (signal.SIGINT, "stopped"), (signal.SIGSEGV, "lost"), (signal.SIGABRT, "lost")],
 )
-def test_a_signal_to_the_supervisor_ends_the_run_in_a_state_that_says_so(site: Site, number: int, state: str) -> None:
+def test_9_a_signal_to_the_supervisor_ends_the_run_in_a_state_that_says_so(site: Site, number: int, state: str) -> None:
     run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
     reach_stage(site, "on")
 
@@ -29,7 +27,7 @@ def test_a_signal_to_the_supervisor_ends_the_run_in_a_state_that_says_so(site: S
     check(site, run_dir, state)
 
 
-def test_signals_that_are_no_request_do_not_touch_the_run(site: Site) -> None:
+def test_9_signals_that_are_no_request_do_not_touch_the_run(site: Site) -> None:
     go = site.folder / "go"
     run_dir = site.detach(
         write_scenario(site.folder, f'lab.stage("on")\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)')
@@ -51,7 +49,7 @@ def test_signals_that_are_no_request_do_not_touch_the_run(site: Site) -> None:
     check(site, run_dir, "succeeded")
 
 
-def test_a_supervisor_that_was_suspended_can_be_asked_to_stop(site: Site) -> None:
+def test_9_a_supervisor_that_was_suspended_can_be_asked_to_stop(site: Site) -> None:
     run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
     reach_stage(site, "on")
     kill(supervisor_of(run_dir), number=signal.SIGSTOP)
@@ -92,7 +90,7 @@ ctypes.CDLL(None).pthread_exit(None)
     ],
     ids=lambda value: "" if "(" in value else value,
 )
-def test_a_stop_ends_a_worker(site: Site, body: str, what: str) -> None:
+def test_15_16_18_a_stop_ends_a_worker(site: Site, body: str, what: str) -> None:
     run_dir = site.detach(write_scenario(site.folder, f'lab.stage("on")\n{body}\ntime.sleep(600)'))
     reach_stage(site, "on")
 
@@ -108,7 +106,7 @@ FREEZER = Path("/sys/fs/cgroup/freezer")
     not os.access(FREEZER, os.W_OK), reason="a process that cannot be killed takes root and a freezer of cgroups v1"
 )
 @pytest.mark.timeout(180)
-def test_a_worker_that_cannot_be_killed_is_named(site: Site) -> None:
+def test_17_a_worker_that_cannot_be_killed_is_named(site: Site) -> None:
     run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
     reach_stage(site, "on")
     (worker,) = child_of(supervisor_of(run_dir)[0], "tuilab.lab.worker")
@@ -129,7 +127,7 @@ def test_a_worker_that_cannot_be_killed_is_named(site: Site) -> None:
         ice.rmdir()
 
 
-def test_every_way_to_end_is_told_apart(site: Site) -> None:
+def test_24_every_way_to_end_is_told_apart(site: Site) -> None:
     """Exit codes and all signals that end a process, the nameless real-time ones too: each in an arm of one run."""
     codes = (0, 1, 2, 42, 126, 127, 128, 137, 255)
     harmless = {
@@ -173,35 +171,8 @@ for name, body, numbers in (("code", leave, {list(codes)}), ("signal", die, {fat
 
 # ---- what a run inherits
 
-HOSTILE_START = """
-import os, signal, sys
-for number in range(1, 32):
-    if number not in (signal.SIGKILL, signal.SIGSTOP):
-        signal.signal(number, signal.SIG_IGN)
-signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
 
-
-def test_ignored_and_blocked_signals_are_not_inherited_by_the_run(site: Site) -> None:
-    body = """
-deaf = [s.name for s in signal.Signals if s not in (signal.SIGPIPE, signal.SIGXFSZ) and signal.getsignal(s) == signal.SIG_IGN]
-lab.claim("it ignores nothing", " ".join(deaf), equals="")
-lab.claim("it blocks nothing", len(signal.pthread_sigmask(signal.SIG_BLOCK, [])), equals=0)
-lab.stage("on")
-time.sleep(600)
-"""
-    path = write_scenario(site.folder, body)
-    site.run("run", str(path), "--detach", command=[sys.executable, "-c", HOSTILE_START, TUILAB])
-    run_dir = reach_stage(site, "on")
-
-    site.run("stop", "last")
-
-    summary = check(site, run_dir, "stopped").summary
-    assert [claim.verdict.verdict for claim in summary.claims.values() if claim.verdict] == ["SUPPORTED", "SUPPORTED"]
-
-
-def test_a_signal_handler_may_log_in_the_middle_of_a_record(site: Site) -> None:
+def test_9_a_signal_handler_may_log_in_the_middle_of_a_record(site: Site) -> None:
     """As one does who saves something on SIGTERM; a lock that is held would wait for itself."""
     body = """
 ticks = []
@@ -228,3 +199,42 @@ while True: time.sleep(0.001)
     summary = check(site, run_dir, "stopped").summary
     assert summary.series["tick", "", "worker-0"].count == 100
     assert [stage.name for stage in summary.stages] == ["on", "saved"]
+
+
+CRASHES = {
+    "SIGSEGV": "ctypes.string_at(0)",
+    "SIGABRT": "os.abort()",
+    "SIGBUS": "import mmap, tempfile\nfile = tempfile.TemporaryFile()\nfile.truncate(4096)\nseen = mmap.mmap(file.fileno(), 4096)\nfile.truncate(0)\nseen[0]",
+    "SIGFPE": "code = b'\\x31\\xc9\\x31\\xd2\\xf7\\xf1\\xc3'\ncall(code, signal.SIGFPE)",
+    "SIGILL": "code = b'\\x0f\\x0b'\ncall(code, signal.SIGILL)",
+}
+# Instructions that the processor refuses, where it is the one that they were written for.
+CALL = """
+import mmap, platform
+def call(code, number):
+    if platform.machine() != "x86_64": os.kill(os.getpid(), number)
+    page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(code)
+    ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()
+"""
+
+
+def test_2_a_worker_that_crashes_leaves_the_line_at_which_it_did(site: Site) -> None:
+    """Each in an arm of one run, by what the processor or the kernel refuses."""
+    arms = "\n".join(
+        f"def {name}(lab):\n" + "".join(f"    {line}\n" for line in body.splitlines()) for name, body in CRASHES.items()
+    )
+    body = """
+for crash in ({}):
+    try: lab.arm(crash.__name__, crash)()
+    except Exception as problem: lab.text(str(problem), title=crash.__name__)
+""".format(", ".join(CRASHES))
+
+    done = site.run("run", str(write_scenario(site.folder, body, CALL + arms)), "--headless", "--quiet")
+
+    summary = check(site, latest(site), "succeeded").summary
+    ends = {worker.started.arm: worker.exited for worker in summary.workers.values() if worker.started and worker.exited}
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {name: ends[name].signal for name in CRASHES} == {name: signal.Signals[name] for name in CRASHES}
+    assert all(f"in {name}" in ends[name].fault for name in CRASHES), ends
+    assert {text.title: text.text for text in summary.texts} == {name: f"ended by {name}" for name in CRASHES}

@@ -28,7 +28,7 @@ def ssh_command(ssh: Ssh, words: str) -> tuple[str, ...]:
     return (*ssh.command, "-tt", "localhost", f"env {exports} {more} {TUILAB} {words}")
 
 
-def test_killing_the_ssh_client_ends_the_front_and_not_the_run(site: Site, ssh: Ssh, screens: Open, go: Path) -> None:
+def test_10_killing_the_ssh_client_ends_the_front_and_not_the_run(site: Site, ssh: Ssh, screens: Open, go: Path) -> None:
     term = screens(command=ssh_command(ssh, f"run {write_scenario(site.folder, WAITS)}"))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "probe")
@@ -48,7 +48,7 @@ def test_killing_the_ssh_client_ends_the_front_and_not_the_run(site: Site, ssh: 
     check(site, run_dir, "succeeded")
 
 
-def test_a_frozen_link_shows_the_present_as_soon_as_it_thaws(site: Site, ssh: Ssh, screens: Open, go: Path) -> None:
+def test_11_a_frozen_link_shows_the_present_as_soon_as_it_thaws(site: Site, ssh: Ssh, screens: Open, go: Path) -> None:
     term = screens(command=ssh_command(ssh, f"run {write_scenario(site.folder, NOISY)}"))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "loss")
@@ -73,7 +73,7 @@ def test_a_frozen_link_shows_the_present_as_soon_as_it_thaws(site: Site, ssh: Ss
     check(site, run_dir, "succeeded")
 
 
-def test_a_frozen_link_that_is_cut_ends_the_front_and_not_the_run(site: Site, ssh: Ssh, screens: Open, go: Path) -> None:
+def test_11_a_frozen_link_that_is_cut_ends_the_front_and_not_the_run(site: Site, ssh: Ssh, screens: Open, go: Path) -> None:
     term = screens(command=ssh_command(ssh, f"run {write_scenario(site.folder, NOISY)}"))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "loss")
@@ -92,7 +92,7 @@ ANOTHER_SESSION = ("setsid", "--wait", TUILAB)  # to which the end of the termin
 
 @pytest.mark.parametrize("command", [(TUILAB,), ANOTHER_SESSION], ids=["told", "not told"])
 @pytest.mark.parametrize("is_stopped", [False, True], ids=["awake", "stopped"])
-def test_a_front_whose_terminal_is_gone_leaves(
+def test_12_a_front_whose_terminal_is_gone_leaves(
     site: Site, screens: Open, go: Path, command: tuple[str, ...], is_stopped: bool
 ) -> None:
     term = screens("run", str(write_scenario(site.folder, WAITS)), command=command)
@@ -112,7 +112,7 @@ def test_a_front_whose_terminal_is_gone_leaves(
 
 
 @pytest.mark.parametrize("answers", [True, False], ids=["answers", "never answers"])
-def test_a_terminal_that_stops_reading_holds_nothing_up(site: Site, screens: Open, go: Path, answers: bool) -> None:
+def test_13_a_terminal_that_stops_reading_holds_nothing_up(site: Site, screens: Open, go: Path, answers: bool) -> None:
     term = screens("run", str(write_scenario(site.folder, NOISY)), answers=answers)
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "loss")
@@ -138,7 +138,7 @@ def test_a_terminal_that_stops_reading_holds_nothing_up(site: Site, screens: Ope
     check(site, run_dir, "succeeded")
 
 
-def test_a_front_whose_terminal_takes_nothing_can_be_ended(site: Site, screens: Open, go: Path) -> None:
+def test_13_a_front_whose_terminal_takes_nothing_can_be_ended(site: Site, screens: Open, go: Path) -> None:
     term = screens("run", str(write_scenario(site.folder, NOISY)))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "loss")
@@ -154,7 +154,7 @@ def test_a_front_whose_terminal_takes_nothing_can_be_ended(site: Site, screens: 
     check(site, run_dir, "succeeded")
 
 
-def test_a_run_can_be_stopped_and_left_while_the_terminal_takes_nothing(site: Site, screens: Open, go: Path) -> None:
+def test_13_a_run_can_be_stopped_and_left_while_the_terminal_takes_nothing(site: Site, screens: Open, go: Path) -> None:
     term = screens("run", str(write_scenario(site.folder, NOISY)))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "loss")

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -12,6 +13,7 @@ from tests.engine import look, until, write_scenario
 from tests.faults.fronts import NOISY, WAITS, Open, Window, front_of, is_gone, is_whole, wait_for_points
 from tests.faults.oracle import check
 from tests.faults.sites import Site, reach_stage
+from tests.tui.pictures import recorded
 from tests.tui.tmux import Tmux
 
 pytestmark = pytest.mark.faults
@@ -34,7 +36,7 @@ pytestmark = pytest.mark.faults
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_a_signal_to_the_screens_does_not_touch_the_run(
+def test_7_8_a_signal_to_the_screens_does_not_touch_the_run(
     site: Site, screens: Open, go: Path, number: int, code: int | None
 ) -> None:
     term = screens("run", str(write_scenario(site.folder, WAITS)))
@@ -56,7 +58,7 @@ def test_a_signal_to_the_screens_does_not_touch_the_run(
     check(site, run_dir, "succeeded")
 
 
-def test_stopped_without_a_warning_and_continued_it_gives_the_terminal_back_all_the_same(
+def test_14_stopped_without_a_warning_and_continued_it_gives_the_terminal_back_all_the_same(
     site: Site, screens: Open, go: Path
 ) -> None:
     term = screens("run", str(write_scenario(site.folder, WAITS)))
@@ -80,10 +82,53 @@ def test_stopped_without_a_warning_and_continued_it_gives_the_terminal_back_all_
     check(site, run_dir, "succeeded")
 
 
+def test_8_ctrl_c_while_the_screens_load_leaves_no_trace(site: Site, screens: Open) -> None:
+    run_dir = recorded("tour", site.root)
+    began = time.monotonic()
+    term = screens("attach", run_dir.name)
+    term.wait_for("succeeded", "quit")
+    loading_s = time.monotonic() - began
+    term.type("q")
+    term.wait()
+    for number in range(7):
+        term = screens("attach", run_dir.name)
+        until(lambda: catches(term.process.pid, signal.SIGALRM))  # noqa: B023  # before that Ctrl-C is the interpreter's
+        time.sleep(loading_s * number / 6)  # the moment
+        term.process.send_signal(signal.SIGINT)
+
+        assert term.wait() == 130
+        until(lambda: is_gone(site))
+        assert term.is_restored()
+        assert b"Traceback" not in term.sent and b"Exception ignored" not in term.sent
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal."""
+    rows = dict(row.split(":\t") for row in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool(int(rows["SigCgt"], 16) >> (number - 1) & 1)
+
+
+def test_7_14_killed_while_suspended_it_leaves_the_terminal_to_the_shell(site: Site, screens: Open) -> None:
+    run_dir = recorded("tour", site.root)
+    term = screens("--norc", "-i", command=("bash",))
+    term.type(f"{TUILAB} attach {run_dir.name}\n")
+    term.wait_for("succeeded", "quit")
+    front = front_of(site)
+    term.type("\x1a")
+    term.wait_for("Stopped")
+    seen = len(term.sent)
+    front.kill()
+    until(lambda: is_gone(site))
+
+    assert b"\x1b[?1049l" not in term.sent[seen:]
+    term.type("echo a word | rev\n")
+    term.wait_for("drow a")
+
+
 # ---- in tmux
 
 
-def test_a_tmux_session_that_is_left_and_entered_in_another_size_shows_the_run(
+def test_10_14_a_tmux_session_that_is_left_and_entered_in_another_size_shows_the_run(
     site: Site, window: Window, screens: Open, go: Path
 ) -> None:
     tmux = window(TUILAB, "run", str(write_scenario(site.folder, WAITS)))
@@ -110,7 +155,7 @@ def check_leaving(site: Site, tmux: Tmux, run_dir: Path) -> None:
     check(site, run_dir, "succeeded")
 
 
-def test_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site: Site, window: Window, go: Path) -> None:
+def test_14_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site: Site, window: Window, go: Path) -> None:
     tmux = window("bash", "--norc", "-i")
     tmux.keys(f"{TUILAB} run {write_scenario(site.folder, WAITS)}", "Enter")
     run_dir = reach_stage(site, "on")
@@ -134,7 +179,7 @@ def test_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site: Si
     check(site, run_dir, "succeeded")
 
 
-def test_sent_to_the_background_it_stops_again_and_comes_back_when_it_is_asked(site: Site, window: Window, go: Path) -> None:
+def test_14_sent_to_the_background_it_stops_again_and_comes_back_when_it_is_asked(site: Site, window: Window, go: Path) -> None:
     tmux = window("bash", "--norc", "-i")
     tmux.keys(f"{TUILAB} run {write_scenario(site.folder, WAITS)}", "Enter")
     run_dir = reach_stage(site, "on")
@@ -171,7 +216,7 @@ def test_y_copies_into_the_buffer_of_tmux(site: Site, window: Window, go: Path) 
     check_leaving(site, tmux, run_dir)
 
 
-def test_a_pane_of_tmux_that_is_killed_ends_the_front_and_not_the_run(site: Site, window: Window, go: Path) -> None:
+def test_12_a_pane_of_tmux_that_is_killed_ends_the_front_and_not_the_run(site: Site, window: Window, go: Path) -> None:
     tmux = window(TUILAB, "run", str(write_scenario(site.folder, WAITS)))
     run_dir = reach_stage(site, "on")
     until(lambda: tmux.shows("running", "half"))
@@ -183,7 +228,7 @@ def test_a_pane_of_tmux_that_is_killed_ends_the_front_and_not_the_run(site: Site
     check(site, run_dir, "succeeded")
 
 
-def test_a_tmux_that_hangs_does_not_hold_up_the_run(site: Site, window: Window, go: Path) -> None:
+def test_13_a_tmux_that_hangs_does_not_hold_up_the_run(site: Site, window: Window, go: Path) -> None:
     tmux = window(TUILAB, "run", str(write_scenario(site.folder, NOISY)))
     run_dir = reach_stage(site, "on")
     until(lambda: tmux.shows("running", "loss"))
@@ -209,7 +254,7 @@ CUTS = {
 
 
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
-def test_killed_in_the_middle_of_a_sequence_it_leaves_a_terminal_that_works(site: Site, window: Window, cut: str) -> None:
+def test_7_killed_in_the_middle_of_a_sequence_it_leaves_a_terminal_that_works(site: Site, window: Window, cut: str) -> None:
     path = site.folder / "cut.py"
     path.write_text(f"""
 import os, signal, termios
@@ -233,7 +278,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("kind, is_true", [("truecolor", True), ("", False)])
-def test_in_tmux_there_are_as_many_colours_as_promised(site: Site, window: Window, go: Path, kind: str, is_true: bool) -> None:
+def test_59_in_tmux_there_are_as_many_colours_as_promised(
+    site: Site, window: Window, go: Path, kind: str, is_true: bool
+) -> None:
     tmux = window(TUILAB, "run", str(write_scenario(site.folder, WAITS)), COLORTERM=kind)
     run_dir = reach_stage(site, "on")
     until(lambda: tmux.shows("running", "half"))

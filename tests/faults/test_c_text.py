@@ -6,6 +6,7 @@ import pytest
 
 from tests.engine import until, write_scenario
 from tests.faults.oracle import check, is_well
+from tests.faults.ptys import Terminal, is_restored, open_terminal
 from tests.faults.sites import Site, latest
 
 pytestmark = pytest.mark.faults
@@ -46,7 +47,7 @@ print(EVIL)
 
 
 @pytest.mark.parametrize("body", EVIL_BODIES.values(), ids=EVIL_BODIES.keys())
-def test_nothing_that_a_scenario_says_steers_the_terminal(site: Site, body: str) -> None:
+def test_52_53_nothing_that_a_scenario_says_steers_the_terminal(site: Site, body: str) -> None:
     path = write_scenario(site.folder, body, f"from tuilab.record import events\nEVIL = {EVIL!r}\n")
 
     fronts = [site.run("run", str(path), "--headless", "--plot"), site.run("attach", "--json"), site.run("attach", "--jsonl")]
@@ -96,7 +97,7 @@ def run(
     return path
 
 
-def test_nothing_in_a_scenarios_source_or_path_steers_the_terminal(site: Site, evil_file: Path) -> None:
+def test_52_53_62_nothing_in_a_scenarios_source_or_path_steers_the_terminal(site: Site, evil_file: Path) -> None:
     raw, path, root = RAW, str(evil_file), f"{site.folder}/{RAW}"
     own = ("--scenarios", str(site.folder / "own"))
     words = [
@@ -118,7 +119,7 @@ def test_nothing_in_a_scenarios_source_or_path_steers_the_terminal(site: Site, e
 
 
 @pytest.mark.parametrize("verb", ["run", "verify"])
-def test_help_and_verify_do_not_steer_the_terminal(site: Site, evil_file: Path, verb: str) -> None:
+def test_52_help_and_verify_do_not_steer_the_terminal(site: Site, evil_file: Path, verb: str) -> None:
     root = f"{site.folder}/{RAW}"
     site.run("run", str(evil_file), "--headless", "--root", root)
 
@@ -130,7 +131,7 @@ def test_help_and_verify_do_not_steer_the_terminal(site: Site, evil_file: Path, 
 @pytest.mark.parametrize(
     "value", ["x" * 100_000, "\ud800", "\udcff", "\x01" * 20_000], ids=["long", "half", "not UTF-8", "controls"]
 )
-def test_an_odd_parameter_runs_or_is_one_sentence(site: Site, value: str) -> None:
+def test_62_an_odd_parameter_runs_or_is_one_sentence(site: Site, value: str) -> None:
     path = site.folder / "form.py"
     path.write_text(
         '"""Form."""\nfrom tuilab import Lab\ndef run(lab: Lab, text: str = "x") -> None:\n    lab.log(0, size=len(text))\n'
@@ -143,3 +144,30 @@ def test_an_odd_parameter_runs_or_is_one_sentence(site: Site, value: str) -> Non
     until(lambda: not site.living())
     for run_dir in site.root.iterdir() if site.root.exists() else []:
         check(site, run_dir, "succeeded")
+
+
+# ---- where colours are on and a live line is drawn
+
+SEEN_EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\x85\x08\r\x7f\u202e\u2028\u2066\ufeff [/bold] [red]"
+
+
+def test_52_53_nothing_of_a_run_steers_a_real_terminal(site: Site, terminals: "list[Terminal]") -> None:
+    """The same channels as in a pipe, where colours are on and a live line is drawn."""
+    more = f"from tuilab.record import events\nSEEN_EVIL = {SEEN_EVIL!r}\n"
+    body = """
+lab.stage(EVIL)
+lab.progress(1, 2, unit=EVIL)
+lab.text(EVIL, title=EVIL)
+for step in range(30): lab.log(step, arm=EVIL, **{EVIL: step})
+lab.claim(EVIL, EVIL, equals="x")
+time.sleep(0.5)
+raise ValueError(EVIL)
+"""
+    path = write_scenario(site.folder, body, more)
+    fronts = [open_terminal(site, terminals, "run", str(path), "--headless", "--plot")]
+    fronts[0].front.wait(timeout=60)
+    fronts += [open_terminal(site, terminals, *words) for words in (("attach", "--plot"), ("runs",), ("verify",), ("list",))]
+
+    assert [terminal.front.wait(timeout=60) for terminal in fronts] == [4, 4, 0, 0, 0]
+    assert all(map(is_restored, fronts))
+    check(site, latest(site), "failed")

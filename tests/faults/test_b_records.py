@@ -121,7 +121,7 @@ KINDS: list[type[events.Event]] = list(get_args(events.Record))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_hostile_values_in_a_record_are_no_traceback(site: Site, kind: type[events.Event]) -> None:
+def test_45_hostile_values_in_a_record_are_no_traceback(site: Site, kind: type[events.Event]) -> None:
     records = [fields_of(kind, record) for record in apart(mutants(kind))]
     run_dir = fabricate(site, run_started(), *CONTEXT, *records, events.StateChanged(state="failed"))
 
@@ -153,7 +153,7 @@ ODD_LINES = [
 
 
 @pytest.mark.parametrize("body", ODD_LINES, ids=range(len(ODD_LINES)))
-def test_an_odd_line_with_a_right_checksum_is_passed_over_or_counted(site: Site, body: bytes) -> None:
+def test_44_an_odd_line_with_a_right_checksum_is_passed_over_or_counted(site: Site, body: bytes) -> None:
     run_dir = fabricate(site, run_started())
     with (run_dir / "journal" / "supervisor.jsonl").open("ab") as stream:
         stream.write(line(body) + line(b'{"n":2,"t":2,"k":"stage_entered","name":"after"}'))
@@ -177,7 +177,7 @@ def test_an_odd_line_with_a_right_checksum_is_passed_over_or_counted(site: Site,
     ],
     ids=["fields are missing", "fields have other shapes", "fields are the same"],
 )
-def test_a_newer_format_is_refused_with_a_sentence(site: Site, newer: str | int) -> None:
+def test_45_a_newer_format_is_refused_with_a_sentence(site: Site, newer: str | int) -> None:
     run_dir = fabricate(site, run_started(format=newer) if isinstance(newer, int) else newer)
     root = ("--root", str(site.root))
 
@@ -189,7 +189,7 @@ def test_a_newer_format_is_refused_with_a_sentence(site: Site, newer: str | int)
     assert code == ExitCode.DONE and "newer tuilab" in listed
 
 
-def test_fuzzed_records_are_no_traceback(site: Site) -> None:
+def test_42_fuzzed_records_are_no_traceback(site: Site) -> None:
     """Valid records with bytes replaced, and a checksum that is right again."""
     chance = random.Random(7)
     usual = [fields_of(kind, next(mutants(kind))) for kind in KINDS]
@@ -242,7 +242,7 @@ def looks_the_same_or_less(run_dir: Path, whole: dict[str, dict[int, Any]]) -> N
     judge(summary)
 
 
-def test_a_real_run_that_is_cut_at_any_byte_is_read_up_to_there(recorded: Path, tmp_path: Path) -> None:
+def test_41_a_real_run_that_is_cut_at_any_byte_is_read_up_to_there(recorded: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(recorded, tmp_path / recorded.name))
     whole = items_of(recorded)
     for name in whole:
@@ -257,7 +257,7 @@ def test_a_real_run_that_is_cut_at_any_byte_is_read_up_to_there(recorded: Path, 
         stream.write_bytes(data)
 
 
-def test_a_real_run_with_flipped_bits_and_shuffled_blocks_never_gains_a_record(recorded: Path, tmp_path: Path) -> None:
+def test_42_a_real_run_with_flipped_bits_and_shuffled_blocks_never_gains_a_record(recorded: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(recorded, tmp_path / recorded.name))
     whole = items_of(recorded)
     chance = random.Random(42)
@@ -281,7 +281,7 @@ def test_a_real_run_with_flipped_bits_and_shuffled_blocks_never_gains_a_record(r
     assert items_of(copy).keys() == whole.keys()
 
 
-def test_a_line_from_another_run_is_not_taken_for_one_of_this(recorded: Path, tmp_path: Path) -> None:
+def test_42_a_line_from_another_run_is_not_taken_for_one_of_this(recorded: Path, tmp_path: Path) -> None:
     """A repeated number is counted and skipped, whatever its checksum says."""
     copy = Path(shutil.copytree(recorded, tmp_path / recorded.name))
     stream = copy / "journal" / "supervisor.jsonl"
@@ -304,7 +304,7 @@ def test_a_line_from_another_run_is_not_taken_for_one_of_this(recorded: Path, tm
     ],
     ids=["1 GiB of nothing", "64 MiB without a line", "two million empty lines", "300,000 lines that are no records"],
 )
-def test_a_huge_file_in_place_of_a_stream_is_read_in_bounded_memory(recorded: Path, tmp_path: Path, make: Any) -> None:
+def test_44_a_huge_file_in_place_of_a_stream_is_read_in_bounded_memory(recorded: Path, tmp_path: Path, make: Any) -> None:
     copy = Path(shutil.copytree(recorded, tmp_path / recorded.name))
     stream = copy / "journal" / "sampler.jsonl"
     stream.write_bytes(b"")
@@ -327,7 +327,7 @@ def test_a_huge_file_in_place_of_a_stream_is_read_in_bounded_memory(recorded: Pa
 @pytest.mark.parametrize(
     "place", ["journal/worker-0.jsonl", "scenario.py", "artifacts/a.txt", "stdout.log", "artifacts", "journal"]
 )
-def test_something_else_in_place_of_a_file_is_seen_and_not_followed(
+def test_44_83_something_else_in_place_of_a_file_is_seen_and_not_followed(
     recorded: Path, tmp_path: Path, place: str, make: Any
 ) -> None:
     copy = Path(shutil.copytree(recorded, tmp_path / recorded.name))
@@ -342,7 +342,7 @@ def test_something_else_in_place_of_a_file_is_seen_and_not_followed(
     assert "wrong: " in text
 
 
-def test_a_live_journal_can_be_copied_and_read_at_any_time(site: Site) -> None:
+def test_38_a_live_journal_can_be_copied_and_read_at_any_time(site: Site) -> None:
     go = site.folder / "go"
     body = f'lab.stage("on")\nfor step in range(10**6):\n    lab.log(step, half=step / 2)\n    time.sleep(0.0005)\n    if os.path.exists({str(go)!r}): break'
     run_dir = site.detach(write_scenario(site.folder, body))

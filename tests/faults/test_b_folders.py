@@ -1,21 +1,20 @@
 """Folders that go away, have odd names, or are wanted by many at once; output of any size."""
 
 import os
-import random
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import TUILAB
+from tests.conftest import CHECKOUT, TUILAB
 from tests.engine import until, write_scenario
 from tests.faults.gates import STEPS, gates, reaches
 from tests.faults.oracle import check, is_well
 from tests.faults.sites import Site, latest
-from tests.faults.victims import supervisor_of
-from tuilab.errors import CannotRecord
+from tuilab.errors import CannotRecord, ExitCode
 from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import read_run
 from tuilab.runs import store
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.faults
 
 
 @pytest.mark.parametrize("change", ["removed", "renamed", "replaced by a link", "replaced by another"])
-def test_a_run_whose_folder_goes_away_is_stopped(site: Site, change: str) -> None:
+def test_36_a_run_whose_folder_goes_away_is_stopped(site: Site, change: str) -> None:
     """Writing into a removed file succeeds silently; a run that nobody can see or stop must not go on."""
     at = gates(site)
     path = write_scenario(site.folder, 'lab.log(0, half=0.0)\nwait_for("gone")\ntime.sleep(600)', STEPS)
@@ -72,7 +71,7 @@ HOMES = [
 
 
 @pytest.mark.parametrize("name", HOMES, ids=repr)
-def test_a_home_with_any_name_holds_runs(site: Site, name: bytes) -> None:
+def test_40_a_home_with_any_name_holds_runs(site: Site, name: bytes) -> None:
     home = os.fsencode(site.folder) + b"/" + name
     os.mkdir(home)
     environment = {os.fsencode(key): os.fsencode(value) for key, value in site.environment.items()}
@@ -100,7 +99,7 @@ def test_a_home_with_any_name_holds_runs(site: Site, name: bytes) -> None:
 
 
 @pytest.mark.parametrize("home", [None, "", "relative", "/proc/no", "/dev/null", "/nonexistent/x"])
-def test_a_home_that_cannot_be_written_is_one_sentence(site: Site, home: str | None) -> None:
+def test_40_a_home_that_cannot_be_written_is_one_sentence(site: Site, home: str | None) -> None:
     path = write_scenario(site.folder, "lab.log(0, half=0.0)")
     unset = {name: value for name, value in site.environment.items() if name not in ("TUILAB_ROOT", "HOME", "XDG_STATE_HOME")}
     environment = unset if home is None else {**unset, "HOME": home}
@@ -114,7 +113,44 @@ def test_a_home_that_cannot_be_written_is_one_sentence(site: Site, home: str | N
     assert done.stderr.splitlines()[-1].startswith("tuilab: ") and is_well(done) and is_well(listed)
 
 
-def test_twenty_runs_that_start_at_once_have_twenty_folders(site: Site) -> None:
+# Verbs without what belongs to another, and with names in it, which may be longer than any name.
+HOMELESS = [
+    *((verb, ()) for verb in [("list",), ("runs",), ("queue",), ("queue", "pause"), ("queue", "resume"), ("verify",), ("advise",), ("learn",), ("config",)]),
+    *(((verb, "last"), ()) for verb in ("attach", "stop", "rm", "verify", "export", "show")),
+    (("compare",), ("{}/a", "{}/b")), (("compare", "x" * 300, "y" * 5000), ()), (("compare",), ("{}/" + "x" * 300, "y")),
+    (("run",), ("{}/x",)), (("run",), ("{}/x.py",)), (("show",), ("{}/x.py",)), (("check",), ("{}/x.py",)), (("new",), ("{}/x",)),
+    (("report",), ("{}/a", "-o", "{}/y.html")), (("runs", "--root"), ("{}/x",)), (("list", "--scenarios"), ("{}/x",)), (("note", "last", "x"), ()),
+]  # fmt: skip
+# All in one process, which a verb ends with no exception but those that are a sentence.
+EACH_VERB = """
+import ast, sys
+import click
+from tests.faults.oracle import view
+for words in ast.literal_eval(sys.argv[1]):
+    try: print(view(*words)[0].value)
+    except click.ClickException as problem: print(problem.exit_code)
+"""
+
+
+def test_40_a_home_that_belongs_to_another_user_is_one_sentence(open_site: Site, as_nobody: list[str]) -> None:
+    """As after `sudo -u`, which leaves HOME as it was."""
+    site = open_site
+    path = write_scenario(site.folder, "lab.log(0, half=0.0)")
+    home = site.folder / "home"
+    home.mkdir(mode=0o700)
+    environment = {"HOME": str(home), "TUILAB_ROOT": "", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": "", "XDG_CONFIG_HOME": ""}
+
+    done = site.run("run", str(path), "--headless", command=[*as_nobody, TUILAB], cwd="/", env=environment)
+    verbs = [(*words, *(end.format(home) for end in ends)) for words, ends in HOMELESS]
+    told = [*as_nobody, sys.executable, "-c", EACH_VERB, repr(verbs)]
+    seen = site.run(command=told, cwd=CHECKOUT, env={**environment, "PYTHONPATH": str(CHECKOUT)})
+
+    assert done.returncode == 5 and done.stderr.splitlines()[-1].startswith("tuilab: ") and is_well(done), done.stderr
+    assert seen.returncode == 0 and set(map(int, seen.stdout.split())) <= set(ExitCode), seen.stderr
+    assert list(home.iterdir()) == []
+
+
+def test_47_twenty_runs_that_start_at_once_have_twenty_folders(site: Site) -> None:
     path = str(write_scenario(site.folder, 'lab.claim("one is one", True)'))
 
     fronts = [site.start("run", path, "--detach") for _ in range(20)]
@@ -125,7 +161,7 @@ def test_twenty_runs_that_start_at_once_have_twenty_folders(site: Site) -> None:
         check(site, run_dir, "succeeded")
 
 
-def test_two_supervisors_cannot_share_a_folder(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_47_two_supervisors_cannot_share_a_folder(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if both should draw the same name at the same second."""
     monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
     monkeypatch.setattr(time, "time", lambda: 1.0)
@@ -140,35 +176,3 @@ def test_two_supervisors_cannot_share_a_folder(site: Site, monkeypatch: pytest.M
 
 
 # ---- what a run prints and says
-
-
-def test_a_gigabyte_without_a_line_break_is_kept_in_bounded_memory(site: Site) -> None:
-    at = gates(site)
-    body = 'chunk = bytes([65]) * 2**20\nfor _ in range(1024): os.write(1, chunk)\nos.write(1, b"the end")\nwait_for("printed")'
-    run_dir = site.detach(write_scenario(site.folder, body, STEPS))
-    reaches(at, "printed")
-    pid, _ = supervisor_of(run_dir)
-    until(lambda: (run_dir / "stdout.log").read_bytes().endswith(b"the end"))
-    status = dict(row.split(":\t") for row in Path(f"/proc/{pid}/status").read_text().splitlines())
-    descriptors = len(os.listdir(f"/proc/{pid}/fd"))
-    (at / "printed").touch()
-
-    printed = check(site, run_dir, "succeeded").summary.outputs["stdout"]
-    assert (printed.bytes_total, printed.bytes_head, printed.bytes_tail) == (2**30 + 7, 2**19, 2**19)
-    assert (run_dir / "stdout.log").stat().st_size == 2**20
-    assert int(status["VmHWM"].split()[0]) < 64 * 1024
-    assert descriptors < 32
-
-
-def test_any_bytes_are_kept_as_they_were_printed(site: Site) -> None:
-    chance = random.Random(1)
-    noise = chance.randbytes(300_000) + b"\xff\xfe\0\r\x1b[2J\xe7\x9b" * 1000
-    (site.folder / "noise").write_bytes(noise)
-    body = f"data = open({str(site.folder / 'noise')!r}, 'rb').read()\nfor fd in (1, 2):\n    for at in range(0, len(data), 4097): os.write(fd, data[at:at + 4097])"
-
-    done = site.run("run", str(write_scenario(site.folder, body)), "--headless")
-
-    run_dir = latest(site)
-    check(site, run_dir, "succeeded")
-    assert is_well(done)
-    assert (run_dir / "stdout.log").read_bytes() == (run_dir / "stderr.log").read_bytes() == noise

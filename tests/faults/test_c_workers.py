@@ -9,7 +9,7 @@ from tests.faults.sites import Site, latest
 pytestmark = pytest.mark.faults
 
 
-def test_a_worker_without_its_standard_streams_runs_to_its_end(site: Site) -> None:
+def test_56_a_worker_without_its_standard_streams_runs_to_its_end(site: Site) -> None:
     done = site.run(
         "run",
         str(write_scenario(site.folder, "for fd in (0, 1, 2): os.close(fd)\nlab.log(0, half=0.0)")),
@@ -22,7 +22,7 @@ def test_a_worker_without_its_standard_streams_runs_to_its_end(site: Site) -> No
 
 
 @pytest.mark.parametrize(("beyond", "state"), [(256, "succeeded"), (4096, "failed")])
-def test_nothing_of_ours_is_written_into_the_files_of_a_worker_that_closed_every_descriptor(
+def test_55_56_nothing_of_ours_is_written_into_the_files_of_a_worker_that_closed_every_descriptor(
     site: Site, beyond: int, state: str
 ) -> None:
     """Its own files get the numbers that ours had; without a line to its supervisor it fails and says why."""
@@ -42,7 +42,7 @@ for step in range(1, 100): lab.log(step, half=step / 2)
     assert ("the scenario closed the line to its supervisor" in done.stdout) == (state == "failed")
 
 
-def test_what_a_crashed_worker_says_last_is_not_written_into_its_own_files(site: Site) -> None:
+def test_55_what_a_crashed_worker_says_last_is_not_written_into_its_own_files(site: Site) -> None:
     mine = site.folder / "mine"
     mine.mkdir()
     body = f"""
@@ -56,7 +56,7 @@ os.kill(os.getpid(), signal.SIGSEGV)
     assert [file.read_bytes() for file in mine.iterdir()] == [b""] * 40
 
 
-def test_the_child_of_a_fork_starts_no_arm(site: Site) -> None:
+def test_55_the_child_of_a_fork_starts_no_arm(site: Site) -> None:
     """It shares the line of the worker, which would get the answer, or lose its own."""
     body = """
 child = os.fork()
@@ -102,7 +102,7 @@ def order(**fields):
         ("os.close(int(sys.argv[1]))", "failed"),
     ],
 )
-def test_nonsense_on_its_line_harms_the_worker_alone(site: Site, nonsense: str, state: str) -> None:
+def test_55_nonsense_on_its_line_harms_the_worker_alone(site: Site, nonsense: str, state: str) -> None:
     path = write_scenario(site.folder, f"lab.log(0, half=0.0)\n{LINE}{nonsense}")
 
     done = site.run("run", str(path), "--headless", "--quiet")
@@ -140,7 +140,7 @@ def test_numbers_that_are_not_finite_come_back_from_an_arm(site: Site) -> None:
     check(site, latest(site), "succeeded")
 
 
-def test_a_record_that_cannot_be_written_leaves_no_gap(site: Site) -> None:
+def test_55_a_record_that_cannot_be_written_leaves_no_gap(site: Site) -> None:
     body = """
 lab.log(0, half=0.0)
 try: lab.text(object())

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
+from tests.faults import ptys
 from tests.faults.fronts import (
     LOOKS,
     NOISY,
@@ -23,7 +24,7 @@ from tests.faults.fronts import (
     wait_for_answer,
 )
 from tests.faults.oracle import check
-from tests.faults.sites import Site, reach_stage
+from tests.faults.sites import Site, latest, reach_stage
 from tests.tui.pictures import recorded
 from tests.tui.terminals import PATIENCE_S, Terminal
 from tuilab.tui.terminal.guardian import RESTORE
@@ -34,7 +35,7 @@ SIZES = [(1, 1), (2, 3), (10, 3), (3, 60), (30, 8), (60, 20), (300, 100), (1000,
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_a_recorded_run_is_shown_in_every_size(site: Site, screens: Open, size: tuple[int, int]) -> None:
+def test_60_a_recorded_run_is_shown_in_every_size(site: Site, screens: Open, size: tuple[int, int]) -> None:
     run_dir = recorded("tour", site.root)
     term = screens("attach", run_dir.name, columns=size[0], rows=size[1])
     check_looks(term, LOOKS if size[0] < 1000 else ["z"])
@@ -49,7 +50,22 @@ def test_a_recorded_run_is_shown_in_every_size(site: Site, screens: Open, size: 
     assert b"Traceback" not in term.sent
 
 
-def test_a_storm_of_sizes_during_a_run_ends_with_the_right_picture(site: Site, screens: Open, go: Path) -> None:
+@pytest.mark.parametrize("size", [(1, 1), (2, 5), (24, 80), (500, 1000), (0, 0)])
+def test_60_a_terminal_of_any_size_gets_a_result(site: Site, terminals: list[ptys.Terminal], size: tuple[int, int]) -> None:
+    body = 'lab.stage("one")\nfor step in range(50): lab.log(step, half=step / 2)\nlab.claim("one is one", True)'
+
+    terminal = ptys.open_terminal(
+        site, terminals, "run", str(write_scenario(site.folder, body)), "--headless", "--plot", size=size
+    )
+
+    assert terminal.front.wait(timeout=60) == 0
+    check(site, latest(site), "succeeded")
+    until(lambda: b"SUPPORTED" in terminal.seen)
+    assert b"Traceback" not in terminal.seen
+    assert ptys.is_restored(terminal)
+
+
+def test_60_a_storm_of_sizes_during_a_run_ends_with_the_right_picture(site: Site, screens: Open, go: Path) -> None:
     term = screens("run", str(write_scenario(site.folder, NOISY)), columns=10, rows=3)
     for number in range(20):  # while it starts
         term.resize(1 + number * 3, 1 + number)
@@ -85,7 +101,7 @@ def test_a_storm_of_sizes_during_a_run_ends_with_the_right_picture(site: Site, s
     ],
     ids=["no text", "1 MB", "a paste with escapes in it", "answers in strings", "answers", "keys that do not exist", "sizes"],
 )
-def test_what_is_no_key_does_nothing(site: Site, screens: Open, go: Path, junk: bytes) -> None:
+def test_61_what_is_no_key_does_nothing(site: Site, screens: Open, go: Path, junk: bytes) -> None:
     term = screens("run", str(write_scenario(site.folder, WAITS)))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "half")
@@ -101,7 +117,7 @@ def test_what_is_no_key_does_nothing(site: Site, screens: Open, go: Path, junk: 
     check(site, run_dir, "succeeded")
 
 
-def test_a_paste_whose_end_is_lost_does_not_take_the_keys_with_it(site: Site, screens: Open, go: Path) -> None:
+def test_61_a_paste_whose_end_is_lost_does_not_take_the_keys_with_it(site: Site, screens: Open, go: Path) -> None:
     term = screens("run", str(write_scenario(site.folder, WAITS)))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "half")
@@ -120,7 +136,7 @@ def test_a_paste_whose_end_is_lost_does_not_take_the_keys_with_it(site: Site, sc
     check(site, run_dir, "succeeded")
 
 
-def test_an_answer_that_comes_late_is_not_left_to_the_shell(site: Site, screens: Open) -> None:
+def test_61_an_answer_that_comes_late_is_not_left_to_the_shell(site: Site, screens: Open) -> None:
     run_dir = recorded("tour", site.root)
     script = f"{TUILAB} attach {run_dir.name}; read -t 3 line; echo the end"
     term = screens("-c", script, command=("bash",), limit=10_000, columns=60, rows=20)
@@ -137,7 +153,7 @@ def test_an_answer_that_comes_late_is_not_left_to_the_shell(site: Site, screens:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_bytes_break_nothing(site: Site, screens: Open, go: Path, seed: int) -> None:
+def test_61_random_bytes_break_nothing(site: Site, screens: Open, go: Path, seed: int) -> None:
     acting = b"sSqQy\r\n\x03\x10\x11\x1a"  # what stops, leaves, copies, suspends, or would run a command
     junk = random.Random(seed).randbytes(3000).translate(None, acting) + b"\x1b" * 2000
     term = screens("run", str(write_scenario(site.folder, WAITS)))
@@ -155,7 +171,7 @@ def test_random_bytes_break_nothing(site: Site, screens: Open, go: Path, seed: i
     check(site, run_dir, "succeeded")
 
 
-def test_a_flood_of_keys_stays_in_the_terminal(site: Site, screens: Open, go: Path) -> None:
+def test_61_a_flood_of_keys_stays_in_the_terminal(site: Site, screens: Open, go: Path) -> None:
     term = screens("run", str(write_scenario(site.folder, WAITS)))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "half")

@@ -49,7 +49,7 @@ def fill(disk: Path) -> Path:
     return filler
 
 
-def test_a_disk_that_is_full_for_a_while_loses_what_was_written_then_and_says_so(site: Site, small_disk: Path) -> None:
+def test_30_a_disk_that_is_full_for_a_while_loses_what_was_written_then_and_says_so(site: Site, small_disk: Path) -> None:
     body = """
 for step in range(100): lab.log(step, half=step / 2)
 print("before", flush=True)
@@ -85,7 +85,7 @@ print("after", flush=True)
     assert kept.startswith(b"before\n") and kept.endswith(b"after\n")
 
 
-def test_a_disk_that_stays_full_leaves_a_run_that_is_lost_and_no_process(site: Site, small_disk: Path) -> None:
+def test_30_a_disk_that_stays_full_leaves_a_run_that_is_lost_and_no_process(site: Site, small_disk: Path) -> None:
     at = gates(site)
     path = write_scenario(
         site.folder, 'lab.log(0, half=0.0)\nwait_for("full")\nfor step in range(100): lab.log(step, half=1.0)', STEPS
@@ -102,7 +102,7 @@ def test_a_disk_that_stays_full_leaves_a_run_that_is_lost_and_no_process(site: S
     assert "lost" in out or "could not be written: No space left on device" in summary.reason
 
 
-def test_a_full_disk_at_the_start_is_one_sentence_and_leaves_nothing(site: Site, small_disk: Path) -> None:
+def test_30_a_full_disk_at_the_start_is_one_sentence_and_leaves_nothing(site: Site, small_disk: Path) -> None:
     path = write_scenario(site.folder, "lab.log(0, half=0.0)")
     filler = fill(small_disk)
 
@@ -113,7 +113,7 @@ def test_a_full_disk_at_the_start_is_one_sentence_and_leaves_nothing(site: Site,
     assert [entry.name for entry in small_disk.iterdir()] == [filler.name]
 
 
-def test_no_room_for_files_is_one_sentence(site: Site) -> None:
+def test_31_no_room_for_files_is_one_sentence(site: Site) -> None:
     """No inodes left: a disk may be full of files and yet have bytes."""
     site.root.mkdir(mode=0o700)
     if (
@@ -132,7 +132,7 @@ def test_no_room_for_files_is_one_sentence(site: Site) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("mkfs.ext4") or os.getuid() != 0, reason="a disk to cut off takes root and mkfs.ext4")
-def test_a_power_cut_keeps_what_the_disk_confirmed(site: Site) -> None:
+def test_37_a_power_cut_keeps_what_the_disk_confirmed(site: Site) -> None:
     """An ext4 file system is shut down without a flush, as if the plug was pulled, and mounted again."""
     image = site.folder / "image"
     with image.open("wb") as file:
@@ -197,7 +197,7 @@ def what_is_left(moment: Moment, data: dict[str, bytes], chance: random.Random) 
 
 @pytest.mark.usefixtures("has_strace")
 @pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)"], ids=["in order", "killed"])
-def test_a_power_cut_at_any_moment_loses_only_what_the_disk_had_not_confirmed(site: Site, tmp_path: Path, end: str) -> None:
+def test_37_a_power_cut_at_any_moment_loses_only_what_the_disk_had_not_confirmed(site: Site, tmp_path: Path, end: str) -> None:
     body = f"""
 for step in range(8): lab.log(step, half=step / 2)
 lab.artifact("a.txt", "kept")
@@ -244,7 +244,7 @@ def check_what_is_left(
     assert code == (ExitCode.DONE if has_end and left == data else ExitCode.REFUTED), text
 
 
-def test_a_read_only_folder_is_one_sentence_and_what_is_in_it_can_be_read(site: Site, small_disk: Path) -> None:
+def test_35_a_read_only_folder_is_one_sentence_and_what_is_in_it_can_be_read(site: Site, small_disk: Path) -> None:
     path = write_scenario(site.folder, "lab.log(0, half=0.0)")
     site.run("run", str(path), "--headless", "--quiet")
     run_dir = latest(site)
@@ -259,7 +259,7 @@ def test_a_read_only_folder_is_one_sentence_and_what_is_in_it_can_be_read(site: 
     subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
 
 
-def test_a_limit_on_the_size_of_files_loses_what_is_beyond_and_says_so(site: Site) -> None:
+def test_32_a_limit_on_the_size_of_files_loses_what_is_beyond_and_says_so(site: Site) -> None:
     body = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\nfor step in range(1000): lab.log(step, half=step / 2)"
 
     done = site.run("run", str(write_scenario(site.folder, body)), "--headless", "--quiet")
@@ -269,7 +269,7 @@ def test_a_limit_on_the_size_of_files_loses_what_is_beyond_and_says_so(site: Sit
     assert "records could not be written: File too large" in summary.reason
 
 
-def test_a_limit_on_the_size_of_files_of_the_supervisor_is_no_traceback(site: Site) -> None:
+def test_32_a_limit_on_the_size_of_files_of_the_supervisor_is_no_traceback(site: Site) -> None:
     path = write_scenario(site.folder, 'print("x" * 100_000, flush=True)\nlab.log(0, half=0.0)')
     for blocks in (0, 1, 2, 8):
         done = site.run("run", str(path), "--headless", command=["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "-", TUILAB])
@@ -280,20 +280,23 @@ def test_a_limit_on_the_size_of_files_of_the_supervisor_is_no_traceback(site: Si
 
 
 @pytest.mark.usefixtures("has_strace")
-def test_a_write_that_fails_anywhere_is_no_traceback_and_no_lie(site: Site) -> None:
+def test_33_a_write_that_fails_anywhere_is_no_traceback_and_no_lie(site: Site) -> None:
     """The nth write of every process of the run fails once: the supervisor, the worker, the sampler and the judge."""
     path = write_scenario(site.folder, 'for step in range(20): lab.log(step, half=step / 2)\nlab.claim("one is one", True)')
 
     order = order_for(site, path)
 
-    def fail_at(n: int) -> None:
-        error = ("ENOSPC", "EIO", "EDQUOT")[n % 3]
+    points = [(n, ("ENOSPC", "EIO", "EDQUOT")[n % 3]) for n in range(1, 28)]
+    points += [(n, "EINTR") for n in range(3, 28, 8)]
+
+    def fail_at(point: tuple[int, str]) -> None:
+        n, error = point
         supervise(
             site, order, "strace", "-f", "-o", os.devnull, "-e", "trace=write", "-e", f"inject=write:error={error}:when={n}"
         )
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(fail_at, range(1, 28)))
+        list(pool.map(fail_at, points))
     until(lambda: not site.living())
     states = {check(site, run_dir, is_whole=None).state for run_dir in site.root.iterdir()}
 
@@ -301,8 +304,9 @@ def test_a_write_that_fails_anywhere_is_no_traceback_and_no_lie(site: Site) -> N
 
 
 @pytest.mark.usefixtures("has_strace")
-def test_a_disk_that_cannot_keep_what_was_written_is_named(site: Site) -> None:
-    """fdatasync fails, in every process of the run, and each time."""
+@pytest.mark.parametrize("when", ["1", "1+"], ids=["once", "each time"])
+def test_34_a_disk_that_cannot_keep_what_was_written_is_named(site: Site, when: str) -> None:
+    """fdatasync fails, in every process of the run."""
     path = write_scenario(site.folder, 'lab.log(0, half=0.0)\nlab.claim("one is one", True)')
 
     supervise(
@@ -315,7 +319,7 @@ def test_a_disk_that_cannot_keep_what_was_written_is_named(site: Site) -> None:
         "-e",
         "trace=fdatasync",
         "-e",
-        "inject=fdatasync:error=EIO:when=1+",
+        f"inject=fdatasync:error=EIO:when={when}",
     )
 
     run_dir = latest(site)

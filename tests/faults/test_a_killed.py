@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -15,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.conftest import CHECKOUT, TUILAB
 from tests.engine import look, until, write_scenario
 from tests.faults.fabricated import fabricate, run_started
 from tests.faults.oracle import check, check_list, is_well, raw_records
@@ -62,7 +64,7 @@ def kill_at_random(site: Site, path: Path, victim: str, is_hot: bool, delay_s: f
 
 
 @pytest.mark.timeout(240)
-def test_a_hundred_kills_at_random_moments_lose_nothing_that_was_written(site: Site) -> None:
+def test_1_3_87_a_hundred_kills_at_random_moments_lose_nothing_that_was_written(site: Site) -> None:
     chance = random.Random(20261121)
     path = write_scenario(site.folder, HOT)
     moments = [(chance.choice(["worker", "supervisor", "front"]), chance.random() < 0.7, chance.random()) for _ in range(100)]
@@ -89,7 +91,7 @@ def test_a_hundred_kills_at_random_moments_lose_nothing_that_was_written(site: S
 
 
 @pytest.mark.usefixtures("has_strace")
-def test_a_supervisor_killed_at_any_of_its_calls_leaves_a_readable_run_and_no_process(site: Site) -> None:
+def test_4_5_a_supervisor_killed_at_any_of_its_calls_leaves_a_readable_run_and_no_process(site: Site) -> None:
     """SIGKILL on entry to the nth call: before, between and after every record it writes and every process it starts."""
     path = write_scenario(site.folder, 'lab.log(0, half=0.0)\nsubprocess.Popen(["sleep", "600"], start_new_session=True)')
     order = order_for(site, path)
@@ -119,7 +121,7 @@ def test_a_supervisor_killed_at_any_of_its_calls_leaves_a_readable_run_and_no_pr
     check_list(site.root, states)
 
 
-def test_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_and_ended(site: Site) -> None:
+def test_6_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_and_ended(site: Site) -> None:
     """A daemon outlives its worker; nobody is left who would end it, so the next command does."""
     path = write_scenario(
         site.folder, 'subprocess.Popen(["sleep", "600"], start_new_session=True)\nlab.stage("on")\ntime.sleep(600)'
@@ -143,7 +145,7 @@ def test_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_an
     check(site, run_dir, "lost")
 
 
-def test_a_stopped_sampler_whose_supervisor_died_is_found_and_ended(site: Site) -> None:
+def test_6_a_stopped_sampler_whose_supervisor_died_is_found_and_ended(site: Site) -> None:
     run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
     reach_stage(site, "on")
     supervisor = supervisor_of(run_dir)
@@ -159,7 +161,7 @@ def test_a_stopped_sampler_whose_supervisor_died_is_found_and_ended(site: Site) 
     check(site, run_dir, "lost")
 
 
-def test_a_worker_ends_with_its_supervisor(site: Site) -> None:
+def test_3_a_worker_ends_with_its_supervisor(site: Site) -> None:
     """It ignores every signal that can be ignored, and computes."""
     body = (
         "for number in range(1, 65):\n    try: signal.signal(number, signal.SIG_IGN)\n    except (OSError, ValueError): pass\n"
@@ -178,7 +180,7 @@ def test_a_worker_ends_with_its_supervisor(site: Site) -> None:
 
 
 @pytest.mark.parametrize("change", ["start", "another box", "boot", "pid_namespace", "pid 0", "pid -1", "pid 1", "pid 2**40"])
-def test_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(site: Site, change: str) -> None:
+def test_26_27_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(site: Site, change: str) -> None:
     """The record of a run that never ended, with the bystander's pid in place of its supervisor's."""
     innocent = presence.identify(site.bystander.pid)
     assert innocent is not None
@@ -204,10 +206,52 @@ def test_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(site: Site
     assert site.bystander.poll() is None
 
 
+AGAIN = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+from tests.engine import look, newest, until
+from tests.faults.victims import supervisor_of
+tuilab, path, root, says = sys.argv[1:]
+run = lambda *words: subprocess.run([tuilab, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+assert run("run", path, "--detach").returncode == 0
+run_dir = until(lambda: newest(Path(root)))
+until(lambda: any(stage.name == "on" for stage in look(run_dir).summary.stages))
+pid, _ = supervisor_of(run_dir)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as process 1 of the namespace it has to let go of orphans
+os.kill(pid, signal.SIGKILL)
+until(lambda: not Path(f"/proc/{pid}").exists())
+while True:  # until a process of ours has the number that the supervisor had
+    Path("/proc/sys/kernel/ns_last_pid").write_text(str(pid - 1))
+    innocent = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    if innocent.pid == pid: break
+    innocent.kill()
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+stops = [run("stop", "last"), run("stop", "last", "--now"), run("rm", "last")]
+Path(says).write_text(repr((innocent.poll(), [done.returncode for done in stops], stops[0].stdout)))
+innocent.kill()
+"""
+
+
+def test_26_an_innocent_that_has_the_number_of_the_supervisor_is_not_ended(site: Site) -> None:
+    """For real: in a namespace of pids of its own the next number can be chosen."""
+    contain = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if subprocess.run([*contain, "sh", "-c", "echo 5 > /proc/sys/kernel/ns_last_pid"], capture_output=True).returncode:
+        pytest.skip("the number of the next process cannot be chosen here: it takes root")
+    path = write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)')
+    says = site.folder / "says"
+    words = [TUILAB, str(path), str(site.root), str(says)]
+
+    done = site.run(command=[*contain, sys.executable, "-c", AGAIN, *words], cwd=CHECKOUT)
+
+    assert done.returncode == 0, done.stderr
+    assert says.read_text().startswith("(None, [0, 0, 0], ") and "is lost; none of its processes is left" in says.read_text()
+    until(lambda: not site.living())
+
+
 @pytest.mark.parametrize(
     ("victim", "state"), [("the run", "stopped"), ("the worker that waits", "killed"), ("the supervisor", "lost")]
 )
-def test_an_arm_ends_with_who_waits_for_it(site: Site, victim: str, state: str) -> None:
+def test_3_an_arm_ends_with_who_waits_for_it(site: Site, victim: str, state: str) -> None:
     more = 'def sleepy(lab):\n    lab.stage("in the arm")\n    if os.fork() == 0: os.setsid()\n    time.sleep(600)\n'
     run_dir = site.detach(write_scenario(site.folder, 'lab.arm("a", sleepy, prefix=["nice"])()', more))
     reach_stage(site, "in the arm")
