@@ -127,7 +127,7 @@ def main() -> NoReturn:
     except click.ClickException as problem:
         context = getattr(problem, "ctx", None)
         command = context.command_path if context else "tuilab"
-        _say(f"tuilab: {problem.format_message()}; `{command} --help` tells what it takes")
+        _say(f"tuilab: {problem.format_message().removesuffix('.')}; `{command} --help` tells what it takes")
         code = ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
         code = ExitCode.INTERRUPTED
