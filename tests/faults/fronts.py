@@ -104,4 +104,4 @@ def wait_for_answer(term: Terminal) -> None:
     frames = term.frames
     term.type("\x0c")
     until(lambda: term.frames > frames or term.process.poll() is not None)
-    assert term.process.poll() is None, term.text
+    assert term.process.poll() is None, (term.process.returncode, bytes(term.sent[-1500:]), term.text)

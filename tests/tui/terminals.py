@@ -185,9 +185,13 @@ class Terminal:
         return is_cursor_back and termios.tcgetattr(self.ours) == self.before
 
     def strange(self) -> list[bytes]:
-        """Return what was sent that the screens may not send: sequences, and characters that steer or mislead."""
+        """Return what was sent that the screens may not send: sequences with what is around them, and characters that steer."""
         sent = _GIVEN_BACK.sub(b"", bytes(self.sent), count=1)
-        sequences = [part[:40] for part in ALLOWED.sub(b"", sent).split() if part]
+        sequences, at = [], 0
+        while (allowed := ALLOWED.match(sent, at)) and (at := allowed.end()) < len(sent):
+            if not sent[at : at + 1].isspace():
+                sequences.append(sent[max(at - 40, 0) : at + 40])
+            at += 1
         return sequences + [char.encode() for char in _UNSAFE.findall(self.sent.decode(errors="replace"))]
 
     def close(self) -> None:

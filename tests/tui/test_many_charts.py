@@ -146,6 +146,18 @@ async def test_on_a_large_screen_texts_take_the_lines_that_they_need_and_charts_
         assert claims.region.bottom == size[1] - 1
 
 
+async def test_a_window_that_becomes_as_narrow_as_the_frame_of_a_pane_ends_nothing(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    async with opened(app, size=(60, 20)) as pilot:
+        page = await open_run(pilot, many(tmp_path, NAMES[:3]))
+        for width in range(12, 0, -1):
+            await pilot.resize_terminal(width, 3)
+            await settle(pilot)
+            page.panes.fit()
+
+        assert page.is_mounted and app.return_code is None
+
+
 def shown_things(root: Path) -> Path:
     """Make a run that shows eight pictures, twelve figures and times of twelve arms."""
     cells = base64.b64encode(bytes([0, 254, 254, 0])).decode()

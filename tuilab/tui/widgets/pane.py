@@ -108,7 +108,7 @@ class TextPane(Pane, Searched):
 
     def lines_at(self, width: int) -> int:
         """Return how many lines there are at a width."""
-        return self._whole.get_height({}, width)
+        return self._whole.get_height({}, max(width, 1))  # a terminal may be narrower than a frame
 
     def lines_to_search(self) -> Sequence[Content]:
         return self._shown or ()
