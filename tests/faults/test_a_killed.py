@@ -76,7 +76,9 @@ def test_1_3_87_a_hundred_kills_at_random_moments_lose_nothing_that_was_written(
     states = {run.name: check(site, run).state for run in runs}
 
     notes = {
-        note.name: int.from_bytes(note.read_bytes(), "little") for note in site.folder.glob("*/*Z-probe-*") if note.is_file()
+        note.name: int.from_bytes(note.read_bytes(), "little")
+        for note in site.folder.glob("*/*Z-probe-*")
+        if note.is_file() and note.stat().st_size
     }
     for run, last in notes.items():
         written = raw_records(site.root / run / "journal" / "worker-0.jsonl")
