@@ -153,6 +153,7 @@ def test_an_arm_that_sets_what_it_needs_back_again_is_raced_and_the_switches_are
     assert recorded.facts["torch.set_flush_denormal"] == "False"
 
 
+@pytest.mark.slow
 def test_the_collector_of_garbage_has_only_what_the_arms_make_to_go_through() -> None:
     frozen: set[bool] = set()
 

@@ -494,6 +494,7 @@ def test_the_order_of_a_race_is_drawn_again_from_its_record(lab: Lab, recorded: 
         assert [numbers[block.arm, block.control] for block in found] == order_of_round(race.seed, turn, 4)
 
 
+@pytest.mark.slow
 def test_each_race_draws_another_order_whatever_the_scenario_seeds(lab: Lab, recorded: Recorded) -> None:
     for number in range(2):
         torch.manual_seed(0)
@@ -556,6 +557,7 @@ def test_without_factories_the_controls_are_the_arm_itself(lab: Lab, recorded: R
     assert race.has_instances is False
 
 
+@pytest.mark.slow
 def test_who_is_made_first_differs_from_process_to_process(lab: Lab, recorded: Recorded) -> None:
     """Each race draws it from its seed: who allocates first would else be the same arm in every process."""
     for number in range(3):

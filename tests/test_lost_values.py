@@ -71,6 +71,7 @@ def test_what_comes_is_brought_over_however_a_scenario_ends(
     assert unwritten.left(run_dir) == {}
 
 
+@pytest.mark.slow
 def test_what_a_gpu_that_failed_had_not_computed_is_counted_beside_the_first_error(
     tuilab: Tuilab, root: Path, tmp_path: Path
 ) -> None:

@@ -290,6 +290,7 @@ def test_what_stands_in_the_place_of_a_ticket_counts_for_nothing(tmp_path: Path)
     assert queue.begin(tmp_path, "own")
 
 
+@pytest.mark.slow
 def test_while_another_has_the_lock_none_begins_and_the_order_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "_PATIENCE_S", 0.0)
     queue.enter(tmp_path, ticket("own", "cores"))

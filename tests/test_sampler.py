@@ -211,6 +211,7 @@ def test_the_terminals_signals_are_ignored_and_sigterm_ends_it_without_a_word(sa
     assert (process.returncode, words) == (-signal.SIGTERM, b"")
 
 
+@pytest.mark.slow
 def test_a_full_disk_costs_samples_that_are_counted_and_nothing_else(sampler: Sampler, idle: int) -> None:
     process = sampler.start(idle)
     assert process.stdout is not None
@@ -258,6 +259,7 @@ def test_the_memory_of_two_gpus_is_in_the_journal_by_uuid(sampler: Sampler, idle
     assert not seen_lacking(sampler)
 
 
+@pytest.mark.slow
 def test_the_gpu_of_a_race_is_read_each_half_second_although_every_answer_takes_long(
     sampler: Sampler, idle: int, nvml: "FakeNvml"
 ) -> None:
@@ -321,6 +323,7 @@ def test_nvml_that_does_not_start_is_one_record_with_the_reason(
     assert all(sample.gpus == {} for sample in of(Sampled, records))
 
 
+@pytest.mark.slow
 def test_a_gpu_lost_in_the_middle_is_one_record_and_the_other_goes_on(sampler: Sampler, idle: int, nvml: "FakeNvml") -> None:
     nvml.set("gpus=2")
     sampler.start(idle, env=nvml.environment)
