@@ -74,8 +74,8 @@ def order_of(words: list[str]) -> "RunOrder":
 
     context = command.make_context("run", words)
     (scenario,) = context.meta["tuilab.chosen"]
-    options = {option.name: option for option in context.meta["tuilab.options"]}
-    given = {name: option.value(context.params[name]) for name, option in options.items() if context.params[name] is not None}
+    options = [option for option in context.meta["tuilab.options"] if context.params[option.name] is not None]
+    given = {option.param.name: option.value(context.params[option.name]) for option in options}
     root = Path(os.environ["TUILAB_ROOT"])
     return launch.order(scenario, given, root=root, repeats=1, is_quick=context.params["quick"], argv=words)
 
