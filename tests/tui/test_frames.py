@@ -88,7 +88,7 @@ def test_without_colours_only_attributes_are_sent() -> None:
 def test_a_terminal_without_utf8_gets_ascii_of_the_same_width() -> None:
     sent = Frames(None, is_utf8=False).difference([line(12, [("┌─█▸…漢é", None)])])
 
-    assert sent == "\x1b[1;1H\x1b[0m+-#>.???    \x1b[0m"
+    assert sent == "\x1b[1;1H\x1b[0m+-#>~???    \x1b[0m"
 
 
 def test_in_ascii_degrees_are_a_blank() -> None:

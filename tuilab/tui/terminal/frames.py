@@ -28,7 +28,7 @@ _PLAIN = {
     **{ord(sign): "#" for sign in "█▓▒▇▆▅▄▃▀▊▉▋▖▗▘▝▙▚▛▜▞▟"},
     **{
         ord(sign): plain
-        for sign, plain in zip("●·•■▸▾▲▼◂▶‹›✓✗⚠○≈…░×µ±²°“”‘’→←↑↓⏎", "*.*#>v^v<><>+x!o~.:xu~2 \"\"''><^v<", strict=True)
+        for sign, plain in zip("●·•■▸▾▲▼◂▶‹›✓✗⚠○≈…░×µ±²°“”‘’→←↑↓⏎", "*.*#>v^v<><>+x!o~~:xu~2 \"\"''><^v<", strict=True)
     },
 }
 
