@@ -138,12 +138,18 @@ def test_13_a_terminal_that_stops_reading_holds_nothing_up(site: Site, screens: 
     check(site, run_dir, "succeeded")
 
 
-def test_13_a_front_whose_terminal_takes_nothing_can_be_ended(site: Site, screens: Open, go: Path) -> None:
+def front_that_is_blocked(site: Site, screens: Open) -> tuple[Terminal, Path]:
+    """Run what never stops telling in a terminal that takes nothing any more; return it and the folder of the run."""
     term = screens("run", str(write_scenario(site.folder, NOISY)))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "loss")
     term.stop_reading()
     fill(term)
+    return term, run_dir
+
+
+def test_13_a_front_whose_terminal_takes_nothing_can_be_ended(site: Site, screens: Open, go: Path) -> None:
+    term, run_dir = front_that_is_blocked(site, screens)
     term.process.send_signal(signal.SIGTERM)
 
     assert term.process.wait(PATIENCE_S) == 130
@@ -155,11 +161,7 @@ def test_13_a_front_whose_terminal_takes_nothing_can_be_ended(site: Site, screen
 
 
 def test_13_a_run_can_be_stopped_and_left_while_the_terminal_takes_nothing(site: Site, screens: Open, go: Path) -> None:
-    term = screens("run", str(write_scenario(site.folder, NOISY)))
-    run_dir = reach_stage(site, "on")
-    term.wait_for("running", "loss")
-    term.stop_reading()
-    fill(term)
+    term, run_dir = front_that_is_blocked(site, screens)
     term.type("ss")  # the second says yes
     until(lambda: look(run_dir).state == "stopped")
     term.type("q")

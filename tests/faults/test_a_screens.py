@@ -155,13 +155,19 @@ def check_leaving(site: Site, tmux: Tmux, run_dir: Path) -> None:
     check(site, run_dir, "succeeded")
 
 
-def test_14_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site: Site, window: Window, go: Path) -> None:
+def suspended_in_bash(site: Site, window: Window) -> tuple[Tmux, Path]:
+    """Run a scenario in a shell of tmux and suspend its screens; return the window and the folder of the run."""
     tmux = window("bash", "--norc", "-i")
     tmux.keys(f"{TUILAB} run {write_scenario(site.folder, WAITS)}", "Enter")
     run_dir = reach_stage(site, "on")
     until(lambda: tmux.shows("running", "half"))
     tmux.keys("C-z")
     until(lambda: tmux.shows("Stopped"))
+    return tmux, run_dir
+
+
+def test_14_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site: Site, window: Window, go: Path) -> None:
+    tmux, run_dir = suspended_in_bash(site, window)
     tmux.ask("resize-window", "-x", "90", "-y", "30")
     tmux.keys("echo a word | rev", "Enter")
     until(lambda: tmux.shows("drow a"))
@@ -180,12 +186,7 @@ def test_14_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site:
 
 
 def test_14_sent_to_the_background_it_stops_again_and_comes_back_when_it_is_asked(site: Site, window: Window, go: Path) -> None:
-    tmux = window("bash", "--norc", "-i")
-    tmux.keys(f"{TUILAB} run {write_scenario(site.folder, WAITS)}", "Enter")
-    run_dir = reach_stage(site, "on")
-    until(lambda: tmux.shows("running", "half"))
-    tmux.keys("C-z")
-    until(lambda: tmux.shows("Stopped"))
+    tmux, run_dir = suspended_in_bash(site, window)
     tmux.keys("clear; bg", "Enter")
     until(lambda: tmux.shows("tuilab run", "&"))
     until(lambda: front_of(site).status() == psutil.STATUS_STOPPED)

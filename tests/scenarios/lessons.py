@@ -69,13 +69,12 @@ def main() -> None:
 
 def order_of(words: list[str]) -> "RunOrder":
     """Return the order that the words of a command line come to."""
-    from tuilab.cli.verbs.run import command
+    from tuilab.cli.verbs.run import command, values_of
     from tuilab.engine import launch
 
     context = command.make_context("run", words)
     (scenario,) = context.meta["tuilab.chosen"]
-    options = [option for option in context.meta["tuilab.options"] if context.params[option.name] is not None]
-    given = {option.param.name: option.value(context.params[option.name]) for option in options}
+    given = values_of(context, context.params)
     root = Path(os.environ["TUILAB_ROOT"])
     return launch.order(scenario, given, root=root, repeats=1, is_quick=context.params["quick"], argv=words)
 

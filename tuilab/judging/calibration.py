@@ -64,8 +64,9 @@ def kept_in_words() -> list[str]:
 
 def kept_as_fields() -> dict[str, Any]:
     """Return what is kept of this box and of each of its GPUs for a JSON document; None where the box was never calibrated."""
+    cpu = load()
     gpus = [{"uuid": uuid, "name": kept.name, **_fields(kept)} for uuid, kept in calibration_file.gpus().items()]
-    return {"host": presence.host_name(), "cpu": _fields(load()) if load().ways else None, "gpus": gpus}
+    return {"host": presence.host_name(), "cpu": _fields(cpu) if cpu.ways else None, "gpus": gpus}
 
 
 def _fields(kept: Calibration) -> dict[str, Any]:

@@ -30,9 +30,9 @@ def say_goodbye(desk: Desk) -> None:
 
 def lines_of(desk: Desk) -> list[str]:
     """Return a line for each run that was started here, or was looked at and goes on, which is seen last; a few of many."""
-    found = ((name, _told(desk, name)) for name in {**dict.fromkeys(desk.started), **desk.watched})
-    wanted = (one for name, one in found if one and (name in desk.started or one[0] in RUNNING_STATES))
-    told = sorted(wanted, key=lambda one: _place(one[0]))
+    watched = (name for name in desk.watched if name not in desk.started and desk.is_going_on(desk.root / name))
+    found = (_told(desk, name) for name in [*desk.started, *watched])
+    told = sorted((one for one in found if one), key=lambda one: _place(one[0]))
     states, lines = [state for state, _ in told], [line for _, line in told]
     if len(lines) > _MOST:
         lines = [f"{plural(len(lines) - _MOST, 'run')} more.  All of them: tuilab runs", *lines[-_MOST:]]

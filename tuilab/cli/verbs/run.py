@@ -6,6 +6,7 @@ With --detach several wait in the queue of their device, each until those before
 import contextlib
 import os
 import sys
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,7 @@ def _flags() -> set[str]:
 def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
     options.tell_language(lambda: [*catalog.load(given["scenarios"]), *chosen], chosen)
-    values = {o.param.name: o.value(given[o.name]) for o in ctx.meta["tuilab.options"] if given[o.name] is not None}
+    values = values_of(ctx, given)
     if given["predict"] is not None and len(chosen) > 1:
         raise UsageError("--predict answers the question of one lesson; name it")
     if given["predict"] is not None and "Predict" not in chosen[0].sections:
@@ -220,6 +221,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
         print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
     return run_all(orders, outcome, lambda: runnable)
+
+
+def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that were given for parameters of the scenarios, by the names of these."""
+    return {o.param.name: o.value(given[o.name]) for o in ctx.meta["tuilab.options"] if given[o.name] is not None}
 
 
 def _detach(orders: list[Any], *, as_json: bool) -> int:

@@ -1,5 +1,6 @@
 """A box in the middle of the screen, above what it is about."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -10,6 +11,13 @@ from textual.widgets import Static
 
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.terminal.textual_parts import TextualModal
+
+_MOST = 8  # lines about what is asked
+
+
+def first_of(lines: Sequence[str]) -> list[str]:
+    """Return lines, of many the first and how many more there are."""
+    return [*lines] if len(lines) <= _MOST else [*lines[:_MOST], f"… and {len(lines) - _MOST} more"]
 
 
 class Dialog(TextualModal[ScreenResultType]):

@@ -9,10 +9,8 @@ from textual.widgets import Static
 
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
-from tuilab.tui.widgets.dialog import Dialog
+from tuilab.tui.widgets.dialog import Dialog, first_of
 from tuilab.tui.widgets.keybar import answers
-
-_NAMED = 8
 
 
 class Question(Dialog[bool]):
@@ -30,9 +28,7 @@ class Question(Dialog[bool]):
         self._about, self._note = about, note
 
     def compose_box(self) -> ComposeResult:
-        lines = [Content(" "), *(plain(f"  {line}", 200) for line in self._about[:_NAMED])]
-        if len(self._about) > _NAMED:
-            lines.append(plain(f"  … and {len(self._about) - _NAMED} more"))
+        lines = [Content(" "), *(plain(f"  {line}", 200) for line in first_of(self._about))]
         lines += [Content(" "), *([plain(self._note), Content(" ")] if self._note else [])]
         yield Static(Content("\n").join([*lines, answers(self.PLACE)]))
 

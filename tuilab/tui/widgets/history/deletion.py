@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab.errors import TuilabError
-from tuilab.runs import deleting, store
+from tuilab.runs import deleting
 from tuilab.runs.ledger import Entry
 from tuilab.text import plural
+from tuilab.tui.widgets.history.runline import named
 from tuilab.tui.widgets.question import Question
-from tuilab.words import exactly, size
+from tuilab.words import size
 
 
 def why_not(root: Path, entries: Sequence[Entry]) -> str:
@@ -18,9 +19,8 @@ def why_not(root: Path, entries: Sequence[Entry]) -> str:
 
 def question_about(entries: Sequence[Entry]) -> Question:
     """Return the question whether runs are to be deleted."""
-    names = [f"{store.short_id(e.run)}  {exactly(e.started_s)}  {e.name}  {e.state}" for e in entries]
     title = f"Delete {plural(len(entries), 'run')}?"
-    return Question(title, names, f"{_freed(entries)} on disk. This cannot be taken back.")
+    return Question(title, named(entries), f"{_freed(entries)} on disk. This cannot be taken back.")
 
 
 def delete(root: Path, runs: Sequence[str]) -> str:

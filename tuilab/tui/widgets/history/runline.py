@@ -1,5 +1,6 @@
 """One run in one line of so many cells: which columns there is room for, and what stands in them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from textual.content import Content
@@ -66,6 +67,11 @@ def line(entry: Entry, notes: Notes, width: int, now_s: float, *, is_marked: boo
     cells = [_fit(_cell(entry, notes, column, now_s), column) for column in columns(width)]
     mark = "*" if is_marked else "b" if TAG in notes.tags else " "  # of the baseline the key that makes it one
     return Content(" ").join([Content.styled(mark, "$text-accent bold"), *cells])
+
+
+def named(entries: Sequence[Entry]) -> list[str]:
+    """Return a line for each run that something is about to be done to."""
+    return [f"{short_id(e.run)}  {exactly(e.started_s)}  {e.name}  {e.state}" for e in entries]
 
 
 def on_gpus(entry: Entry) -> Content:

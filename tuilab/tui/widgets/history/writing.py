@@ -16,12 +16,11 @@ from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.run_index import KnownRuns
 from tuilab.tui.widgets.completion import Completion, last_word_completed
-from tuilab.tui.widgets.dialog import Dialog
+from tuilab.tui.widgets.dialog import Dialog, first_of
+from tuilab.tui.widgets.history.runline import named
 from tuilab.tui.widgets.keybar import answers
-from tuilab.words import exactly
 
 _NAMED = 3  # notes of a run
-_MOST = 8  # runs
 
 
 class WrittenLine(Dialog[str]):
@@ -65,7 +64,7 @@ class WrittenLine(Dialog[str]):
 def line_for(what: str, entries: Sequence[Entry], known: KnownRuns) -> WrittenLine:
     """Return the line for a note, or for tags, of some runs; above it stands what was written before, or which they are."""
     if len(entries) > 1:
-        name, written, before = plural(len(entries), "run"), notes.Notes(), named(entries)
+        name, written, before = plural(len(entries), "run"), notes.Notes(), first_of(named(entries))
     else:
         name, written, before = store.short_id(entries[0].run), known.notes_of(entries[0].run), []
     if what == "tags":
@@ -74,12 +73,6 @@ def line_for(what: str, entries: Sequence[Entry], known: KnownRuns) -> WrittenLi
         return WrittenLine(f"Tags of {name}", before, hint, _check_tags, known.tags)
     before += [f"{notes.day(when)}  {text}" for when, text in written.texts[-_NAMED:]]
     return WrittenLine(f"Note on {name}", before, "what is to be remembered of it", _check_note)
-
-
-def named(entries: Sequence[Entry]) -> list[str]:
-    """Return a line for each run that something is done to, of many for the first."""
-    lines = [f"{store.short_id(e.run)}  {exactly(e.started_s)}  {e.name}  {e.state}" for e in entries]
-    return lines if len(lines) <= _MOST else [*lines[:_MOST], f"… and {len(lines) - _MOST} more"]
 
 
 def _tags(line: str) -> tuple[list[str], list[str]]:

@@ -39,12 +39,13 @@ class ClaimsPane(TextPane):
         known = run.summary.claims
         claims = list(known.values())
         standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.of(run.summary)}
-        done = [name for name in known if _known(known[name], run.summary, standings.get(name), is_over=run.is_over)[0]]
-        self.note(Content(f"{len(done)}/{len(claims)}" if claims else ""))
+        told = {name: _known(known[name], run.summary, standings.get(name), is_over=run.is_over) for name in known}
+        done = sum(bool(verdict) for verdict, _ in told.values())
+        self.note(Content(f"{done}/{len(claims)}" if claims else ""))
         lines = [
             line
             for name, claim in (against_first(known) if run.is_over else known).items()
-            for line in _lines(claim, run.summary, standings.get(name), self.before.get(name, ""), width, is_over=run.is_over)
+            for line in _lines(claim.text, *told[name], self.before.get(name, ""), width, is_over=run.is_over)
         ]
         if said := prediction.told(run.summary.run, claims):
             lines.insert(0, plain(said, 300, "bold"))
@@ -63,12 +64,9 @@ def against_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:
     return dict(sorted(claims.items(), key=lambda named: not named[1].is_contradicted))
 
 
-def _lines(
-    claim: Claim, summary: RunSummary, standing: Standing | None, before: str, width: int, *, is_over: bool
-) -> list[Content]:
+def _lines(text: str, verdict: str, words: str, before: str, width: int, *, is_over: bool) -> list[Content]:
     """Return a claim's words, and what is known of it, in lines of a width."""
-    verdict, words = _known(claim, summary, standing, is_over=is_over)
-    said = plain(claim.text, 400)
+    said = plain(text, 400)
     if verdict not in ("", Verdict.SUPPORTED):
         said = Content.assemble(said, "  ", plain(verdict.lower(), 40, "bold"))
     more = [plain(line, 600, "$text-muted") for line in (words, before) if line]
