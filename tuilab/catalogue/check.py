@@ -27,10 +27,11 @@ def check(scenario: Scenario) -> list[Finding]:
         if scenario.error:
             raise Broken(scenario.error)
         text = read_text(scenario.path)
-        file = File(scenario, text, *parse_source(text))
+        tree, run = parse_source(text)
     except Broken as problem:
         found = _ERROR_LINE.fullmatch(str(problem))
         return [Finding(int(found[1]), found[2]) if found else Finding(1, str(problem))]
+    file = File(scenario, text, tree, run, tuple(ast.walk(tree)))
     return sorted({finding for check in _CHECKS for finding in check(file)})
 
 
@@ -88,7 +89,7 @@ def _check_shown(file: File) -> Iterator[Finding]:
 
 
 def _check_cuda(file: File) -> Iterator[Finding]:
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.expr | ast.stmt) and _is_cuda(node):
             yield Finding(node.lineno, "torch.cuda is used directly; lab.device says what to run on")
 
@@ -107,7 +108,7 @@ def _is_cuda(node: ast.AST) -> bool:
 
 def _check_arms(file: File) -> Iterator[Finding]:
     """Arms are functions of the same shape; how many parameters they take is what can be seen."""
-    functions = {node.name: node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef)}
+    functions = {node.name: node for node in file.nodes if isinstance(node, ast.FunctionDef)}
     for call in file.calls("race"):
         called = {arm: functions[name] for arm, node in race_arms(call).items() if (name := _called(node)) in functions}
         counts = {arm: _count_params(function) for arm, function in called.items()}
@@ -119,7 +120,7 @@ def _check_arms(file: File) -> Iterator[Finding]:
 def _check_once(file: File) -> Iterator[Finding]:
     """What runs in the first repeat only is a function below `@lab.once`; it takes no times, and nobody hands it anything."""
     mark = f"{lab_name(file.run)}.once"
-    blocks = [item.context_expr for node in ast.walk(file.tree) if isinstance(node, ast.With) for item in node.items]
+    blocks = [item.context_expr for node in file.nodes if isinstance(node, ast.With) for item in node.items]
     bare = [call for call in file.calls("once") if not call.args]
     for line in sorted({*(block.lineno for block in blocks if ast.unparse(block) == mark), *(call.lineno for call in bare)}):
         yield Finding(line, f"what runs once is a function; write @{mark} above it, without parentheses")

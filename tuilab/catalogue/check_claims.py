@@ -133,7 +133,7 @@ def _other_keys(file: File) -> set[str]:
     if all(literal_text(call) for call in calls):
         return set()
     named = {id(node) for call in calls for first in call.args[:1] for node in ast.walk(first)}
-    texts = (text_of(node) for node in ast.walk(file.tree) if isinstance(node, ast.expr) and id(node) not in named)
+    texts = (text_of(node) for node in file.nodes if isinstance(node, ast.expr) and id(node) not in named)
     return {text for text in texts if text and is_key(text) and _GAPS.sub("", text)}
 
 

@@ -26,6 +26,7 @@ class File(NamedTuple):
     text: str
     tree: ast.Module
     run: ast.FunctionDef
+    nodes: tuple[ast.AST, ...]  # those of the tree, which is walked once
 
     def line_of(self, words: str, after: int = 0) -> int:
         """Return the first line after some line that has these words, or 1."""
@@ -37,5 +38,5 @@ class File(NamedTuple):
     def parts_once(self) -> list[ast.FunctionDef]:
         """Return the functions that the first repeat alone runs: those below `@lab.once`."""
         mark = f"{lab_name(self.run)}.once"
-        functions = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
+        functions = [node for node in self.nodes if isinstance(node, ast.FunctionDef)]
         return [node for node in functions if mark in map(ast.unparse, node.decorator_list)]

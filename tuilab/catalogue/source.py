@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 
 from tuilab.catalogue import params
 from tuilab.catalogue.imports import first_imports
@@ -111,13 +112,18 @@ def lab_name(run: ast.FunctionDef) -> str:
 
 def lab_calls(tree: ast.AST, lab: str, *methods: str) -> list[ast.Call]:
     """Return the calls of some methods of the lab, in the order of the text."""
+    return [call for call in _all_calls(tree, lab) if called_method(call) in methods]
+
+
+@lru_cache(maxsize=2)  # a file is asked for one method after another, and to walk its tree is most of reading it
+def _all_calls(tree: ast.AST, lab: str) -> tuple[ast.Call, ...]:
     calls = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         if isinstance(node.func.value, ast.Name) and node.func.value.id == lab
     ]
-    return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
+    return tuple(sorted(calls, key=lambda call: (call.lineno, call.col_offset)))
 
 
 def literal_text(call: ast.Call) -> str | None:
@@ -268,9 +274,11 @@ def _read_comments(text: str, run: ast.FunctionDef) -> dict[int | None, str]:
     import tokenize
 
     comments: dict[int | None, str] = {}
-    for token in tokenize.generate_tokens(io.StringIO(text, newline="\n").readline):
-        if token.start[0] > run.body[0].lineno:
+    signature = "\n".join(text.split("\n")[run.lineno - 1 :])
+    for token in tokenize.generate_tokens(io.StringIO(signature, newline="\n").readline):
+        line = run.lineno - 1 + token.start[0]
+        if line > run.body[0].lineno:
             break
-        if token.type == tokenize.COMMENT and token.start[0] >= run.lineno:
-            comments[token.start[0]] = token.string
+        if token.type == tokenize.COMMENT:
+            comments[line] = token.string
     return comments
