@@ -1,5 +1,6 @@
 """The catalogue: read from source text, whatever the files contain, and fast the second time."""
 
+import itertools
 import json
 import os
 import stat
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from zlib import crc32
 
 import platformdirs
 import pytest
@@ -314,7 +316,7 @@ def test_two_folders_share_the_cache(mine: Path, tmp_path: Path, monkeypatch: py
     assert [scenario.title[:7] for scenario in load(mine, other)] == ["One ope", "Another"]
 
 
-@pytest.mark.parametrize("harm", ["cut", "flip", "empty", "noise", "folder", "fifo"])
+@pytest.mark.parametrize("harm", ["cut", "flip", "empty", "noise", "foreign", "folder", "fifo"])
 def test_a_broken_cache_is_rebuilt(mine: Path, cache: Path, harm: str) -> None:
     before = load(mine)
     content = cache.read_bytes()
@@ -326,9 +328,17 @@ def test_a_broken_cache_is_rebuilt(mine: Path, cache: Path, harm: str) -> None:
             os.mkfifo(cache)
         case _:
             broken = {"cut": content[:-9], "flip": content.replace(b"One", b"Won"), "empty": b"", "noise": b"\xff" * 999}
-            cache.write_bytes(broken[harm])
+            cache.write_bytes({**broken, "foreign": with_foreign_entries(content)}[harm])
 
     assert load(mine) == before
+
+
+def with_foreign_entries(content: bytes) -> bytes:
+    """Return a cache that is whole, of this tuilab and about the same files, with something else in it than scenarios."""
+    maker, files = json.loads(content[9:])
+    odd = itertools.cycle([7, [], ["id"], {"id": 1}])
+    body = json.dumps([maker, {path: [stamp, next(odd)] for path, (stamp, _) in files.items()}]).encode()
+    return b"%08x %b" % (crc32(body), body)
 
 
 def test_a_cache_of_another_version_is_not_used(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

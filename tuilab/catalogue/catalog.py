@@ -24,7 +24,7 @@ from tuilab.text import did_you_mean, show
 _CACHE_LIMIT = 16 * 1024 * 1024
 _CACHED_FILES = 500  # more than that, and only what was listed last is kept
 
-_Cached = dict[str, tuple[str, Scenario]]  # by path: the stamp of the file, and what was read from it
+_Cached = dict[str, tuple[str, Any]]  # by path: the stamp of the file, and what was read from it, packed if it was kept
 
 PathLike = str | os.PathLike[str]
 
@@ -49,8 +49,8 @@ def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
     scenarios = []
     folders = scenario_dirs(extra)
     for path, stamp in dict(file for folder in folders for file in _list_files(folder)).items():
-        known_stamp, known = cached.get(path, ("", None))
-        if known and known_stamp == stamp:
+        known_stamp, fields = cached.get(path, ("", None))
+        if known_stamp == stamp and (known := _unpack(fields)):
             scenarios.append(known)
             continue
         scenarios.append(scenario := _read_source(path))
@@ -170,7 +170,7 @@ def _decode(data: bytes) -> _Cached:
         maker, files = json.loads(data[9:])
         if maker != _maker():
             raise Unusable(Fault.FOREIGN, "it is another tuilab's")
-        return {path: (stamp, _unpack(fields)) for path, (stamp, fields) in files.items()}
+        return {path: (stamp, fields) for path, (stamp, fields) in files.items()}
     except (TypeError, AttributeError) as problem:
         raise ValueError("it holds something else than scenarios") from problem
 
@@ -187,7 +187,14 @@ def _pack(value: Scenario | Param) -> list[object]:
     return list(vars(value).values())
 
 
-def _unpack(fields: list[Any]) -> Scenario:
+def _unpack(fields: Any) -> Scenario | None:
+    """Return the scenario that was packed; what is no such thing is read again."""
+    with suppress(TypeError, ValueError, AttributeError):
+        return _scenario_of(fields)
+    return None
+
+
+def _scenario_of(fields: list[Any]) -> Scenario:
     id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed, imports, settings, *_ = fields
     found = tuple(Param(name, kind, value, tuple(choices), *rest) for name, kind, value, choices, *rest in read_params)
     stated = tuple(Stated(*claim) for claim in claims)
