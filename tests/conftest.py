@@ -8,6 +8,8 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""  # tests side by side would fill a GPU; 
 
 TUILAB = str(Path(sys.executable).with_name("tuilab"))
 CHECKOUT = Path(__file__).resolve().parent.parent
+TESTS = CHECKOUT / "tests"
 LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
 
 
@@ -40,9 +43,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if is_idle(collection_path, config) else None
+
+
+def is_idle(folder: Path, config: pytest.Config) -> bool:
     """What injects faults, or needs a GPU, is not even loaded where it would not run."""
-    is_idle = {"faults": "not faults" in config.option.markexpr, "gpu": not is_for_gpu(config)}
-    return True if is_idle.get(collection_path.name) else None
+    return (folder.name == "faults" and "not faults" in config.option.markexpr) or (
+        folder.name == "gpu" and not is_for_gpu(config)
+    )
 
 
 def is_for_gpu(config: pytest.Config) -> bool:
@@ -53,6 +61,17 @@ def shown_gpus() -> dict[str, str]:
     """Return the environment of a process that may see the GPUs."""
     others = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     return others if _SHOWN_GPUS is None else {**others, "CUDA_VISIBLE_DEVICES": _SHOWN_GPUS}
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Of the files of a whole suite each worker loads a part of its own first: else each compiles all, all at the same time."""
+    config = session.config
+    worker = getattr(config, "workerinput", None)
+    if worker and [Path(arg).resolve() for arg in config.args] == [TESTS]:
+        files = [path for path in sorted(TESTS.rglob("test_*.py")) if not is_idle(path.parent, config)]
+        for path in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+            with suppress(Exception):  # collecting it says what is wrong
+                import_module(".".join(path.relative_to(CHECKOUT).with_suffix("").parts))
 
 
 @pytest.hookimpl(tryfirst=True)
