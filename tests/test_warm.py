@@ -8,8 +8,10 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.conftest import TUILAB
-from tests.engine import look, newest, start, write_scenario
-from tests.warm import WarmTuilab
+from tests.engine import look, newest, read_stream, start, write_scenario
+from tests.warm import MARK_ROOM, WarmTuilab
+from tuilab.engine import processes
+from tuilab.record import presence
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -53,3 +55,31 @@ def test_it_has_the_cores_of_the_test_that_calls_it(tuilab: Tuilab, root: Path, 
         os.sched_setaffinity(0, every)
 
     assert [text.text for text in look(newest(root) or root).summary.texts] == [str([max(every)])]
+
+
+def test_a_run_of_it_carries_its_mark_and_is_recorded_as_one_of_a_fresh_front(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    mark = f'os.environ["{presence.MARK}"]'
+    more = "from tuilab.record.presence import marked\n"  # the sampler, as the worker does not list itself
+    path = write_scenario(tmp_path, f'while not marked({mark}): time.sleep(0.01)\nlab.claim("it holds", True)', more)
+    words = ("run", str(path), "--headless", "--quiet", "--timeout", "60")
+
+    codes = [tuilab(*words).returncode]
+    with start(root, *words) as fresh:
+        fresh.communicate()
+    codes.append(fresh.returncode)
+
+    runs = sorted(root.glob("2*"))
+    assert (codes, len(runs)) == ([0, 0], 2)
+    assert kinds_in(runs[0]) == kinds_in(runs[1])
+
+
+def kinds_in(run_dir: Path) -> dict[str, set[str]]:
+    """Return which records the processes have written that are forks."""
+    streams = [run_dir / "journal" / f"{name}.jsonl" for name in ("supervisor", "judge")]
+    return {path.name: {type(item).__name__ for item in read_stream(path)} for path in streams}
+
+
+def test_there_is_room_for_the_mark_of_a_run() -> None:
+    assert MARK_ROOM == {presence.MARK: processes.SPARE}

@@ -1,7 +1,8 @@
 """A `tuilab` that waits for tests: one process loads all of it and forks for each call, as loading is most of what it takes.
 
-The fork is a front like any other, with the arguments, the environment, the folder, the cores and the pipes of its call. What a
-front loads, and when, is not to be seen in it: `tests.engine.start` and the tests in `tests/faults/` start fronts afresh.
+The fork is a front like any other, with the arguments, the environment, the folder, the cores and the pipes of its call. What
+it starts for a run are forks again, but for the workers: what scenarios find is an interpreter of their own. What a process
+loads, and when, is not to be seen in a fork: `tests.engine.start` and the tests in `tests/faults/` start fronts afresh.
 """
 
 import json
@@ -13,11 +14,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 ROOMS = ("catalogue", "judging", "runs", "drawings", "reports", "cli")
+PARTS = ("tuilab.engine.supervisor", "tuilab.engine.sampler", "tuilab.engine.judge")
+MARK_ROOM = {"TUILAB_RUN": "spare".ljust(120, ".")}  # others see the mark of a fork where the first process has it
 ORDER_BYTES = 1 << 20
 TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ")  # heeded when a process starts, and not later
 
@@ -74,6 +79,7 @@ class WarmTuilab:
                 stdout=subprocess.PIPE,  # pipes for Python to see, as those of a call will be
                 stderr=subprocess.PIPE,
                 cwd=Path(__file__).parent,
+                env={**os.environ, **MARK_ROOM},
             )
         return ours
 
@@ -118,6 +124,19 @@ def load() -> None:
             import_module(found.name)
     import_module("jinja2")
     import_module("plotext")
+    for part in PARTS:
+        import_module(part)
+    take_mark = import_module("tuilab.engine.processes").open_mark()
+
+    class Popen(subprocess.Popen[Any]):
+        """Starts the parts of a run as forks, with the streams, the session and the rest of what they are started with."""
+
+        def __init__(self, command: list[str], **more: Any) -> None:
+            if command[1:3] == ["-P", "-m"] and command[3] in PARTS:
+                more["preexec_fn"] = partial(become_part, command[3:], {**(more.get("env") or os.environ)}, take_mark)
+            super().__init__(command, **more)
+
+    setattr(subprocess, "Popen", Popen)  # noqa: B010
 
 
 def main() -> None:
@@ -147,6 +166,35 @@ def become(
         sys.excepthook(*sys.exc_info())
     sys.stdout.flush()
     os._exit(1)
+
+
+def become_part(words: list[str], environment: dict[str, str], take_mark: Callable[[str], None]) -> NoReturn:
+    """Go on as the module of that name with these arguments, where exec would start an interpreter of its own."""
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd > 2:
+            with suppress(OSError):
+                os.close(fd)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    os.environ.clear()
+    os.environ.update(environment)
+    if run := environment.get(*MARK_ROOM):
+        take_mark(run)
+    sys.argv = words
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(fd, mode, closefd=False) for fd, mode in enumerate(("r", "w", "w")))
+    code: object = 0
+    try:
+        import_module(words[0]).main()
+    except SystemExit as leaving:
+        code = leaving.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    with suppress(OSError):
+        sys.stdout.flush()
+    os._exit(code if isinstance(code, int) else 0)
 
 
 if __name__ == "__main__":
