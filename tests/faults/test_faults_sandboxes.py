@@ -65,3 +65,24 @@ def test_a_run_lives_whatever_time_it_is_in_another_namespace(site: Site, is_wit
 
     assert stop.stdout.startswith("asked ")
     check(site, latest(site), "stopped")
+
+
+def test_a_run_of_another_user_lives_where_proc_hides_it(open_site: Site, as_nobody: list[str]) -> None:
+    """hidepid=2, as on the login nodes of clusters: to others a process that is hidden looks like one that is gone."""
+    site = open_site
+    hidden = there(["unshare", "--mount", "sh", "-c", 'mount -t proc -o hidepid=2 none /proc && exec "$@"', "-"])[:-1]
+    run_dir = site.detach(write_scenario(site.folder, WAITS))
+    reach_stage(site, "on")
+    for path in (site.root, run_dir, *run_dir.rglob("*")):
+        path.chmod(path.stat().st_mode | 0o055)  # whoever has a folder may open it to others
+    command = [*hidden, *as_nobody, TUILAB]
+
+    runs, stop, rm = (site.run(*words, command=command, cwd="/") for words in (["runs"], ["stop", "last"], ["rm", "last"]))
+
+    assert " running " in runs.stdout and is_well(runs)
+    assert "it belongs to another user, who can stop it" in stop.stderr and is_well(stop)
+    assert rm.returncode == 2 and "is running; stop it first" in rm.stderr
+    for path in (site.root, run_dir, *run_dir.rglob("*")):
+        path.chmod(path.stat().st_mode & ~0o055)
+    site.run("stop", "last", "--now")
+    check(site, run_dir, "stopped")

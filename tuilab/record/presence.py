@@ -178,8 +178,21 @@ def stat_fields(pid: int) -> list[str] | None:
     _check_proc()
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
-    except GONE:
+    except GONE as problem:
+        if _is_there(pid):
+            raise PermissionError(errno.EPERM, "/proc hides the processes of others") from problem
         return None
+
+
+def _is_there(pid: int) -> bool:
+    """Say whether there is such a process, which /proc may hide (hidepid)."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return pid > 0  # other numbers mean many processes
 
 
 def _environment(entry: Path) -> list[bytes]:
