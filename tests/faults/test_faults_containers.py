@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,21 @@ def test_whoever_leaves_the_screens_of_a_container_is_asked_and_its_runs_are_sto
     assert was_going_on
     assert b" stopped.  Its result: tuilab attach " in term.sent and b"goes on" not in term.sent
     check(site, run_dir, "stopped")
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        ("alone", "warn: this is the first process of a container"),
+        ("with_init", "warn: this is"),
+        ("within", "pass: a container"),
+    ],
+)
+def test_the_doctor_says_what_a_container_takes_along(request: pytest.FixtureRequest, before: str, told: str) -> None:
+    prefix = request.getfixturevalue("alone" if before == "within" else before)
+    prefix = [*prefix, "sh", "-c", '"$@"; exit', "-"] if before == "within" else prefix
+    ask = "from tuilab.doctor.asking import ask_group as a; one = a('session', 60)['session.container']; print(one.status, one.found, sep=': ')"
+
+    done = subprocess.run([*prefix, sys.executable, "-c", ask], capture_output=True, text=True, cwd="/")
+
+    assert done.stdout.startswith(told), done.stderr

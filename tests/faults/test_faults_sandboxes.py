@@ -1,6 +1,7 @@
 """Sandboxes whose /proc shows little, nothing, or the processes of others: what works there, and what is said where it cannot."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ WAITS = 'lab.stage("on")\ntime.sleep(600)'
 LITTLE = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o subset=pid none /proc && exec "$@"', "-"]
 NOTHING = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "-"]
 OTHERS = ["unshare", "--pid", "--fork", "--kill-child"]  # with the /proc of the namespace outside
+HIDES = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o hidepid=2 none /proc && exec "$@"', "-"]
 LATER = ["unshare", "--time", "--fork", "--boottime", "100000"]
 
 
@@ -70,12 +72,11 @@ def test_a_run_lives_whatever_time_it_is_in_another_namespace(site: Site, is_wit
 def test_a_run_of_another_user_lives_where_proc_hides_it(open_site: Site, as_nobody: list[str]) -> None:
     """hidepid=2, as on the login nodes of clusters: to others a process that is hidden looks like one that is gone."""
     site = open_site
-    hidden = there(["unshare", "--mount", "sh", "-c", 'mount -t proc -o hidepid=2 none /proc && exec "$@"', "-"])[:-1]
+    command = [*there(HIDES)[:-1], *as_nobody, TUILAB]
     run_dir = site.detach(write_scenario(site.folder, WAITS))
     reach_stage(site, "on")
     for path in (site.root, run_dir, *run_dir.rglob("*")):
         path.chmod(path.stat().st_mode | 0o055)  # whoever has a folder may open it to others
-    command = [*hidden, *as_nobody, TUILAB]
 
     runs, stop, rm = (site.run(*words, command=command, cwd="/") for words in (["runs"], ["stop", "last"], ["rm", "last"]))
 
@@ -86,3 +87,33 @@ def test_a_run_of_another_user_lives_where_proc_hides_it(open_site: Site, as_nob
         path.chmod(path.stat().st_mode & ~0o055)
     site.run("stop", "last", "--now")
     check(site, run_dir, "stopped")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "status", "found"),
+    [
+        (NOTHING, "fail", "/proc is not mounted: no run can begin here"),
+        (OTHERS, "fail", "/proc shows the processes of another pid namespace: no run can begin here"),
+        (LITTLE, "warn", "/proc shows processes only: "),
+        (HIDES, "pass", "/proc shows the processes of a run"),
+        (LATER, "pass", "/proc shows the processes of a run"),
+    ],
+    ids=["nothing", "others", "little", "hides", "later"],
+)
+def test_the_doctor_says_what_proc_shows(prefix: list[str], status: str, found: str) -> None:
+    told = asked([*there(prefix)[:-1]], "stopping.proc(Box())")
+
+    assert told.startswith(f"{status}: {found}")
+
+
+def test_the_doctor_says_that_others_are_hidden(as_nobody: list[str]) -> None:
+    told = asked([*there(HIDES)[:-1], *as_nobody], "processor.others(Box())")
+
+    assert told.startswith("n/a: those of other users are hidden here (hidepid=")
+
+
+def asked(prefix: list[str], question: str) -> str:
+    """Return the answer to a question of the doctor, asked behind a prefix."""
+    ask = f"from tuilab.doctor import Box, processor, stopping; found = {question}; print(f'{{found.status}}: {{found.found}}')"
+    done = subprocess.run([*prefix, sys.executable, "-c", ask], capture_output=True, text=True, cwd="/")
+    return done.stdout + done.stderr

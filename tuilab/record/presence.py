@@ -19,6 +19,7 @@ from tuilab.record.events import Identity
 
 MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
 GONE = (FileNotFoundError, ProcessLookupError)  # how /proc answers about a process that has ended, before and while it is read
+MOUNT = "mount -t proc proc /proc"
 LOOKS = 20  # at processes that are gone before they are looked at, until that is taken for all that can be known of them
 
 Presence = Literal["alive", "dead", "elsewhere", "unknown"]
@@ -30,10 +31,10 @@ def identify(pid: int) -> Identity | None:
     return None if start is None else Identity(host_name(), boot_id(), pid, start, _pid_namespace())
 
 
-def why_not_shown() -> str:
+def why_not_shown(root: Path = Path("/")) -> str:
     """Return why /proc does not show the processes that this one can signal; nothing where it does."""
     try:
-        shown = os.readlink("/proc/self")
+        shown = os.readlink(root / "proc/self")
     except OSError:
         return "/proc is not mounted"
     return "" if shown == str(os.getpid()) else "/proc shows the processes of another pid namespace"
