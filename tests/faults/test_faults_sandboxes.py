@@ -1,5 +1,6 @@
 """Sandboxes whose /proc shows little, nothing, or the processes of others: what works there, and what is said where it cannot."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import look, write_scenario
+from tests.faults.fronts import Open
 from tests.faults.oracle import check, is_well
 from tests.faults.sites import Site, latest, reach_stage
 
@@ -18,7 +20,7 @@ LITTLE = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o subset=pid none /p
 NOTHING = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "-"]
 OTHERS = ["unshare", "--pid", "--fork", "--kill-child"]  # with the /proc of the namespace outside
 HIDES = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o hidepid=2 none /proc && exec "$@"', "-"]
-LATER = ["unshare", "--time", "--fork", "--boottime", "100000"]
+LATER = ["unshare", "--time", "--fork", "--boottime", "100000", "--monotonic", "50000"]
 
 
 def there(prefix: list[str]) -> list[str]:
@@ -57,14 +59,21 @@ def test_a_proc_that_shows_processes_only_is_enough(site: Site) -> None:
 
 
 @pytest.mark.parametrize("is_within", [True, False], ids=["made within", "made outside"])
-def test_a_run_lives_whatever_time_it_is_in_another_namespace(site: Site, is_within: bool) -> None:
+def test_a_run_lives_whatever_time_it_is_in_another_namespace(site: Site, screens: Open, is_within: bool) -> None:
     inside = there(LATER)
     path: Path = write_scenario(site.folder, WAITS)
     site.detach(path, command=inside if is_within else [TUILAB])
     reach_stage(site, "on")
+    elsewhere = [TUILAB] if is_within else inside
+    term = screens("attach", "last", command=tuple(elsewhere))
+    term.wait_for("running", "on")
+    heading = term.text.splitlines()[0].rstrip()
+    term.type("q")
+    term.wait()
 
-    stop = site.run("stop", "last", command=[TUILAB] if is_within else inside)
+    stop = site.run("stop", "last", command=elsewhere)
 
+    assert re.search(r" \d+ s$", heading)  # which began some seconds ago
     assert stop.stdout.startswith("asked ")
     check(site, latest(site), "stopped")
 

@@ -28,7 +28,7 @@ Presence = Literal["alive", "dead", "elsewhere", "unknown"]
 def identify(pid: int) -> Identity | None:
     """Return who `pid` is now; None when there is no such process."""
     start = start_time(pid)
-    return None if start is None else Identity(host_name(), boot_id(), pid, start, _pid_namespace())
+    return None if start is None else Identity(host_name(), boot_id(), pid, start, _namespace("pid"), _namespace("time"))
 
 
 def why_not_shown(root: Path = Path("/")) -> str:
@@ -70,11 +70,19 @@ def presence(identity: Identity) -> Presence:
                 return "elsewhere"
             if identity.boot and boot:
                 return "dead"
-        if identity.pid_namespace != _pid_namespace():
+        if identity.pid_namespace != _namespace("pid"):
             return "elsewhere"
         return "alive" if start_time(identity.pid) == identity.start else "dead"
     except OSError:
         return "unknown"
+
+
+def has_our_clock(identity: Identity) -> bool:
+    """Say whether the clock of a process began when ours did: with the boot, but in a time namespace at any moment."""
+    try:
+        return identity.boot == boot_id() != "" and identity.time_namespace == _namespace("time")
+    except OSError:
+        return True
 
 
 def is_of_this_box(identity: Identity) -> bool:
@@ -211,9 +219,9 @@ def boot_id() -> str:
         return ""
 
 
-def _pid_namespace() -> int:
+def _namespace(kind: str) -> int:
     try:
-        return os.stat("/proc/self/ns/pid").st_ino
+        return os.stat(f"/proc/self/ns/{kind}").st_ino
     except (FileNotFoundError, PermissionError):
         return 0
 
