@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,6 +17,7 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import write_scenario
+from tests.fakes.no_calls import PIDFDS
 from tuilab.doctor import (
     Box,
     Finding,
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from tests.fakes.nvml import FakeNvml
 
 pytest_plugins = ["tests.fakes.cuda", "tests.fakes.nvml"]
-NO_PIDFD = str(Path(__file__).with_name("fakes") / "no_pidfd.py")
+FORBIDS = [sys.executable, str(Path(__file__).with_name("fakes") / "no_calls.py")]
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
 QUOTA = {
@@ -54,6 +56,9 @@ QUOTA = {
     "sys/fs/cgroup/job/cpu.stat": "nr_periods 200\nnr_throttled 50\n",
     "sys/fs/cgroup/job/memory.max": "1000000000\n",
 }
+KILLS = "[Login]\nKillUserProcesses=yes\nKillExcludeUsers=\n"
+SELF = "proc/self/cgroup"
+MANAGER = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/tmux.scope\n"
 V1 = {
     "proc/self/cgroup": "4:cpu,cpuacct:/job\n",
     "proc/self/mountinfo": "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n",
@@ -154,20 +159,40 @@ def test_a_small_memory_limit_is_a_warning(tmp_path: Path) -> None:
     [
         ({}, "pass"),
         ({"etc/systemd/logind.conf": "[Login]\n#KillUserProcesses=yes\n"}, "pass"),
-        ({"etc/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n"}, "warn"),
-        ({"etc/systemd/logind.conf.d/50-site.conf": "[Login]\nKillUserProcesses=yes\n"}, "warn"),
-        ({"usr/lib/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n", "etc/systemd/logind.conf": "[Login]\n"}, "pass"),
+        ({"etc/systemd/logind.conf": KILLS}, "warn"),
+        ({"etc/systemd/logind.conf.d/50-site.conf": KILLS}, "warn"),
+        ({"etc/systemd/logind.conf": KILLS, "var/lib/systemd/linger/root": ""}, "warn"),
+        ({"etc/systemd/logind.conf": KILLS, SELF: "0::/user.slice/user-0.slice/session-3.scope\n"}, "warn"),
+        ({"etc/systemd/logind.conf": KILLS, SELF: "0::/system.slice/cron.service\n"}, "pass"),
+        ({"etc/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n"}, "pass"),  # root is spared, if none is named
+        ({"etc/systemd/logind.conf": f"{KILLS}KillOnlyUsers=alice bob\n"}, "pass"),
+        ({"etc/systemd/logind.conf": "[Login]\nKillOnlyUsers=root\nKillExcludeUsers=alice\n"}, "warn"),
+        ({SELF: MANAGER}, "warn"),
+        ({SELF: MANAGER, "var/lib/systemd/linger/root": ""}, "pass"),
+        ({"usr/lib/systemd/logind.conf": KILLS, "etc/systemd/logind.conf": "[Login]\n"}, "pass"),
         ({"etc/systemd/logind.conf": "\x00garbage = = [\n"}, "pass"),
     ],
 )
-def test_logind_that_ends_runs_at_logout_is_told(tmp_path: Path, files: dict[str, str], status: str) -> None:
+def test_logind_that_ends_runs_at_logout_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], status: str
+) -> None:
+    monkeypatch.setattr(session, "_user", lambda: "root")
     (tmp_path / "run/systemd/system").mkdir(parents=True)
 
     assert answer(session.logout, make(tmp_path, files)).status == status
 
 
+def test_what_outlives_a_logout_is_told_with_the_words_to_type(tmp_path: Path) -> None:
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    box = make(tmp_path, {"etc/systemd/logind.conf": KILLS})
+
+    step = "loginctl enable-linger; then begin with systemd-run --user --scope tuilab run"
+    assert answer(session.logout, box).next_step == step
+
+
 def test_a_box_on_which_a_run_can_be_stopped_with_care_passes() -> None:
     assert {name: answer(check, Box()).status for name, check in stopping.CHECKS.items()} == {
+        "stopping.proc": "pass",
         "stopping.pidfd": "pass",
         "stopping.children": "pass",
     }
@@ -176,11 +201,27 @@ def test_a_box_on_which_a_run_can_be_stopped_with_care_passes() -> None:
 def test_a_box_without_pidfds_is_told() -> None:
     asked = [sys.executable, "-m", "tuilab.doctor.asking", "stopping"]
 
-    told = subprocess.run([sys.executable, NO_PIDFD, *asked], capture_output=True, text=True).stdout
+    told = subprocess.run([*FORBIDS, "ENOSYS", PIDFDS, *asked], capture_output=True, text=True).stdout
 
     (found,) = (line for line in map(json.loads, filter(None, told.split("\n"))) if line["id"] == "stopping.pidfd")
     assert (found["status"], found["next_step"][:10]) == ("warn", "Linux 5.3,")
     assert found["found"].startswith("processes cannot be held (Function not implemented)")
+
+
+def test_a_program_that_may_not_bind_memory_is_told(tmp_path: Path) -> None:
+    """As in a container without a right of its own, on a box with several nodes."""
+    if shutil.which("numactl") is None:
+        pytest.skip("numactl is not installed")
+    nodes = {f"sys/devices/system/node/node{at}/cpulist": "0\n" for at in (0, 1)}
+    box = make(tmp_path, {**nodes, "proc/self/status": "Mems_allowed_list:\t0-1\n"}, **os.environ)
+    ask = f"from tuilab.doctor import Box, libraries; print(libraries.numactl(Box(libraries.Path({str(tmp_path)!r}))))"
+
+    told = subprocess.run([*FORBIDS, "EPERM", "set_mempolicy", sys.executable, "-c", ask], capture_output=True, text=True)
+
+    assert (
+        "status='warn'" in told.stdout and "may not bind memory here: setting membind: Operation not permitted" in told.stdout
+    )
+    assert answer(libraries.numactl, box).status == "pass"
 
 
 def test_a_kernel_that_lists_no_children_is_told(tmp_path: Path) -> None:

@@ -5,18 +5,21 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import msgspec
 import pytest
 
 from tests.test_archive import make_run
+from tests.tui.made_up import identity, started
 from tests.tui.made_up import make_run as records_of
-from tests.tui.made_up import started
 from tuilab.record import events, presence
+from tuilab.record.live_run import Watch
 from tuilab.runs import store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 DAY_S = 86400
+HOUR_NS = 3600 * 10**9
 
 
 @pytest.fixture
@@ -110,6 +113,20 @@ def test_a_run_in_a_state_of_a_newer_tuilab_is_deleted_no_sooner_than_one_that_r
 
     assert done.returncode == 2 and "is paused; stop it first" in done.stderr
     assert run_dir.is_dir()
+
+
+@pytest.mark.parametrize(
+    "fields", [{"boot": "another"}, {"time_namespace": 1}, {}], ids=["box", "time namespace", "this clock"]
+)
+def test_how_long_a_run_goes_on_is_told_whatever_its_clock_began_with(root: Path, fields: dict[str, Any]) -> None:
+    supervisor = msgspec.structs.replace(identity(is_alive=True), **fields)
+    first = started(supervisor=supervisor, wall_ns=time.time_ns() - HOUR_NS)
+    watch = Watch(records_of(root, first, events.StateChanged(state="running")))
+    watch.refresh()
+
+    went_on_ns = watch.now_ns - watch.summary.first_t
+    assert round(went_on_ns / HOUR_NS, 1) == (1.0 if fields else 0.0)
+    assert watch.now_ns >= watch.summary.last_t
 
 
 def test_a_run_that_has_just_been_made_is_not_said_to_be_lost(tuilab: Tuilab, root: Path) -> None:

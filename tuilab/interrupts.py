@@ -2,10 +2,15 @@
 
 In an import it may be lost, and leave a module locked for every other thread; in the middle of an answer it would take the
 place of that answer. It is the first module that is loaded, and it loads little: until then Ctrl-C is Python's.
+SIGTERM and SIGHUP end a process. Where that would end its runs, too, they are taken for a Ctrl-C.
 """
 
+import os
 import signal
+import stat
 import time
+
+from tuilab import first_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,19 +44,31 @@ class OneByOne:
 
 
 def heed() -> None:
-    """Have Ctrl-C raise KeyboardInterrupt, unless it is to be ignored."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-        signal.signal(signal.SIGINT, _interrupt)
+    """Have Ctrl-C raise KeyboardInterrupt, unless it is to be ignored; the end of a container, too."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if first_process.takes_all_along() else (signal.SIGINT,)
+    for number in numbers:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
 
 
 def _interrupt(number: int, frame: "FrameType | None") -> None:
     """Interrupt what runs, or ask again soon: an exception inside the machinery of imports may fall into a callback."""
+    if number == signal.SIGHUP:
+        _let_go_of_terminal()
     if time.monotonic() < OneByOne.waits_until or _is_importing(frame):
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
     else:
         OneByOne.wait()
         raise KeyboardInterrupt
+
+
+def _let_go_of_terminal() -> None:
+    """Have what is still to be said go nowhere: to write to a terminal that has gone would end the answer."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        if stat.S_ISCHR(os.fstat(fd).st_mode):
+            os.dup2(null, fd)
 
 
 def _is_importing(frame: "FrameType | None") -> bool:

@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.conftest import TUILAB
+from tests.conftest import CHECKOUT, TUILAB
 from tests.engine import look, until, write_scenario
+from tests.fakes.no_calls import PIDFDS
 from tests.faults.fabricated import fabricate, run_started
 from tests.faults.oracle import check, is_well
 from tests.faults.sites import Site, reach_stage
@@ -34,7 +35,7 @@ lab.stage("on")
 while True: time.sleep(600)
 """
 MORE = "from tuilab.record.presence import descendants"
-NO_PIDFD = [sys.executable, str(Path(__file__).parents[1] / "fakes" / "no_pidfd.py")]
+NO_PIDFD = [sys.executable, str(CHECKOUT / "tests/fakes/no_calls.py"), "ENOSYS", PIDFDS]
 NOT_WAITED_FOR = "the judge: not waited for, because the run was stopped"
 
 

@@ -3,12 +3,16 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import write_scenario
-from tests.faults.sites import Site
+from tests.faults.fronts import Open
+from tests.faults.oracle import check
+from tests.faults.sites import Site, reach_stage
+from tests.faults.victims import supervisor_of
 
 pytestmark = pytest.mark.faults
 
@@ -31,3 +35,27 @@ def test_no_verb_opens_a_socket_that_others_could_reach(site: Site) -> None:
 
     assert codes[:-1] == [0] * len(VERBS) and codes[-1] in (0, 1, 2)  # the doctor's is about the box
     assert re.findall(r"(?:bind|listen|connect)\(.*|socket\((?!AF_UNIX).*", log.read_text()) == []
+
+
+def test_nothing_listens_while_the_screens_show_a_run(site: Site, screens: Open) -> None:
+    """In a network of their own, which has no interface that is up, all sockets that the kernel lists are theirs."""
+    alone = ["unshare", "--net"]
+    if subprocess.run([*alone, "true"], capture_output=True).returncode:
+        pytest.skip("a network namespace takes root")
+    path = write_scenario(site.folder, 'lab.log(0, half=0.0)\nlab.stage("on")\ntime.sleep(600)')
+    term = screens("run", str(path), command=(*alone, TUILAB))
+    run_dir = reach_stage(site, "on")
+    term.wait_for("running", "half")
+    net = Path(f"/proc/{supervisor_of(run_dir)[0]}/net")
+
+    listed = {
+        name: (net / name).read_text().splitlines()[1:] for name in ("tcp", "tcp6", "udp", "udp6", "raw", "packet", "unix")
+    }
+    term.type("q")
+    term.wait()
+    site.run("stop", "last", "--now")
+
+    pairs = listed.pop("unix")
+    assert [line for lines in listed.values() for line in lines] == []
+    assert pairs and [line for line in pairs if len(line.split()) > 7] == []  # what has a name, or an abstract one
+    check(site, run_dir, "stopped")

@@ -217,5 +217,5 @@ def live_line(watch: Watch) -> str:
     if summary.progress:
         parts.append(progress_words(summary))
     parts += last_values(summary)
-    parts.append(f"{max(time.monotonic_ns() - summary.first_t, 0) / 1e9:.0f} s" if summary.first_t else "")
+    parts.append(f"{max(watch.now_ns - summary.first_t, 0) / 1e9:.0f} s" if summary.first_t else "")
     return "  ".join(part for part in parts if part)

@@ -3,6 +3,7 @@
 import functools
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -14,12 +15,22 @@ from tuilab.probes.numa import numa_facts
 
 
 def numactl(box: Box) -> Finding:
+    facts = numa_facts(box.root)
+    nodes = facts.get("nodes") or {}
     if found := shutil.which("numactl", path=box.environ.get("PATH")):
-        return passed(found)
-    nodes = numa_facts(box.root).get("nodes") or {}
+        return _binding(found, facts["allowed_nodes"][0]) if len(nodes) > 1 and facts.get("allowed_nodes") else passed(found)
     if len(nodes) > 1:
         return warn(f"not installed, and this box has {len(nodes)} memory nodes", "apt install numactl")
     return unknown("not installed; of use on boxes with several memory nodes", "apt install numactl")
+
+
+def _binding(program: str, node: int) -> Finding:
+    """Whether memory may be bound, which a container forbids without a right of its own."""
+    done = subprocess.run([program, f"--membind={node}", "true"], capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+        return warn(f"{program} may not bind memory here: {why}", "docker run --cap-add SYS_NICE")
+    return passed(program)
 
 
 def _library(name: str, package: str, box: Box) -> Finding:

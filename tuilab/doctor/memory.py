@@ -18,6 +18,8 @@ _GROWN = 1 << 62  # a limit above it is none
 
 def available(box: Box) -> Finding:
     facts = cpu_facts(box.root)
+    if "memory_available_bytes" not in facts:
+        return unknown(facts["missing"]["memory_available_bytes"])
     free, total = facts["memory_available_bytes"], facts["memory_total_bytes"]
     found = f"{size(free)} available of {size(total)}"
     if free < _TOO_SMALL_BYTES:

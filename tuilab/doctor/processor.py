@@ -7,6 +7,7 @@ from tuilab.doctor import Box, Finding, passed, unknown, warn
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.cpu import cpu_facts, cpu_throttled_share, parse_cpu_list
 from tuilab.probes.numa import numa_facts
+from tuilab.probes.processes import why_hidden
 from tuilab.text import plural
 
 _SPIN_S = 0.3
@@ -106,6 +107,13 @@ def numa(box: Box) -> Finding:
     )
 
 
+def others(box: Box) -> Finding:
+    """Whether it can be told who keeps the cores busy."""
+    if why := why_hidden(box.root):
+        return unknown(f"{why}: whoever keeps cores busy slows a run, and is not named")
+    return passed("whoever keeps the cores busy can be named")
+
+
 def _avg10(box: Box, what: str) -> float:
     return float(box.text(f"proc/pressure/{what}").split()[1].removeprefix("avg10="))
 
@@ -119,4 +127,5 @@ CHECKS = {
     "cpu.throttling": throttling,
     "cpu.clock": clock,
     "cpu.numa": numa,
+    "cpu.others": others,
 }

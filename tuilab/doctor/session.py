@@ -1,43 +1,71 @@
-"""Checks of whether a run outlives the login that started it."""
+"""Checks of whether a run outlives the login or the container that it is started in."""
 
 import configparser
 import os
 from pathlib import Path
 
+from tuilab import first_process
 from tuilab.doctor import Box, Finding, passed, unknown, warn
+from tuilab.probes.gpu.tenants import why_pids_mean_nothing
+from tuilab.record import presence
 
+_LINGER = "loginctl enable-linger"
 _FOLDERS = ("usr/lib/systemd", "run/systemd", "etc/systemd")  # the last one wins
 
 
 def logout(box: Box) -> Finding:
-    """Whether logind ends the processes of a user who has logged out, as it does where KillUserProcesses is on."""
+    """Whether what is started here ends at logout: with the login where KillUserProcesses is on, or with the user's manager."""
     if not (box.root / "run/systemd/system").is_dir():
         return passed("no systemd here: nothing ends runs at logout")
-    if not _kills(box):
+    user, unit = _user(), _unit(box)
+    is_lingering = (box.root / "var/lib/systemd/linger" / user).exists()
+    if "/user@" in unit:
+        if is_lingering:
+            return passed("runs go on after logout: lingering is enabled for you")
+        return warn("your user manager ends with your last login, and what you start here with it: runs, too", _LINGER)
+    if not _kills(box, user) or (unit and "/session-" not in unit):
         return passed("logind leaves runs alone at logout")
-    user = _user()
-    if (box.root / "var/lib/systemd/linger" / user).exists():
-        return passed("logind would end runs at logout, but lingering is enabled for you")
-    return warn("logind ends your processes at logout (KillUserProcesses=yes): runs, too", "loginctl enable-linger")
+    return warn(
+        "logind ends your processes at logout (KillUserProcesses=yes): runs, too, whether you linger or not",
+        f"{'' if is_lingering else f'{_LINGER}; then '}begin with systemd-run --user --scope tuilab run",
+    )
 
 
-def _kills(box: Box) -> bool:
-    """Return the setting as logind reads it: the main file, then the drop-ins by name."""
+def _unit(box: Box) -> str:
+    """Return the units that this process belongs to; nothing where that is not known."""
+    try:
+        return box.text("proc/self/cgroup")
+    except OSError:
+        return ""
+
+
+def _kills(box: Box, user: str) -> bool:
+    """Say whether logind ends what a user leaves in a login."""
+    spared, only = _setting(box, "KillExcludeUsers"), _setting(box, "KillOnlyUsers")
+    if user in ("root" if spared is None else spared).split():
+        return False
+    if only:
+        return user in only.split()
+    return (_setting(box, "KillUserProcesses") or "no").lower() in ("yes", "true", "on", "1")
+
+
+def _setting(box: Box, name: str) -> str | None:
+    """Return a setting as logind reads it: the main file, then the drop-ins by name; None where none has it."""
     mains = [box.root / folder / "logind.conf" for folder in _FOLDERS]
     drops = {path.name: path for folder in _FOLDERS for path in (box.root / folder / "logind.conf.d").glob("*.conf")}
-    value = "no"
-    for path in [*(main for main in mains if main.is_file())][-1:] + [drops[name] for name in sorted(drops)]:
-        value = _read(path) or value
-    return value.lower() in ("yes", "true", "on", "1")
+    files = [*(main for main in mains if main.is_file())][-1:] + [drops[name] for name in sorted(drops)]
+    found = [value for path in files if (value := _read(path, name)) is not None]
+    return found[-1] if found else None
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, name: str) -> str | None:
     parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True, delimiters=("=",))
     try:
         parser.read_string(path.read_text(errors="replace"))
     except (OSError, configparser.Error):
-        return ""
-    return (parser.get("Login", "KillUserProcesses", fallback="") or "").strip()
+        return None
+    value = parser.get("Login", name, fallback=None)
+    return value if value is None else value.strip()
 
 
 def _user() -> str:
@@ -49,6 +77,21 @@ def _user() -> str:
         return str(os.getuid())
 
 
+def container(box: Box) -> Finding:
+    """Whether what is started here outlives the command that starts it; whoever asks is the parent of this process."""
+    asker = os.getppid()
+    fields = presence.stat_fields(asker)
+    if fields and first_process.is_first(asker, int(fields[1])):
+        return warn(
+            "this is the first process of a container, which ends with it: so does all that is started here",
+            "a shell as the first process, and docker exec for the rest; until then no --detach",
+        )
+    if why_pids_mean_nothing(box.root):
+        name = first_process.name_of_init()
+        return passed(f"a container: what runs in it ends with its first process{name and f' ({name})'}")
+    return passed("no container that could end under a run")
+
+
 def connection(box: Box) -> Finding:
     if not box.environ.get("SSH_CONNECTION"):
         return unknown("not over SSH")
@@ -56,4 +99,4 @@ def connection(box: Box) -> Finding:
     return passed(f"over SSH{', inside ' + inside if inside else ''}; a run goes on when the link breaks: tuilab attach")
 
 
-CHECKS = {"session.logout": logout, "session.connection": connection}
+CHECKS = {"session.logout": logout, "session.container": container, "session.connection": connection}

@@ -3,7 +3,20 @@
 import os
 import signal
 
-from tuilab.doctor import Box, Finding, passed, warn
+from tuilab.doctor import Box, Finding, failed, passed, warn
+from tuilab.record import presence
+
+
+def proc(box: Box) -> Finding:
+    """Whether /proc shows the processes of a run, which could not be looked after or stopped without it."""
+    if why := presence.why_not_shown(box.root):
+        return failed(f"{why}: no run can begin here", presence.MOUNT)
+    if not (box.root / "proc/sys").is_dir():
+        return warn(
+            "/proc shows processes only: what model, memory, load and pressure this box has is not known",
+            f"{presence.MOUNT}, without subset=pid",
+        )
+    return passed("/proc shows the processes of a run")
 
 
 def pidfd(box: Box) -> Finding:
@@ -35,4 +48,4 @@ def children(box: Box) -> Finding:
     return passed("/proc lists the children of a process")
 
 
-CHECKS = {"stopping.pidfd": pidfd, "stopping.children": children}
+CHECKS = {"stopping.proc": proc, "stopping.pidfd": pidfd, "stopping.children": children}

@@ -22,8 +22,6 @@ from tuilab.runs import store
 from tuilab.scrub import GONE, words_for_record
 from tuilab.text import show
 
-MOUNT = "mount -t proc proc /proc"
-
 
 @dataclass
 class OpenRun:
@@ -41,7 +39,8 @@ def open_run(order: RunOrder) -> OpenRun:
     after.
     """
     if why := presence.why_not_shown():
-        raise BoxLacks(f"a run could not be looked after or stopped here: {why}; mount one for this namespace: {MOUNT}")
+        step = f"mount one for this namespace: {presence.MOUNT}"
+        raise BoxLacks(f"a run could not be looked after or stopped here: {why}; {step}")
     try:
         source = Path(order.path).read_bytes()
     except OSError as problem:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tuilab import first_process
 from tuilab.catalogue.params import check_values, stand_ins
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario
 from tuilab.engine import messages, processes
@@ -156,6 +157,15 @@ def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subpr
         failure.exit_code = type(failure.exit_code)(receipt.exit_code)
         raise failure
     return Path(receipt.run_dir), supervisor
+
+
+def check_outlived() -> None:
+    """Refuse to leave a run to itself where it would end at once."""
+    if first_process.takes_all_along():
+        raise UsageError(
+            "a run that is left to itself would end at once: this is the first process of a container, which ends with it; "
+            "start it without --detach, or from a shell in the container"
+        )
 
 
 def _let_end(supervisor: "subprocess.Popen[bytes]") -> None:

@@ -48,6 +48,7 @@ class Identity(msgspec.Struct, frozen=True):
     pid: Count
     start: Count  # clock ticks after boot, from /proc/PID/stat
     pid_namespace: Count = 0
+    time_namespace: Count = 0  # whose clock its records are on
 
 
 # ---- written by the supervisor

@@ -1,6 +1,8 @@
 """Opens a run for a view: reads and follows its journal, and says when the process that should end it is gone."""
 
+import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 
 from tuilab.errors import UsageError
@@ -9,7 +11,7 @@ from tuilab.record.folding.fold import fold_stream
 from tuilab.record.imported import is_imported
 from tuilab.record.journal.follower import Follower, Portion
 from tuilab.record.journal.lines import Item
-from tuilab.record.presence import Presence
+from tuilab.record.presence import Presence, has_our_clock
 from tuilab.record.presence import presence as presence_of
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
@@ -58,6 +60,18 @@ class Watch:
     def supervisor_presence(self) -> Presence:
         """Whether the supervisor is alive, dead, elsewhere (another box, whose processes cannot be seen) or unknown."""
         return presence(self.run_dir, self.summary)
+
+    @property
+    def now_ns(self) -> int:
+        """The present on the clock of the records; where that is another than ours, by the time of day."""
+        run = self.summary.run
+        if run is None or self._has_our_clock:
+            return time.monotonic_ns()
+        return max(self.summary.first_t + time.time_ns() - run.wall_ns, self.summary.last_t)
+
+    @cached_property
+    def _has_our_clock(self) -> bool:
+        return self.summary.run is None or has_our_clock(self.summary.run.supervisor)
 
     @property
     def pending_bytes(self) -> int:

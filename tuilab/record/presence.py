@@ -19,6 +19,7 @@ from tuilab.record.events import Identity
 
 MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
 GONE = (FileNotFoundError, ProcessLookupError)  # how /proc answers about a process that has ended, before and while it is read
+MOUNT = "mount -t proc proc /proc"
 LOOKS = 20  # at processes that are gone before they are looked at, until that is taken for all that can be known of them
 
 Presence = Literal["alive", "dead", "elsewhere", "unknown"]
@@ -27,13 +28,13 @@ Presence = Literal["alive", "dead", "elsewhere", "unknown"]
 def identify(pid: int) -> Identity | None:
     """Return who `pid` is now; None when there is no such process."""
     start = start_time(pid)
-    return None if start is None else Identity(host_name(), boot_id(), pid, start, _pid_namespace())
+    return None if start is None else Identity(host_name(), boot_id(), pid, start, _namespace("pid"), _namespace("time"))
 
 
-def why_not_shown() -> str:
+def why_not_shown(root: Path = Path("/")) -> str:
     """Return why /proc does not show the processes that this one can signal; nothing where it does."""
     try:
-        shown = os.readlink("/proc/self")
+        shown = os.readlink(root / "proc/self")
     except OSError:
         return "/proc is not mounted"
     return "" if shown == str(os.getpid()) else "/proc shows the processes of another pid namespace"
@@ -69,11 +70,19 @@ def presence(identity: Identity) -> Presence:
                 return "elsewhere"
             if identity.boot and boot:
                 return "dead"
-        if identity.pid_namespace != _pid_namespace():
+        if identity.pid_namespace != _namespace("pid"):
             return "elsewhere"
         return "alive" if start_time(identity.pid) == identity.start else "dead"
     except OSError:
         return "unknown"
+
+
+def has_our_clock(identity: Identity) -> bool:
+    """Say whether the clock of a process began when ours did: with the boot, but in a time namespace at any moment."""
+    try:
+        return identity.boot == boot_id() != "" and identity.time_namespace == _namespace("time")
+    except OSError:
+        return True
 
 
 def is_of_this_box(identity: Identity) -> bool:
@@ -178,8 +187,21 @@ def stat_fields(pid: int) -> list[str] | None:
     _check_proc()
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
-    except GONE:
+    except GONE as problem:
+        if _is_there(pid):
+            raise PermissionError(errno.EPERM, "/proc hides the processes of others") from problem
         return None
+
+
+def _is_there(pid: int) -> bool:
+    """Say whether there is such a process, which /proc may hide (hidepid)."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return pid > 0  # other numbers mean many processes
 
 
 def _environment(entry: Path) -> list[bytes]:
@@ -197,9 +219,9 @@ def boot_id() -> str:
         return ""
 
 
-def _pid_namespace() -> int:
+def _namespace(kind: str) -> int:
     try:
-        return os.stat("/proc/self/ns/pid").st_ino
+        return os.stat(f"/proc/self/ns/{kind}").st_ino
     except (FileNotFoundError, PermissionError):
         return 0
 

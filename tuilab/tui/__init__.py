@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuilab import first_process
 from tuilab.errors import ExitCode, ScenarioError
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ def start(
         code = app.run()
     finally:
         guardian.dismiss()
+    if first_process.takes_all_along():
+        from tuilab.tui.goodbye import stop_all
+
+        stop_all(desk)
     if app.return_code and code is None:
         raise ScenarioError("the screens failed (above); that is a mistake of tuilab. Runs go on: tuilab runs")
     if app.is_terminal_given_back and (desk.started or desk.calibrating):

@@ -12,6 +12,7 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widgets import Input
 
+from tuilab import first_process
 from tuilab.errors import TuilabError
 from tuilab.runs import queue, store
 from tuilab.runs.run_name import RunName
@@ -28,6 +29,7 @@ from tuilab.tui.terminal import alerts, clipboard, editor
 from tuilab.tui.terminal.frame_app import PacedApp
 from tuilab.tui.terminal.later import later
 from tuilab.tui.terminal.textual_parts import TextualPalette
+from tuilab.tui.widgets.question import Question
 
 if TYPE_CHECKING:
     from tuilab.catalogue.scenario import Value
@@ -275,7 +277,19 @@ class TuilabApp(PacedApp[int]):
         await self.press_now(key)
 
     def action_leave(self) -> None:
-        self.exit(0)
+        """Leave; where that ends what runs, after a question."""
+        running = self.desk.going_on() if first_process.takes_all_along() else []
+        if running:
+            names = [f"{entry.name} {store.short_id(entry.run)}" for entry in running]
+            self.push_screen(
+                Question("Leave, and stop what runs?", names, "This container ends with the screens."), self._leave_if
+            )
+        else:
+            self.exit(0)
+
+    def _leave_if(self, is_sure: bool | None) -> None:
+        if is_sure:
+            self.exit(0)
 
     def action_next_theme(self) -> None:
         at = themes.NAMES.index(self.theme) if self.theme in themes.NAMES else -1

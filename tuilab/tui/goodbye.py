@@ -1,9 +1,14 @@
-"""What stays in the scrollback when the screens close: what goes on, and the commands that come back to it."""
+"""What stays in the scrollback when the screens close: what goes on, and the commands that come back to it.
+
+Where nothing can go on without the screens, it is stopped before it is told, so that its record has an end.
+"""
 
 import contextlib
 import os
 import re
+import time
 
+from tuilab.engine import launch
 from tuilab.errors import TuilabError
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RUNNING_STATES, RunState
@@ -14,6 +19,7 @@ from tuilab.tui.terminal.guardian import open_again
 from tuilab.wrapping import cells
 
 _MOST = 8  # runs that have a line
+_PATIENCE_S = 8.0
 
 
 def say_goodbye(desk: Desk) -> None:
@@ -26,6 +32,18 @@ def say_goodbye(desk: Desk) -> None:
     if text:
         with contextlib.suppress(OSError):
             os.write(open_again(1), text.encode("utf-8" if is_utf8_terminal() else "ascii", "replace"))
+
+
+def stop_all(desk: Desk) -> None:
+    """Stop in order what was started here, those that wait first, for less time than `docker stop` gives."""
+    deadline = time.monotonic() + _PATIENCE_S
+    if desk.calibrating:
+        desk.calibrating.cancel()
+    for entry in reversed(desk.going_on()):
+        with contextlib.suppress(TuilabError):  # it has just ended
+            launch.stop(desk.root / entry.run)
+    while time.monotonic() < deadline and (desk.is_running() or (desk.calibrating and not desk.calibrating.is_over)):
+        time.sleep(0.05)
 
 
 def lines_of(desk: Desk) -> list[str]:

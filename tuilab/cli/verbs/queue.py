@@ -70,8 +70,10 @@ def resume(root: Path) -> None:
 @click.pass_obj
 def again(root: Path, runs: Sequence[str]) -> None:
     """Queue runs again that waited when they were killed or the box was started anew: those named, or all."""
+    from tuilab.engine.launch import check_outlived
     from tuilab.engine.requeue import queue_again
 
+    check_outlived()
     chosen = {store.find_surely(run, [root]).name for run in runs}
     for old, new in queue_again(root, chosen):
         click.echo(f"{store.short_id(old)} is queued again as {store.short_id(new.name)}")

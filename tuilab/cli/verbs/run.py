@@ -230,6 +230,7 @@ def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _detach(orders: list[Any], *, as_json: bool) -> int:
     """Start the runs and print their ids; of several each waits for its turn by itself."""
+    launch.check_outlived()
     started = []
     for order in orders:
         run_dir, _ = launch.start(order)

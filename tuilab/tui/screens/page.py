@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.events import ScreenResume
 from textual.widgets import Input
 
+from tuilab import first_process
 from tuilab.errors import TuilabError
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.tui.keys import Key
@@ -114,7 +115,12 @@ class Page(TextualScreen[None]):
 
     def how_to_leave(self, key: str) -> str:
         """Return what leaves the screens, which is this key, and what then happens to runs."""
-        return f"{key} leaves; what runs goes on"
+        return f"{key} leaves; what runs {self.fate}"
+
+    @property
+    def fate(self) -> str:
+        """What happens to a run when the screens are left."""
+        return "ends with this container" if first_process.takes_all_along() else "goes on"
 
     def action_copy_text(self) -> None:
         """Copy what is selected; what has no text in it is nothing."""

@@ -39,7 +39,7 @@ class RunPage(FollowingPage):
     def how_to_leave(self, key: str) -> str:
         if not self.is_following or self.following.is_over:
             return super().how_to_leave(key)
-        return f"{key} leaves, the run goes on{'' if self.desk.is_read_only else '; s stops it'}"
+        return f"{key} leaves, the run {self.fate}{'' if self.desk.is_read_only else '; s stops it'}"
 
     def places(self) -> list[str]:
         summary = self.following.summary

@@ -55,14 +55,14 @@ class Following:
         """Seconds since the run began, or that it took."""
         if self.is_over or not self.summary.first_t:
             return self.summary.elapsed_s
-        return (time.monotonic_ns() - self.summary.first_t) / 1e9
+        return (self._watch.now_ns - self.summary.first_t) / 1e9
 
     @property
     def age_s(self) -> float:
         """Seconds since the last record; 0 where none will come."""
         if self.is_over or not self.summary.last_t:
             return 0.0
-        return max(time.monotonic_ns() - self.summary.last_t, 0) / 1e9
+        return max(self._watch.now_ns - self.summary.last_t, 0) / 1e9
 
     def read(self) -> bool:
         """Take in what is new, for a moment at most; return whether anything was."""

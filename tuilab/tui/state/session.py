@@ -144,6 +144,10 @@ class Desk:
         """Whether a run that was started from here goes on."""
         return any(self.is_going_on(self.root / run) for run in reversed(self.started))
 
+    def going_on(self) -> "list[Entry]":
+        """Return the runs that were started from here and go on."""
+        return [entry for run in self.started if (entry := self.ledger.entry(self.root / run)).is_running]
+
     def is_going_on(self, run_dir: Path) -> bool:
         return self.ledger.entry(run_dir).is_running
 

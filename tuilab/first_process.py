@@ -1,0 +1,27 @@
+"""Whether this process is the first of a container, so that all it starts ends with it.
+
+The kernel ends all of a pid namespace with its first process. It also keeps from that one every signal that it does not handle:
+`docker stop` would wait in vain, and then kill. An init that comes with a container ends with the one process that it starts.
+"""
+
+import contextlib
+import os
+
+_INITS = {"tini", "docker-init", "podman-init", "catatonit", "dumb-init"}  # docker run --init, podman run --init, images
+
+
+def takes_all_along() -> bool:
+    """Say whether what is started here cannot outlive this process."""
+    return is_first(os.getpid(), os.getppid())
+
+
+def is_first(pid: int, parent: int) -> bool:
+    """Say whether a process with this parent is the one that its container is for."""
+    return pid == 1 or (parent == 1 and name_of_init() in _INITS)
+
+
+def name_of_init() -> str:
+    """Return the name of the first process here; nothing where /proc does not tell."""
+    with contextlib.suppress(OSError), open("/proc/1/comm", errors="replace") as file:
+        return file.read().strip()
+    return ""
