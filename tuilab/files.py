@@ -46,12 +46,6 @@ def open_regular(path: str | os.PathLike[str], *, may_be_link: bool = False) -> 
     return fd
 
 
-def open_to_append(path: str | os.PathLike[str]) -> int:
-    """Open a file of ours to add a line at its end, one write each, so that two at once lose nothing; no link is followed."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    return os.open(path, flags, 0o600)
-
-
 def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool = False, is_ours: bool = False) -> bytes:
     """Return what is in a regular file of at most `limit` bytes; with `is_ours` only of one that no other can have written."""
     with open(open_regular(path, may_be_link=may_be_link), "rb") as file:
