@@ -85,7 +85,7 @@ def kept() -> dict[str, Kept]:
     """Return every small file that we read, but for those of the journal."""
     over = "over 6 processes"
     return {
-        "catalogue": Kept("cache/tuilab/catalog.json", make_catalogue, ask_catalogue, ["One sum"]),
+        "catalogue": Kept(f"cache/tuilab/{os.path.basename(catalog.cache_path())}", make_catalogue, ask_catalogue, ["One sum"]),
         "memory": Kept(f"runs/{FILE}", make_memory, ask_memory, ({"softmax": "REFUTED"}, "succeeded")),
         "notes": Kept(f"runs/{RUN}/notes.jsonl", make_notes, lambda: notes.read(Path("runs", RUN)), Notes()),
         "calibration": Kept(
@@ -150,7 +150,7 @@ def without_time(told: object) -> object:
     return told.ways if isinstance(told, Calibration) else told
 
 
-HEAD = b'{"format": 3, "verdicts": {"%s": "REFUTED"}}\n' % RUN.encode()
+HEAD = b'{"verdicts": {"%s": ["REFUTED", ""]}}\n' % RUN.encode()
 OF_ANOTHER_KIND = {
     "settings": [
         b'{"theme": 3, "scenario": null, "is_zoomed": "yes", "is_smooth": 1, "pane": ["a"]}',
@@ -167,11 +167,11 @@ OF_ANOTHER_KIND = {
     "memory": [
         b'[{"run": 3}]',
         b'[{"run": "%s", "scenario": "softmax", "state": "failed"}]' % RUN.encode(),
-        b'{"format": 1, "verdicts": {"%s": "SUPPORTED"}}\n[]' % RUN.encode(),
-        b'{"format": 99, "verdicts": {"%s": "SUPPORTED"}, "more": 1}\n{}' % RUN.encode(),
-        b'{"format": 3, "verdicts": {"%s": 3}}\n[]' % RUN.encode(),
-        b'{"format": 3, "verdicts": {"%s": "\\u001b[2J"}}\n[]' % RUN.encode(),
-        b'{"format": 3, "verdicts": []}\n[]',
+        b'{"verdicts": {"%s": "SUPPORTED"}}\n[]' % RUN.encode(),
+        b'{"verdicts": {"%s": ["SUPPORTED", "", ""]}}\n[]' % RUN.encode(),
+        b'{"verdicts": {"%s": [3, ""]}}\n[]' % RUN.encode(),
+        b'{"verdicts": {"%s": ["\\u001b[2J", ""]}}\n[]' % RUN.encode(),
+        b'{"verdicts": []}\n[]',
         b'{"format": 3}\n[]',
         HEAD,
         HEAD + b'[{"run": 3}]',

@@ -1,7 +1,8 @@
 """The catalogue: what every scenario file says about itself, read from its source text and never by importing it.
 
 A file that cannot be used is listed with the reason and hurts no other. What was read is kept in the user's cache folder,
-because reading 56 files takes 0.1 s and the cache 3 ms; one that is broken or cannot be written is done without.
+because reading 56 files takes 0.1 s and the cache 3 ms; one that is broken or cannot be written is done without. Each tuilab
+that is installed has one of its own: it could not use that of another, and would make it again and again.
 """
 
 import dataclasses
@@ -151,14 +152,15 @@ def _maker() -> str:
     return f"{__version__} {sys.hexversion} {ours}"
 
 
-def _cache_path() -> str:
-    return f"{places.cache_folder()}/catalog.json"
+def cache_path() -> str:
+    """Return the cache of this tuilab, by where it is installed."""
+    return f"{places.cache_folder()}/catalog-{crc32(os.fsencode(__file__)):08x}.json"
 
 
 def _read_cache() -> _Cached:
     """Return stamp and scenario of every file read before; of a cache of no use nothing, so that it is made again."""
     with suppress(Unusable, TuilabError):
-        return read_small(_cache_path(), _decode, _CACHE_LIMIT)
+        return read_small(cache_path(), _decode, _CACHE_LIMIT)
     return {}
 
 
@@ -178,7 +180,7 @@ def _decode(data: bytes) -> _Cached:
 def _write_cache(files: _Cached) -> None:
     body = json.dumps([_maker(), files], default=_pack).encode()
     with suppress(OSError, TuilabError):
-        path = _cache_path()
+        path = cache_path()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         replace(path, b"%08x %b" % (crc32(body), body))
 
