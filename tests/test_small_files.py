@@ -14,6 +14,7 @@ from tests.tui.made_up import finished
 from tuilab import config
 from tuilab.catalogue import catalog
 from tuilab.errors import UsageError
+from tuilab.files import sealed
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration, Trials
 from tuilab.runs import notes
@@ -191,7 +192,7 @@ def test_values_of_another_kind_are_none(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("socket.gethostname", lambda: "HOST")
     file = KEPT[name]
     file.make()
-    (tmp_path / file.path).write_bytes(content)
+    (tmp_path / file.path).write_bytes(sealed(content) if name == "memory" else content)
 
     assert file.ask() == file.without
 

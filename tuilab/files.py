@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import Enum, auto
 from typing import TypeVar
+from zlib import crc32
 
 _HIGH = 960  # most code that closes "every" descriptor stops at 256; what is opened gets the lowest free number
 
@@ -80,6 +81,18 @@ def json_as(kind: type[T]) -> Callable[[bytes], T]:
             raise ValueError(str(problem)) from problem
 
     return decode
+
+
+def sealed(body: bytes) -> bytes:
+    """Return what a cache holds, behind its checksum, as in a journal: crc32-hex SP body."""
+    return b"%08x %b" % (crc32(body), body)
+
+
+def unsealed(data: bytes) -> bytes:
+    """Return what was sealed; ValueError where it is damaged."""
+    if int(data[:8], 16) != crc32(data[9:]):
+        raise ValueError("it is damaged")
+    return data[9:]
 
 
 def replace(path: str | os.PathLike[str], data: bytes | Iterable[bytes], mode: int = 0o600) -> None:

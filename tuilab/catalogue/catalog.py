@@ -19,7 +19,7 @@ from tuilab.catalogue import course
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.stated import Stated
 from tuilab.errors import TuilabError, UsageError
-from tuilab.files import Fault, Unusable, read_small, replace
+from tuilab.files import Fault, Unusable, read_small, replace, sealed, unsealed
 from tuilab.text import did_you_mean, show
 
 _CACHE_LIMIT = 16 * 1024 * 1024
@@ -165,11 +165,10 @@ def _read_cache() -> _Cached:
 
 
 def _decode(data: bytes) -> _Cached:
-    """Take in what `_write_cache` wrote: crc32-hex SP JSON, as in a journal."""
-    if int(data[:8], 16) != crc32(data[9:]):
-        raise ValueError("it is damaged")
+    """Take in what `_write_cache` wrote."""
+    body = unsealed(data)
     try:
-        maker, files = json.loads(data[9:])
+        maker, files = json.loads(body)
         if maker != _maker():
             raise Unusable(Fault.FOREIGN, "it is another tuilab's")
         return {path: (stamp, _unpack(fields)) for path, (stamp, fields) in files.items()}
@@ -182,7 +181,7 @@ def _write_cache(files: _Cached) -> None:
     with suppress(OSError, TuilabError):
         path = cache_path()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        replace(path, b"%08x %b" % (crc32(body), body))
+        replace(path, sealed(body))
 
 
 def _pack(value: Scenario | Param) -> list[object]:

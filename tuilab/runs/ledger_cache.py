@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tuilab.files import Unusable, json_as, read_small, replace
+from tuilab.files import Unusable, json_as, read_small, replace, sealed, unsealed
 from tuilab.runs.last_verdicts import FINAL, Said, by_scenario, needed, runs_in, said_of, spoken
 
 if TYPE_CHECKING:
@@ -161,12 +161,12 @@ class LedgerCache:
         verdicts |= {run: said_of(entry) for run, entry in (entries | self._settled()).items()}
         verdicts = {run: said for some in by_scenario(runs).values() for run, said in needed(some, verdicts.get).items()}
         head = {"verdicts": verdicts}
-        replace(f"{self.root}/{FILE}", json.dumps(head).encode() + b"\n" + msgspec.json.encode(kept))
+        replace(f"{self.root}/{FILE}", sealed(json.dumps(head).encode() + b"\n" + msgspec.json.encode(kept)))
 
 
 def _decode(data: bytes) -> tuple[dict[str, Said], bytes]:
     """Return the verdicts by run, and the entries as they are written."""
-    first, _, entries = data.partition(b"\n")
+    first, _, entries = unsealed(data).partition(b"\n")
     head = json.loads(first)
     verdicts = head.get("verdicts") if isinstance(head, dict) else None
     if not isinstance(verdicts, dict) or not all(map(_is_said, verdicts.values())):
