@@ -62,7 +62,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("known")))
         catalog.load()
-        return Path(places.cache_folder(), "catalog.json").read_bytes()
+        return Path(catalog.cache_path()).read_bytes()
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bytes) -> Path
     """The cache file of one test, which has no runs either."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
-    file = tmp_path / "cache" / "tuilab" / "catalog.json"
+    file = Path(catalog.cache_path())
     file.parent.mkdir(parents=True)
     file.write_bytes(known)
     return file
@@ -353,7 +353,7 @@ def test_the_cache_is_private_and_leaves_nothing_beside_it(mine: Path, cache: Pa
     load(mine)
 
     assert stat.S_IMODE(cache.stat().st_mode) == 0o600
-    assert os.listdir(cache.parent) == ["catalog.json"]
+    assert os.listdir(cache.parent) == [cache.name]
 
 
 @pytest.mark.parametrize("place", ["/proc/nowhere", "/dev/null"])

@@ -6,13 +6,14 @@ import sys
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 from tests.tui.made_up import finished, make_run, started
 from tuilab.record.events import StateChanged
 from tuilab.record.verdicts import Verdict
-from tuilab.runs import ledger, store
+from tuilab.runs import ledger, past_runs, store
 from tuilab.runs.last_verdicts import Said, overall
 from tuilab.runs.ledger_cache import FILE, LedgerCache
 
@@ -138,11 +139,30 @@ def test_a_folder_whose_name_cannot_be_shown_is_no_run(root: Path) -> None:
     assert LedgerCache(root).last_verdicts() == {"xyy": ""}
 
 
-def test_a_run_of_a_newer_tuilab_is_not_remembered_as_failed(root: Path) -> None:
-    make_run(root, started(format=99), StateChanged(state="succeeded"))
+def test_a_run_of_a_newer_tuilab_says_nothing_and_is_not_remembered(root: Path) -> None:
+    newer = make_run(root, started(format=99, tuilab="9.1"), StateChanged(state="succeeded"))
 
-    assert look_at_all(root).last_verdicts() == {"softmax": "FAILED"}
+    assert look_at_all(root).last_verdicts() == {"softmax": ""}
     assert not (root / FILE).exists()
+    assert ledger.read(newer).reason == (
+        "was recorded by a newer tuilab (9.1, in format 99); upgrade this one, which reads format 1"
+    )
+    assert past_runs.look(newer).state == "unreadable"
+
+
+@pytest.mark.parametrize("state", ["succeeded", "hibernating"])
+def test_what_a_run_of_a_newer_tuilab_says_is_not_taken_for_a_failure(root: Path, state: str) -> None:
+    finished(root, {"a": "REFUTED"}, at_s=1.6e9)
+    make_run(root, started(format=99 if state == "succeeded" else 1, is_alive=True), StateChanged(state=state))
+
+    assert look_at_all(root).last_verdicts() == {"softmax": "REFUTED"}
+
+
+def test_each_form_of_the_memory_has_a_number_of_its_own() -> None:
+    """Whoever changes an entry changes the number, too: else an older and a newer tuilab misread what the other wrote."""
+    form = " ".join([*ledger.Entry.__struct_fields__, *Said._fields])
+
+    assert (FILE, crc32(form.encode())) == (".ledger-6.json", 1524281525)
 
 
 def test_what_is_no_run_has_no_verdict(root: Path) -> None:

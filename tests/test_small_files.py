@@ -14,6 +14,7 @@ from tests.tui.made_up import finished
 from tuilab import config
 from tuilab.catalogue import catalog
 from tuilab.errors import UsageError
+from tuilab.files import sealed
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration, Trials
 from tuilab.runs import notes
@@ -85,7 +86,7 @@ def kept() -> dict[str, Kept]:
     """Return every small file that we read, but for those of the journal."""
     over = "over 6 processes"
     return {
-        "catalogue": Kept("cache/tuilab/catalog.json", make_catalogue, ask_catalogue, ["One sum"]),
+        "catalogue": Kept(f"cache/tuilab/{os.path.basename(catalog.cache_path())}", make_catalogue, ask_catalogue, ["One sum"]),
         "memory": Kept(f"runs/{FILE}", make_memory, ask_memory, ({"softmax": "REFUTED"}, "succeeded")),
         "notes": Kept(f"runs/{RUN}/notes.jsonl", make_notes, lambda: notes.read(Path("runs", RUN)), Notes()),
         "calibration": Kept(
@@ -150,7 +151,7 @@ def without_time(told: object) -> object:
     return told.ways if isinstance(told, Calibration) else told
 
 
-HEAD = b'{"format": 3, "verdicts": {"%s": "REFUTED"}}\n' % RUN.encode()
+HEAD = b'{"verdicts": {"%s": ["REFUTED", ""]}}\n' % RUN.encode()
 OF_ANOTHER_KIND = {
     "settings": [
         b'{"theme": 3, "scenario": null, "is_zoomed": "yes", "is_smooth": 1, "pane": ["a"]}',
@@ -167,11 +168,11 @@ OF_ANOTHER_KIND = {
     "memory": [
         b'[{"run": 3}]',
         b'[{"run": "%s", "scenario": "softmax", "state": "failed"}]' % RUN.encode(),
-        b'{"format": 1, "verdicts": {"%s": "SUPPORTED"}}\n[]' % RUN.encode(),
-        b'{"format": 99, "verdicts": {"%s": "SUPPORTED"}, "more": 1}\n{}' % RUN.encode(),
-        b'{"format": 3, "verdicts": {"%s": 3}}\n[]' % RUN.encode(),
-        b'{"format": 3, "verdicts": {"%s": "\\u001b[2J"}}\n[]' % RUN.encode(),
-        b'{"format": 3, "verdicts": []}\n[]',
+        b'{"verdicts": {"%s": "SUPPORTED"}}\n[]' % RUN.encode(),
+        b'{"verdicts": {"%s": ["SUPPORTED", "", ""]}}\n[]' % RUN.encode(),
+        b'{"verdicts": {"%s": [3, ""]}}\n[]' % RUN.encode(),
+        b'{"verdicts": {"%s": ["\\u001b[2J", ""]}}\n[]' % RUN.encode(),
+        b'{"verdicts": []}\n[]',
         b'{"format": 3}\n[]',
         HEAD,
         HEAD + b'[{"run": 3}]',
@@ -191,7 +192,7 @@ def test_values_of_another_kind_are_none(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("socket.gethostname", lambda: "HOST")
     file = KEPT[name]
     file.make()
-    (tmp_path / file.path).write_bytes(content)
+    (tmp_path / file.path).write_bytes(sealed(content) if name == "memory" else content)
 
     assert file.ask() == file.without
 

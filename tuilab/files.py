@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import Enum, auto
 from typing import TypeVar
+from zlib import crc32
 
 _HIGH = 960  # most code that closes "every" descriptor stops at 256; what is opened gets the lowest free number
 
@@ -44,12 +45,6 @@ def open_regular(path: str | os.PathLike[str], *, may_be_link: bool = False) -> 
         os.close(fd)
         raise OSError(errno.EINVAL, "it is not a regular file")
     return fd
-
-
-def open_to_append(path: str | os.PathLike[str]) -> int:
-    """Open a file of ours to add a line at its end, one write each, so that two at once lose nothing; no link is followed."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    return os.open(path, flags, 0o600)
 
 
 def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool = False, is_ours: bool = False) -> bytes:
@@ -86,6 +81,18 @@ def json_as(kind: type[T]) -> Callable[[bytes], T]:
             raise ValueError(str(problem)) from problem
 
     return decode
+
+
+def sealed(body: bytes) -> bytes:
+    """Return what a cache holds, behind its checksum, as in a journal: crc32-hex SP body."""
+    return b"%08x %b" % (crc32(body), body)
+
+
+def unsealed(data: bytes) -> bytes:
+    """Return what was sealed; ValueError where it is damaged."""
+    if int(data[:8], 16) != crc32(data[9:]):
+        raise ValueError("it is damaged")
+    return data[9:]
 
 
 def replace(path: str | os.PathLike[str], data: bytes | Iterable[bytes], mode: int = 0o600) -> None:

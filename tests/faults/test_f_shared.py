@@ -15,6 +15,7 @@ from tests.faults.fronts import WAITS
 from tests.faults.oracle import check, is_well, snapshot
 from tests.faults.sites import Site, latest, reach_stage
 from tests.faults.victims import is_suspended, kill, supervisor_of
+from tuilab.runs.ledger_cache import FILE
 
 pytestmark = pytest.mark.faults
 
@@ -66,7 +67,7 @@ def test_80_nothing_is_kept_under_a_name_that_others_can_plant(site: Site) -> No
     victim = site.folder / "victim"
     victim.write_text("mine")
     site.root.mkdir(mode=0o700)
-    for name in (".ledger.json", ".verdicts.json", ".queue"):
+    for name in (FILE, ".queue"):
         (site.root / name).symlink_to(victim)
     path = str(write_scenario(site.folder, 'lab.claim("one is one", True)'))
 

@@ -1,7 +1,8 @@
 """The catalogue: what every scenario file says about itself, read from its source text and never by importing it.
 
 A file that cannot be used is listed with the reason and hurts no other. What was read is kept in the user's cache folder,
-because reading 56 files takes 0.1 s and the cache 3 ms; one that is broken or cannot be written is done without.
+because reading 56 files takes 0.1 s and the cache 3 ms; one that is broken or cannot be written is done without. Each tuilab
+that is installed has one of its own: it could not use that of another, and would make it again and again.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ from tuilab.catalogue import course
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.stated import Stated
 from tuilab.errors import TuilabError, UsageError
-from tuilab.files import Fault, Unusable, read_small, replace
+from tuilab.files import Fault, Unusable, read_small, replace, sealed, unsealed
 from tuilab.text import did_you_mean, show
 
 _CACHE_LIMIT = 16 * 1024 * 1024
@@ -151,23 +152,23 @@ def _maker() -> str:
     return f"{__version__} {sys.hexversion} {ours}"
 
 
-def _cache_path() -> str:
-    return f"{places.cache_folder()}/catalog.json"
+def cache_path() -> str:
+    """Return the cache of this tuilab, by where it is installed."""
+    return f"{places.cache_folder()}/catalog-{crc32(os.fsencode(__file__)):08x}.json"
 
 
 def _read_cache() -> _Cached:
     """Return stamp and scenario of every file read before; of a cache of no use nothing, so that it is made again."""
     with suppress(Unusable, TuilabError):
-        return read_small(_cache_path(), _decode, _CACHE_LIMIT)
+        return read_small(cache_path(), _decode, _CACHE_LIMIT)
     return {}
 
 
 def _decode(data: bytes) -> _Cached:
-    """Take in what `_write_cache` wrote: crc32-hex SP JSON, as in a journal."""
-    if int(data[:8], 16) != crc32(data[9:]):
-        raise ValueError("it is damaged")
+    """Take in what `_write_cache` wrote."""
+    body = unsealed(data)
     try:
-        maker, files = json.loads(data[9:])
+        maker, files = json.loads(body)
         if maker != _maker():
             raise Unusable(Fault.FOREIGN, "it is another tuilab's")
         return {path: (stamp, fields) for path, (stamp, fields) in files.items()}
@@ -178,9 +179,9 @@ def _decode(data: bytes) -> _Cached:
 def _write_cache(files: _Cached) -> None:
     body = json.dumps([_maker(), files], default=_pack).encode()
     with suppress(OSError, TuilabError):
-        path = _cache_path()
+        path = cache_path()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        replace(path, b"%08x %b" % (crc32(body), body))
+        replace(path, sealed(body))
 
 
 def _pack(value: Scenario | Param) -> list[object]:

@@ -20,7 +20,7 @@ from tuilab.text import show
 _ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"
 CLAIMING = ("claim", "claim_ratio", "not_testable")  # calls that name a claim first; the last stands in old records alone
 _RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device", "factories", "lacks"}
-_FILE_LIMIT = 1024 * 1024
+SOURCE_LIMIT = 1024 * 1024
 
 
 class Broken(Exception):
@@ -52,7 +52,7 @@ def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Sc
     path = os.path.abspath(file)
     scenario = Scenario(id=id, topic=topic, path=path)
     try:
-        data = read_regular(path, _FILE_LIMIT)
+        data = read_regular(path, SOURCE_LIMIT)
     except OSError as problem:
         return replace(scenario, error=f"cannot be read: {problem.strerror}"), b""
     try:
@@ -73,7 +73,7 @@ def read_stated(file: str | os.PathLike[str]) -> list[Stated]:
 def read_text(path: str) -> str:
     """Return the source in a file, or raise Broken."""
     try:
-        data = read_regular(path, _FILE_LIMIT, may_be_link=True)  # people link their scenarios into a folder
+        data = read_regular(path, SOURCE_LIMIT, may_be_link=True)  # people link their scenarios into a folder
     except OSError as problem:
         raise Broken(f"cannot be read: {problem.strerror}") from problem
     return _decode(data)

@@ -138,6 +138,9 @@ def main() -> NoReturn:
             raise
         _say(f"tuilab: cannot write the result: {problem.strerror}")
         code = ExitCode.CANNOT_RECORD
+    kept = sys.modules.get("tuilab.kept")  # loaded by who reads such a file
+    for complaint in kept.complaints() if kept else ():
+        _say(f"tuilab: {complaint}")
     _leave(int(code or 0))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -21,6 +22,16 @@ def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str,
         if (order := queue.own_order(root, one.run)) is None:
             id = store.short_id(one.run)
             raise UsageError(f"{show(one.name)} {id} has a secret parameter, which is kept nowhere; run it anew")
-        run_dir, _ = launch.start(msgspec.convert(order, RunOrder))
+        run_dir, _ = launch.start(_order_of(one.run, order))
         queue.leave(root, one.run)
         yield one.run, run_dir
+
+
+def _order_of(run: str, fields: dict[str, Any]) -> RunOrder:
+    """Return the order in a ticket; one of a newer tuilab may ask for what this one would not do."""
+    try:
+        if unknown := fields.keys() - set(RunOrder.__struct_fields__):
+            raise ValueError(f"a newer tuilab ordered it, with {show(min(unknown), 60)}")
+        return msgspec.convert(fields, RunOrder)
+    except (ValueError, msgspec.MsgspecError) as problem:
+        raise UsageError(f"{show(store.short_id(run))} is not queued again: {show(problem, 200)}; run it anew") from problem

@@ -4,14 +4,14 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
-from tuilab import places
+from tuilab import kept, places
 from tuilab.errors import CannotRecord
-from tuilab.files import Unusable, json_as, read_small, replace
 from tuilab.record import presence
+from tuilab.record.events import Count
 from tuilab.text import show
 
 _LIMIT = 1024 * 1024
@@ -22,12 +22,12 @@ _Number = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
 class Trials(msgspec.Struct, frozen=True):
     """What the trials of one way of judging amount to."""
 
-    trials: int
-    false: int
-    delays: int
-    seen: int
-    smallest_effect: float | None = None
-    processes: int = 0  # that all the trials were made of: those of one process share its luck
+    trials: Count
+    false: Count
+    delays: Count
+    seen: Count
+    smallest_effect: _Number | None = None
+    processes: Count = 0  # that all the trials were made of: those of one process share its luck
 
 
 class Calibration(msgspec.Struct, frozen=True):
@@ -53,24 +53,24 @@ def save(ways: Mapping[str, Trials], luck: float | None = None, uuid: str = "", 
     luck = load(uuid).luck if luck is None else luck
     numbers = {"wall_s": time.time(), **({} if luck is None else {"luck": luck})}
     words = {"name": name, "box": presence.host_name()} if uuid else {}
-    ours = msgspec.json.encode({**numbers, **words, **ways})
-    every = msgspec.json.encode({**_read(), _place(uuid): msgspec.Raw(ours)})
+    ours = {**numbers, **words, **msgspec.to_builtins(ways)}
     path = places.calibration_file()
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        replace(path, msgspec.json.format(every, indent=1))
+        kept.update(path, {_place(uuid): ours}, _LIMIT, indent=1)
     except OSError as problem:
         raise CannotRecord(f"cannot keep the calibration in {show(path)}: {problem.strerror}") from problem
 
 
 def load(uuid: str = "") -> Calibration:
-    """Return the last assessment of this box, or of the GPU with this UUID; of a damaged one nothing."""
-    return _decode(_read().get(_place(uuid)))
+    """Return the last assessment of this box, or of the GPU with this UUID; of a damaged one what can be read."""
+    place = _place(uuid)
+    return _decode(place, _read().get(place, {}))
 
 
 def gpus() -> dict[str, Calibration]:
     """Return by torch's UUID the GPUs that were calibrated in this box."""
-    found = {place.removeprefix(_GPU): _decode(kept) for place, kept in _read().items() if place.startswith(_GPU)}
+    found = {place.removeprefix(_GPU): _decode(place, parts) for place, parts in _read().items() if place.startswith(_GPU)}
     return {uuid: one for uuid, one in found.items() if one.ways and one.box == presence.host_name()}
 
 
@@ -78,18 +78,28 @@ def _place(uuid: str) -> str:
     return f"{_GPU}{uuid}" if uuid else presence.host_name()
 
 
-def _decode(kept: msgspec.Raw | None) -> Calibration:
-    with suppress(ValueError):
-        found = json_as(dict[str, Trials | _Number | str])(bytes(kept)) if kept else {}
-        ways = {way: one for way, one in found.items() if isinstance(one, Trials)}
-        numbers = {name: one for name, one in found.items() if isinstance(one, float | int)}
-        words = {name: show(one, 200) for name, one in found.items() if isinstance(one, str)}
-        return Calibration(ways, numbers.get("wall_s"), numbers.get("luck"), words.get("name", ""), words.get("box", ""))
-    return Calibration()
+def _decode(place: str, parts: Any) -> Calibration:
+    """Take in each part that is of a kind that we write; that another is not is told."""
+    known = parts if isinstance(parts, dict) else {}
+    ways = {name: _as(Trials, part) for name, part in known.items() if isinstance(part, dict)}
+    numbers = {name: _as(_Number, known[name]) for name in ("wall_s", "luck") if name in known}
+    words = {name: _as(str, known[name]) for name in ("name", "box") if name in known}
+    if known is not parts or None in (*ways.values(), *numbers.values(), *words.values()):
+        kept.complain(places.calibration_file(), f"what it says of {show(place, 100)} cannot be read, or not all of it")
+    return Calibration(
+        ways={show(name, 200): way for name, way in ways.items() if way},
+        name=show(words.get("name") or "", 200),
+        box=show(words.get("box") or "", 200),
+        **numbers,
+    )
 
 
-def _read() -> dict[str, msgspec.Raw]:
-    """Return what is kept of each box; of a file of no use nothing, and the next calibration makes a new one."""
-    with suppress(Unusable):
-        return read_small(places.calibration_file(), json_as(dict[str, msgspec.Raw]), _LIMIT)
-    return {}
+def _as(kind: Any, part: object) -> Any:
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(part, kind)
+    return None
+
+
+def _read() -> dict[str, Any]:
+    """Return what is kept of each box; of a file of no use nothing."""
+    return kept.read(places.calibration_file(), kept.fields_of, _LIMIT) or {}

@@ -1,6 +1,7 @@
 """Checks that a run's record is whole: every line, every number in its sequence, every artifact, every verdict."""
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from tuilab import __version__
+from tuilab.catalogue.source import SOURCE_LIMIT
 from tuilab.files import open_regular
 from tuilab.judging.agreement import Stream, disagreements, ended_in_order
 from tuilab.judging.judge_run import judge
@@ -101,14 +103,15 @@ def _examine_ends(run_dir: Path, summary: RunSummary, findings: Findings) -> Non
             findings.wrong.append(
                 f"{show(name)}: {plural(count, 'record')} could not be written, with values that were on a GPU"
             )
-    if summary.run is not None and _digest(run_dir / "scenario.py") != summary.run.source_sha256:
+    if summary.run is not None and _digest(run_dir / "scenario.py", SOURCE_LIMIT) != summary.run.source_sha256:
         findings.wrong.append("scenario.py is not the source that ran")
 
 
 def _examine_artifacts(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
     for saved in summary.artifacts:
         findings.artifacts += 1
-        if saved.name != Path(saved.name).name or _digest(run_dir / "artifacts" / saved.name) != saved.sha256:
+        path = run_dir / "artifacts" / saved.name
+        if saved.name != Path(saved.name).name or _digest(path, saved.bytes_total) != saved.sha256:
             findings.wrong.append(f"artifact {show(saved.name)} is missing or not what was saved")
 
 
@@ -145,10 +148,11 @@ def _essence(verdict: VerdictReached, but: Collection[str]) -> dict[str, object]
     return {name: repr(value) for name, value in msgspec.to_builtins(verdict).items() if name not in but}
 
 
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of a regular file; of anything else nothing."""
+def _digest(path: Path, most: int) -> str:
+    """Return the SHA-256 of a regular file of at most so many bytes; of anything else nothing."""
     try:
         with open(open_regular(path), "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            is_larger = os.fstat(file.fileno()).st_size > most
+            return "" if is_larger else hashlib.file_digest(file, "sha256").hexdigest()
     except (OSError, ValueError):  # a name may hold what no file name can
         return ""

@@ -5,6 +5,7 @@ saved, so that it covers both. Notes, tags and what the run printed are not in i
 run is noted on, moved, packed and unpacked.
 """
 
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -14,6 +15,7 @@ from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.text import show
 
 _DIGITS = 16
+_LIMIT = 64 << 30  # bytes of a stream: reading so many takes a minute, and nobody logs them
 
 
 def digest_of(run_dir: Path, state: str) -> str:
@@ -30,5 +32,7 @@ def _digest(journal: Path) -> str:
     found = hashlib.sha256()
     for name in sorted(os.fsencode(name) for name in os.listdir(journal) if name.endswith(".jsonl")):
         with open(open_regular(journal / os.fsdecode(name)), "rb") as stream:
+            if os.fstat(stream.fileno()).st_size > _LIMIT:
+                raise OSError(errno.EFBIG, f"{os.fsdecode(name)} is too large to be one of ours")
             found.update(name + b"\n" + hashlib.file_digest(stream, "sha256").digest())
     return found.hexdigest()[:_DIGITS]

@@ -5,12 +5,13 @@ added with a default; a field never changes its meaning, a kind is never reused.
 """
 
 import math
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeGuard, get_args
 
 import msgspec
 
 from tuilab.record import plain_value
 from tuilab.record.plain_value import DEEPEST, Value
+from tuilab.text import show
 from tuilab.words import gpu_label
 
 FORMAT = 1  # major version of the journal; a reader refuses a newer one
@@ -597,9 +598,16 @@ def tag_of(kind: Any) -> str:
 KINDS = frozenset(map(tag_of, get_args(Record)))
 
 
-def is_newer(record: object) -> bool:
+def is_newer(record: object) -> "TypeGuard[RunStarted | Unknown]":
     """Say whether it is the start of a run in a newer format, whose fields may be others."""
     if isinstance(record, Unknown):
         version = record.fields.get("format") if record.k == "run_started" else None
         return isinstance(version, int) and version > FORMAT
     return isinstance(record, RunStarted) and record.format > FORMAT
+
+
+def newer_words(started: "RunStarted | Unknown") -> str:
+    """Return by which newer tuilab a run was recorded, and what to do about it."""
+    fields = started.fields if isinstance(started, Unknown) else msgspec.structs.asdict(started)
+    which = f"{show(fields.get('tuilab', 'n/a'), 40)}, in format {show(fields['format'], 20)}"
+    return f"was recorded by a newer tuilab ({which}); upgrade this one, which reads format {FORMAT}"

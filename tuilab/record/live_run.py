@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tuilab.errors import UsageError
-from tuilab.record.events import RunStarted, Unknown, is_newer
+from tuilab.record.events import RunStarted, Unknown, is_newer, newer_words
 from tuilab.record.folding.fold import fold_stream
 from tuilab.record.imported import is_imported
 from tuilab.record.journal.follower import Follower, Portion
@@ -38,9 +38,9 @@ class Watch:
         except OSError as problem:
             self.close()
             raise UsageError(f"cannot read the run {show(self.run_dir.name)}: {problem.strerror}") from problem
-        if any(map(_has_newer, [items for _, items in portion.streams])):
+        if newer := next((record for _, items in portion.streams for record in _newer(items)), None):
             self.close()
-            raise UsageError(f"{show(self.run_dir.name)} was recorded by a newer tuilab; upgrade this one")
+            raise UsageError(f"{show(self.run_dir.name)} {newer_words(newer)}")
         if self._filtered:
             portion.streams = [(stream, [*map(self._filtered, items)]) for stream, items in portion.streams]
         for stream, items in portion.streams:
@@ -99,8 +99,8 @@ def presence(run_dir: Path, summary: RunSummary) -> Presence:
     return presence_of(summary.run.supervisor)
 
 
-def _has_newer(items: list[Item]) -> bool:
-    return not {RunStarted, Unknown}.isdisjoint(map(type, items)) and any(map(is_newer, items))
+def _newer(items: list[Item]) -> list[RunStarted | Unknown]:
+    return [] if {RunStarted, Unknown}.isdisjoint(map(type, items)) else [item for item in items if is_newer(item)]
 
 
 def read_run(run_dir: Path) -> RunSummary:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from tuilab.record.states import RunState
+from tuilab.record.states import BROKEN_STATES, RUNNING_STATES, RunState
 from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, WORST_FIRST, Verdict
 from tuilab.runs.run_name import RunName, by_time
 from tuilab.text import show
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LOOKED_AT = 100  # runs of a scenario, the newest
 FINAL = frozenset({*Verdict, FAILED, ""})  # all that a run can say of its scenario when it is over
+_BROKEN = BROKEN_STATES - {RunState.UNREADABLE}  # of which nothing is known
+_USUAL = _BROKEN | RUNNING_STATES | {RunState.SUCCEEDED}
 
 
 class Said(NamedTuple):
@@ -83,19 +85,19 @@ def said_of(entry: "Entry") -> Said:
     from tuilab.catalogue.params import spell
 
     changed = [f"{name}={spell(value)}" for name, value in entry.changed.items() if name != "device"]
-    stopped = [entry.state] if entry.state == RunState.STOPPED else []
-    words = [*(["quick"] if entry.quick else changed), *stopped]
+    words = [*(["quick"] if entry.quick else changed), *([] if entry.state in _USUAL else [entry.state])]
     return Said(verdict_of(entry), show(", ".join(words), 100))
 
 
 def verdict_of(entry: "Entry") -> str:
     """Return what a run says of its scenario: the worst verdict, FAILED where it failed; before its end RUNNING or QUEUED.
 
-    One that was stopped failed in nothing: it says what was judged by then.
+    One that was stopped failed in nothing: it says what was judged by then. One that cannot be read says nothing, and so does
+    one in a state that only a newer tuilab knows.
     """
     if entry.is_running:
         return QUEUED if entry.state == RunState.QUEUED else RUNNING
-    if entry.state not in (RunState.SUCCEEDED, RunState.STOPPED):
+    if entry.state in _BROKEN:
         return FAILED
     return overall([verdict for _, verdict in entry.claims])
 

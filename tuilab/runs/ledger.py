@@ -10,7 +10,7 @@ import msgspec
 
 from tuilab import filetree
 from tuilab.errors import TuilabError
-from tuilab.record.events import Scalar, is_newer
+from tuilab.record.events import Scalar, is_newer, newer_words
 from tuilab.record.folding.fold import fold
 from tuilab.record.imported import is_imported
 from tuilab.record.journal.reader import Reader
@@ -124,8 +124,8 @@ def _read_short_streams(run_dir: Path) -> RunSummary:
             for _ in range(_STREAM_LIMIT // _PORTION):
                 if not (items := reader.read(_PORTION)):
                     break
-                if any(is_newer(item) for item in items):
-                    raise TuilabError("was recorded by a newer tuilab; upgrade this one")
+                if newer := next(filter(is_newer, items), None):
+                    raise TuilabError(newer_words(newer))
                 fold(((stream, item) for item in items), summary)
         finally:
             reader.close()

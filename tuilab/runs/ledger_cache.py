@@ -1,8 +1,9 @@
 """The one memory of past runs: what is known of the runs in a folder, kept in a file beside them.
 
-It is never the truth, and may be deleted at any time: what it does not hold is read from the runs, and a file of no use, or one
-that another tuilab keeps in another form, is made again. Its first line is the last verdict on each scenario, so that
-`tuilab list` has it without loading anything slow; the second is an entry for every run that is over.
+It is never the truth, and may be deleted at any time: what it does not hold is read from the runs, and a file of no use is made
+again. A tuilab that keeps it in another form has a file of its own, so that neither makes it again and again. Its first line is
+the last verdict on each scenario, so that `tuilab list` has it without loading anything slow; the second is an entry for every
+run that is over.
 """
 
 import json
@@ -13,7 +14,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tuilab.files import Fault, Unusable, json_as, read_small, replace
+from tuilab.files import Unusable, json_as, read_small, replace, sealed, unsealed
 from tuilab.runs.last_verdicts import FINAL, Said, by_scenario, needed, runs_in, said_of, spoken
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from tuilab.runs.ledger import Entry
     from tuilab.runs.past_runs import PastRun
 
-FILE = ".ledger.json"
-_FORMAT = 5  # of the file: a number that an older or newer tuilab would not write for this form
+_FORMAT = 6  # another number for each other form, and for each other field of an entry
+FILE = f".ledger-{_FORMAT}.json"
 _LIMIT = 64 * 1024 * 1024
 
 
@@ -159,17 +160,15 @@ class LedgerCache:
         kept = [entries[run] for run in runs if run in entries]
         verdicts |= {run: said_of(entry) for run, entry in (entries | self._settled()).items()}
         verdicts = {run: said for some in by_scenario(runs).values() for run, said in needed(some, verdicts.get).items()}
-        head = {"format": _FORMAT, "verdicts": verdicts}
-        replace(f"{self.root}/{FILE}", json.dumps(head).encode() + b"\n" + msgspec.json.encode(kept))
+        head = {"verdicts": verdicts}
+        replace(f"{self.root}/{FILE}", sealed(json.dumps(head).encode() + b"\n" + msgspec.json.encode(kept)))
 
 
 def _decode(data: bytes) -> tuple[dict[str, Said], bytes]:
     """Return the verdicts by run, and the entries as they are written."""
-    first, _, entries = data.partition(b"\n")
+    first, _, entries = unsealed(data).partition(b"\n")
     head = json.loads(first)
-    if not isinstance(head, dict) or head.get("format") != _FORMAT:
-        raise Unusable(Fault.FOREIGN, "another tuilab keeps its memory of runs in it")
-    verdicts = head.get("verdicts")
+    verdicts = head.get("verdicts") if isinstance(head, dict) else None
     if not isinstance(verdicts, dict) or not all(map(_is_said, verdicts.values())):
         raise ValueError("it holds no verdicts")
     return {run: Said(*said) for run, said in verdicts.items()}, entries

@@ -5,19 +5,17 @@ that they go where it goes: into an archive, to another box, and away with it. O
 a time, at the end: two people at once lose nothing.
 """
 
-import json
-import os
+import errno
 import re
-import stat
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tuilab import kept
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.files import Unusable, open_to_append, read_small
 from tuilab.text import show
 
 FILE = "notes.jsonl"
@@ -35,10 +33,10 @@ class Notes:
 
 
 def read(run_dir: Path) -> Notes:
-    """Return the notes of a run; of a file of no use none."""
-    with suppress(Unusable):
-        return read_small(run_dir / FILE, _decode, _LIMIT)
-    return Notes()
+    """Return the notes of a run, as far as they can be read."""
+    notes = Notes()
+    kept.read_lines(run_dir / FILE, partial(_fold, notes), _LIMIT)
+    return notes
 
 
 def add(run_dir: Path, text: str = "", tags: Sequence[str] = (), untags: Sequence[str] = ()) -> None:
@@ -46,19 +44,11 @@ def add(run_dir: Path, text: str = "", tags: Sequence[str] = (), untags: Sequenc
     check(text, tags, untags)
     fields: dict[str, Any] = {"wall_s": round(time.time(), 3), "text": show(text, _LONGEST)}
     fields |= {name: list(words) for name, words in (("tags", tags), ("untags", untags)) if words}
-    line = json.dumps(fields).encode() + b"\n"
     try:
-        fd = open_to_append(run_dir / FILE)
-        try:
-            seen = os.fstat(fd)
-            if not stat.S_ISREG(seen.st_mode):
-                raise CannotRecord(f"cannot write the note into {show(run_dir)}: {FILE} is no plain file")
-            if seen.st_size + len(line) > _LIMIT:
-                raise UsageError(f"there is no room for more notes on this run: {_LIMIT // 1024} KiB are full")
-            os.write(fd, line)
-        finally:
-            os.close(fd)
+        kept.append_line(run_dir / FILE, fields, _LIMIT)
     except OSError as problem:
+        if problem.errno == errno.EFBIG:
+            raise UsageError(f"there is no room for more notes on this run: {problem.strerror}") from problem
         raise CannotRecord(f"cannot write the note into {show(run_dir)}: {problem.strerror}") from problem
 
 
@@ -80,24 +70,17 @@ def is_tag(word: str) -> bool:
     return _TAG.fullmatch(word) is not None
 
 
-def _decode(data: bytes) -> Notes:
-    """Take in each line that makes sense: one that was cut, or that a hand broke, takes no other with it."""
-    notes = Notes()
-    for line in data.splitlines():
-        with suppress(ValueError, RecursionError):
-            fields = json.loads(line)
-            if isinstance(fields, dict):
-                _fold(notes, fields)
-    return notes
-
-
 def _fold(notes: Notes, fields: dict[str, Any]) -> None:
-    when, text = fields.get("wall_s"), fields.get("text")
+    """Take in what a line says, as far as it is of a kind that we write; ValueError where some of it is not."""
+    when, text = fields.get("wall_s"), fields.get("text", "")
+    is_time = isinstance(when, int | float) and not isinstance(when, bool) and 0 <= when < 1e11
     if isinstance(text, str) and text:
-        is_time = isinstance(when, int | float) and not isinstance(when, bool) and 0 <= when < 1e11
         notes.texts.append((when if is_time else None, show(text, _LONGEST)))
-    for name, is_put in (("tags", True), ("untags", False)):
-        words = fields.get(name)
-        for tag in words if isinstance(words, list) else []:
-            if isinstance(tag, str) and is_tag(tag) and (tag in notes.tags) != is_put:
-                notes.tags.append(tag) if is_put else notes.tags.remove(tag)
+    put, taken_off = (_tags(fields.get(name, [])) for name in ("tags", "untags"))
+    notes.tags[:] = dict.fromkeys(tag for tag in [*notes.tags, *put] if tag not in taken_off)
+    if not (is_time and isinstance(text, str) and put == fields.get("tags", []) and taken_off == fields.get("untags", [])):
+        raise ValueError("part of the line is of another kind")
+
+
+def _tags(words: object) -> list[str]:
+    return [word for word in words if isinstance(word, str) and is_tag(word)] if isinstance(words, list) else []

@@ -68,7 +68,7 @@ def runs_of(scenario: str, root: Path) -> list[Path]:
 
 
 def look(run_dir: Path) -> PastRun:
-    """Return a run as it is now, without reading what its workers logged; one that cannot be read is lost."""
+    """Return a run as it is now, without reading what its workers logged; of one that cannot be read just that."""
     from tuilab.runs import ledger
 
     try:
@@ -76,7 +76,7 @@ def look(run_dir: Path) -> PastRun:
         claims = tuple(summary.claims.values())
         return PastRun(run_dir, state, summary.run, summary.elapsed_s, claims, _lacks(run_dir, summary))
     except (OSError, TuilabError):
-        return PastRun(run_dir, RunState.LOST)
+        return PastRun(run_dir, RunState.UNREADABLE)
 
 
 def _lacks(run_dir: Path, summary: "RunSummary") -> str:

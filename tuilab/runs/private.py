@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from tuilab import kept
 from tuilab.catalogue.scenario import Scenario
-from tuilab.files import Unusable, json_as, read_small
-from tuilab.record.events import Logged
+from tuilab.record.events import Count, Logged
 from tuilab.record.hidden import name_of, without
 from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.scrub import scrubber
@@ -42,7 +42,7 @@ _PLACES = {  # what people call the records in which secrets stand
 class TakenOut(msgspec.Struct):
     """What an archive has not: how many secrets stood where, and the digest of the record with them."""
 
-    places: dict[str, int]
+    places: dict[str, Count]
     digest: str
 
 
@@ -101,7 +101,4 @@ def words_of(places: Mapping[str, int]) -> str:
 
 def taken_out(run_dir: Path) -> TakenOut | None:
     """Return what was taken out of a run before it was packed, if it came out of an archive from which something was."""
-    try:
-        return read_small(run_dir / FILE, json_as(TakenOut), _LIMIT)
-    except Unusable:
-        return None
+    return kept.read(run_dir / FILE, kept.struct_of(TakenOut), _LIMIT)

@@ -2,7 +2,8 @@
 
 A ticket is a small file in `.queue`. The supervisor of its run writes it when the run is made, and takes it away at the end; of
 one that was killed it stays behind, and counts no more. Nobody listens, and nothing outlives the last run. Whoever begins, or
-changes the order, has the lock of the folder for that moment.
+changes the order, has the lock of the folder for that moment. A ticket that cannot be read is told, and its run is waited for
+while it goes on, whatever device that has.
 """
 
 import contextlib
@@ -11,22 +12,25 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from tuilab.errors import CannotRecord, UsageError
-from tuilab.files import Unusable, json_as, read_regular, read_small, replace
-from tuilab.record.events import Identity
+from tuilab import kept
+from tuilab.errors import CannotRecord, TuilabError, UsageError
+from tuilab.files import Unusable, read_regular, replace
+from tuilab.record.events import Count, Identity
 from tuilab.record.presence import presence
-from tuilab.record.states import RunState
-from tuilab.runs import store
+from tuilab.record.states import RUNNING_STATES, RunState
+from tuilab.runs import ledger, store
 from tuilab.text import show
 
 FOLDER = ".queue"
 _PAUSED = "paused"
 _LIMIT = 1024 * 1024  # bytes of a ticket
 _PATIENCE_S = 5.0  # for the lock, which others have for a moment
+_ANY = "n/a"  # the device of a run whose ticket cannot be read
+_LAST = 1e12  # the place of one that waits
 
 
 class Standing(NamedTuple):
@@ -52,8 +56,8 @@ class Ticket(msgspec.Struct, kw_only=True):
     name: str  # topic/scenario
     devices: list[str]
     supervisor: Identity
-    place: float  # the lower one goes first
-    since_ns: int
+    place: Annotated[float, msgspec.Meta(ge=0, le=2 * _LAST)]  # the lower one goes first
+    since_ns: Count
     has_begun: bool = False
     order: dict[str, Any] | None = None  # to queue it again; None where a secret is in it
 
@@ -70,7 +74,7 @@ def enter(root: Path, ticket: Ticket) -> None:
             if other.has_begun and presence(other.supervisor) == "dead":
                 _take_away(root, other.run)
         ticket.place = max((other.place for other in others), default=0.0) + 1.0
-        _write(root, ticket)
+        _write(root, ticket.run, msgspec.to_builtins(ticket))
 
 
 def begin(root: Path, run: str) -> bool:
@@ -81,8 +85,7 @@ def begin(root: Path, run: str) -> bool:
             return True  # its ticket was taken away: nobody can wait for it either
         if not is_ours or is_paused(root) or ahead(own, tickets(root)):
             return False
-        own.has_begun = True
-        _write(root, own)
+        _write(root, run, {"has_begun": True})
         return True
 
 
@@ -94,7 +97,10 @@ def leave(root: Path, run: str) -> None:
 
 
 def tickets(root: Path) -> list[Ticket]:
-    """Return all tickets: those of runs that have begun, then the others as they wait."""
+    """Return all tickets: those of runs that have begun, then the others as they wait.
+
+    A newer tuilab may have written some: what it adds is passed over, and kept when a ticket changes.
+    """
     try:
         names = sorted(name for name in os.listdir(root / FOLDER) if name.endswith(".json"))
     except OSError:
@@ -131,8 +137,8 @@ def running(root: Path) -> Sequence[Ticket]:
 def own_order(root: Path, run: str) -> dict[str, Any] | None:
     """Return the order of a run that this user queued: what another user may have written names code that would be run."""
     try:
-        ticket = json_as(Ticket)(read_regular(_path(root, run), _LIMIT, is_ours=True))
-    except (OSError, ValueError) as problem:
+        ticket = kept.struct_of(Ticket)(read_regular(_path(root, run), _LIMIT, is_ours=True))
+    except (OSError, ValueError, RecursionError, Unusable) as problem:
         why = getattr(problem, "strerror", None) or str(problem)
         raise UsageError(f"{show(store.short_id(run))} is not queued again: its ticket cannot be trusted ({why})") from problem
     return ticket.order
@@ -145,7 +151,9 @@ def ahead(ticket: Ticket, every: Sequence[Ticket]) -> list[Ticket]:
 
 
 def share(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Say whether two runs use a device both; `cuda` is any GPU, and so may be each."""
+    """Say whether two runs use a device both; `cuda` is any GPU, and so may be each. What is not known may be any."""
+    if _ANY in (*some, *others):
+        return True
     return any(one == other or ("cuda" in (one, other) and one[:4] == other[:4]) for one in some for other in others)
 
 
@@ -154,15 +162,14 @@ def move(root: Path, run: str, place: int) -> None:
     with _lock(root) as is_ours:
         if not is_ours:
             raise UsageError("somebody else is changing the queue; try it again")
-        line = [*waiting(root)]
+        line = [one for one in waiting(root) if _ANY not in one.devices]
         own = _waiting_one(root, run, line)
         if not 1 <= place <= len(line):
             raise UsageError(f"there are places 1 to {len(line)} in the queue, not {place}")
         line.remove(own)
         line.insert(place - 1, own)
         for one, taken in zip(line, sorted(one.place for one in line), strict=True):
-            one.place = taken
-            _write(root, one)
+            _write(root, one.run, {"place": taken})
 
 
 def _waiting_one(root: Path, run: str, line: Sequence[Ticket]) -> Ticket:
@@ -198,7 +205,7 @@ def resume(root: Path) -> None:
 
 
 def is_paused(root: Path) -> bool:
-    return os.path.exists(root / FOLDER / _PAUSED)  # False, too, where one may not look
+    return os.path.lexists(root / FOLDER / _PAUSED)  # False, too, where one may not look
 
 
 # ---- files
@@ -219,15 +226,41 @@ def _take_away(root: Path, run: str) -> None:
 
 
 def _read(root: Path, run: str) -> Ticket | None:
+    """Return the ticket of a run; of one that cannot be read what is known without it, and None where nothing waits for it."""
+
+    def decode(data: bytes) -> Ticket:
+        ticket = kept.struct_of(Ticket)(data)
+        if ticket.run != run:
+            raise ValueError("it is the ticket of another run")
+        return ticket
+
+    path = _path(root, run)
+    ticket = kept.read(path, decode, _LIMIT)
+    return _without_ticket(root, run) if ticket is None and os.path.lexists(path) else ticket
+
+
+def _without_ticket(root: Path, run: str) -> Ticket | None:
+    """Return what the record of a run tells that goes on; it waits behind all others, or has begun, on whatever device."""
     try:
-        ticket = read_small(_path(root, run), json_as(Ticket), _LIMIT)
-    except Unusable:
+        summary, state = ledger.look(root / run)
+    except (OSError, TuilabError):
         return None
-    return ticket if ticket.run == run else None
+    if summary.run is None or state not in RUNNING_STATES:
+        return None
+    about = summary.run
+    return Ticket(
+        run=run,
+        name=f"{about.topic}/{about.scenario}",
+        devices=[_ANY],
+        supervisor=about.supervisor,
+        place=_LAST,
+        since_ns=about.wall_ns,
+        has_begun=state != RunState.QUEUED,
+    )
 
 
-def _write(root: Path, ticket: Ticket) -> None:
-    _tell_problem(root, lambda: replace(_path(root, ticket.run), msgspec.json.encode(ticket)))
+def _write(root: Path, run: str, changes: dict[str, Any]) -> None:
+    _tell_problem(root, lambda: kept.update(_path(root, run), changes, _LIMIT))
 
 
 def _make(root: Path) -> None:

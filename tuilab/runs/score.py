@@ -4,18 +4,16 @@ A run adds a line of JSON at its end where it says something new: the first of a
 is added in one write, so that two runs at once lose nothing; a line that cannot be read is passed over.
 """
 
-import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
-from tuilab import places
+from tuilab import kept, places
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
-from tuilab.files import Unusable, open_to_append, read_small
 from tuilab.judging.prediction import WORDS, Nearness, answer_of, nearness, not_scored
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
@@ -43,12 +41,15 @@ class Learned:
 def read() -> dict[str, Learned]:
     """Return the lessons that were done, by name; of a prediction the first counts, which was made without knowing."""
     found: dict[str, Learned] = {}
-    with suppress(Unusable):
-        for line in read_small(places.score_file(), lambda data: data.splitlines(), _LIMIT):
-            with suppress(ValueError, TypeError, RecursionError):
-                one = Learned(**json.loads(line))
-                if _is_plain(one) and _is_news(one, found):
-                    found[one.lesson] = one
+
+    def take(line: dict[str, Any]) -> None:
+        one = Learned(**{field.name: line[field.name] for field in fields(Learned) if field.name in line})
+        if not _is_plain(one):
+            raise ValueError("a lesson is called otherwise")
+        if _is_news(one, found):
+            found[one.lesson] = one
+
+    kept.read_lines(places.score_file(), take, _LIMIT)
     return found
 
 
@@ -62,7 +63,8 @@ def note(summary: RunSummary, run_dir: Path) -> str:
     one = Learned(run.scenario, run_dir.name, *((run.prediction, answer.value) if is_scored and answer else ()))
     try:
         if _is_news(one, read()):
-            _append(json.dumps(vars(one)).encode() + b"\n")
+            os.makedirs(os.path.dirname(places.score_file()), mode=0o700, exist_ok=True)
+            kept.append_line(places.score_file(), vars(one), _LIMIT)
     except (OSError, TuilabError) as problem:
         return f"{places.score_file()}: {getattr(problem, 'strerror', None) or problem}"
     return ""
@@ -86,24 +88,6 @@ def _is_plain(one: Learned) -> bool:
 
 def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and abs(value) < _MOST)  # not NaN, nor Inf
-
-
-def _append(line: bytes) -> None:
-    path = places.score_file()
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    fd = open_to_append(path)
-    try:
-        os.write(fd, line if _is_whole(path) else b"\n" + line)
-    finally:
-        os.close(fd)
-
-
-def _is_whole(path: str) -> bool:
-    """Say whether the last line of a file has an end; one that was torn must not swallow the next."""
-    with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(size - 1, 0))
-        return file.read(1) in (b"", b"\n")
 
 
 def upcoming(lessons: Sequence[Scenario], learned: Mapping[str, Learned]) -> Scenario | None:

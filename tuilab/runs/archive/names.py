@@ -10,6 +10,7 @@ from tuilab.record.imported import IMPORTED
 from tuilab.runs import notes, private
 
 FOLDERS = frozenset({"journal", "artifacts"})
+MOST_BYTES = 4 << 30  # of all files of a run together
 _PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "supervisor.log", notes.FILE, private.FILE})
 _FAULT = re.compile(r"(?a:fault-worker-\d{1,9}(?:-rank-\d{1,9})?\.log)")  # of a worker that crashed
 

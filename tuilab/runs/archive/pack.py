@@ -8,6 +8,7 @@ import tarfile
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -24,9 +25,10 @@ from tuilab.record.hidden import clean_bytes
 from tuilab.record.journal.lines import Corrupt, Gap, parse
 from tuilab.record.states import RunState
 from tuilab.runs import notes, private
-from tuilab.runs.archive.names import names
+from tuilab.runs.archive.names import MOST_BYTES, names
 from tuilab.runs.private import Private, TakenOut
 from tuilab.text import show
+from tuilab.words import size
 
 _IN_MEMORY = 16 << 20  # bytes of a file
 
@@ -36,6 +38,8 @@ def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> tuple[int
 
     Links and devices are left out.
     """
+    if sum(map(_size, (run_dir / name for name in names(run_dir)))) > MOST_BYTES:
+        raise UsageError(f"{show(run_dir)} is larger than {size(MOST_BYTES)}, the most that an archive may hold")
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError as problem:
@@ -69,6 +73,12 @@ def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None
             _add(archive, f"{run_dir.name}/{private.FILE}", io.BytesIO(msgspec.json.encode(told)), int(time.time()))
             count += 1
     return count
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.lstat().st_size
+    return 0
 
 
 def _taken_out(run_dir: Path, secrets: Private | None) -> TakenOut | None:

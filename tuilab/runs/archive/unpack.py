@@ -26,11 +26,10 @@ from tuilab.record.imported import mark_imported
 from tuilab.record.journal.lines import parse
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
-from tuilab.runs.archive.names import FOLDERS, is_of_a_run
+from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, is_of_a_run
 from tuilab.text import plural, show
 from tuilab.words import size
 
-MOST_BYTES = 4 << 30  # of all files of a run together
 MOST_FILES = 10_000
 _NAME_BYTES = 4096  # of a name too long for a header
 _BLOCK = 512

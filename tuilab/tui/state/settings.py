@@ -1,14 +1,13 @@
 """What the screens remember from one time to the next; whatever cannot be read or written is done without."""
 
-import json
 import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tuilab import places
+from tuilab import kept, places
 from tuilab.errors import TuilabError
-from tuilab.files import Unusable, read_small, replace
+from tuilab.files import Unusable, read_small
 
 _LIMIT = 64 * 1024
 _NOT_KEPT = ("is_zoomed",)  # whoever comes back wants to see that there are other panes
@@ -33,17 +32,17 @@ class Settings:
 
 def load(*, is_read_only: bool = False) -> Settings:
     """Return the settings as they were left; of a file of no use the defaults."""
-    with suppress(Unusable, TuilabError):
+    with suppress(TuilabError):
         if not is_read_only:
             _move_old()
-        return read_small(places.settings_file(), _decode, _LIMIT)
+        return kept.read(places.settings_file(), _decode, _LIMIT) or Settings()
     return Settings()
 
 
 def _move_old() -> None:
     """Bring the file of the first versions to its place, unless there is one already, or it is somebody else's."""
     old, place = places.old_settings_file(), places.settings_file()
-    with suppress(OSError):
+    with suppress(OSError, Unusable):
         if not os.path.lexists(place) and os.lstat(old).st_uid == os.geteuid():
             found = read_small(old, _decode, _LIMIT)
             save(found)
@@ -55,15 +54,12 @@ def save(settings: Settings) -> None:
     with suppress(OSError, TuilabError):
         path = places.settings_file()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        kept = {name: value for name, value in asdict(settings).items() if name not in _NOT_KEPT}
-        replace(path, json.dumps(kept).encode())
+        kept.update(path, {name: value for name, value in asdict(settings).items() if name not in _NOT_KEPT}, _LIMIT)
 
 
 def _decode(data: bytes) -> Settings:
     """Take in each choice of the right kind; one that another tuilab made, or a hand broke, has its default."""
-    found = json.loads(data)
-    if not isinstance(found, dict):
-        raise ValueError("it holds no settings")
+    found = kept.fields_of(data)
     kinds = {name: type(default) for name, default in asdict(Settings()).items() if name not in _NOT_KEPT}
     chosen: dict[str, Any] = {name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind}
     return Settings(**chosen)
