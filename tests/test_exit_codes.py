@@ -87,6 +87,6 @@ def test_what_authors_write_where_nothing_can_be_written_ends_as_any_result_does
     lesson.with_suffix(".zh.md").symlink_to("/proc/version")  # in a folder that takes no file from anybody
 
     for writes in (lambda: new.write("mine", Path("/proc")), lambda: stamp(read(lesson), "zh")):
-        with pytest.raises(CannotRecord, match="^cannot write ") as refused:
+        with pytest.raises(CannotRecord, match=r"^cannot write ") as refused:
             writes()
         assert refused.value.exit_code == ExitCode.CANNOT_RECORD

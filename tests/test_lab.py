@@ -636,7 +636,7 @@ def test_a_race_puts_the_number_of_threads_back(lab: Lab) -> None:
 @pytest.mark.parametrize("name", ["a/b", ""])
 def test_an_arm_that_no_ratio_can_name_is_refused_before_it_is_called(lab: Lab, name: str) -> None:
     with pytest.raises(ValueError, match="an arm takes a name without /"):
-        lab.race(**{name: pytest.fail, "c": pytest.fail})
+        lab.race(**{name: pytest.fail, "c": pytest.fail})  # type: ignore[arg-type]
 
 
 def test_an_arm_races_once(lab: Lab) -> None:
