@@ -148,7 +148,7 @@ def _why(
     claim: events.ClaimDeclared, evidence: Evidence, question: Question, found: Judgement, reason: str, look: Look
 ) -> list[str]:
     """Return why a verdict was reached, in parts: what stands against another one, and what it rests on."""
-    parts = [part for part in (_signs(claim, evidence, found), reason) if part]
+    parts = [part for part in (reason, _signs(claim, evidence, found)) if part]
     if found.units >= MIN_UNITS:
         parts.append(question.units.in_words())
     parts += [*told(evidence), *([look.words] if look.words else [])]

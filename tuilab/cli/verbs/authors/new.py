@@ -77,7 +77,7 @@ def run(
 def command(name: str, folder: str, as_json: bool) -> None:
     path = write(name, Path(folder))
     if as_json:
-        options.print_document("tuilab.new/1", path=str(path))
+        options.print_document("tuilab.new/1", path=str(path.absolute()))
         return
     click.echo(f"wrote {show(path)}; run it: tuilab run {show(path if path.is_absolute() else f'./{path}')}")
     click.echo(f"in the Lab: tuilab --scenarios {show(folder)}; for good: tuilab config says in which file")
