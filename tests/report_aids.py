@@ -13,6 +13,7 @@ import pytest
 
 from tests.record_journals import JOURNALS
 from tests.tui.made_up import make_run, started
+from tuilab.cli.schemas import schema_of
 from tuilab.record import events
 from tuilab.reports.formats.full import render
 from tuilab.reports.subject import Subject, read_subject
@@ -136,6 +137,13 @@ class Elements(HTMLParser):
         return [
             has for found, has in self.found if found == tag and all(has.get(name) == value for name, value in named.items())
         ]
+
+
+def described(told: dict[str, Any]) -> dict[str, Any]:
+    """Return a document, which is what the schema that it names says and nothing else."""
+    schema = json.loads(schema_of(told["schema"]))
+    assert misfits(told, schema, schema) == []
+    return told
 
 
 _KINDS: dict[str, Any] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}

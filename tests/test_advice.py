@@ -11,7 +11,7 @@ import pytest
 
 from tests.advice_aids import HERE, HOST, THREADS, raced, said
 from tests.conftest import TUILAB
-from tests.report_aids import hostile_run
+from tests.report_aids import described, hostile_run
 from tests.tui.made_up import make_run, started
 from tuilab.catalogue.scenario import Scenario
 from tuilab.probes.settings import Setting, read_setting
@@ -320,7 +320,7 @@ def test_the_result_of_a_run_says_what_came_of_it_and_of_a_quick_one_nothing(tui
 def test_as_json_it_says_what_to_set_what_was_left_and_what_is_not_known(tuilab: Tuilab, root: Path) -> None:
     raced(root, {"1": 4.0, "8": 1.0})
 
-    found = json.loads(tuilab("advise", "--json").stdout)
+    found = described(json.loads(tuilab("advise", "--json").stdout))
 
     assert (found["schema"], found["ranks"], found["settings"]) == ("tuilab.advice/1", None, [])
     (left,) = found["left"]

@@ -15,7 +15,7 @@ from tuilab.catalogue.source import read as read_scenario
 from tuilab.cli.verbs import show as show_verb
 from tuilab.cli.verbs.authors import check as check_verb
 from tuilab.cli.verbs.authors import new as new_verb
-from tuilab.errors import UsageError
+from tuilab.errors import CannotRecord, UsageError
 
 RULE = "a-z, 0-9 and -, a letter first, 40 at most"
 GOOD = '''\
@@ -312,7 +312,7 @@ def test_new_refuses_a_bad_name(tmp_path: Path, name: str) -> None:
 
 
 def test_new_says_where_it_cannot_write(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="No such file or directory; name another folder with --dir"):
+    with pytest.raises(CannotRecord, match="No such file or directory; name another folder with --dir"):
         new_verb.write("mine", tmp_path / "nowhere")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.engine import write_scenario
+from tests.report_aids import described
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -37,7 +38,7 @@ def test_as_a_document_it_has_every_change(tuilab: Tuilab, root: Path, tmp_path:
     for size in (100, 80):
         run(tuilab, tmp_path, size)
 
-    told = json.loads(tuilab("runs", "--claim", "half of", "--json").stdout)
+    told = described(json.loads(tuilab("runs", "--claim", "half of", "--json").stdout))
 
     assert (told["schema"], told["scenario"], told["key"]) == ("tuilab.claim-history/1", "probe", "half")
     assert [one["side"]["verdict"] for one in told["runs"]] == ["SUPPORTED", "REFUTED"]

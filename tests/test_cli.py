@@ -418,7 +418,9 @@ def test_four_characters_are_enough_to_delete_the_only_run_they_fit(tuilab: Tuil
 def test_a_run_can_be_listed_verified_and_deleted(tuilab: Tuilab, root: Path, finished: Path) -> None:
     assert "succeeded" in tuilab("runs").stdout
     assert tuilab("verify").stdout.endswith("whole\n")
-    assert json.loads(tuilab("runs", "--json").stdout)["runs"][0]["verdicts"] == {"the mode is slow": "SUPPORTED"}
+    assert json.loads(tuilab("runs", "--json").stdout)["runs"][0]["claims"] == [
+        {"key": None, "text": "the mode is slow", "verdict": "SUPPORTED"}
+    ]
     assert tuilab("rm", "last").returncode == 0
     assert newest(root) is None
 
@@ -459,8 +461,8 @@ def test_a_refuted_claim_is_exit_code_1_and_stands_in_the_list(tuilab: Tuilab, t
 
     assert done.returncode == 1
     assert "REFUTED" in done.stdout and "measured fast, claimed slow" in done.stdout
-    assert [s["last_verdict"] for s in before if s["id"] == "form"] == [None]
-    assert [s["last_verdict"] for s in after if s["id"] == "form"] == ["REFUTED"]
+    assert [s["last_verdict"] for s in before if s["scenario"] == "form"] == [None]
+    assert [s["last_verdict"] for s in after if s["scenario"] == "form"] == ["REFUTED"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -9,6 +9,7 @@ from zlib import crc32
 
 import pytest
 
+from tests.report_aids import described
 from tests.tui.made_up import finished, make_run, started
 from tuilab.record import events
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
@@ -60,7 +61,7 @@ def test_the_folders_of_two_boxes_are_compared_scenario_by_scenario(tuilab: Tuil
         put(tmp_path / box, "not-a-number", "bbbbbb")
     put(tmp_path / "one", "outliers", "cccccc")
 
-    told = json.loads(tuilab("compare", str(tmp_path / "one"), str(tmp_path / "two"), "--json").stdout)
+    told = described(json.loads(tuilab("compare", str(tmp_path / "one"), str(tmp_path / "two"), "--json").stdout))
     assert [one["scenarios"] for one in told["comparisons"]] == [["tour", "tour"], ["not-a-number", "not-a-number"]]
     assert told["not_in_all"] == ["outliers"]
     tour = told["comparisons"][0]

@@ -6,9 +6,12 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.tui.made_up import make_run, started
+from tuilab.catalogue.check_translation import stamp
+from tuilab.catalogue.source import read
 from tuilab.cli.headless import exit_code
+from tuilab.cli.verbs.authors import new
 from tuilab.drawings.glyphs import Style
-from tuilab.errors import ExitCode
+from tuilab.errors import CannotRecord, ExitCode
 from tuilab.record import events
 from tuilab.reports.box import opening_of
 from tuilab.reports.document import document
@@ -77,3 +80,13 @@ def test_what_a_run_lacks_is_said_once_and_not_of_each_claim(tmp_path: Path) -> 
     assert found.count("a GPU") == found.count("not testable here: a GPU") == 1
     assert found.count("NOT TESTABLE HERE") == 2
     assert "not on this box: a GPU" in markdown.render([read_subject(run_dir)])
+
+
+def test_what_authors_write_where_nothing_can_be_written_ends_as_any_result_does(tmp_path: Path) -> None:
+    lesson = new.write("mine", tmp_path)
+    lesson.with_suffix(".zh.md").symlink_to("/proc/version")  # in a folder that takes no file from anybody
+
+    for writes in (lambda: new.write("mine", Path("/proc")), lambda: stamp(read(lesson), "zh")):
+        with pytest.raises(CannotRecord, match=r"^cannot write ") as refused:
+            writes()
+        assert refused.value.exit_code == ExitCode.CANNOT_RECORD

@@ -4,12 +4,15 @@ import itertools
 import json
 import math
 import random
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.faults.oracle import view
 from tests.tui.made_up import make_run, started
+from tuilab.drawings.axis import y_axis
 from tuilab.drawings.text_chart import line_chart
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
@@ -31,6 +34,25 @@ def test_a_printed_chart_takes_any_two_numbers(is_along_x: bool, log: str | None
         series.add(series.steps[0], 2, math.nan)
 
         line_chart([series], 60, 12, axes=AxesNamed(metric="x", log=log))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [1e-13, 1e-298, 1e-306, 1e-320])
+def test_values_that_are_tiny_fill_their_chart_and_have_ticks_of_their_own(size: float) -> None:
+    axis = y_axis(size, 9 * size, "", 5)
+    series = Series("x")
+    for at in range(10):
+        series.add(at, at, (1 + at) * size)
+    labels = {label for _, label in axis.ticks}
+
+    assert np.ptp(axis.shares(np.array([size, 9 * size]))) > 0.7
+    assert len(labels) == len(axis.ticks) > 3
+    if size > 1e-307:  # below it the printed chart is left out
+        assert len(set(re.findall(r"[0-9.]+e-[0-9]+(?=┤)", line_chart([series], 60, 12)))) > 2
+
+
+def test_powers_of_ten_that_no_float_can_hold_have_labels_of_their_own() -> None:
+    assert [label for _, label in y_axis(1e-308, 9e-308, "", 5, is_log=True).ticks] == ["1e-308", "2e-308", "5e-308", "1e-307"]
+    assert [label for _, label in y_axis(1e307, 1.7e308, "", 5, is_log=True).ticks][-2:] == ["1e308", "2e308"]
 
 
 def extreme_run(root: Path, seed: int) -> Path:

@@ -20,6 +20,7 @@ import pytest
 from tests.engine import until
 from tests.report_aids import ALIKE, ALL, full, hostile_run, of_alike_arms, recorded
 from tests.tui.made_up import make_run, started
+from tuilab.cli.schemas import names, schema_of
 from tuilab.record import events
 from tuilab.reports.files import write
 from tuilab.reports.formats import event_file
@@ -92,6 +93,11 @@ def test_the_document_is_valid_by_its_schema(name: str) -> None:
 
     validator.check_schema(json.loads(schema()))
     assert [error.message for error in validator.iter_errors(full([recorded(name)]))] == []
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_schema_of_what_verbs_print_is_one(name: str) -> None:
+    pytest.importorskip("jsonschema").Draft202012Validator.check_schema(json.loads(schema_of(name)))
 
 
 def test_the_document_of_odd_names_is_valid_by_its_schema(subjects: list[Subject]) -> None:

@@ -10,20 +10,24 @@ from typing import Any
 import click
 import pytest
 
+from tests.report_aids import described, misfits
 from tests.test_compare import put
 from tuilab import cli
+from tuilab.cli.schemas import names, schema_of
 from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Trials
 
+NAMED = r'"(tuilab\.[a-z-]+/[0-9]+)"'
 REPOSITORY = Path(__file__).parents[1]
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def ask(tuilab: Tuilab, *words: str, code: int = 0) -> Any:
+def ask(tuilab: Tuilab, *words: str, code: int = 0, name: str = "") -> Any:
+    """Return what a verb says, which is what its schema says and nothing else."""
     done = tuilab(*words, "--json")
     assert done.returncode == code, done.stderr
-    told = json.loads(done.stdout)
-    assert told.pop("schema") == f"tuilab.{words[0]}/1"
+    told = described(json.loads(done.stdout))
+    assert told.pop("schema") == f"tuilab.{name or words[0]}/1"
     return told
 
 
@@ -41,19 +45,41 @@ def test_every_verb_that_prints_something_has_a_document() -> None:
     assert silent == ["replay", "report"]
 
 
+def test_every_document_that_is_written_has_a_schema_and_every_schema_a_test_here() -> None:
+    written = {name for path in (REPOSITORY / "tuilab").rglob("*.py") for name in re.findall(NAMED, path.read_text())}
+
+    assert sorted(written) == names()
+    asked = Path(__file__).read_text()
+    short = [name.removeprefix("tuilab.").partition("/")[0] for name in names()]
+    assert [name for name in short if f'"{name}"' not in asked] == []
+
+
+def test_a_schema_is_printed_by_its_name_or_by_what_documents_call_it(tuilab: Tuilab) -> None:
+    found = [tuilab("report", "--schema", name) for name in ("runs", "tuilab.runs/1", "run")]
+
+    assert found[0].stdout == found[1].stdout == schema_of("tuilab.runs/1")
+    assert found[2].returncode == 2 and "there are advice, calibrate, check" in found[2].stderr
+
+
+def test_what_a_schema_does_not_know_or_misses_is_seen() -> None:
+    schema = json.loads(schema_of("tuilab.stop/1"))
+    told = {"schema": "tuilab.stop/1", "run": "r", "path": "p", "done": 1, "more": None}
+
+    assert misfits(told, schema, schema) == ["$.done: 1 is not string", "$: has more"]
+    assert misfits({"schema": "tuilab.stop/1"}, schema, schema) == ["$: lacks done", "$: lacks path", "$: lacks run"]
+
+
 def test_every_schema_is_in_the_table_of_those_that_stay() -> None:
     table = (REPOSITORY / "docs/stability.md").read_text()
-    sources = [path.read_text() for path in (REPOSITORY / "tuilab").rglob("*.py")]
-    named = {name for source in sources for name in re.findall(r'"(tuilab\.[a-z-]+/[0-9]+)"', source)}
 
-    assert [name for name in sorted(named) if f"`{name}`" not in table] == []
+    assert [name for name in names() if f"`{name}`" not in table] == []
 
 
 def test_show(tuilab: Tuilab) -> None:
     (told,) = ask(tuilab, "show", "softmax", "--source")["scenarios"]
 
-    assert (told["id"], told["topic"], told["params"][0]["name"]) == ("softmax", "stability", "tied")
-    assert told["lesson"] and "def run(" in told["source"] and told["claim_keys"]
+    assert (told["scenario"], told["topic"], told["params"][0]["name"]) == ("softmax", "stability", "tied")
+    assert told["lesson"] and "def run(" in told["source"] and told["claims"][0]["key"]
 
 
 def test_check(tuilab: Tuilab, tmp_path: Path) -> None:
@@ -62,7 +88,7 @@ def test_check(tuilab: Tuilab, tmp_path: Path) -> None:
 
     told = ask(tuilab, "check", str(path), code=1)
 
-    assert told["exit_code"] == 1 and told["scenarios"] == [str(path)]
+    assert told["exit_code"] == 1 and told["paths"] == [str(path)]
     assert {tuple(finding) for finding in told["findings"]} == {("path", "line", "sentence")}
 
 
@@ -104,13 +130,15 @@ def test_rm_by_age_says_first_what_would_go(tuilab: Tuilab, run_dir: Path) -> No
     assert run_dir.exists()
     done = ask(tuilab, "rm", "--keep", "0", "--yes")
 
-    assert would == {"is_done": False, "runs": [str(run_dir)], "kept": []}
-    assert done == {"is_done": True, "runs": [str(run_dir)], "kept": []}
+    gone = {"run": run_dir.name, "path": str(run_dir)}
+    assert would == {"is_done": False, "runs": [gone], "kept": []}
+    assert done == {"is_done": True, "runs": [gone], "kept": []}
     assert not run_dir.exists()
 
 
 def test_rm_by_name(tuilab: Tuilab, run_dir: Path) -> None:
-    assert ask(tuilab, "rm", "aaaaaa") == {"is_done": True, "runs": [str(run_dir)], "kept": []}
+    gone = {"run": run_dir.name, "path": str(run_dir)}
+    assert ask(tuilab, "rm", "aaaaaa") == {"is_done": True, "runs": [gone], "kept": []}
 
 
 def test_config(tuilab: Tuilab) -> None:
@@ -128,7 +156,7 @@ def test_a_calibration_has_its_trials_by_the_way_of_judging() -> None:
     calibration_file.save({"over 6 processes": Trials(8, 1, 8, 7, 0.01)}, 0.039)
     calibration_file.save({"over 6 processes": Trials(8, 0, 8, 8, 0.01)}, None, "a-gpu", "Fake GPU")
 
-    told = calibration.kept_as_fields()
+    told = described({"schema": "tuilab.calibrate/1", **calibration.kept_as_fields()})
     (gpu,) = told["gpus"]
 
     assert (told["cpu"]["luck"], told["cpu"]["ways"]["over 6 processes"]["false"]) == (0.039, 1)
@@ -142,12 +170,43 @@ def test_new(tuilab: Tuilab, tmp_path: Path) -> None:
 
 
 def test_runs_that_nobody_waits_for(tuilab: Tuilab, root: Path) -> None:
-    told = json.loads(tuilab("run", "softmax", "--detach", "--json").stdout)
-    (begun,) = told["runs"]
+    (begun,) = ask(tuilab, "run", "softmax", "--detach", name="started")["runs"]
     tuilab("attach", begun["run"], "--quiet")
 
-    assert told["schema"] == "tuilab.started/1"
     assert begun["path"] == f"{root}/{begun['run']}"
+
+
+def test_a_queue_that_is_changed_is_told_as_it_stands_then(tuilab: Tuilab) -> None:
+    found = [ask(tuilab, "queue", *words) for words in (("pause",), (), ("resume",), ("again",))]
+
+    assert found == [{"is_paused": is_paused, "runs": []} for is_paused in (True, True, False, False)]
+    assert "tuilab queue pause --json" in tuilab("queue", "--json", "pause").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("runs",), "runs"),
+        (("runs", "--claim", "the picture has a hole"), "claim-history"),
+        (("compare", "last", "last"), "compare"),
+        (("advise",), "advice"),
+        (("list",), "list"),
+        (("learn",), "learn"),
+    ],
+)  # fmt: skip
+def test_what_is_told_of_many(tuilab: Tuilab, run_dir: Path, words: tuple[str, ...], name: str) -> None:
+    assert ask(tuilab, *words, name=name)
+
+
+def test_a_result(tuilab: Tuilab, run_dir: Path) -> None:
+    assert ask(tuilab, "attach", "last", code=1, name="result")["runs"][0]["run"] == run_dir.name
+
+
+@pytest.mark.slow
+def test_doctor(tuilab: Tuilab) -> None:
+    done = tuilab("doctor", "--json")
+
+    assert described(json.loads(done.stdout))["exit_code"] == done.returncode
 
 
 @pytest.mark.parametrize(

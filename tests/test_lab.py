@@ -633,6 +633,12 @@ def test_a_race_puts_the_number_of_threads_back(lab: Lab) -> None:
     assert torch.get_num_threads() == before
 
 
+@pytest.mark.parametrize("name", ["a/b", ""])
+def test_an_arm_that_no_ratio_can_name_is_refused_before_it_is_called(lab: Lab, name: str) -> None:
+    with pytest.raises(ValueError, match="an arm takes a name without /"):
+        lab.race(**{name: pytest.fail, "c": pytest.fail})  # type: ignore[arg-type]
+
+
 def test_an_arm_races_once(lab: Lab) -> None:
     lab.race(a=lambda: 1, b=lambda: 2, seconds=0.05)
 

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from tests.engine import look, start, until, write_scenario
+from tests.report_aids import described
 from tuilab.catalogue import catalog
 from tuilab.engine import launch, messages
 from tuilab.engine.requeue import queue_again
@@ -218,7 +219,7 @@ def test_a_paused_queue_lets_none_begin(tuilab: Tuilab, root: Path, timed: Path,
     gate.touch()
 
     until(lambda: look(store.find(ids[0], root)).summary.is_over)
-    told = json.loads(tuilab("queue", "--json").stdout)
+    told = described(json.loads(tuilab("queue", "--json").stdout))
     assert (told["is_paused"], [run["state"] for run in told["runs"] if run["place"]]) == (True, ["queued"])
     tuilab("queue", "resume")
 

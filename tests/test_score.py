@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.report_aids import described
 from tuilab import places
 from tuilab.judging.prediction import Nearness, answer_of, nearness
 from tuilab.record import events
@@ -197,12 +198,12 @@ def test_learn_tells_the_score_and_the_next_lesson(tuilab: Tuilab, lesson: str, 
 
 def test_learn_as_json_is_one_document(tuilab: Tuilab, lesson: str, kept: Path) -> None:
     tuilab("run", lesson, "--headless", "--quiet", "--predict", "65504")
-    document = json.loads(tuilab("learn", "--json", "--scenarios", str(Path(lesson).parent.parent)).stdout)
+    document = described(json.loads(tuilab("learn", "--json", "--scenarios", str(Path(lesson).parent.parent)).stdout))
 
     (row,) = document.pop("done")
-    assert (row["lesson"], row["predicted"], row["measured"], row["nearness"]) == ("four", 65504.0, 4.0, "off")
+    assert (row["scenario"], row["predicted"], row["measured"], row["nearness"]) == ("four", 65504.0, 4.0, "off")
     assert document["schema"] == "tuilab.learn/1"
-    assert (document["next"]["id"], document["next"]["topic"]) == ("tensor-basics", "basics")
+    assert (document["next"]["scenario"], document["next"]["topic"]) == ("tensor-basics", "basics")
     assert document["next"]["question"].endswith("?")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.boxes import BOXES, CLAIMS, QUIET, claim, false_rates, luck, noise, offset, runs, slow_warm_up, states
+from tests.boxes import BOXES, CLAIMS, QUIET, claim, drift, false_rates, luck, noise, offset, runs, slow_warm_up, states
 from tests.seldom import seldom
 from tests.test_verdict import LOOKS, recorded
 from tuilab.judging import stats
@@ -112,6 +112,28 @@ def test_arms_that_are_disturbed_alike_are_seldom_said_not_to_be() -> None:
     said = sum("disturbed more" in judge_ratio(claim("at_least", 1.0), one).why for one in evidence)
 
     assert said <= 400 * at_most(0.01, 400)
+
+
+PLAIN = {  # what may look plain and is not: the ratio is that of the bound
+    "two states, one five times as slow": (QUIET, states(0.5, math.log(5))),
+    "a tenth of the processes is thirty times as slow": (QUIET, states(0.1, math.log(30))),
+    "heavy tails": (QUIET, luck(1.0, 2)),
+    "slow warm-up": (QUIET, slow_warm_up(3.0, 10)),
+    "slow warm-up, half hidden": (noise(0.5), slow_warm_up(3.0, 10)),
+    "drift": (noise(0.3), drift(3.0, 2)),
+}
+
+
+@pytest.mark.parametrize(("processes", "count"), [(1, 60), (2, 60), (6, 60), *rarely((3, 1000), (6, 1000), (12, 1000))])
+@pytest.mark.parametrize("box", PLAIN)
+def test_on_which_side_of_a_bound_a_noisy_ratio_lies_by_all_signs_is_seldom_said_falsely(
+    box: str, processes: int, count: int
+) -> None:
+    """On the bound, where each word of it is false: at 1, 2 and 3 processes some 20, 10 and 3 % of runs look plain."""
+    found = runs(PLAIN[box], 17, count, processes=processes, disturbed_share=0.5)
+    said = sum("by all signs" in judge_ratio(claim("at_least", 1.0), one).why for one in found)
+
+    assert said <= count * at_most(0.01, count)
 
 
 # ---- one process

@@ -380,6 +380,36 @@ def test_a_noisy_machine_is_inconclusive_at_most() -> None:
     assert verdict(AT_LEAST_TWICE, replace(evidence, disturbed_share=0.3)) == "SUPPORTED"
 
 
+NOISY: dict[str, Any] = {"disturbed_share": 0.47}
+
+
+@pytest.mark.parametrize(("ratio", "bound", "side"), [(0.0857, 1.0, "below"), (0.0857, 0.01, "above")])
+def test_what_is_plain_though_nothing_carries_a_verdict_is_told_beside_it(ratio: float, bound: float, side: str) -> None:
+    found = judge_ratio(ratio_claim("at_least", bound), replace(controlled(around(ratio, 0.1)), **NOISY))
+
+    assert found.verdict == "INCONCLUSIVE"
+    reason = "the machine is too noisy: 47 % of the blocks were disturbed"
+    assert found.why.startswith(f"{reason}; by all signs far {side} {bound:g}, though not to be sized; ")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "more"),
+    [
+        (around(0.6), NOISY),  # less than a factor of two off
+        (around(0.2, 0.9), NOISY),  # off by less than twice its width
+        (around(1.0, 0.9), NOISY),  # around the bound
+        (around(0.08)[:5], {}),  # processes may agree by luck
+        ([[math.log(0.08)] * 16], {**NOISY, "is_single": True}),  # and its rounds have no other than its own
+        (around(0.08), {"marks": [[1] * 16] * 8}),  # what disturbs one arm moves all processes alike
+        (slowing(3.0, 8), NOISY),  # so does a warm-up
+    ],
+)  # fmt: skip
+def test_what_is_not_plain_is_left_at_its_verdict(rounds: list[list[float]], more: dict[str, Any]) -> None:
+    found = judge_ratio(ratio_claim("at_least", 1.0), replace(controlled(rounds), **more))
+
+    assert found.verdict == "INCONCLUSIVE" and "by all signs" not in found.why
+
+
 def test_what_the_box_did_not_give_is_inconclusive() -> None:
     found = judge_ratio(AT_LEAST_TWICE, replace(controlled(around(3.0, 0.1)), lacks="the box is too busy"))
 

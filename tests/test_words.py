@@ -16,8 +16,7 @@ from tuilab.drawings.units import labels
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
-from tuilab.record.parts import Claim
-from tuilab.record.told import evidence, last_values, lean, repeat_words
+from tuilab.record.told import last_values, repeat_words
 from tuilab.record.tracebacks import frames
 from tuilab.reports import plain
 from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
@@ -192,36 +191,3 @@ async def screen_of(run_dir: Path) -> str:
 
 def sizes_in(text: str) -> list[str]:
     return SIZE.findall(text)
-
-
-def claimed(low: float | None, high: float | None, bound: float = 1.0, verdict: str = "INCONCLUSIVE") -> Claim:
-    declared = events.ClaimDeclared(text="a is faster", over="b", under="a", op="at_least", bound=bound)
-    why = "47 % of the blocks were disturbed"
-    reached = events.VerdictReached(
-        text="a is faster", verdict=verdict, rule="tuilab-4", why=why, estimate=0.0857, low=low, high=high
-    )
-    return Claim(text="a is faster", declared=declared, verdict=reached)
-
-
-def test_what_is_plain_though_nothing_carries_a_verdict_is_told_beside_it() -> None:
-    assert evidence(claimed(0.0703, 0.105)) == (
-        "b/a 0.0857 [0.0703, 0.105], claimed at least 1; by all signs far below 1, though not to be sized; "
-        "47 % of the blocks were disturbed"
-    )
-    assert lean(claimed(0.0703, 0.105, bound=0.01)) == "by all signs far above 0.01, though not to be sized"
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [
-        claimed(0.55, 0.6),  # less than a factor of two off
-        claimed(0.1, 0.35),  # off by less than twice its width
-        claimed(0.5, 2.0),  # around the bound
-        claimed(None, None),
-        claimed(0.0, 0.105),
-        claimed(0.0703, 0.105, verdict="REFUTED"),  # which says it
-        Claim(text="nothing of it was measured"),
-    ],
-)
-def test_what_is_not_plain_is_left_at_its_verdict(claim: Claim) -> None:
-    assert lean(claim) == ""

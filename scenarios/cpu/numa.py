@@ -94,15 +94,16 @@ def run(
     cores = {"core": str(core), "node": cpus.read_text().strip() if cpus.exists() else f"0-{core}", "none": ""}
     binding = {"core": f"--physcpubind={core}", "node": f"--cpunodebind={node}"}.get(bind)
     prefix = ["numactl", binding, f"--membind={node}"] if not cannot_bind else ["taskset", "--cpu-list", cores[bind]]
+    no_tool = "" if not binding or shutil.which(prefix[0]) else "numactl or taskset (Debian: util-linux)"
 
     @lab.once
     def exact():
-        for arm, words in (("free", ["env"]), ("bound", prefix if binding else ["env"])):  # env leaves all as it is
+        for arm, words in (("free", ["env"]), ("bound", ["env"] if no_tool or not binding else prefix)):  # env changes nothing
             lab.stage(" ".join([arm, *words]))
             threads, ran_on, policy, homes = lab.arm(arm, work, steps, mb, prefix=words)()
             lab.text(f"threads: {threads}; ran on cores {ran_on}; pages on nodes {homes}, policy {policy}", title=arm)
-        lab.claim("one-thread", threads, equals=1, answers=True)
-        lab.claim("one-core", ran_on, equals=[core])
+        lab.claim("one-thread", threads, equals=1, answers=True, lacks=no_tool)
+        lab.claim("one-core", ran_on, equals=[core], lacks=no_tool)
         is_kept = policy.startswith("bind") and homes == [node]
         half, other = (tensor := torch.empty(mb << 18)).chunk(2)
         shares = [resident(tensor), resident((half if touch == "half" else tensor).fill_(1)[: len(half)]), resident(other)]

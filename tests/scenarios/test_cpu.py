@@ -98,6 +98,16 @@ def test_a_variable_that_libgomp_reads_and_a_function_that_it_has_not(result: Re
 
 
 @pytest.mark.library
+def test_where_no_tool_binds_a_process_that_is_what_the_box_lacks(tmp_path: Path, result: Result) -> None:
+    copy = tmp_path / "numa.py"
+    copy.write_text(source_of("numa").replace('which("numactl")', 'which("-")').replace('["taskset"', '["no-such-tool"'))
+
+    verdicts = result(str(copy), "--quick")["verdicts"]
+
+    assert (verdicts[THREADS], verdicts["one-core"], verdicts["first-touch"]) == ("NOT TESTABLE HERE",) * 2 + ("SUPPORTED",)
+
+
+@pytest.mark.library
 @several_cores
 def test_a_launcher_that_binds_elsewhere_and_finds_no_tool_of_ours(result: Result, tmp_path: Path) -> None:
     mistakes = {

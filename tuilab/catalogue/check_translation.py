@@ -12,6 +12,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import lab_calls, lab_name, parse_source, read_text, text_of
 from tuilab.catalogue.stated import SECTION, changes_of, intro_of
 from tuilab.catalogue.translation import Translation, digest, is_name, parse, place, slots_of, text_in
+from tuilab.errors import CannotRecord
 from tuilab.files import Unusable, read_regular, replace
 from tuilab.text import join, show
 
@@ -67,7 +68,10 @@ def stamp(scenario: Scenario, code: str) -> bool:
     if is_new := head + rest != text:
         has_returns = b"\r\n" in read_regular(path, _ANY_SIZE, may_be_link=True)
         written = (head + rest).replace("\n", "\r\n" if has_returns else "\n").encode()
-        replace(os.path.realpath(path), written, os.stat(path).st_mode & 0o777)  # people link their lessons into a folder
+        try:
+            replace(os.path.realpath(path), written, os.stat(path).st_mode & 0o777)  # people link their lessons into a folder
+        except OSError as problem:
+            raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}") from problem
     return is_new
 
 

@@ -147,7 +147,7 @@ def document(asked: Asked, exit_code: int, version: str) -> dict[str, object]:
     return {
         "schema": "tuilab.doctor/1",
         "tuilab": version,
-        "asked_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "wall_s": time.time(),
         "host": show(os.uname().nodename, 200),
         "exit_code": exit_code,
         "counts": counts,

@@ -11,7 +11,7 @@ from tuilab.drawings.units import labels, log_label
 
 _GREATEST = sys.float_info.max
 _ENDS = 4  # how many ends of a range the span of the data is worth: fewer change more rarely and waste more
-_LEAST_SPAN = 1e-290  # below it the arithmetic of steps ends
+_LEAST_SPAN = 1e-321  # below it the arithmetic of steps ends
 _MOST_POWER = 330.0  # no number has a greater power of ten, or a lesser one
 _NEAR = 4.0  # times the least value: below it a logarithmic axis hardly differs from a linear one
 _POWERS = 290.0  # up to which powers of ten can be added and divided
@@ -109,7 +109,7 @@ def _widened(low: float, high: float) -> tuple[float, float]:
 
 
 def _nice_step(low: float, high: float, count: int, unit: str) -> float:
-    raw = min(max((high / 2 - low / 2) / max(count, 2) * 2, 1e-300), _GREATEST / 2)
+    raw = min(max((high / 2 - low / 2) / max(count, 2) * 2, 1e-322), _GREATEST / 2)
     if unit == "bytes" and raw >= 1:
         return float(2.0 ** min(math.ceil(math.log2(raw)), 1023))
     if unit == "time" and raw > 0.5:
@@ -164,14 +164,20 @@ def _log_ticks(bottom: float, top: float, count: int) -> list[float]:
 
 
 def _power_label(power: float, unit: str) -> str:
-    return log_label(10.0**power, unit) if -300 < power < 300 else f"1e{round(power)}"
+    return log_label(10.0**power, unit) if -300 < power < 300 else _far(power)
 
 
 def _step_label(power: float) -> str:
     if not -300 < power < 300:
-        return f"1e{round(power)}"
+        return _far(power)
     step = float(f"{10.0**power:.6g}")
     return labels([step], step, is_short=True)[0]
+
+
+def _far(power: float) -> str:
+    """Return the label of a power of ten that no float may be able to hold: 2e-309."""
+    whole = math.floor(power + 1e-9)
+    return f"{10 ** (power - whole):.0f}e{whole}"
 
 
 def _log_end(value: float, direction: int) -> float:

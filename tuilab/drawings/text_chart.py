@@ -18,7 +18,7 @@ from tuilab.words import scale_of, unit_of
 
 _MARKERS = ("braille", "hd", "•", "×", "+", "o")
 _PLAIN_MARKERS = ("*", "o", "+", "x", "#", "@")
-_LEAST_SPAN, _GREATEST_SPAN = 1e-290, 1e300
+_LEAST_SPAN, _GREATEST_SPAN = 1e-307, 1e300
 _LOCK = threading.Lock()  # plotext draws on one global figure
 
 
@@ -184,7 +184,7 @@ def _ticks(low: float, high: float) -> list[float]:
     step = 10 ** math.floor(math.log10(raw))
     step *= next(m for m in (1, 2, 2.5, 5, 10) if m * step >= raw)
     first = math.ceil(low / step)
-    return [round(k * step, 12) for k in range(first, math.floor(high / step) + 1)] or [low, high]
+    return [float(f"{k * step:.12g}") for k in range(first, math.floor(high / step) + 1)] or [low, high]
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

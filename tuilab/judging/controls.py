@@ -73,21 +73,26 @@ def doubt(claim: events.ClaimDeclared, evidence: Evidence) -> str:
         return f"only {finished} of {failed + finished} repeats were measured"
     if evidence.measure == "wall" and not evidence.disturbed_share <= _MOST_DISTURBED:
         return f"the machine is too noisy: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"
-    return _one_sided(claim, evidence) or _changing(claim, evidence)
+    return moved(claim, evidence)
 
 
-def _one_sided(claim: events.ClaimDeclared, evidence: Evidence) -> str:
+def moved(claim: events.ClaimDeclared, evidence: Evidence, chance: float = _RARE) -> str:
+    """Return what may have moved the ratio in every process alike, which luck does with less than a chance, or nothing."""
+    return _one_sided(claim, evidence, chance) or _changing(claim, evidence, chance)
+
+
+def _one_sided(claim: events.ClaimDeclared, evidence: Evidence, chance: float) -> str:
     """Return that one arm is disturbed more than the other one; of CPU time others take nothing."""
     marks = [fmean(turns) for turns in evidence.marks if turns]
     if evidence.measure == "cpu" or len(marks) < MIN_UNITS:
         return ""
-    if stats.p_value(abs(fmean(marks)), stats.standard_error(marks), len(marks) - 1) > _RARE:
+    if stats.p_value(abs(fmean(marks)), stats.standard_error(marks), len(marks) - 1) > chance:
         return ""
     more, less = (claim.over, claim.under) if fmean(marks) > 0 else (claim.under, claim.over)
     return f"{more} is disturbed more than {less}: it may be its own doing"
 
 
-def _changing(claim: events.ClaimDeclared, evidence: Evidence) -> str:
+def _changing(claim: events.ClaimDeclared, evidence: Evidence, chance: float) -> str:
     """Return that the ratio was still changing in the course of a race, as while an arm warms up slowly, or nothing."""
     whole = [values for values in evidence.rounds if len(values) >= 3]
     changes = [stats.slope(values) * (len(values) - 1) for values in whole]
@@ -99,7 +104,7 @@ def _changing(claim: events.ClaimDeclared, evidence: Evidence) -> str:
     else:
         return ""
     change = abs(fmean(changes))
-    if change <= _MOST_CHANGED * math.log1p(claim.margin) or stats.p_value(change, error, freedom) > _RARE:
+    if change <= _MOST_CHANGED * math.log1p(claim.margin) or stats.p_value(change, error, freedom) > chance:
         return ""
     return f"still changing by {100 * math.expm1(change):.2g} % in a race"
 

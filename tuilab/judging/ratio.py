@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tuilab.judging import stats
-from tuilab.judging.controls import doubt, failed_control, lacking_control, told
+from tuilab.judging.controls import doubt, failed_control, lacking_control, moved, told
 from tuilab.judging.evidence import MIN_UNITS, Evidence, is_finite
 from tuilab.judging.flaw import flaw
 from tuilab.judging.judgement import Judgement
@@ -20,6 +20,9 @@ from tuilab.record.verdicts import DECISIONS, Verdict
 from tuilab.text import percent
 
 _LARGEST_LOG = 700  # beyond it a ratio is no float
+_PLAIN = math.log(2)  # how far off a bound is plain, where the measurement cannot carry a verdict
+_LIKELY = 0.2  # a chance, above which luck alone may have changed a ratio in the course of a race
+_WIDTHS = 2  # of the interval, that it is off then: what is random has hardly any chance beside it
 
 
 def judge_ratios(claims: Sequence[tuple[events.ClaimDeclared, Evidence]], look: Look = ALONE) -> list[Judgement]:
@@ -145,7 +148,7 @@ def _why(
     claim: events.ClaimDeclared, evidence: Evidence, question: Question, found: Judgement, reason: str, look: Look
 ) -> list[str]:
     """Return why a verdict was reached, in parts: what stands against another one, and what it rests on."""
-    parts = [reason] if reason else []
+    parts = [part for part in (reason, _signs(claim, evidence, found)) if part]
     if found.units >= MIN_UNITS:
         parts.append(question.units.in_words())
     parts += [*told(evidence), *([look.words] if look.words else [])]
@@ -159,6 +162,22 @@ def _why(
     if found.low is not None and found.confidence != claim.confidence:
         parts.append(f"interval of {found.level}")
     return parts + (_open(found) if found.verdict == Verdict.INCONCLUSIVE else [])
+
+
+def _signs(claim: events.ClaimDeclared, evidence: Evidence, found: Judgement) -> str:
+    """Return in words on which side of its bound a ratio is, of an inconclusive one; nothing where that is not plain.
+
+    Processes that agree may have been lucky alike: it takes as many as an interval does, and rounds of one process are none.
+    What moves one arm alone, or in the course of a race, moves all of them.
+    """
+    if found.verdict != Verdict.INCONCLUSIVE or found.unit != "repeats" or found.units < MIN_UNITS:
+        return ""
+    if not (found.low and found.high) or moved(claim, evidence, _LIKELY):
+        return ""
+    off = max(math.log(found.low / claim.bound), math.log(claim.bound / found.high))
+    if off < max(_PLAIN, _WIDTHS * math.log(found.high / found.low)):
+        return ""
+    return f"by all signs far {'above' if found.low > claim.bound else 'below'} {claim.bound:g}, though not to be sized"
 
 
 def _luck(evidence: Evidence, question: Question) -> str:

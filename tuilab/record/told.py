@@ -3,18 +3,15 @@
 Every view tells them so.
 """
 
-import math
 from collections.abc import Sequence
 
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.summary import RunSummary
-from tuilab.record.verdicts import Verdict
 from tuilab.text import brief, brief_beside, percent, plural, shorten, show
 from tuilab.words import clock, number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
-_PLAIN = math.log(2)  # how far off a bound is plain
 _NEIGHBOURS = 5  # on a GPU, that are told of one by one
 
 # NVIDIA's numbers; those of 13, 31 and 43 are mostly a program's own doing, the others the machine's.
@@ -52,26 +49,8 @@ def evidence(claim: Claim) -> str:
         bound = f"{claim.declared.op.replace('_', ' ')} {limit:g}"
         ratio = f"{claim.declared.over}/{claim.declared.under}"
         floor = f"; noise ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else ""
-        parts = (f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}", lean(claim), f"{reached.why}{floor}")
-        return "; ".join(filter(None, parts))
+        return f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
     return reached.why
-
-
-def lean(claim: Claim) -> str:
-    """Return where a ratio lies by all signs, though its measurement cannot carry a verdict; nothing where that is not plain.
-
-    It is plain where the whole interval is a factor of two off the bound, and by twice its own width: what disturbs a box
-    seldom moves one of two arms that take turns as far.
-    """
-    reached, declared = claim.verdict, claim.declared
-    if declared is None or reached is None or reached.verdict != Verdict.INCONCLUSIVE:
-        return ""
-    if not (reached.low and reached.high and min(reached.low, reached.high, declared.bound) > 0):
-        return ""
-    off = max(math.log(reached.low / declared.bound), math.log(declared.bound / reached.high))
-    if off < max(_PLAIN, 2 * math.log(reached.high / reached.low)):
-        return ""
-    return f"by all signs far {'above' if reached.low > declared.bound else 'below'} {declared.bound:g}, though not to be sized"
 
 
 def progress_words(summary: RunSummary) -> str:

@@ -232,7 +232,7 @@ def fields(looks: Sequence[Subject], found: Comparison) -> dict[str, Any]:
             "former_keys": pair.former_keys,
             "text": pair.text,
             "differs": verdict_words(pair),
-            "sides": pair.sides,
+            "sides": [side and side_fields(side) for side in pair.sides],
             "shifts": pair.shifts,
         }
         for pair in found.claims
@@ -256,6 +256,13 @@ def fields(looks: Sequence[Subject], found: Comparison) -> dict[str, Any]:
     return spelled
 
 
+def side_fields(side: Side) -> dict[str, Any]:
+    """Return what one run says of a claim, for a JSON document: null where there is no verdict; the GPU is told in words."""
+    told: dict[str, Any] = msgspec.to_builtins(side)
+    words = told.pop("gpu")
+    return {**told, "verdict": side.verdict or None, "gpu_words": words}
+
+
 def _run(look: Subject) -> dict[str, Any]:
     run = look.summary.run
     about = {"run": look.run_dir.name, "path": str(look.run_dir), "state": look.state, "elapsed_s": look.summary.elapsed_s}
@@ -265,7 +272,7 @@ def _run(look: Subject) -> dict[str, Any]:
 def _curve_fields(looks: Sequence[Subject], name: str) -> dict[str, Any]:
     lines = [
         {
-            "run": at,
+            "run": look.run_dir.name,
             "arm": line.arm,
             "writer": line.writer,
             "count": line.count,
@@ -273,7 +280,7 @@ def _curve_fields(looks: Sequence[Subject], name: str) -> dict[str, Any]:
             "low": line.low,
             "high": line.high,
         }
-        for at, look in enumerate(looks, 1)
+        for look in looks
         for line in look.summary.series.values()
         if line.name == name
     ]

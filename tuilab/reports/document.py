@@ -7,7 +7,7 @@ from tuilab.judging.prediction import answer_of, nearness
 from tuilab.record.blocks import counted, in_order
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
-from tuilab.record.events import BarsShown, ClaimMeasured, TableShown
+from tuilab.record.events import BarsShown, ClaimMeasured, TableShown, VerdictReached
 from tuilab.record.gpus.own_gpus import own_gpus
 from tuilab.record.parts import Claim, Neighbours
 from tuilab.record.series import Series
@@ -118,14 +118,19 @@ def _claim(claim: Claim) -> dict[str, Any]:
     if reached is None:
         why = why_not_judged(claim)
         return {"key": claim.key or None, "text": claim.text, "verdict": None, "why": why, "measured": measured}
+    about = {"key": claim.key or None, "text": claim.text, "measured": measured}
+    return {**verdict_fields(reached), **about, "measure": reached.measure if claim.declared else None}
+
+
+def verdict_fields(reached: VerdictReached) -> dict[str, Any]:
+    """Return a verdict with what it rests on; the clock is none where nothing was timed."""
     fields = ("verdict", "why", "estimate", "low", "high", "confidence", "units", "unit", "noise_floor", "smallest_effect")
     return {
-        "key": claim.key or None,
-        "text": claim.text,
-        "measured": measured,
-        "measure": reached.measure if claim.declared else None,
-        "gpu": {"uuid": reached.gpu, "name": reached.gpu_name} if reached.gpu else None,
+        "key": reached.key or None,
+        "text": reached.text,
         **{name: getattr(reached, name) for name in (*fields, "more_repeats", "rule")},
+        "measure": None if reached.confidence is None else reached.measure,
+        "gpu": {"uuid": reached.gpu, "name": reached.gpu_name} if reached.gpu else None,
     }
 
 

@@ -13,7 +13,7 @@ from tuilab.record.blocks import noise_floor
 from tuilab.record.events import ImageShown
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
-from tuilab.record.told import evidence, lean
+from tuilab.record.told import evidence
 from tuilab.record.tracebacks import frames
 from tuilab.record.verdicts import Verdict
 from tuilab.reports import plain
@@ -196,7 +196,7 @@ def claim_row(claim: Claim, before: str = "") -> ClaimRow:
     interval = None
     if reached.low is not None and reached.high is not None:
         interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, reached.noise_floor)
-    why = "; ".join(filter(None, (lean(claim), reached.why, before)))
+    why = "; ".join(filter(None, (reached.why, before)))
     return ClaimRow(claim.text, **look, estimate=estimate, claimed=f"{claimed}; {floor}", why=why, interval=interval)
 
 

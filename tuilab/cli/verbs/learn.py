@@ -4,7 +4,6 @@ On a terminal it opens the screens at that lesson, where you are asked what you 
 it prints what was done and which lesson comes next.
 """
 
-import json
 import shlex
 import shutil
 import sys
@@ -37,7 +36,7 @@ def command(headless: bool, as_json: bool, fps: float, scenarios: Sequence[str],
     learned = score.read()
     upcoming = score.upcoming(lessons, learned)
     if as_json:
-        print(json.dumps(document(lessons, learned, upcoming), indent=2))
+        options.print_document("tuilab.learn/1", **fields(lessons, learned, upcoming))
         return 0
     options.tell_language(lambda: lessons)
     if not headless:
@@ -92,19 +91,14 @@ def _command(lesson: Scenario, folders: str) -> str:
     return f"tuilab run {show(lesson.id)}{folders} --headless{' --predict NUMBER' if _question(lesson) else ''}"
 
 
-def document(lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None) -> dict[str, object]:
-    """Return the score for `--json`; a number that is none is spelled as a text."""
-    from tuilab.record.encoding import spell_out
-
-    done = score.done(lessons, learned)
-    rows = [{**vars(one), "nearness": one.nearness} for one in done]
-    return {
-        "schema": "tuilab.learn/1",
-        "lessons": len(lessons),
-        "next": _fields(upcoming) if upcoming else None,
-        "done": spell_out(rows),
-    }
+def fields(lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None) -> dict[str, object]:
+    """Return the score for `--json`."""
+    done = [
+        {"scenario": one.lesson, "run": one.run, "predicted": one.predicted, "measured": one.measured, "nearness": one.nearness}
+        for one in score.done(lessons, learned)
+    ]
+    return {"lessons": len(lessons), "next": _fields(upcoming) if upcoming else None, "done": done}
 
 
 def _fields(lesson: Scenario) -> dict[str, str]:
-    return {"id": lesson.id, "topic": lesson.topic, "title": lesson.title, "question": _question(lesson)}
+    return {"scenario": lesson.id, "topic": lesson.topic, "title": lesson.title, "question": _question(lesson)}

@@ -1,6 +1,5 @@
 """`tuilab list`: the scenarios in an order that teaches, with the last verdict on this box."""
 
-import json
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.text import show
 from tuilab.wrapping import wrap
 
-_UNTOLD = ("settings", "lesson", "sections", "headings", "imports")
+_UNTOLD = ("id", "settings", "lesson", "sections", "headings", "imports")
 
 
 @click.command(
@@ -29,7 +28,7 @@ def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
     topics = catalog.topics(scenarios)
     verdicts = LedgerCache(root or places.runs_folder()).last_verdicts()
     if as_json:
-        print(json.dumps(document(found, topics, verdicts), indent=2))
+        options.print_document("tuilab.list/1", topics=topics, scenarios=listed(found, verdicts))
         return
     options.tell_language(lambda: found, found)
     style = style_of(sys.stdout)
@@ -56,18 +55,14 @@ def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapp
     return "\n".join(lines[1:]) or "no scenarios found; write one: tuilab new NAME"
 
 
-def document(scenarios: Sequence[Scenario], topics: Mapping[str, str], verdicts: Mapping[str, str]) -> dict[str, object]:
-    """Return the catalogue for `--json`."""
-    listed = [{**fields_of(scenario), "last_verdict": verdicts.get(scenario.id)} for scenario in scenarios]
-    return {"schema": "tuilab.list/1", "topics": topics, "scenarios": listed}
+def listed(scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> list[dict[str, object]]:
+    """Return the scenarios for `--json`, with the last verdict of each."""
+    return [{**fields_of(scenario), "last_verdict": verdicts.get(scenario.id)} for scenario in scenarios]
 
 
 def fields_of(scenario: Scenario) -> dict[str, object]:
     """Return what a program may know of a scenario."""
     fields = {name: value for name, value in vars(scenario).items() if name not in _UNTOLD}
     params = [vars(param) for param in scenario.params]
-    claims = {
-        "claims": [claim.text for claim in scenario.claims],
-        "claim_keys": [claim.key or None for claim in scenario.claims],
-    }
-    return {**fields, **claims, "path": str(scenario.path), "params": params}
+    claims = [{"key": claim.key or None, "text": claim.text} for claim in scenario.claims]
+    return {"scenario": scenario.id, **fields, "claims": claims, "path": str(scenario.path), "params": params}

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import click
 
 from tuilab.cli import completion, options
 from tuilab.drawings.glyphs import Style, style_of
-from tuilab.record.encoding import for_programs
+from tuilab.errors import UsageError
 from tuilab.record.states import RunState
 from tuilab.runs import queue, store
 from tuilab.text import show
@@ -28,55 +28,65 @@ _RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=complet
 def command(ctx: click.Context, as_json: bool, root: str | None) -> None:
     ctx.obj = options.root(root)
     if ctx.invoked_subcommand is None:
-        click.echo(for_programs(_document(ctx.obj)) if as_json else _page(ctx.obj, style_of(sys.stdout)))
+        _tell(ctx.obj, [_page(ctx.obj, style_of(sys.stdout))], as_json=as_json)
+    elif as_json:
+        raise UsageError(f"--json stands behind {ctx.invoked_subcommand}: tuilab queue {ctx.invoked_subcommand} --json")
 
 
-@command.command(params=[_RUN, click.Argument(["place"], type=int)])
+@command.command(params=[_RUN, click.Argument(["place"], type=int), options.AS_JSON])
 @click.pass_obj
-def move(root: Path, run: str, place: int) -> None:
+def move(root: Path, run: str, place: int, as_json: bool) -> None:
     """Give a run that waits another place; 1 is the next."""
     run_dir = queue.find(run, root)
     queue.move(root, run_dir.name, place)
-    click.echo(_page(root, style_of(sys.stdout)))
+    _tell(root, [_page(root, style_of(sys.stdout))], as_json=as_json)
 
 
-@command.command(params=[_RUNS])
+@command.command(params=[_RUNS, options.AS_JSON])
 @click.pass_obj
-def cancel(root: Path, runs: Sequence[str]) -> None:
+def cancel(root: Path, runs: Sequence[str], as_json: bool) -> None:
     """Take runs that wait out of the queue; one that has begun is stopped by `tuilab stop`."""
     from tuilab.engine import launch
 
-    for run_dir in [queue.find(run, root) for run in runs]:
-        click.echo(launch.stop(run_dir))
+    _tell(root, map(launch.stop, [queue.find(run, root) for run in runs]), as_json=as_json)
 
 
-@command.command()
+@command.command(params=[options.AS_JSON])
 @click.pass_obj
-def pause(root: Path) -> None:
+def pause(root: Path, as_json: bool) -> None:
     """Let no run begin until `tuilab queue resume`; what has begun goes on."""
     queue.pause(root)
-    click.echo(f"the queue is paused, {len(queue.waiting(root))} wait; go on: tuilab queue resume")
+    _tell(root, [f"the queue is paused, {len(queue.waiting(root))} wait; go on: tuilab queue resume"], as_json=as_json)
 
 
-@command.command()
+@command.command(params=[options.AS_JSON])
 @click.pass_obj
-def resume(root: Path) -> None:
+def resume(root: Path, as_json: bool) -> None:
     """Let runs begin again."""
     queue.resume(root)
-    click.echo(f"the queue goes on, {len(queue.waiting(root))} wait")
+    _tell(root, [f"the queue goes on, {len(queue.waiting(root))} wait"], as_json=as_json)
 
 
-@command.command(params=[click.Argument(["runs"], nargs=-1, shell_complete=completion.over)])
+@command.command(params=[click.Argument(["runs"], nargs=-1, shell_complete=completion.over), options.AS_JSON])
 @click.pass_obj
-def again(root: Path, runs: Sequence[str]) -> None:
+def again(root: Path, runs: Sequence[str], as_json: bool) -> None:
     """Queue runs again that waited when they were killed or the box was started anew: those named, or all."""
     from tuilab.engine.launch import check_outlived
     from tuilab.engine.requeue import queue_again
 
     check_outlived()
     chosen = {store.find_surely(run, [root]).name for run in runs}
-    for old, new in queue_again(root, chosen):
-        click.echo(f"{store.short_id(old)} is queued again as {store.short_id(new.name)}")
+    told = (f"{store.short_id(old)} is queued again as {store.short_id(new.name)}" for old, new in queue_again(root, chosen))
+    _tell(root, told, as_json=as_json)
+
+
+def _tell(root: Path, done: Iterable[str], *, as_json: bool) -> None:
+    """Tell what is done, one after the other; a program is told how the queue stands then."""
+    for line in done:
+        if not as_json:
+            click.echo(line)
+    if as_json:
+        options.print_document("tuilab.queue/1", **_fields(root))
 
 
 def _page(root: Path, style: Style) -> str:
@@ -98,13 +108,12 @@ def _line(place: str, one: queue.Ticket, style: Style) -> str:
     return f"{place:>4}  {store.short_id(one.run)}  {show(one.name):32} {waited:>8}  {devices}".rstrip()
 
 
-def _document(root: Path) -> dict[str, Any]:
+def _fields(root: Path) -> dict[str, Any]:
     now = queue.look(root)
-    return {
-        "schema": "tuilab.queue/1",
-        "is_paused": now.is_paused,
-        "runs": [
-            {"run": one.run, "scenario": one.name, "state": state, "place": place, "devices": one.devices}
-            for state, place, one in now.rows
-        ],
-    }
+    return {"is_paused": now.is_paused, "runs": [_run(root, state, place, one) for state, place, one in now.rows]}
+
+
+def _run(root: Path, state: str, place: int | None, one: queue.Ticket) -> dict[str, Any]:
+    topic, _, scenario = one.name.rpartition("/")
+    about = {"run": one.run, "path": str(root / one.run), "scenario": scenario, "topic": topic or None}
+    return {**about, "state": state, "place": place, "devices": one.devices}

@@ -45,7 +45,13 @@ _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboar
             help=f"Markdown of at most 65,000 characters; without -o appended to ${_SUMMARY}.",
         ),
         options.KEEP_PRIVATE,
-        click.Option(["--schema"], is_flag=True, help="Print the JSON Schema of the .json, and write nothing."),
+        click.Option(
+            ["--schema"],
+            is_flag=False,
+            flag_value="report",
+            metavar="[NAME]",
+            help="Print the JSON Schema of the .json, or of a document that other verbs print: runs, doctor; write nothing.",
+        ),
         *options.FOLDERS,
     ],
 )
@@ -55,14 +61,12 @@ def command(
     kind: str | None,
     github: bool,
     keep_private: bool,
-    schema: bool,
+    schema: str | None,
     scenarios: Sequence[str],
     root: str | None,
 ) -> None:
-    if schema:
-        from tuilab.reports.formats.full import schema as schema_of
-
-        click.echo(schema_of(), nl=False)
+    if schema is not None:
+        click.echo(_schema(schema), nl=False)
         return
     from tuilab.reports import files
 
@@ -84,6 +88,17 @@ def command(
     files.write(subjects, target, found, known=known, limit=files.GITHUB_LIMIT if github else 0, is_appended=is_appended)
     if target != files.STDOUT:
         print(f"{plural(len(folders), 'run')}: {show(target, 500)}", file=sys.stderr)
+
+
+def _schema(wanted: str) -> str:
+    """Return the schema that documents name as a whole, `tuilab.runs/1`, or that is called so, `runs`."""
+    from tuilab.cli import schemas
+
+    found = {name.removeprefix("tuilab.").partition("/")[0]: name for name in schemas.names()}
+    name = found.get(wanted, wanted)
+    if name not in found.values():
+        raise UsageError(f"no document has the schema {show(wanted, 60)}; there are {', '.join(found)}")
+    return schemas.schema_of(name)
 
 
 def _tell_damage(subjects: "Sequence[Subject]") -> None:

@@ -43,7 +43,7 @@ def command(
     if is_sweep:
         swept = [_sweep(root, older_than, keep or 0, is_meant=yes) for root in options.roots(roots)]
         if as_json:
-            gone = [str(one.root / entry.run) for one in swept for entry in one.gone]
+            gone = [_fields(one.root / entry.run) for one in swept for entry in one.gone]
             kept = [why for one in swept for why in (*one.failed, *one.spared)]
             options.print_document("tuilab.rm/1", is_done=yes, runs=gone, kept=kept)
         for one in swept if not as_json else ():
@@ -54,11 +54,15 @@ def command(
     gone = []
     for run_dir in dict.fromkeys(store.find_surely(run, options.roots(roots)) for run in runs):
         deleting.delete(run_dir, is_given_up=yes)
-        gone.append(str(run_dir))
+        gone.append(_fields(run_dir))
         if not as_json:
             click.echo(f"deleted {run_dir.name}")
     if as_json:
         options.print_document("tuilab.rm/1", is_done=True, runs=gone, kept=[])
+
+
+def _fields(run_dir: Path) -> dict[str, str]:
+    return {"run": run_dir.name, "path": str(run_dir)}
 
 
 @dataclass

@@ -127,7 +127,7 @@ def command(
     used, is_all = sum(found for found, _ in sizes), all(is_whole for _, is_whole in sizes)
     if as_json:
         document = {"total": len(runs), "closed": store.closed(folders), "bytes": used if is_all else None}
-        click.echo(for_programs({"schema": "tuilab.runs/1", **document, "runs": [_fields(row) for row in rows]}))
+        options.print_document("tuilab.runs/1", **document, runs=[_fields(row) for row in rows])
         return
     style = style_of(sys.stdout)
     lines = [_line(row, style, has_box=len(folders) > 1) for row in rows]
@@ -215,7 +215,10 @@ def _fields(row: Row) -> dict[str, Any]:
         "reason": entry.reason,
         "elapsed_s": entry.elapsed_s,
         "bytes": entry.bytes_total,
-        "verdicts": {key or text: verdict or None for (text, verdict), key in zip_longest(entry.claims, entry.claim_keys)},
+        "claims": [
+            {"key": key or None, "text": text, "verdict": verdict or None}
+            for (text, verdict), key in zip_longest(entry.claims, entry.claim_keys)
+        ],
         "gpus": [{"uuid": uuid, "name": name} for uuid, name in entry.gpu_names.items()],
         "tags": row.notes.tags,
         "notes": [{"wall_s": when, "text": text} for when, text in row.notes.texts],

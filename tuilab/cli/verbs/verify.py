@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-from msgspec import to_builtins
 
 from tuilab.cli import completion, options
 from tuilab.errors import ExitCode
@@ -16,6 +15,7 @@ from tuilab.judging.integrity import Findings, examine
 from tuilab.record.digest import digest_of
 from tuilab.record.events import VerdictReached
 from tuilab.record.verdicts import NOT_JUDGED, RULE
+from tuilab.reports.document import verdict_fields
 from tuilab.runs import store
 from tuilab.text import brief, join, plural, show
 
@@ -58,7 +58,7 @@ def _fields(found: Findings, run_dir: Path) -> dict[str, object]:
     """Return what was found, with the verdicts as they stand and as this version reaches them."""
     about = {"run": run_dir.name, "path": str(run_dir), "digest": digest_of(run_dir, found.state)}
     names = "records", "streams", "artifacts", "unknown", "state", "is_over", "wrong", "rules"
-    judged = {name: to_builtins(getattr(found, name)) for name in ("recorded", "again")}
+    judged = {name: [verdict_fields(one) for one in getattr(found, name)] for name in ("recorded", "again")}
     return {**about, **{name: getattr(found, name) for name in names}, "rule": RULE, **judged}
 
 

@@ -59,6 +59,8 @@ def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int, fa
     """Raise TypeError or ValueError for what no race can be made of, before any arm is called."""
     flag("factories", factories)
     for name, arm in arms.items():
+        if not name or "/" in name:
+            raise ValueError(f"an arm takes a name without /, which stands between the two of a ratio, not {told(name)}")
         if not callable(arm):
             raise TypeError(f"{name} takes a function or an arm, not {told(arm)}")
     if len(arms) < 2:

@@ -4,7 +4,7 @@ Prints PATH:LINE: SENTENCE for each finding, and exits 1 when there is one.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -33,7 +33,7 @@ def command(names: Sequence[str], stamped: bool, as_json: bool, scenarios: Seque
     paths = {scenario.path: scenario for name in names or ["all"] for scenario in catalog.find(known, name)}
     chosen = paths.values()
     if stamped:
-        return _stamp(chosen)
+        return _stamp(chosen, as_json=as_json)
     findings = [(scenario.path, finding) for scenario in chosen for finding in check(scenario)]
     findings += [
         (place(scenario, code), one) for scenario, code in _translations(chosen) for one in check_translation(scenario, code)
@@ -42,13 +42,18 @@ def command(names: Sequence[str], stamped: bool, as_json: bool, scenarios: Seque
     if not names or "all" in names:
         findings += _of_courses(known, scenarios)
     if as_json:
-        told = [{"path": path, **finding._asdict()} for path, finding in findings]
-        options.print_document("tuilab.check/1", exit_code=int(bool(findings)), scenarios=[*map(str, paths)], findings=told)
-        return 1 if findings else 0
+        return _print_document(paths, findings, [])
     for path, finding in findings:
         click.echo(_line(path, finding))
     click.echo(f"{plural(len(findings), 'finding')} in {plural(len(chosen), 'scenario')}", err=True)
     return 1 if findings else 0
+
+
+def _print_document(paths: Iterable[str], findings: Sequence[tuple[str, Finding]], stamped: Sequence[str]) -> int:
+    code = 1 if findings else 0
+    told = [{"path": path, **finding._asdict()} for path, finding in findings]
+    options.print_document("tuilab.check/1", exit_code=code, paths=[*map(str, paths)], findings=told, stamped=stamped)
+    return code
 
 
 def _translations(scenarios: Iterable[Scenario]) -> list[tuple[Scenario, str]]:
@@ -58,20 +63,25 @@ def _translations(scenarios: Iterable[Scenario]) -> list[tuple[Scenario, str]]:
     return [(scenario, code) for scenario in usable for code in codes if os.path.lexists(place(scenario, code))]
 
 
-def _stamp(scenarios: Iterable[Scenario]) -> int:
+def _stamp(scenarios: Collection[Scenario], *, as_json: bool) -> int:
     """Write into translations from which words they are made, where nothing else is to be found; say which said others."""
-    code = 0
+    found: list[tuple[str, Finding]] = []
+    stamped = []
     for scenario, language in _translations(scenarios):
         path = place(scenario, language)
         others = [finding for finding in check_translation(scenario, language) if not is_age(finding)]
-        for finding in others:
+        found += [(path, finding) for finding in others]
+        for finding in others if not as_json else ():
             click.echo(_line(path, finding))
         if others:
             click.echo(f"{show(path)} is not stamped: {plural(len(others), 'finding')}", err=True)
-            code = 1
         elif stamp(scenario, language):
-            click.echo(f"{show(path)} is made from what {show(scenario.id)} says now")
-    return code
+            stamped.append(path)
+            if not as_json:
+                click.echo(f"{show(path)} is made from what {show(scenario.id)} says now")
+    if as_json:
+        return _print_document([one.path for one in scenarios], found, stamped)
+    return 1 if found else 0
 
 
 def _of_courses(known: Sequence[Scenario], folders: Sequence[str]) -> list[tuple[str, Finding]]:

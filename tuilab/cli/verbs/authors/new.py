@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tuilab.cli import completion, options
-from tuilab.errors import UsageError
+from tuilab.errors import CannotRecord, UsageError
 from tuilab.text import show
 
 _NAME = re.compile(r"(?!all$)[a-z][a-z0-9-]{0,59}")
@@ -77,7 +77,7 @@ def run(
 def command(name: str, folder: str, as_json: bool) -> None:
     path = write(name, Path(folder))
     if as_json:
-        options.print_document("tuilab.new/1", path=str(path))
+        options.print_document("tuilab.new/1", path=str(path.absolute()))
         return
     click.echo(f"wrote {show(path)}; run it: tuilab run {show(path if path.is_absolute() else f'./{path}')}")
     click.echo(f"in the Lab: tuilab --scenarios {show(folder)}; for good: tuilab config says in which file")
@@ -90,10 +90,10 @@ def write(name: str, folder: Path) -> Path:
     path = folder / f"{name}.py"
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(TEMPLATE)
     except FileExistsError as problem:
         raise UsageError(f"{show(path)} is there already; choose another name") from problem
     except OSError as problem:
-        raise UsageError(f"cannot write {show(path)}: {problem.strerror}; name another folder with --dir") from problem
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(TEMPLATE)
+        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}; name another folder with --dir") from problem
     return path

@@ -1,0 +1,196 @@
+"""The documents about scenarios, and about the box."""
+
+from typing import Annotated, Literal, TypedDict
+
+from msgspec import Meta
+
+from tuilab.cli.schemas.shared import Claim, ExitCode, Maybe, Path, Seconds
+from tuilab.doctor.facts import Fact
+from tuilab.judging.calibration_file import Trials
+from tuilab.judging.prediction import Nearness
+
+Value = int | float | bool | str
+
+
+class Param(TypedDict):
+    name: str
+    type: str
+    default: Value
+    choices: list[Value]
+    label: str
+    low: float | None
+    high: float | None
+    quick: Value | None
+
+
+class Scenario(TypedDict):
+    scenario: str
+    topic: str
+    path: Path
+    title: str
+    params: list[Param]
+    arms: list[str]
+    claims: list[Claim]
+    error: Annotated[str, Meta(description="why it cannot be used; empty: it can")]
+    is_timed: Annotated[bool, Meta(description="claims times, which want several processes")]
+    builds_on: list[str]
+
+
+class Listed(Scenario):
+    last_verdict: Annotated[str | None, Meta(description="on this box: of its worst claim, or how its run ended")]
+
+
+class List(TypedDict):
+    schema: Literal["tuilab.list/1"]
+    topics: Annotated[dict[str, str], Meta(description="what each is about")]
+    scenarios: list[Listed]
+
+
+class Lesson(Scenario):
+    lesson: str
+    sections: dict[str, str]
+
+
+class Shown(Lesson, total=False):
+    source: Annotated[str | None, Meta(description="with --source; null: why says why it cannot be read")]
+    why: str
+
+
+class Show(TypedDict):
+    schema: Literal["tuilab.show/1"]
+    scenarios: list[Shown]
+
+
+class Finding(TypedDict):
+    path: Path
+    line: int
+    sentence: str
+
+
+class Check(TypedDict):
+    schema: Literal["tuilab.check/1"]
+    exit_code: ExitCode
+    paths: list[str]
+    findings: list[Finding]
+    stamped: Annotated[list[str], Meta(description="translations that were stamped")]
+
+
+class New(TypedDict):
+    schema: Literal["tuilab.new/1"]
+    path: Path
+
+
+class Next(TypedDict):
+    scenario: str
+    topic: str
+    title: str
+    question: str
+
+
+class Done(TypedDict):
+    scenario: str
+    run: str
+    predicted: Maybe
+    measured: Maybe
+    nearness: Nearness | None
+
+
+class Learn(TypedDict):
+    schema: Literal["tuilab.learn/1"]
+    lessons: int
+    next: Next | None
+    done: list[Done]
+
+
+class Setting(TypedDict):
+    value: str | float | list[str]
+    origin: str
+
+
+class Config(TypedDict):
+    schema: Literal["tuilab.config/1"]
+    path: Path
+    is_there: bool
+    settings: dict[str, Setting]
+
+
+class Answer(TypedDict):
+    id: str
+    status: Literal["pass", "warn", "fail", "n/a"]
+    found: str
+    next_step: str
+
+
+class Doctor(TypedDict):
+    schema: Literal["tuilab.doctor/1"]
+    tuilab: str
+    wall_s: Seconds
+    host: str
+    exit_code: ExitCode
+    counts: Annotated[dict[str, int], Meta(description="of the answers, by status")]
+    checks: list[Answer]
+    facts: list[Fact]
+
+
+class Kept(TypedDict):
+    wall_s: Seconds
+    luck: Annotated[Maybe, Meta(description="how far off a process is by itself: a standard deviation")]
+    ways: Annotated[dict[str, Trials], Meta(description="of judging")]
+
+
+class KeptOfGpu(Kept):
+    uuid: str
+    name: str
+
+
+class Calibrate(TypedDict):
+    schema: Literal["tuilab.calibrate/1"]
+    host: str
+    cpu: Kept | None
+    gpus: list[KeptOfGpu]
+
+
+class Other(TypedDict):
+    value: str
+    ratio: Maybe
+    low: Maybe
+    high: Maybe
+
+
+class Variable(TypedDict):
+    name: str
+    ranks: int | None
+    value: str | None
+    default: str
+    is_decided: bool
+    why: str
+    about: str
+    against: str | None
+    others: list[Other]
+    costs: dict[str, Maybe]
+    unit: str | None
+    run: str
+    started_wall_ns: int | None
+    command: list[str] | None
+
+
+class NotCounted(TypedDict):
+    name: str
+    run: str
+    why: str
+
+
+class NotKnown(TypedDict):
+    name: str
+    command: list[str]
+
+
+class Advice(TypedDict):
+    schema: Literal["tuilab.advice/1"]
+    ranks: int | None
+    box: dict[str, str]
+    settings: list[Variable]
+    left: Annotated[list[Variable], Meta(description="as they are: the default won, or nothing is decided")]
+    conflicts: list[Variable]
+    not_counted: list[NotCounted]
+    not_known: Annotated[list[NotKnown], Meta(description="what never raced here, and what would race it")]
