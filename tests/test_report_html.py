@@ -127,6 +127,13 @@ def test_no_address_leads_out_of_the_page() -> None:
     assert "url(" not in page and "@import" not in page
 
 
+@pytest.mark.parametrize(("count", "is_open"), [(2, True), (20, False)])
+def test_many_runs_are_folded_in_the_contents_so_that_a_page_begins_with_what_was_found(count: int, is_open: bool) -> None:
+    runs = [recorded("outliers"), *[recorded("two-repeats")] * (count - 1)]
+
+    assert f'<details class="whole"{" open" * is_open}><summary>The {count} runs</summary>' in html.render(runs)
+
+
 @in_chromium
 def test_the_charts_in_the_browser_have_the_points_that_were_logged(tmp_path: Path) -> None:
     subject = recorded("tour")
