@@ -428,9 +428,11 @@ def test_a_run_can_be_listed_verified_and_deleted(tuilab: Tuilab, root: Path, fi
 def test_a_run_that_goes_on_is_not_deleted(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     tuilab("run", str(write_scenario(tmp_path, "time.sleep(600)")), "--detach")
 
-    done = tuilab("rm", "last")
+    shutil.copytree(JOURNAL, root / RUN)
+    done = tuilab("rm", RUN, "last~1", "--json")
 
     assert done.returncode == 2 and "stop it first" in done.stderr
+    assert [one["run"] for one in json.loads(done.stdout)["runs"]] == [RUN]  # what was done by then is told
     tuilab("stop", "last", "--now")
     until(lambda: tuilab("rm", "last").returncode == 0)
 

@@ -8,14 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import pytest
 
+from tests.engine import look, until, write_scenario
 from tests.report_aids import described, misfits
 from tests.test_compare import put
 from tuilab import cli
+from tuilab.catalogue import catalog
 from tuilab.cli.schemas import names, schema_of
+from tuilab.cli.verbs.run import detach
+from tuilab.engine import launch
+from tuilab.errors import UsageError
 from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Trials
+from tuilab.runs import store
 
 NAMED = r'"(tuilab\.[a-z-]+/[0-9]+)"'
 REPOSITORY = Path(__file__).parents[1]
@@ -221,3 +228,16 @@ def test_of_two_ways_to_print_none_is_dropped_silently(tuilab: Tuilab, run_dir: 
     done = tuilab(*words)
 
     assert (done.returncode, done.stdout) == (2, "") and why in done.stderr
+
+
+def test_what_was_started_is_told_although_a_later_run_cannot_be(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_scenario(tmp_path, "pass")
+    order = launch.order(catalog.find([], str(path))[0], {}, root=root)
+    with pytest.raises(UsageError, match="cannot read /gone"):
+        detach([order, msgspec.structs.replace(order, path="/gone")], as_json=True)
+
+    started = described(json.loads(capsys.readouterr().out))["runs"]
+    assert [one["path"] for one in started] == [str(store.find("last", root))]
+    until(lambda: look(Path(started[0]["path"])).summary.is_over)

@@ -51,14 +51,21 @@ def command(
         if any(one.failed for one in swept):
             raise CannotRecord("not all of them could be deleted; see above")
         return
-    gone = []
-    for run_dir in dict.fromkeys(store.find_surely(run, options.roots(roots)) for run in runs):
-        deleting.delete(run_dir, is_given_up=yes)
-        gone.append(_fields(run_dir))
-        if not as_json:
-            click.echo(f"deleted {run_dir.name}")
-    if as_json:
-        options.print_document("tuilab.rm/1", is_done=True, runs=gone, kept=[])
+    _delete([*dict.fromkeys(store.find_surely(run, options.roots(roots)) for run in runs)], is_given_up=yes, as_json=as_json)
+
+
+def _delete(named: Sequence[Path], *, is_given_up: bool, as_json: bool) -> None:
+    """Delete runs; where one of them cannot be, those before it are told all the same."""
+    gone: list[dict[str, str]] = []
+    try:
+        for run_dir in named:
+            deleting.delete(run_dir, is_given_up=is_given_up)
+            gone.append(_fields(run_dir))
+            if not as_json:
+                click.echo(f"deleted {run_dir.name}")
+    finally:
+        if as_json and gone:
+            options.print_document("tuilab.rm/1", is_done=True, runs=gone, kept=[])
 
 
 def _fields(run_dir: Path) -> dict[str, str]:

@@ -19,6 +19,7 @@ from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.translation import translated
 from tuilab.cli import completion, options
 from tuilab.engine import launch
+from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode, UsageError
 from tuilab.record.events import Scalar
 from tuilab.runs import queue, store
@@ -198,7 +199,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             raise UsageError("--detach does not wait for the end; when it is there: tuilab report last -o FILE")
         if given["as_jsonl"]:
             raise UsageError("--detach follows no records; when it runs: tuilab attach last --jsonl")
-        return _detach(orders, as_json=given["as_json"])
+        return detach(orders, as_json=given["as_json"])
     if given["report"]:
         from tuilab.reports.files import check_target, tell_lack
 
@@ -228,17 +229,19 @@ def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
     return {o.param.name: o.value(given[o.name]) for o in ctx.meta["tuilab.options"] if given[o.name] is not None}
 
 
-def _detach(orders: list[Any], *, as_json: bool) -> int:
-    """Start the runs and print their ids; of several each waits for its turn by itself."""
+def detach(orders: list[RunOrder], *, as_json: bool) -> int:
+    """Start the runs and print their ids, also where a later one cannot be started; of several each waits for its turn."""
     launch.check_outlived()
-    started = []
-    for order in orders:
-        run_dir, _ = launch.start(order)
-        started.append({"run": run_dir.name, "path": str(run_dir)})
-        if not as_json:
-            print(store.short_id(run_dir.name), flush=True)
-    if as_json:
-        options.print_document("tuilab.started/1", runs=started)
+    started: list[dict[str, str]] = []
+    try:
+        for order in orders:
+            run_dir, _ = launch.start(order)
+            started.append({"run": run_dir.name, "path": str(run_dir)})
+            if not as_json:
+                print(store.short_id(run_dir.name), flush=True)
+    finally:
+        if as_json and started:
+            options.print_document("tuilab.started/1", runs=started)
     if any(order.waits and queue.is_paused(Path(order.root)) for order in orders):
         print("tuilab: the queue is paused: what times something waits; let it begin: tuilab queue resume", file=sys.stderr)
     return ExitCode.DONE
