@@ -98,13 +98,11 @@ def test_whoever_leaves_the_screens_of_a_container_is_asked_and_its_runs_are_sto
     ("before", "told"),
     [
         ("alone", "warn: this is the first process of a container"),
-        ("with_init", "warn: this is"),
         ("within", "pass: a container"),
     ],
 )
-def test_the_doctor_says_what_a_container_takes_along(request: pytest.FixtureRequest, before: str, told: str) -> None:
-    prefix = request.getfixturevalue("alone" if before == "within" else before)
-    prefix = [*prefix, "sh", "-c", '"$@"; exit', "-"] if before == "within" else prefix
+def test_the_doctor_says_what_a_container_takes_along(alone: list[str], before: str, told: str) -> None:
+    prefix = [*alone, "sh", "-c", '"$@"; exit', "-"] if before == "within" else alone
     ask = "from tuilab.doctor.asking import ask_group as a; one = a('session', 60)['session.container']; print(one.status, one.found, sep=': ')"
 
     done = subprocess.run([*prefix, sys.executable, "-c", ask], capture_output=True, text=True, cwd="/")

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from tests.faults.fronts import Open
 from tests.faults.oracle import check
 from tests.faults.sites import Site, reach_stage
 from tests.faults.victims import supervisor_of
+from tuilab.engine import messages
+from tuilab.engine.messages import Farewell, WorkerOrder
 
 pytestmark = pytest.mark.faults
 
@@ -59,3 +62,21 @@ def test_nothing_listens_while_the_screens_show_a_run(site: Site, screens: Open)
     assert [line for lines in listed.values() for line in lines] == []
     assert pairs and [line for line in pairs if len(line.split()) > 7] == []  # what has a name, or an abstract one
     check(site, run_dir, "stopped")
+
+
+def test_ranks_without_a_loopback_fail_at_once_with_what_to_do(tmp_path: Path) -> None:
+    """Their launcher asks before torch waits for a minute."""
+    alone = ["unshare", "--net"]
+    if subprocess.run([*alone, "true"], capture_output=True).returncode:
+        pytest.skip("a network namespace takes root")
+    ours, theirs = messages.pair()
+    with ours, theirs:
+        messages.send(ours, WorkerOrder(run_dir=str(tmp_path), writer="worker-1", source_dir=str(tmp_path), params={}))
+        launcher = [*alone, sys.executable, "-P", "-m", "tuilab.lab.ranks", "--", str(theirs.fileno())]
+        done = subprocess.run(launcher, pass_fds=[theirs.fileno()], timeout=60)
+        farewell = messages.receive(ours)
+
+    assert done.returncode == 1 and isinstance(farewell, Farewell)
+    assert farewell.error == (
+        "the ranks cannot reach each other: Network is unreachable; bring the loopback up: ip link set lo up"
+    )

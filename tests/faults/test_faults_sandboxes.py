@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import TUILAB
+from tests.conftest import CHECKOUT, TUILAB
 from tests.engine import look, write_scenario
+from tests.fakes.no_calls import PIDFDS
 from tests.faults.fronts import Open
 from tests.faults.oracle import check, is_well
 from tests.faults.sites import Site, latest, reach_stage
 
 pytestmark = pytest.mark.faults
 
+NEWER = f"{PIDFDS},close_range,statx,memfd_create,copy_file_range,renameat2"  # than what tuilab needs
 WAITS = 'lab.stage("on")\ntime.sleep(600)'
 LITTLE = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o subset=pid none /proc && exec "$@"', "-"]
 NOTHING = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "-"]
@@ -96,6 +98,21 @@ def test_a_run_of_another_user_lives_where_proc_hides_it(open_site: Site, as_nob
         path.chmod(path.stat().st_mode & ~0o055)
     site.run("stop", "last", "--now")
     check(site, run_dir, "stopped")
+
+
+@pytest.mark.parametrize(
+    ("says", "names"), [("ENOSYS", f"clone3,{NEWER}"), ("EPERM", NEWER)]
+)  # a C library minds clone3's EPERM
+def test_an_old_kernel_and_a_strict_profile_are_enough(site: Site, says: str, names: str) -> None:
+    inside = [sys.executable, str(CHECKOUT / "tests/fakes/no_calls.py"), says, names, TUILAB]
+    path = write_scenario(site.folder, 'print("hello")\nlab.log(0, a=1.0)\nlab.claim("one is one", True)')
+    there = str(site.folder / "there")
+    verbs = (("export", "last", "-o", f"{there}.tar.gz"), ("import", f"{there}.tar.gz", "--root", there), ("verify", "last"))
+
+    said = [site.run(*words, command=inside) for words in (("run", str(path), "--headless"), *verbs)]
+
+    assert [done.returncode for done in said] == [0] * 4, [done.stderr for done in said]
+    check(site, latest(site), "succeeded")
 
 
 @pytest.mark.parametrize(

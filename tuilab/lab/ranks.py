@@ -35,6 +35,11 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
     order = messages.receive(line)
     if not isinstance(order, WorkerOrder):
         return  # the supervisor died: leave without a trace
+    if why := _why_apart():
+        messages.send(
+            line, Farewell(error=f"the ranks cannot reach each other: {why}; bring the loopback up: ip link set lo up")
+        )
+        raise SystemExit(1)
     command = [sys.executable, "-P", "-m", "torch.distributed.run", *options, "--no-python"]
     ours, theirs = messages.pair()
     with ours, theirs:
@@ -53,6 +58,16 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
     if farewell:
         messages.send(line, farewell)
     raise SystemExit(code)
+
+
+def _why_apart() -> str:
+    """Return why ranks on this box cannot talk, as in a network namespace that was just made: torch would wait in vain."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            asked.connect(("127.0.0.1", 9))  # no packet is sent
+    except OSError as problem:
+        return problem.strerror or str(problem)
+    return ""
 
 
 def _hear(line: socket.socket) -> Farewell | None:
