@@ -5,20 +5,20 @@ from typing import ClassVar
 
 from textual import events
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 from tuilab.tui.widgets.history import runline
+from tuilab.tui.widgets.lines import Cursored
 
 _NO_NOTES = Notes()
 
 
-class RunList(ScrollView, can_focus=True, inherit_bindings=False):
+class RunList(Cursored, can_focus=True, inherit_bindings=False):
     """Lines of runs below a head that stays; the screen has the keys and calls `move`."""
 
     DEFAULT_CSS = """
@@ -66,7 +66,7 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         if self._chosen_run != old and old in entries and old in runs:
             self._cursor = runs.index(old)
         self._cursor = min(self._cursor, max(len(runs) - 1, 0))
-        self._keep_in_view()
+        self.scroll_to_cursor()
         self.refresh()
         if self._chosen_run != old:
             self.post_message(self.Moved())
@@ -106,6 +106,10 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._runs[self._cursor] if self._cursor < len(self._runs) else ""
 
     # ---- the cursor and the marks
+
+    @property
+    def cursor_region(self) -> Region:
+        return Region(0, self._cursor, 1, 2)  # and the head, which covers a line
 
     def move(self, rows: int) -> None:
         """Move the cursor, at most to the first or the last run."""
@@ -148,18 +152,8 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh_line(self._cursor + 1)
             self.refresh_line(at + 1)
             self._cursor = at
-            self._keep_in_view()
+            self.scroll_to_cursor()
             self.post_message(self.Moved())
-
-    def _keep_in_view(self) -> None:
-        rows = max(self.size.height - 1, 1)
-        first = self.scroll_offset.y
-        if not first <= self._cursor < first + rows:
-            wanted = self._cursor if self._cursor < first else self._cursor - rows + 1
-            self.scroll_to(y=wanted, animate=False)
-
-    def on_resize(self, event: events.Resize) -> None:
-        self._keep_in_view()
 
     # ---- how it is drawn
 
