@@ -48,7 +48,7 @@ class BoxPage(Page):
     BINDINGS = bindings("box")
     DEFAULT_CSS = """
     BoxPage Gauges { max-height: 60%; }
-    BoxPage ProcessTable { max-height: 20%; border-top: hkey $border-blurred; }
+    BoxPage ProcessTable { max-height: 30%; border-top: hkey $border-blurred; }
     BoxPage.-high ProcessTable { max-height: 35%; }
     BoxPage.-maximized-view Heading { dock: top; }
     BoxPage.-wide #facts { layout: horizontal; }
