@@ -51,17 +51,27 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
         self._notes: Mapping[str, Notes] = {}
         self._cursor = 0
         self._now_s = 0.0
-        self._empty = ""
+        self._empty = self._wanted = ""
         self.marked: dict[str, None] = {}  # runs, in the order in which they were marked
 
     # ---- what is shown
 
     def show(
-        self, runs: Sequence[str], entries: Mapping[str, Entry], notes: Mapping[str, Notes], now_s: float, empty: str = ""
+        self,
+        runs: Sequence[str],
+        entries: Mapping[str, Entry],
+        notes: Mapping[str, Notes],
+        now_s: float,
+        empty: str = "",
+        wanted: str = "",
     ) -> None:
-        """Show these runs, of which `entries` and `notes` tell; the cursor stays on its run, if that is still there."""
+        """Show these runs, of which `entries` and `notes` tell, with a column that is wanted whatever room there is.
+
+        The cursor stays on its run, if that is still there.
+        """
         old = self._chosen_run
         self._runs, self._entries, self._notes, self._now_s, self._empty = runs, entries, notes, now_s, empty
+        self._wanted = wanted
         self.virtual_size = Size(0, len(runs) + 1)
         if self._chosen_run != old and old in entries and old in runs:
             self._cursor = runs.index(old)
@@ -160,14 +170,15 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         if y == 0:
-            return self._strip(runline.head(width), "runlist--head", width)
+            return self._strip(runline.head(width, self._wanted), "runlist--head", width)
         at = self.scroll_offset.y + y - 1
         if at >= len(self._runs):
             note = [] if self._runs else [Content(""), *Content(self._empty).wrap(max(width - 4, 8))]
             return self._strip(Content.assemble("  ", note[y - 1]) if y <= len(note) else Content(""), "", width)
         entry = self._entries[self._runs[at]]
         notes = self._notes.get(entry.run, _NO_NOTES)
-        told = runline.line(entry, notes, width, self._now_s, is_marked=entry.run in self.marked)
+        is_marked = entry.run in self.marked
+        told = runline.line(entry, notes, width, self._now_s, is_marked=is_marked, wanted=self._wanted)
         return self._strip(told, "runlist--cursor" if at == self._cursor else "", width)
 
     def _strip(self, content: Content, look: str, width: int) -> Strip:
