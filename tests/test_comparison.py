@@ -173,6 +173,13 @@ def test_sizes_of_the_box_are_told_in_units() -> None:
     assert [(row.name, row.values) for row in found.differences] == [("memory total", ("7 GiB", "8 GiB"))]
 
 
+def test_a_size_that_one_box_does_not_tell_stands_beside_that_of_the_other() -> None:
+    boxes = {"memory_limit_bytes": 4 << 30}, {"missing": {"memory_limit_bytes": "no limit is set"}}
+    found = comparison.compare([summary(events.EnvironmentRecorded(part="box", facts=facts)) for facts in boxes])
+
+    assert [(row.name, row.values) for row in found.differences] == [("memory limit", ("4 GiB", "n/a: no limit is set"))]
+
+
 def test_hostile_records_are_compared_like_any_other(tmp_path: Path) -> None:
     one = read_run(hostile(tmp_path))
     found = comparison.compare([one, RunSummary(), one])

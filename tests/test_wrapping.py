@@ -1,18 +1,22 @@
 """Lines of a width in cells, in which a wide character takes two."""
 
+import re
 import textwrap
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from textual.content import Content
 
 from tests.tui.made_up import make_run, started
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.reports.plain import render
 from tuilab.reports.subject import read_subject
-from tuilab.wrapping import cells, flow, wrap
+from tuilab.tui.looks.reading import fold
+from tuilab.wrapping import cells, flow, hung, wrap
 
 MIXED = st.text(alphabet="ab -，。（）数值稳定性é", max_size=60)
 
@@ -40,6 +44,19 @@ def test_a_blank_that_was_written_stays_and_one_that_a_line_end_stands_for_is_as
 def test_a_mark_above_or_below_takes_no_cell_and_stays_with_its_character() -> None:
     assert cells("ภาษาที่นี่") == 6
     assert wrap("数值\u0301" * 3, 4) == ["数值\u0301"] * 3
+
+
+@pytest.mark.parametrize("text", ["it takes 5 % of 16 KiB in 4.0 s", "es dauert – 5 % von 16 KiB in 250 µs"])
+def test_no_line_ends_between_a_number_and_its_unit(text: str) -> None:
+    for width in range(10, 40):
+        lines = [*wrap(text, width), *(line.plain for line in fold(Content(text), width))]
+
+        assert "\xa0" not in "".join(lines)
+        assert [line for line in lines if re.match(r"(%|KiB|s|µs)( |$)", line)] == []
+
+
+def test_a_line_that_stands_in_hangs_two_cells_further_in() -> None:
+    assert hung("  a delay of 5 % of all that is there", 24) == ["  a delay of 5 % of all", "    that is there"]
 
 
 def test_lines_after_the_first_hang() -> None:

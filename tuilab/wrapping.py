@@ -1,10 +1,16 @@
-"""Breaks text into lines of a width in cells: a character of Chinese takes two, and a line may end behind any of them."""
+"""Breaks text into lines of a width in cells: a character of Chinese takes two, and a line may end behind any of them.
 
+No line ends between a number and its unit.
+"""
+
+import re
 import textwrap
 import unicodedata
 
 _ANY = 1_000_000
 _NOT_FIRST = "、，。；：！？）」』】》〉”’…,.;:!?)]}%"  # a line does not begin with these
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|°C|[nµm]?s|min|h|[KMGTPE]i?B|[kB]B?|[kMG]?Hz|[mk]?W)(?!\w))")
+_TIE = "\xa0"
 _NOT_LAST = "（「『【《〈“‘([{"  # and does not end with these
 
 
@@ -16,19 +22,32 @@ def cells(text: str) -> int:
 def wrap(text: str, width: int, *, hang: str = "", keeps_words: bool = False) -> list[str]:
     """Return the lines of a paragraph, those after the first behind `hang`; with `keeps_words` a long word is not cut."""
     if text.isascii():
-        return textwrap.wrap(
-            text, width, subsequent_indent=hang, break_long_words=not keeps_words, break_on_hyphens=not keeps_words
-        )
-    joined = flow(text)
-    first, *rest = [joined[start:end] for start, end in spans(joined, width, len(hang), keeps_words=keeps_words)] or [""]
+        is_free = not keeps_words
+        plain = textwrap.wrap(tied(text), width, subsequent_indent=hang, break_long_words=is_free, break_on_hyphens=is_free)
+        return [line.replace(_TIE, " ") for line in plain]
+    joined = flow(text) if "\n" in text else text
+    lines = spans(joined, width, len(hang), keeps_words=keeps_words)
+    first, *rest = [joined[start:end].rstrip() for start, end in lines] or [""]
     return [first, *(hang + line for line in rest)] if first else []
+
+
+def hung(line: str, width: int) -> list[str]:
+    """Return a line, which may begin with blanks, as lines of a width; those after the first begin two cells further in."""
+    inner = line.lstrip(" ")
+    indent = line[: len(line) - len(inner)]
+    return [indent + part for part in wrap(inner, max(width - len(indent), 20), hang="  ")] or [""]
+
+
+def tied(text: str) -> str:
+    """Return a text with a blank between each number and its unit at which no line ends."""
+    return _UNIT.sub(_TIE, text)
 
 
 def spans(text: str, width: int, hang: int = 0, *, keeps_words: bool = False) -> list[tuple[int, int]]:
     """Return where the lines of a text begin and end; those after the first have `hang` cells less."""
     found: list[tuple[int, int]] = []
     start = at = used = 0  # of the line; cells that it has
-    for piece in _pieces(text, _ANY if keeps_words else max(width - hang, 2)):
+    for piece in _pieces(tied(text), _ANY if keeps_words else max(width - hang, 2)):
         if used + cells(piece) > width and text[start:at].strip():
             found.append((start, at))
             blanks = len(piece) - len(piece.lstrip())  # are not shown

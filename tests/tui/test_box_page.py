@@ -285,6 +285,21 @@ async def test_without_a_gpu_the_busiest_on_the_cores_are_listed_and_the_rest_co
     assert UNSAFE.findall(last.replace("\n", "")) == []
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("/home/somebody/env/bin/python3 -u /home/somebody/work/train.py --lr 1", "python3 -u train.py --lr 1"),
+        ("/home/somebody/env/bin/python3 -m torch.distributed.run train.py", "python3 -m torch.distributed.run train.py"),
+        ("/usr/bin/python3 a.py", "/usr/bin/python3 a.py"),  # there is room for all of it
+    ],
+)
+def test_a_process_is_told_by_its_program_and_its_script_where_folders_have_no_room(command: str, told: str) -> None:
+    table = ProcessTable()
+    table.show(processes.Table("processes", [("1.00 core", Process(7, "bob", 1.0, command))]))
+
+    assert told in table.lay_out(47 + 30)[1].plain.split("   ")[-1]
+
+
 async def test_who_computes_on_the_gpus_stands_in_the_table(
     root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,7 @@ async def test_a_scenario_with_a_hostile_name_and_title_is_only_shown(root: Path
         pilot.app.desk.scenarios[:] = [Scenario(HOSTILE, HOSTILE, "/nowhere.py", HOSTILE)]  # type: ignore[attr-defined]
         await press(pilot, "ctrl+p")
         discovered = await shown_by(pilot, "open ")
+        assert "🔎" not in discovered  # which a console in ASCII has no sign for
         await press(pilot, *"owned")
         found = await shown_by(pilot, "run [")
 

@@ -26,7 +26,7 @@ from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.tui.state.run_index import KnownRuns
-from tuilab.tui.widgets.history import count, ordering
+from tuilab.tui.widgets.history import count, ordering, runline
 from tuilab.tui.widgets.history.runlist import RunList
 from tuilab.tui.widgets.question import Question
 
@@ -559,3 +559,12 @@ async def test_a_run_is_compared_with_its_baseline_rather_than_the_newest(root: 
 
         assert isinstance(page, ComparePage) and page.command() == f"tuilab compare aaaaaa cccccc --root {root}"
         assert "baseline" in next(line for line in text(pilot).splitlines() if "aaaaaa" in line and "run 1" in line)
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_what_the_runs_are_in_the_order_of_is_a_column_whatever_room_there_is(width: int) -> None:
+    for order, name in (("longest first", "took"), ("largest first", "size")):
+        head = runline.head(width, ordering.column(order)).plain
+
+        assert name in head.split()
+        assert len(head) <= width

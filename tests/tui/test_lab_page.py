@@ -192,6 +192,9 @@ def test_a_file_that_cannot_be_used_says_why_and_how_to_check_it(folder: Path, r
         await settle(pilot)
         assert app.ordered == []
         assert "broken cannot be run: line 1: invalid syntax" in app.said[0]
+        for part in "cfr":
+            await press(pilot, part)
+            assert "! line 1: invalid syntax" in text(pilot)
 
     drive(body, folder, root)
 

@@ -60,6 +60,28 @@ async def test_the_command_of_a_screen_exists(tmp_path: Path, page: str) -> None
         assert len(words) == 1 or words[1] in VERBS
 
 
+@pytest.mark.parametrize("no_color", ["1", ""], ids=["plain", "coloured"])
+@pytest.mark.parametrize("page", ["box", "lab", "code", "run", "compare"])
+@pytest.mark.first(2)
+async def test_what_has_the_focus_can_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, no_color: str
+) -> None:
+    """On pages with several parts that can have it, all in sight; the line of keys, which differs by the part, is left out."""
+    monkeypatch.setenv("NO_COLOR", no_color)
+    for name in ("tour", "two-repeats"):
+        recorded(name, tmp_path)
+    async with opened(tmp_path, *PAGES[page], size=(120, 90)) as pilot:
+        screen = pilot.app.screen
+        pictures = []
+        for widget in screen.focus_chain:
+            screen.set_focus(widget, scroll_visible=False)
+            await pilot.pause()
+            pictures.append(rendered(screen)[1:-1])
+
+        assert len(pictures) > 1
+        assert [pictures.count(picture) for picture in pictures] == [1] * len(pictures)
+
+
 def hostile_runs(root: Path) -> None:
     """Make two runs whose every text is hostile."""
     records: Callable[[], list[events.Event]] = lambda: [  # noqa: E731

@@ -1,12 +1,12 @@
 """What the doctor answered, as text: printed by `tuilab doctor`, and shown on its screen."""
 
-import textwrap
 from collections.abc import Mapping, Sequence
 
 from tuilab.doctor import Finding
 from tuilab.doctor.facts import Fact
 from tuilab.drawings.glyphs import Style
 from tuilab.text import plural, show
+from tuilab.wrapping import wrap
 
 _MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x", 31), "n/a": ("–", "-", 2)}
 
@@ -50,7 +50,7 @@ def render_facts(facts: Sequence[Fact], style: Style, width: int) -> str:
             section = fact.section
         told = show(fact.value, 300) if fact.value else f"n/a: {show(fact.reason, 300)}"
         told += f"  ({show(fact.note, 200)})" if fact.note else ""
-        first, *rest = textwrap.wrap(told, max(width - pad - 4, 30)) or [""]
+        first, *rest = wrap(told, max(width - pad - 4, 30)) or [""]
         lines += [f"  {show(fact.name, 60).ljust(pad)}  {first}", *(" " * (pad + 4) + line for line in rest)]
     return "\n".join(lines)
 
@@ -60,9 +60,9 @@ def _rows(name: str, finding: Finding, style: Style, pad: int, width: int) -> li
     indent = " " * (pad + 4)
     room = max(width - len(indent), 30)
     told = f"n/a: {finding.found}" if finding.status == "n/a" else finding.found
-    first, *rest = textwrap.wrap(told, room) or [""]
+    first, *rest = wrap(told, room) or [""]
     head = f"{style.paint(rich if style.is_utf8 else plain, colour)} {name.ljust(pad)}  "
-    steps = textwrap.wrap(f"→ {finding.next_step}", room, subsequent_indent="  ") if finding.next_step else []
+    steps = wrap(f"→ {finding.next_step}", room, hang="  ") if finding.next_step else []
     arrow = [line if style.is_utf8 else line.replace("→", "->") for line in steps]
     is_dim = finding.status == "n/a"
     shown = [head + (style.dim(first) if is_dim else first)]

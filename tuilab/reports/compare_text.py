@@ -1,7 +1,6 @@
 """A comparison of runs as text and as a JSON document: what differs first, then what came of it, then the curves."""
 
 import shutil
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -26,6 +25,7 @@ from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.run_name import RunName
 from tuilab.text import brief, plural, shorten, show
 from tuilab.words import seconds, spell_of
+from tuilab.wrapping import wrap
 
 _CURVES = 4
 _LINES = 6  # of one chart
@@ -119,7 +119,7 @@ def _row(name: str, values: Sequence[str], width: int) -> list[str]:
     line = f"  {name}  {'  |  '.join(values)}"
     if len(line) <= width:
         return [line.rstrip()]
-    below = [textwrap.wrap(f"{at}  {value}", max(width - 6, 30), subsequent_indent="   ") for at, value in enumerate(values, 1)]
+    below = [wrap(f"{at}  {value}", max(width - 6, 30), hang="   ") for at, value in enumerate(values, 1)]
     return [f"  {name}".rstrip(), *(f"      {part}" for parts in below for part in parts)]
 
 
@@ -137,11 +137,11 @@ def _claim(pair: ClaimPair, style: Style, width: int) -> list[str]:
     marks = "".join(style.mark(side.verdict) if side else style.dim("–" if style.is_utf8 else "-") for side in pair.sides)
     indent = " " * (len(pair.sides) + 4)
     key = pair.key if verdict_words(pair) else ""
-    first, *rest = textwrap.wrap(keyed(key, pair.text), max(width - len(indent), 30)) or [""]
+    first, *rest = wrap(keyed(key, pair.text), max(width - len(indent), 30)) or [""]
     lines = [f"  {marks}  {dim_key(key, first, style)}", *(indent + line for line in rest)]
     told = [side_words(side) for side in pair.sides]
     rows = [f"all  {told[0]}"] if len(set(told)) == 1 else [f"{at}  {words}" for at, words in enumerate(told, 1)]
-    lines += [indent + line for row in rows for line in textwrap.wrap(row, max(width - len(indent), 30))]
+    lines += [indent + line for row in rows for line in wrap(row, max(width - len(indent), 30))]
     words = [told for told in (verdict_words(pair), key_words(pair)) if told]
     words += [shift_words(at, shift) for at, shift in enumerate(pair.shifts, 2) if shift is not None]
     return [*lines, *([indent + style.paint("; ".join(words), 33)] if words else [])]

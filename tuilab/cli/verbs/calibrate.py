@@ -6,7 +6,6 @@ be seen. What comes of it is kept for this box, of a GPU for that one, and print
 
 import shutil
 import sys
-import textwrap
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from tuilab.judging import calibration, calibration_file
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.text import show as shown
+from tuilab.wrapping import hung
 
 _UNBOUNDED = 10_000  # columns, where there is no terminal
 
@@ -52,7 +52,7 @@ def command(minutes: float | None, device: str, show: bool, as_json: bool, root:
         options.print_document("tuilab.calibrate/1", **calibration.kept_as_fields())
         return
     width = max(shutil.get_terminal_size((_UNBOUNDED, 24)).columns, 30)
-    lines = [part for line in calibration.kept_in_words() for part in textwrap.wrap(line, width, subsequent_indent="    ")]
+    lines = [part for line in calibration.kept_in_words() for part in hung(line, width)]
     click.echo("\n".join(lines))
 
 

@@ -3,7 +3,6 @@
 import inspect
 import json
 import shlex
-import textwrap
 import time
 from collections.abc import Sequence
 
@@ -19,6 +18,7 @@ from tuilab.reports.advice.winner import choose
 from tuilab.runs import command_line
 from tuilab.text import brief, plural, show
 from tuilab.words import number, size
+from tuilab.wrapping import wrap
 
 _WIDTH = 110
 _GUARD = """
@@ -31,15 +31,16 @@ if changed:
 """
 
 
-def env_file(advice: Advice) -> str:
-    """Return what to source before a program, or before torchrun starts ranks; the reasons are comments."""
+def env_file(advice: Advice, width: int = _WIDTH) -> str:
+    """Return what to source before a program, or before torchrun starts ranks; the reasons are comments, so wide at most."""
     told = {
         "Left as it is:": [_stays(one) for one in advice.stays],
         "Not set, because runs speak for different values:": [_value(one) for one in advice.conflicts],
         "What does not count:": [_unused(one) for one in advice.unused],
         "Not known here, because nothing that counts has raced:": [_unknown(*one, advice.ranks) for one in advice.unknown],
     }
-    parts = [_head(advice), *_settings(advice), *(_comments(heading, lines) for heading, lines in told.items() if lines)]
+    parts = [_head(advice, width), *_settings(advice, width)]
+    parts += [_comments(heading, lines, width) for heading, lines in told.items() if lines]
     return "\n\n".join(parts) + "\n"
 
 
@@ -50,16 +51,15 @@ def scope(ranks: int) -> str:
     return "one program that has this box to itself; not for torchrun, whose ranks would each take them (--ranks N)"
 
 
-def _head(advice: Advice) -> str:
+def _head(advice: Advice, width: int) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime())
     lines = [f"box.env of {day}, by tuilab {show(__version__)}: settings for {scope(advice.ranks)}."]
     if not advice.settings:
-        return _comments(
-            "", [*lines, "Nothing is set: no value is known to be better here than what holds without a variable."]
-        )
+        lines.append("Nothing is set: no value is known to be better here than what holds without a variable.")
+        return _comments("", lines, width)
     lines.append(f"They hold for {box_words(advice.facts)}.")
     lines.append("Use: . ./box.env (sh, bash, zsh). Where that has changed, it sets nothing and says so.")
-    return _comments("", lines)
+    return _comments("", lines, width)
 
 
 def box_words(facts: Facts) -> str:
@@ -69,10 +69,12 @@ def box_words(facts: Facts) -> str:
     return show(", ".join([*told, *(f"{name} {facts[name]}" for name in ("torch", "driver") if name in facts)]), 300)
 
 
-def _settings(advice: Advice) -> list[str]:
+def _settings(advice: Advice, width: int) -> list[str]:
     if not advice.settings:
         return []
-    blocks = [f"{_comments('', _reasons(one))}\nexport {one.name}={shlex.quote(one.choice.value)}" for one in advice.settings]
+    blocks = [
+        f"{_comments('', _reasons(one), width)}\nexport {one.name}={shlex.quote(one.choice.value)}" for one in advice.settings
+    ]
     asks = "# Is it still that box? The Python of the environment that is active is asked: torch has to be the same."
     return [f"{asks}\nif python3 -c {shlex.quote(guard(advice.facts))}; then", *blocks, "fi"]
 
@@ -161,10 +163,8 @@ def command_to_race(name: str, scenario: Scenario, ranks: int) -> list[str]:
     return ["tuilab", "run", scenario.id, *(["--ranks", str(ranks)] if is_for_ranks else []), "--headless"]
 
 
-def _comments(heading: str, lines: Sequence[str]) -> str:
+def _comments(heading: str, lines: Sequence[str], width: int) -> str:
     indent = "  " if heading else ""
-    fold = textwrap.TextWrapper(
-        _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
-    )
-    folded = [part for line in lines for part in fold.wrap(show(line, 3000))]
+    room = max(min(width, _WIDTH) - len("# ") - len(indent), 20)
+    folded = [indent + part for line in lines for part in wrap(show(line, 3000), room, hang="  ", keeps_words=True)]
     return "\n".join(f"# {line}" for line in [*([heading] if heading else []), *folded])

@@ -80,7 +80,7 @@ def _flat(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
             found[f"{name} {key.removesuffix('_bytes')}"] = size(value) if is_size else _words(value)
     missing = facts.get("missing")
     if isinstance(missing, dict):
-        found |= {f"{name} {key}": f"{ABSENT}: {_words(why)}" for key, why in missing.items()}
+        found |= {f"{name} {key.removesuffix('_bytes')}": f"{ABSENT}: {_words(why)}" for key, why in missing.items()}
     return found
 
 

@@ -7,7 +7,7 @@ from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
 from tuilab.catalogue.stated import key_of
-from tuilab.wrapping import spans
+from tuilab.wrapping import spans, tied
 
 _WIDEST = 88  # columns that are pleasant to read
 _SPAN = re.compile(r"`([^`\n]{1,300})`|\*\*([^*\n]{1,300})\*\*|(?<![A-Za-z0-9_*])\*([^*\s][^*\n]{0,300})\*(?![A-Za-z0-9_*])")
@@ -34,7 +34,7 @@ def _lay_out_block(kind: str, text: str, width: int, marker: Marker | None) -> I
         yield Content.styled(f"  {text}", "$text-secondary").truncate(width, ellipsis=True)
         return
     if kind == "note":
-        yield from (Content("  ") + line for line in Content.styled(text, "$text-muted").wrap(width - 2))
+        yield from (Content("  ") + line for line in fold(Content.styled(text, "$text-muted"), width - 2))
         return
     if kind == "text":
         yield from fold(inline(text), width)
@@ -43,7 +43,7 @@ def _lay_out_block(kind: str, text: str, width: int, marker: Marker | None) -> I
     if marker and kind == "bullet":
         sign, after = marker(text)
     yield from hang(sign, _claim(text) if kind == "bullet" else inline(text), width)
-    for line in after.wrap(width - 2) if after else ():
+    for line in fold(after, width - 2) if after else ():
         yield Content("  ") + line
 
 
@@ -60,10 +60,10 @@ def hang(sign: Content, text: Content, width: int) -> list[Content]:
 
 
 def fold(text: Content, width: int) -> list[Content]:
-    """Return a paragraph in lines of a width; one with wide characters is broken as those are read."""
-    if text.plain.isascii():
+    """Return a text in lines of a width; where wide characters or units are in it, it is broken as those are read."""
+    if tied(text.plain).isascii():
         return text.wrap(width)
-    return [text[start:end] for start, end in spans(text.plain, width)]
+    return [line[start:end] for line in text.split("\n") for start, end in spans(line.plain, width) or [(0, 0)]]
 
 
 def heading(text: str) -> Content:

@@ -1,8 +1,8 @@
 """The Advise screen: the settings that follow from what was measured on this box, each with what raced for it."""
 
 import shlex
-import textwrap
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
@@ -12,6 +12,9 @@ from tuilab.text import plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.screens.printed import PrintedPage
 from tuilab.tui.state.box import beside
+
+if TYPE_CHECKING:
+    from tuilab.reports.advice.advised import Advice
 
 
 class AdvisePage(PrintedPage):
@@ -23,9 +26,9 @@ class AdvisePage(PrintedPage):
     class Found(Message):
         """The runs were read: what follows from them, what was left out, or why nothing could be read."""
 
-        def __init__(self, text: str, told: str) -> None:
+        def __init__(self, advice: "Advice | None", told: str) -> None:
             super().__init__()
-            self.text, self.told = text, told
+            self.advice, self.told = advice, told
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,30 +50,24 @@ class AdvisePage(PrintedPage):
 
     def _read(self) -> None:
         from tuilab.reports.advice import gather  # what only reports need
-        from tuilab.reports.advice.env_file import env_file
 
         known, ledger = self.desk.scenarios, self.desk.ledger
         try:
             found, notes = gather.of_runs(gather.racing(self.desk.root, known, cache=ledger), known, cache=ledger)
         except TuilabError as problem:
-            self.post_message(self.Found("", str(problem)))
+            self.post_message(self.Found(None, str(problem)))
         else:
             told = "; ".join([plural(len(found.settings), "setting"), *notes])
-            self.post_message(self.Found(env_file(found), told))
+            self.post_message(self.Found(found, told))
 
     def on_advise_page_found(self, message: Found) -> None:
         self.is_reading = False
         self.say(message.told)
-        self.printout.show(partial(self._printed, message.text or f"# {message.told}"))
+        self.printout.show(partial(self._printed, message.advice, message.told))
 
-    def _printed(self, text: str, width: int) -> str:
+    def _printed(self, advice: "Advice | None", told: str, width: int) -> str:
         """Return the file, with comments that step back."""
-        lines = [part for line in text.splitlines() for part in _wrapped(line, width)]
+        from tuilab.reports.advice.env_file import env_file
+
+        lines = (f"# {told}" if advice is None else env_file(advice, width)).splitlines()
         return "\n".join(self.style.dim(line) if line.startswith("#") else self.style.bold(line) for line in lines)
-
-
-def _wrapped(line: str, width: int) -> list[str]:
-    """Return a line of the file as it is read; only a comment may be broken."""
-    if not line.startswith("#"):
-        return [line]
-    return textwrap.wrap(line, max(width, 20), subsequent_indent="#     ") or [""]

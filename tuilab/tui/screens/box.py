@@ -35,6 +35,10 @@ class Facts(VerticalScroll):
     """The facts; they can fill the screen, as what stands above them can."""
 
     ALLOW_MAXIMIZE = True
+    DEFAULT_CSS = """
+    Facts { height: 1fr; padding: 1 1 0 1; scrollbar-size-vertical: 1; }
+    Facts:focus { border-left: outer $primary; padding: 1 1 0 0; }
+    """
 
 
 class BoxPage(Page):
@@ -44,10 +48,9 @@ class BoxPage(Page):
     BINDINGS = bindings("box")
     DEFAULT_CSS = """
     BoxPage Gauges { max-height: 60%; }
-    BoxPage ProcessTable { max-height: 20%; border-top: hkey $border-blurred; }
+    BoxPage ProcessTable { max-height: 30%; border-top: hkey $border-blurred; }
     BoxPage.-high ProcessTable { max-height: 35%; }
     BoxPage.-maximized-view Heading { dock: top; }
-    BoxPage #facts { height: 1fr; padding: 1 1 0 1; scrollbar-size-vertical: 1; }
     BoxPage.-wide #facts { layout: horizontal; }
     BoxPage.-wide Sheet { width: 1fr; padding: 0 2 0 0; }
     BoxPage #right { padding: 1 0 0 0; }

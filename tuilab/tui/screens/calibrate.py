@@ -1,7 +1,6 @@
 """The Calibrate screen: how far verdicts about time can be trusted here, and measuring that anew."""
 
 import shlex
-import textwrap
 
 from textual import work
 
@@ -16,6 +15,7 @@ from tuilab.tui.screens.printed import PrintedPage
 from tuilab.tui.state.box.calibrating import Calibrating
 from tuilab.tui.widgets.question import Question
 from tuilab.words import clock
+from tuilab.wrapping import hung
 
 _PERIOD_S = 1.0
 _BAR = 30
@@ -65,7 +65,7 @@ class CalibratePage(PrintedPage):
         ]
         lines += [*kept_in_words(), ""]
         lines += self._progress() if self._now else [self._what_it_takes()]
-        return "\n".join(part for line in lines for part in _wrapped(line, width))
+        return "\n".join(part for line in lines for part in hung(line, width))
 
     def _what_it_takes(self) -> str:
         if self.desk.is_read_only:
@@ -117,7 +117,3 @@ class CalibratePage(PrintedPage):
             self.lab.tell("no calibration goes on", is_problem=False)
         elif await self.app.push_screen_wait(Question("End the calibration?", ["What it has measured is not kept."])):
             now.cancel()
-
-
-def _wrapped(line: str, width: int) -> list[str]:
-    return textwrap.wrap(line, max(width, 20), subsequent_indent="    ") or [""]

@@ -127,7 +127,8 @@ class HistoryPage(Page):
         now_s = self._clock()
         wanted = parse(self.filter.value, now_s)
         runs = ordering.ordered(known.wanted(wanted), known.entries, self._order, now_s)
-        self.runs.show(runs, known.entries, known.notes, now_s, wanted.problem or count.why_empty(self._reader))
+        empty = wanted.problem or count.why_empty(self._reader)
+        self.runs.show(runs, known.entries, known.notes, now_s, empty, ordering.column(self._order))
         self._show_heading(len(runs))
         self._show_details()
 

@@ -41,12 +41,13 @@ class LabPage(Page):
 
     PLACE = "lab"
     BINDINGS = bindings("lab")
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-normal")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-normal"), (160, "-broad")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (9, "-high")]
     DEFAULT_CSS = """
     LabPage #columns { height: 1fr; }
     LabPage #hint { height: auto; padding: 0 1; color: $text-accent; text-style: bold; }
     LabPage #left { width: 35%; min-width: 34; }
+    LabPage.-broad #left { width: 45%; }
     LabPage.-narrow #left { width: 1fr; min-width: 0; }
     LabPage.-narrow #right { display: none; }
     LabPage.-narrow.-reading #left { display: none; }

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from textual._context import active_message_pump, visible_screen_stack
 from textual._xterm_parser import XTermParser
 from textual.app import App, ReturnType
-from textual.command import CommandPalette
+from textual.command import CommandPalette, SearchIcon
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.message_pump import MessagePump
@@ -107,6 +107,9 @@ class TextualModal(ModalScreen[ScreenResultType], Pointed[ScreenResultType]):
 
 class TextualPalette(CommandPalette, Pointed[None]):
     """Textual's palette."""
+
+    def on_mount(self) -> None:
+        self.query_one(SearchIcon).icon = "›"  # which every terminal has a sign for
 
     def _action_command_list(self, action: str) -> None:
         """Move in the list, unless it has no lines: none was found yet, or the terminal has no room for one."""

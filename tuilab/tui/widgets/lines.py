@@ -92,7 +92,36 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         self.action_scroll_by(count * max(self.size.height - 1, 1))
 
 
-class PickList(Lines):
+class Cursored(ScrollView):
+    """Lines with a cursor, which is shown wherever it goes, and whatever becomes of the room."""
+
+    _left_at = 0.0  # where it is scrolled to, but for what a small terminal made of that
+
+    @property
+    def cursor_region(self) -> Region:
+        """What is to be seen of the line of the cursor."""
+        raise NotImplementedError
+
+    def scroll_to_cursor(self, *, immediate: bool = False) -> None:
+        """Show the line of the cursor."""
+        self.scroll_to_region(self.cursor_region, animate=False, force=True, immediate=immediate)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._left_at = new_value
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show_cursor_again)
+
+    def _show_cursor_again(self) -> None:
+        """Scroll to the cursor from where the user left: that there was little room for a moment leaves no trace."""
+        left_at = self._left_at
+        self.scroll_to(y=left_at, animate=False, force=True, immediate=True)
+        self.scroll_to_cursor(immediate=True)
+        self._left_at = left_at
+
+
+class PickList(Lines, Cursored):
     """Lines with a cursor; it tells when the cursor moves and when its line is chosen with the mouse."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--cursor", "lines--cursor-blurred"}
@@ -127,8 +156,9 @@ class PickList(Lines):
         super().__init__(id=id)
         self.cursor = 0
 
-    def on_resize(self) -> None:
-        self.call_after_refresh(self.scroll_to_cursor)
+    @property
+    def cursor_region(self) -> Region:
+        return Region(0, self.cursor, 1, 1)
 
     @property
     def count(self) -> int:
@@ -143,10 +173,6 @@ class PickList(Lines):
             self.refresh()
             self.post_message(self.Moved(self))
         self.scroll_to_cursor()
-
-    def scroll_to_cursor(self) -> None:
-        """Show the line of the cursor."""
-        self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
         if number != self.cursor:

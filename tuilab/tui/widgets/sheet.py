@@ -8,6 +8,8 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
+from tuilab.tui.looks.reading import fold
+
 _GAP = 2
 _INDENT = 2
 _LEAST = 11  # cells of a column; where there is less, the cells of a row stand below each other
@@ -61,7 +63,7 @@ def lay_out(sections: Sequence[Section], width: int) -> list[Content]:
         if lines:
             lines.append(Content(" "))  # an empty Content would be left out when lines are joined
         if section.title:
-            lines += section.title.wrap(width) if width > 0 else []
+            lines += fold(section.title, width) if width > 0 else []
         lines += _lay_out_rows(section, max(width - _INDENT, 1))
     return lines
 
@@ -88,7 +90,7 @@ def _fit(wanted: list[int], width: int) -> list[int]:
 
 def _beside(row: tuple[Content, ...], widths: list[int]) -> list[Content]:
     """Return the lines of a row whose cells stand beside each other, each wrapped in its column."""
-    columns = [cell.wrap(max(width, 1)) or [Content("")] for cell, width in zip(row, widths, strict=False)]
+    columns = [fold(cell, max(width, 1)) or [Content("")] for cell, width in zip(row, widths, strict=False)]
     lines = []
     for at in range(max(map(len, columns), default=0)):
         parts = [Content(" " * _INDENT)]
@@ -101,13 +103,13 @@ def _beside(row: tuple[Content, ...], widths: list[int]) -> list[Content]:
 
 def _stacked(row: tuple[Content, ...], heads: tuple[Content, ...], width: int) -> list[Content]:
     """Return the lines of a row whose cells stand below each other, each after its column's head."""
-    lines = [Content("").join([Content(" " * _INDENT), line]) for line in row[0].wrap(width)]
+    lines = [Content("").join([Content(" " * _INDENT), line]) for line in fold(row[0], width)]
     for at, cell in enumerate(row[1:], 1):
         if not cell:
             continue
         head = heads[at] if at < len(heads) else Content("")
         lead = head.cell_length + 1 if head else 0
-        for number, line in enumerate(cell.wrap(max(width - _INDENT - lead, 4))):
+        for number, line in enumerate(fold(cell, max(width - _INDENT - lead, 4))):
             before = head if number == 0 else Content(" " * head.cell_length)
             lines.append(Content("").join([Content(" " * 2 * _INDENT), before, Content(" " if head else ""), line]))
     return lines

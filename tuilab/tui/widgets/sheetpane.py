@@ -12,7 +12,7 @@ class SheetPane(Vertical, can_focus=True):
     DEFAULT_CSS = """
     SheetPane {
         height: auto; border: round $border-blurred; padding: 0 1; border-title-color: $foreground; border-title-style: bold;
-        &:focus { border: round $border; border-title-color: $text-primary; }
+        &:focus { border: round $primary; border-title-color: $text-primary; }
     }
     """
 

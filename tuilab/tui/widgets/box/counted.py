@@ -13,6 +13,7 @@ class Counted(Lines):
     ALLOW_MAXIMIZE = True
     DEFAULT_CSS = """
     Counted { height: auto; width: 100%; padding: 0 1; background: $surface; scrollbar-gutter: auto; }
+    Counted:focus { border-left: outer $primary; padding: 0 1 0 0; }
     Counted.-maximized { height: 1fr; max-height: 100%; }
     """
 

@@ -32,10 +32,10 @@ class ProcessTable(Counted):
         if not table.rows:
             return [Content.assemble((f"{table.title}  ", "bold"), *told)]
         head = _columns([Content(word) for word in ("user", "pid", "device", "memory", "age", "command")]).stylize("dim")
-        return [head, *(_line(device, process) for device, process in table.rows), *told]
+        return [head, *(_line(device, process, width - sum(_WIDTHS)) for device, process in table.rows), *told]
 
 
-def _line(device: str, one: Process) -> Content:
+def _line(device: str, one: Process, room: int) -> Content:
     memory = "n/a" if one.rss_bytes is None else size(one.rss_bytes)
     cells: Sequence[Content] = [
         plain(one.user or "n/a", 9),
@@ -43,9 +43,18 @@ def _line(device: str, one: Process) -> Content:
         plain(device, 9, "$text-primary"),
         Content(memory),
         Content("n/a" if one.age_s is None else _age(one.age_s)),
-        plain(one.command, 300) if one.command else plain(f"n/a: {one.why}", 200, "dim"),
+        plain(_in_short(one.command, room), 300) if one.command else plain(f"n/a: {one.why}", 200, "dim"),
     ]
     return _columns(cells)
+
+
+def _in_short(command: str, room: int) -> str:
+    """Return a command; one that is too long without the folders of its program and its script, which many have in common."""
+    words = command.split(" ")
+    if len(command) <= room or command.startswith("["):  # which is the name of a process without a command
+        return command
+    script = next((at for at, word in enumerate(words) if at and not word.startswith("-")), 0)
+    return " ".join(word.rpartition("/")[2] or word if at in (0, script) else word for at, word in enumerate(words))
 
 
 def _columns(cells: Sequence[Content]) -> Content:

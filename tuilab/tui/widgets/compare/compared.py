@@ -40,7 +40,8 @@ def run_rows(entries: Sequence[Entry], baselines: Container[str], now_s: float) 
     """Return which runs these are, and which of them are the baselines of their scenarios."""
     rows = []
     for name, entry in zip(numbers(len(entries)), entries, strict=True):
-        when = f"{ago(entry.started_s, now_s)}, {exactly(entry.started_s)}"
+        past, at = ago(entry.started_s, now_s), exactly(entry.started_s)
+        when = at if at.startswith(past) else f"{past}, {at}"
         counts = tally(verdict for _, verdict in entry.claims)
         told = Content.styled(TAG if entry.run in baselines else "", "$text-accent")
         facts = [

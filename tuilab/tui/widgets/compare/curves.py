@@ -27,7 +27,7 @@ class CurvesColumn(Vertical):
     CurvesColumn.is-empty { display: none; }
     CurvesColumn Chart {
         height: 1fr; border: round $border-blurred; border-subtitle-color: $foreground 70%; display: none;
-        &:focus { border: round $border; }
+        &:focus { border: round $primary; }
         &.is-shown { display: block; }
     }
     """

@@ -13,11 +13,17 @@ _BY: dict[str, Callable[[Entry, float], Any]] = {
     "by scenario": lambda entry, now_s: entry.name,
 }
 ORDERS = ("newest first", *_BY)
+_COLUMNS = {"longest first": "took", "largest first": "size"}
 
 
 def after(order: str) -> str:
     """Return the next order."""
     return ORDERS[(ORDERS.index(order) + 1) % len(ORDERS)]
+
+
+def column(order: str) -> str:
+    """Return the column that an order is of, where that is one for which there may be no room."""
+    return _COLUMNS.get(order, "")
 
 
 def ordered(runs: Sequence[str], entries: Mapping[str, Entry], order: str, now_s: float) -> list[str]:

@@ -11,6 +11,7 @@ from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain, verdict_words
+from tuilab.tui.looks.reading import fold
 from tuilab.tui.widgets.history.runline import noted
 from tuilab.words import exactly, size
 
@@ -31,7 +32,7 @@ def details(entry: Entry, notes: Notes, width: int, *, is_long: bool) -> list[Co
         counts = Counter(verdict for _, verdict in entry.claims if verdict)
         lines.append(Content("   ").join([Content.assemble(verdict_words(v), f" {count}") for v, count in counts.items()]))
     claims = [Content.assemble(mark(verdict or "pending"), " ", plain(text, 300)) for text, verdict in entry.claims]
-    told = [row for note in _written(notes) for row in note.wrap(max(width, 8))]
+    told = [row for note in _written(notes) for row in fold(note, max(width, 8))]
     return [*lines, *told, *claims] if is_long else [*lines, *told]
 
 

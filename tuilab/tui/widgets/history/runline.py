@@ -16,6 +16,7 @@ from tuilab.tui.looks.moments import ago, lasting
 from tuilab.words import exactly, size
 
 _LEAST_PARAMS = 12
+_WITH_ALL = 128  # cells of a table that has every column
 _WITH_TOPIC = 24  # cells that hold topic/scenario
 
 
@@ -36,14 +37,19 @@ _COLUMNS = (
     Column("state", 12),
     Column("verdicts", 9),
     Column("took", 7, 66, is_right=True),
-    Column("size", 9, 128, is_right=True),
+    Column("size", 9, _WITH_ALL, is_right=True),
     Column("id", 6, 112),
 )
 
 
-def columns(width: int) -> list[Column]:
-    """Return the columns of a table of so many cells; what is left over is shared by scenario and params."""
-    chosen = [column for column in _COLUMNS if width >= column.from_width]
+def columns(width: int, wanted: str = "") -> list[Column]:
+    """Return the columns of a table of so many cells, one that is wanted in the place of the other to the right.
+
+    What is left over is shared by scenario and params.
+    """
+    chosen = [column for column in _COLUMNS if width >= column.from_width or column.name == wanted]
+    if wanted and width < _WITH_ALL:
+        chosen = [column for column in chosen if column.name == wanted or not column.is_right]
     spare = width - 2 - sum(column.width + 1 for column in chosen)
     if not any(column.name == "changed" for column in chosen):
         return [
@@ -56,15 +62,15 @@ def columns(width: int) -> list[Column]:
     return [column._replace(width=column.width + more.get(column.name, 0)) for column in chosen]
 
 
-def head(width: int) -> Content:
+def head(width: int, wanted: str = "") -> Content:
     """Return the line above the runs."""
-    cells = [_fit(Content.styled(column.name, "dim bold"), column) for column in columns(width)]
+    cells = [_fit(Content.styled(column.name, "dim bold"), column) for column in columns(width, wanted)]
     return Content(" ").join([Content(" "), *cells])
 
 
-def line(entry: Entry, notes: Notes, width: int, now_s: float, *, is_marked: bool) -> Content:
+def line(entry: Entry, notes: Notes, width: int, now_s: float, *, is_marked: bool, wanted: str = "") -> Content:
     """Return the line of a run."""
-    cells = [_fit(_cell(entry, notes, column, now_s), column) for column in columns(width)]
+    cells = [_fit(_cell(entry, notes, column, now_s), column) for column in columns(width, wanted)]
     mark = "*" if is_marked else "b" if TAG in notes.tags else " "  # of the baseline the key that makes it one
     return Content(" ").join([Content.styled(mark, "$text-accent bold"), *cells])
 

@@ -5,20 +5,20 @@ from typing import ClassVar
 
 from textual import events
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 from tuilab.tui.widgets.history import runline
+from tuilab.tui.widgets.lines import Cursored
 
 _NO_NOTES = Notes()
 
 
-class RunList(ScrollView, can_focus=True, inherit_bindings=False):
+class RunList(Cursored, can_focus=True, inherit_bindings=False):
     """Lines of runs below a head that stays; the screen has the keys and calls `move`."""
 
     DEFAULT_CSS = """
@@ -51,22 +51,32 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         self._notes: Mapping[str, Notes] = {}
         self._cursor = 0
         self._now_s = 0.0
-        self._empty = ""
+        self._empty = self._wanted = ""
         self.marked: dict[str, None] = {}  # runs, in the order in which they were marked
 
     # ---- what is shown
 
     def show(
-        self, runs: Sequence[str], entries: Mapping[str, Entry], notes: Mapping[str, Notes], now_s: float, empty: str = ""
+        self,
+        runs: Sequence[str],
+        entries: Mapping[str, Entry],
+        notes: Mapping[str, Notes],
+        now_s: float,
+        empty: str = "",
+        wanted: str = "",
     ) -> None:
-        """Show these runs, of which `entries` and `notes` tell; the cursor stays on its run, if that is still there."""
+        """Show these runs, of which `entries` and `notes` tell, with a column that is wanted whatever room there is.
+
+        The cursor stays on its run, if that is still there.
+        """
         old = self._chosen_run
         self._runs, self._entries, self._notes, self._now_s, self._empty = runs, entries, notes, now_s, empty
+        self._wanted = wanted
         self.virtual_size = Size(0, len(runs) + 1)
         if self._chosen_run != old and old in entries and old in runs:
             self._cursor = runs.index(old)
         self._cursor = min(self._cursor, max(len(runs) - 1, 0))
-        self._keep_in_view()
+        self.scroll_to_cursor()
         self.refresh()
         if self._chosen_run != old:
             self.post_message(self.Moved())
@@ -106,6 +116,10 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._runs[self._cursor] if self._cursor < len(self._runs) else ""
 
     # ---- the cursor and the marks
+
+    @property
+    def cursor_region(self) -> Region:
+        return Region(0, self._cursor, 1, 2)  # and the head, which covers a line
 
     def move(self, rows: int) -> None:
         """Move the cursor, at most to the first or the last run."""
@@ -148,32 +162,23 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh_line(self._cursor + 1)
             self.refresh_line(at + 1)
             self._cursor = at
-            self._keep_in_view()
+            self.scroll_to_cursor()
             self.post_message(self.Moved())
-
-    def _keep_in_view(self) -> None:
-        rows = max(self.size.height - 1, 1)
-        first = self.scroll_offset.y
-        if not first <= self._cursor < first + rows:
-            wanted = self._cursor if self._cursor < first else self._cursor - rows + 1
-            self.scroll_to(y=wanted, animate=False)
-
-    def on_resize(self, event: events.Resize) -> None:
-        self._keep_in_view()
 
     # ---- how it is drawn
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         if y == 0:
-            return self._strip(runline.head(width), "runlist--head", width)
+            return self._strip(runline.head(width, self._wanted), "runlist--head", width)
         at = self.scroll_offset.y + y - 1
         if at >= len(self._runs):
             note = [] if self._runs else [Content(""), *Content(self._empty).wrap(max(width - 4, 8))]
             return self._strip(Content.assemble("  ", note[y - 1]) if y <= len(note) else Content(""), "", width)
         entry = self._entries[self._runs[at]]
         notes = self._notes.get(entry.run, _NO_NOTES)
-        told = runline.line(entry, notes, width, self._now_s, is_marked=entry.run in self.marked)
+        is_marked = entry.run in self.marked
+        told = runline.line(entry, notes, width, self._now_s, is_marked=is_marked, wanted=self._wanted)
         return self._strip(told, "runlist--cursor" if at == self._cursor else "", width)
 
     def _strip(self, content: Content, look: str, width: int) -> Strip:

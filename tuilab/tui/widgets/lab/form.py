@@ -16,7 +16,7 @@ from tuilab.catalogue.translation import OLD, is_old, translated
 from tuilab.runs.past_runs import PastRun
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain
-from tuilab.tui.looks.reading import heading, inline
+from tuilab.tui.looks.reading import fold, heading, inline
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
 from tuilab.tui.state.gpus import GpuList
 from tuilab.tui.state.presets import Preset, presets
@@ -176,7 +176,7 @@ class _Row(Widget):
 
     def _lines(self, width: int) -> list[Content]:
         """Return the name, and below it what it means, all of it."""
-        note = self._note.wrap(max(width - self._column, 8)) if self._note else []
+        note = fold(self._note, max(width - self._column, 8)) if self._note else []
         return [self._title, *(Content(" " * self._column) + line for line in note)]
 
 

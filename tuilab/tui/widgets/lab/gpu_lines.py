@@ -3,6 +3,7 @@
 from textual.content import Content
 
 from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.reading import fold
 from tuilab.tui.state.gpus import GpuList, ListedGpu
 
 _NARROW = 44  # columns that a GPU wants beside the names of the fields
@@ -18,7 +19,7 @@ def gpu_lines(found: GpuList, chosen: str, column: int, width: int) -> list[Cont
     rows = [(gpu, f"{gpu.label:{labels}}  {gpu.free:{free}}  {gpu.name:{names}}") for gpu in found.gpus]
     is_short = any(len(words) + 2 + len(gpu.who) > width - indent for gpu, words in rows)
     lines = [line for gpu, words in rows for line in _lines(gpu, words, labels if is_short else 0, gpu.label == chosen)]
-    notes = [line for note in found.notes for line in plain(note, 400, "$text-muted").wrap(width - indent)]
+    notes = [line for note in found.notes for line in fold(plain(note, 400, "$text-muted"), width - indent)]
     return [Content(" " * indent) + line.truncate(width - indent, ellipsis=True) for line in [*lines, *notes]]
 
 

@@ -15,7 +15,7 @@ from tuilab.runs.last_verdicts import Said
 from tuilab.runs.past_runs import PastRun, began, newest_verdicts, verdict_on
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain, verdict_words
-from tuilab.tui.looks.reading import hang, heading, lay_out
+from tuilab.tui.looks.reading import fold, hang, heading, lay_out
 from tuilab.tui.state.command_line import check_words
 from tuilab.tui.state.command_line import line as spell_command
 from tuilab.tui.state.draft import Draft
@@ -73,7 +73,7 @@ def _none_lines(topics: Sequence[str], width: int) -> Iterator[Content]:
     yield from lay_out(words, width)
     yield Content("")
     yield heading("Topics")
-    yield from plain("  ".join(topics), 2000, "$text-secondary").wrap(width)
+    yield from fold(plain("  ".join(topics), 2000, "$text-secondary"), width)
 
 
 def _topic_lines(
@@ -98,7 +98,7 @@ def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
     yield Content.styled("! This file cannot be used", "bold $text-error")
     for text, style in ((scenario.error, ""), (scenario.path, "$text-muted")):
         yield Content("")
-        yield from plain(text, 2000, style).wrap(width)
+        yield from fold(plain(text, 2000, style), width)
     yield Content("")
     yield Content("What else is wrong with it:")
     yield from plain(spell_command(check_words(scenario.path)), 2000, "$text-secondary").wrap(width)
@@ -115,7 +115,7 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
     yield from lay_out(stated.intro_of(scenario.lesson), width)
     if scenario.builds_on:
         yield Content("")
-        yield from plain(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted").wrap(width)
+        yield from fold(plain(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted"), width)
     for name, text in scenario.sections.items():
         yield Content("")
         yield heading(show(scenario.headings.get(name, name), 100))
@@ -132,7 +132,7 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
         for claim in scenario.claims:
             sign, after = _found(claim, last)
             yield from hang(sign, plain(claim.text), width)
-            yield from (Content("  ") + line for line in (after.wrap(width - 2) if after else ()))
+            yield from (Content("  ") + line for line in (fold(after, width - 2) if after else ()))
         yield from _when(last, width) if last is not None else ()
 
 
@@ -142,7 +142,7 @@ def _answer(last: PastRun, width: int) -> Iterator[Content]:
 
     found = answer_of(last.claims)
     said = told(last.run, last.claims) or (f"measured {found.value:.4g}" if found else "")
-    yield from plain(said, 200, "bold").wrap(width) if said else ()
+    yield from fold(plain(said, 200, "bold"), width) if said else ()
 
 
 def _claim(bullet: str, scenario: Scenario) -> Stated | None:
@@ -158,7 +158,7 @@ def _when(last: PastRun, width: int) -> Iterator[Content]:
     where = f" on {' and '.join(last.gpus)}: another GPU may tell otherwise" if last.gpus else ""
     words = f"Marks are of the run of {began(last.run_dir)} with {changes}{ended}{where}."
     yield Content("")
-    yield from plain(words, 500, "$text-muted").wrap(width)
+    yield from fold(plain(words, 500, "$text-muted"), width)
 
 
 def _found(claim: Stated | None, last: PastRun | None) -> tuple[Content, Content]:

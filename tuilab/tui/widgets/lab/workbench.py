@@ -104,8 +104,19 @@ class Workbench(Vertical):
         scenario = draft.scenario
         self._draft, self._runs = draft, runs
         self.border_title = self._shown_name = plain(f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}")
-        self.query_one("#title", Static).update(plain(translated(scenario).title or scenario.id, 160))
         self._show_part()
+
+    def _show_title(self) -> None:
+        """Tell what the scenario is about; of a file that cannot be used why, where the lesson does not."""
+        scenario = self._draft.scenario if self._draft else None
+        if scenario:
+            is_why = scenario.error and self._open_part != "lesson"
+            title = (
+                plain(f"! {scenario.error}", 300, "$text-error")
+                if is_why
+                else plain(translated(scenario).title or scenario.id, 160)
+            )
+            self.query_one("#title", Static).update(title)
 
     def show_runs(self, runs: Sequence[PastRun]) -> None:
         """Show these past runs of the scenario, and what the newest of them found."""
@@ -162,6 +173,7 @@ class Workbench(Vertical):
     def _show_part(self) -> None:
         """Bring the open part up to date; the others wait until they are opened."""
         part = self._open_part
+        self._show_title()
         self.query_one(Parts).show(part if self._draft else "")
         if part not in self._widgets:
             self._widgets[part] = self._make(part)

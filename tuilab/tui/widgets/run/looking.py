@@ -98,8 +98,7 @@ class Looking:
             self._panes.screen.set_focus(None)  # of a pane that goes it would be handed on to any other
             self._select(turned)
             first = next(pane for pane in self._panes.every if isinstance(pane, SeriesPane))
-            first.focus(scroll_visible=False)
-            self._panes.call_after_refresh(first.scroll_visible, animate=False)  # it has no place yet
+            self._go_to_pane(first)
 
     def filter_charts(self, words: str) -> None:
         """Show the charts whose names contain all words."""
@@ -171,8 +170,9 @@ class Looking:
         pane = self._panes.named("failure")
         if pane is not None and pane is not self._told_failure:
             self._told_failure = pane
+            self._panes.screen.set_focus(None)  # or what had it would be scrolled to, last of all, when a zoom ends
             self._panes.screen.minimize()
-            pane.focus(scroll_visible=True)
+            self._go_to_pane(pane)
         return pane is not None
 
     def scroll_pages(self, pages: int) -> None:
@@ -184,10 +184,15 @@ class Looking:
         kept, screen = self._desk.settings, self._panes.screen
         pane = self._panes.named(kept.pane)
         if pane is not None and screen.focused is None:
-            pane.focus(scroll_visible=True)
+            self._go_to_pane(pane)
             if kept.is_zoomed:
                 screen.maximize(pane, container=False)
         return pane is not None or not kept.pane
+
+    def _go_to_pane(self, pane: Pane) -> None:
+        """Give a pane the focus, and show it once it has its place: it may just have come, and others may have moved."""
+        pane.focus(scroll_visible=False)
+        self._panes.call_after_refresh(pane.scroll_visible, animate=False)
 
     def _select(self, selection: Selection) -> None:
         """Show other charts; a pane that fills the screen may be gone then."""
