@@ -3,23 +3,19 @@
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 import pytest
 
 from tests.engine import look, until, write_scenario
 from tests.report_aids import described, misfits
 from tests.test_compare import put
 from tuilab import cli
-from tuilab.catalogue import catalog
 from tuilab.cli.schemas import names, schema_of
-from tuilab.cli.verbs.run import detach
-from tuilab.engine import launch
-from tuilab.errors import UsageError
 from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Trials
 from tuilab.runs import store
@@ -230,14 +226,23 @@ def test_of_two_ways_to_print_none_is_dropped_silently(tuilab: Tuilab, run_dir: 
     assert (done.returncode, done.stdout) == (2, "") and why in done.stderr
 
 
-def test_what_was_started_is_told_although_a_later_run_cannot_be(
-    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = write_scenario(tmp_path, "pass")
-    order = launch.order(catalog.find([], str(path))[0], {}, root=root)
-    with pytest.raises(UsageError, match="cannot read /gone"):
-        detach([order, msgspec.structs.replace(order, path="/gone")], as_json=True)
+# As `tuilab run A B --detach --json` does, where the file of B goes away in between.
+STARTING = """
+import msgspec
+from pathlib import Path
+from tuilab.catalogue import catalog
+from tuilab.cli.verbs.run import detach
+from tuilab.engine import launch
+order = launch.order(catalog.find([], {path!r})[0], {{}}, root=Path({root!r}))
+detach([order, msgspec.structs.replace(order, path="/gone")], as_json=True)
+"""
 
-    started = described(json.loads(capsys.readouterr().out))["runs"]
-    assert [one["path"] for one in started] == [str(store.find("last", root))]
-    until(lambda: look(Path(started[0]["path"])).summary.is_over)
+
+def test_what_was_started_is_told_although_a_later_run_cannot_be(root: Path, tmp_path: Path) -> None:
+    script = STARTING.format(path=str(write_scenario(tmp_path, "pass")), root=str(root))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+
+    assert "UsageError: cannot read /gone" in done.stderr
+    (started,) = described(json.loads(done.stdout))["runs"]
+    assert started["path"] == str(store.find("last", root))
+    until(lambda: look(Path(started["path"])).summary.is_over)
