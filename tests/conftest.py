@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 from tests.idle import until_idle
+from tests.stylesheets import parse_once
 from tests.warm import WarmTuilab
 
 gc.set_threshold(200_000, 50, 100)  # screens are many small objects, and a tenth of their tests was the collector's
@@ -102,6 +103,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("PYTHONPATH", LIGHT, prepend=os.pathsep)
         patch.setattr("textual.pilot.wait_for_idle", until_idle)
+        patch.setattr("textual.css.stylesheet.parse", parse_once)
         yield
 
 
