@@ -44,6 +44,19 @@ def test_what_python_heeds_when_it_starts_wants_a_fresh_one(name: str) -> None:
     assert not waiting.takes({**os.environ, name: "other"})
 
 
+def test_what_one_test_has_python_heed_is_not_what_it_starts_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting, usual = WarmTuilab(TUILAB), dict(os.environ)
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    try:
+        done = waiting.run(("config",), os.environ, Path.cwd(), 60)
+
+        assert (waiting.takes(os.environ), waiting.takes(usual), done.returncode) == (False, True, 0)
+        started_with = Path(f"/proc/{waiting.process.pid}/environ").read_bytes().split(b"\0")
+        assert f"PYTHONPATH={usual['PYTHONPATH']}".encode() in started_with
+    finally:
+        waiting.end()
+
+
 def test_it_has_the_cores_of_the_test_that_calls_it(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     every = os.sched_getaffinity(0)
     path = write_scenario(tmp_path, "lab.text(str(sorted(os.sched_getaffinity(0))))")

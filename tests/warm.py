@@ -30,18 +30,18 @@ TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ")  # heeded when a process 
 class WarmTuilab:
     """Starts the process that waits with the first call; it ends with the one that started it.
 
-    What it has loaded and does is what a module says with its `load` and `main`: this one is a front.
+    What it has loaded and does is what a module says with its `load` and `main`, in the surroundings of the first call. This
+    one is a front, in the surroundings that it was made in: those of the first call may be of one test alone.
     """
 
     def __init__(self, program: str, module: str = "") -> None:
         self.program = program
         self.module = module
-        self.started_with: dict[str, str] = {}
+        self.started_with = heeded_at_start(os.environ)
         self.line: socket.socket | None = None
 
     def takes(self, environment: Mapping[str, str]) -> bool:
         """Say whether a front with this environment would have started as the one that waits did."""
-        self.started_with = self.started_with or heeded_at_start(os.environ)
         return heeded_at_start(environment) == self.started_with
 
     def run(
@@ -79,9 +79,14 @@ class WarmTuilab:
                 stdout=subprocess.PIPE,  # pipes for Python to see, as those of a call will be
                 stderr=subprocess.PIPE,
                 cwd=Path(__file__).parent,
-                env={**os.environ, **MARK_ROOM},
+                env=self._surroundings() | MARK_ROOM,
             )
         return ours
+
+    def _surroundings(self) -> dict[str, str]:
+        if self.module:
+            return dict(os.environ)
+        return {name: value for name, value in os.environ.items() if not name.startswith(TOLD_AT_START)} | self.started_with
 
     def end(self) -> None:
         if self.line is not None:
