@@ -14,11 +14,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 import pytest
 
+from tests.conftest import CHECKOUT
+from tests.engine import write_scenario
 from tests.faults.oracle import UNSAFE, view
 from tests.harms import obeying_permissions
 from tests.nonsense import WHOLE, kept_somewhere, put, spoilt
@@ -305,3 +308,82 @@ def test_whatever_stands_in_a_file_of_ours_nothing_breaks_and_nothing_is_lost(in
 @pytest.mark.parametrize("name", OWN)
 def test_of_much_more_nonsense_the_same_holds(in_world: None, name: str, seed: int) -> None:
     assert wrong_with(name, seed, count=20) == ""
+
+
+# ---- no file is without a row
+
+WRITES = re.compile(
+    r"O_CREAT|\.write_(?:bytes|text)\(|\.touch\(|mkdtemp|kept\.(?:update|append_line)\(|\bopen\([^)\n]*\"[wax]b?\"|"
+    r"from tuilab\.files import[^\n]*\breplace\b"
+)
+HANDED_ON = "what is handed on, and never read again"
+WRITERS: dict[str, list[str] | str] = {
+    "catalogue/catalog.py": ["catalogue"],
+    "catalogue/check_translation.py": "lines of a translation, which its author keeps",
+    "cli/verbs/authors/new.py": "a new scenario, which is its author's",
+    "cli/verbs/compare.py": HANDED_ON,
+    "doctor/bundle.py": HANDED_ON,
+    "engine/capture.py": ["printed", "errors"],
+    "engine/create_run.py": ["source", "supervisor's errors"],
+    "files.py": "what the others write with",
+    "judging/calibration_file.py": ["calibration"],
+    "kept.py": "what the others write with",
+    "lab/shown/artifacts.py": ["artifact"],
+    "lab/warmup.py": "the name of a process",
+    "lab/worker.py": ["faults"],
+    "record/imported.py": ["mark of an import"],
+    "record/journal/writer.py": ["supervisor's stream", "worker's stream", "judge's stream", "sampler's stream"],
+    "record/unwritten.py": ["held back"],
+    "reports/files.py": HANDED_ON,
+    "reports/formats/tensorboard.py": HANDED_ON,
+    "runs/archive/pack.py": ["archive", "taken out"],
+    "runs/archive/unpack.py": "what was packed",
+    "runs/ledger_cache.py": ["memory"],
+    "runs/notes.py": ["notes"],
+    "runs/queue.py": ["ticket", "pause"],
+    "runs/score.py": ["lessons"],
+    "tui/state/settings.py": ["choices"],
+}
+
+
+def test_what_writes_a_file_of_ours_has_a_row_for_it() -> None:
+    house = CHECKOUT / "tuilab"
+    writers = {str(path.relative_to(house)) for path in house.rglob("*.py") if WRITES.search(path.read_text())}
+
+    assert writers == WRITERS.keys()
+    rows = {row for rows in WRITERS.values() if isinstance(rows, list) for row in rows}
+    assert rows | {"config"} == OWN.keys()  # which people write
+
+
+CRASHES = """
+print("printed")
+lab.artifact("note.txt", "kept")
+os.abort()
+"""
+
+
+def one_name_each(path: str) -> str:
+    """Return a path with the names that differ from run to run as they are in the table."""
+    path = re.sub(r"\d{8}T\d{9}Z-[\w-]+-[0-9a-f]{6}", "RUN", path.replace(RUN, "RUN").replace(WAITS, "RUN"))
+    return re.sub(r"(worker|sampler|rank)-\d+", r"\1-0", path).replace("sampler-0", "sampler")
+
+
+@pytest.mark.slow
+def test_each_file_that_a_session_leaves_has_a_row(tuilab: Callable[..., Any], tmp_path: Path, root: Path) -> None:
+    write_scenario(tmp_path, CRASHES, name="crashes")
+    for name in ("one", "two"):
+        write_scenario(tmp_path, 'if False: lab.claim_ratio("r", "a/b", at_least=1)\nlab.claim("it is so", True)', name=name)
+    kept_in = {f"XDG_{name.upper()}_HOME": str(tmp_path / name) for name in ("state", "cache", "config")}
+    for line in (
+        "run crashes.py --headless", "run one.py --headless", "note last good --tag kept", "list", "runs",
+        "export last -o run.tgz", "import run.tgz --root runs/other", "queue pause", "run one.py two.py --detach",
+    ):  # fmt: skip
+        tuilab(*line.split(), env=kept_in)
+    left = {str(path.relative_to(tmp_path)).replace("runs/other", "runs") for path in tmp_path.rglob("*") if path.is_file()}
+    tuilab("queue", "cancel", *[path.stem for path in (root / queue.FOLDER).glob("*.json")], env=kept_in)
+
+    names = {one_name_each(path) for path in left if path.startswith(("runs", "state", "cache", "config", "run.tgz"))}
+    rows = {one_name_each(str(place(name))): name for name in OWN}
+    assert names - rows.keys() == set()
+    seldom = {"held back", "taken out", "calibration", "choices", "config"}
+    assert {*rows.values()} - {rows[name] for name in names} == seldom
