@@ -28,7 +28,7 @@ from tests.nonsense import WHOLE, kept_somewhere, put, spoilt
 from tests.test_tampering import read, write
 from tests.transcripts import FORMAT_1
 from tests.tui.made_up import finished, identity, make_run, started
-from tuilab import kept, places
+from tuilab import places, user_data
 from tuilab.catalogue import catalog
 from tuilab.doctor import Box, bundle, lab
 from tuilab.engine import worker_records
@@ -76,7 +76,7 @@ def ticket() -> Ticket:
 
 
 def note_lesson() -> None:
-    kept.append_line(places.score_file(), vars(Learned("mul", "a", 1.0, 2.0)), 1 << 20)
+    user_data.append_line(places.score_file(), vars(Learned("mul", "a", 1.0, 2.0)), 1 << 20)
 
 
 def ask_doctor() -> str:
@@ -189,7 +189,7 @@ def make_all(folder: Path) -> None:
     queue.pause(Path("runs"))
     calibration_file.save({"over 6 processes": Trials(9, 0, 9, 9)}, luck=0.01)
     Path("state/tuilab").mkdir(parents=True)
-    kept.append_line(places.score_file(), vars(Learned("good", OTHER, 1.0, 2.0)), 1 << 20)
+    user_data.append_line(places.score_file(), vars(Learned("good", OTHER, 1.0, 2.0)), 1 << 20)
     settings.save(Settings(theme="nord"))
     Path("config/tuilab").mkdir(parents=True)
     Path("config/tuilab/config.toml").write_text("fps = 1\n")
@@ -224,7 +224,7 @@ def answer(name: str) -> str:
     Path("packed.tgz").unlink(missing_ok=True)
     with within(20):
         said = [ask_verb(ask) if isinstance(ask, str) else str(ask()) for ask in OWN[name].asks]
-    told = "\n".join([*said, *kept.complaints()])
+    told = "\n".join([*said, *user_data.complaints()])
     assert not UNSAFE.findall(told), told
     assert "runs" not in OWN[name].asks or all(id in told for id in ("eec319", "abcdef")), f"a run is lost: {told}"
     return re.sub(r"[0-9]+ s", "# s", told)
@@ -313,7 +313,7 @@ def test_of_much_more_nonsense_the_same_holds(in_world: None, name: str, seed: i
 # ---- no file is without a row
 
 WRITES = re.compile(
-    r"O_CREAT|\.write_(?:bytes|text)\(|\.touch\(|mkdtemp|kept\.(?:update|append_line)\(|\bopen\([^)\n]*\"[wax]b?\"|"
+    r"O_CREAT|\.write_(?:bytes|text)\(|\.touch\(|mkdtemp|user_data\.(?:update|append_line)\(|\bopen\([^)\n]*\"[wax]b?\"|"
     r"from tuilab\.files import[^\n]*\breplace\b"
 )
 HANDED_ON = "what is handed on, and never read again"
@@ -327,7 +327,7 @@ WRITERS: dict[str, list[str] | str] = {
     "engine/create_run.py": ["source", "supervisor's errors"],
     "files.py": "what the others write with",
     "judging/calibration_file.py": ["calibration"],
-    "kept.py": "what the others write with",
+    "user_data.py": "what the others write with",
     "lab/shown/artifacts.py": ["artifact"],
     "lab/warmup.py": "the name of a process",
     "lab/worker.py": ["faults"],

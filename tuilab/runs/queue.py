@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from tuilab import kept
+from tuilab import user_data
 from tuilab.errors import CannotRecord, TuilabError, UsageError
 from tuilab.files import Unusable, read_regular, replace
 from tuilab.record import presence
@@ -138,7 +138,7 @@ def running(root: Path) -> Sequence[Ticket]:
 def own_order(root: Path, run: str) -> dict[str, Any] | None:
     """Return the order of a run that this user queued: what another user may have written names code that would be run."""
     try:
-        ticket = kept.struct_of(Ticket)(read_regular(_path(root, run), _LIMIT, is_ours=True))
+        ticket = user_data.struct_of(Ticket)(read_regular(_path(root, run), _LIMIT, is_ours=True))
     except (OSError, ValueError, RecursionError, Unusable) as problem:
         why = getattr(problem, "strerror", None) or str(problem)
         raise UsageError(f"{show(store.short_id(run))} is not queued again: its ticket cannot be trusted ({why})") from problem
@@ -230,13 +230,13 @@ def _read(root: Path, run: str) -> Ticket | None:
     """Return the ticket of a run; of one that cannot be read what is known without it, and None where nothing waits for it."""
 
     def decode(data: bytes) -> Ticket:
-        ticket = kept.struct_of(Ticket)(data)
+        ticket = user_data.struct_of(Ticket)(data)
         if ticket.run != run:
             raise ValueError("it is the ticket of another run")
         return ticket
 
     path = _path(root, run)
-    ticket = kept.read(path, decode, _LIMIT)
+    ticket = user_data.read(path, decode, _LIMIT)
     return _without_ticket(root, run) if ticket is None and os.path.lexists(path) else ticket
 
 
@@ -262,7 +262,7 @@ def _processes(run: str) -> Iterator[Identity]:
 
 
 def _write(root: Path, run: str, changes: dict[str, Any]) -> None:
-    _tell_problem(root, lambda: kept.update(_path(root, run), changes, _LIMIT))
+    _tell_problem(root, lambda: user_data.update(_path(root, run), changes, _LIMIT))
 
 
 def _make(root: Path) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.tui.made_up import identity, make_run, started
-from tuilab import kept, places
+from tuilab import places, user_data
+from tuilab.doctor import Box, lab
 from tuilab.engine.requeue import queue_again
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.judging import calibration_file
@@ -31,7 +32,7 @@ NEWER = "it was written by a newer tuilab, in format 2; upgrade this one"
 def own_root(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(root))
     monkeypatch.setattr("socket.gethostname", lambda: "HOST")
-    kept.complaints()
+    user_data.complaints()
 
 
 def rewrite(path: str | Path, **more: Any) -> None:
@@ -69,17 +70,17 @@ def test_a_calibration_leaves_those_of_other_boxes_and_what_a_newer_tuilab_says_
 
     assert calibration_file.load().luck == 0.01
     assert json.loads(Path(places.calibration_file()).read_text())["OTHER"] == [1]
-    assert kept.complaints() == []
+    assert user_data.complaints() == []
 
 
 def test_a_note_and_a_lesson_of_a_newer_tuilab_are_read_as_far_as_they_are_known(tmp_path: Path) -> None:
-    kept.append_line(tmp_path / notes.FILE, {"wall_s": 1.0, "text": "hm", "tags": ["good"], "by": "ann"}, 1000)
+    user_data.append_line(tmp_path / notes.FILE, {"wall_s": 1.0, "text": "hm", "tags": ["good"], "by": "ann"}, 1000)
     os.makedirs(os.path.dirname(places.score_file()))
-    kept.append_line(places.score_file(), {**vars(Learned("mul", "a")), "mood": "new"}, 1000)
+    user_data.append_line(places.score_file(), {**vars(Learned("mul", "a")), "mood": "new"}, 1000)
 
     assert notes.read(tmp_path) == notes.Notes([(1.0, "hm")], ["good"])
     assert score.read() == {"mul": Learned("mul", "a")}
-    assert kept.complaints() == []
+    assert user_data.complaints() == []
 
 
 KINDS: dict[str, tuple[Callable[[], str], Callable[[Path], object]]] = {
@@ -99,7 +100,7 @@ def test_a_newer_format_is_told_and_left_as_it_is(root: Path, kind: str) -> None
     place.write_text('{"format": 2, "text": {}}\n')
 
     ask(run_dir)
-    told = kept.complaints()
+    told = user_data.complaints()
     settings.save(Settings())
     if kind == "calibration":
         with pytest.raises(CannotRecord, match="newer tuilab"):
@@ -115,12 +116,13 @@ def test_what_cannot_be_read_is_set_aside_and_told_once(root: Path) -> None:
     path = Path(places.calibration_file())
     path.write_text("{broken")
 
+    assert lab.calibrated(Box()).found.startswith(f"{path} cannot be used: ")
     calibration_file.save(TRIALS)
 
-    (told,) = kept.complaints()
+    (told,) = user_data.complaints()
     (aside,) = path.parent.glob("calibration.json.unusable-*")
     assert aside.read_text() == "{broken" and aside.name in told
-    assert kept.complaints() == []
+    assert user_data.complaints() == []
 
 
 def test_a_note_behind_a_torn_line_is_a_line_of_its_own(tmp_path: Path) -> None:
@@ -129,7 +131,7 @@ def test_a_note_behind_a_torn_line_is_a_line_of_its_own(tmp_path: Path) -> None:
     notes.add(tmp_path, "whole")
 
     assert [text for _, text in notes.read(tmp_path).texts] == ["whole"]
-    assert kept.complaints() == [f"{tmp_path / notes.FILE} cannot be used: 1 line of it cannot be read"]
+    assert user_data.complaints() == [f"{tmp_path / notes.FILE} cannot be used: 1 line of it cannot be read"]
 
 
 # ---- the queue
@@ -163,7 +165,7 @@ def test_a_run_whose_ticket_cannot_be_read_is_waited_for_while_it_goes_on(
             (root / queue.FOLDER / f"{other.name}.json").write_text(content)
 
     assert queue.begin(root, own.name) is may_begin
-    assert f"{other.name}.json cannot be used: " in kept.complaints()[0]
+    assert f"{other.name}.json cannot be used: " in user_data.complaints()[0]
 
 
 def test_where_its_record_is_of_a_newer_tuilab_too_its_processes_are_waited_for(root: Path) -> None:
