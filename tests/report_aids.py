@@ -148,7 +148,7 @@ def described(told: dict[str, Any]) -> dict[str, Any]:
 
 _KINDS: dict[str, Any] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
 _KNOWN = {"$schema", "$defs", "$ref", "title", "description", "type", "properties", "required", "items", "additionalProperties",
-          "enum", "const", "anyOf"}  # fmt: skip
+          "enum", "const", "anyOf", "minimum", "maximum", "exclusiveMaximum"}  # fmt: skip
 
 
 def misfits(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "$") -> list[str]:
@@ -164,6 +164,8 @@ def misfits(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = 
     wanted = schema.get("type", [*_KINDS, "null"])
     if not any(_is_of(value, kind) for kind in (wanted if isinstance(wanted, list) else [wanted])):
         return [f"{at}: {value!r} is not {wanted}"]
+    if isinstance(value, float | int) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+        return [f"{at}: {value} is out of bounds"]
     if isinstance(value, list):
         return [bad for i, one in enumerate(value) for bad in misfits(one, schema.get("items", {}), root, f"{at}[{i}]")]
     return _misfits_of_object(value, schema, root, at) if isinstance(value, dict) else []

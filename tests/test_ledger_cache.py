@@ -158,6 +158,16 @@ def test_what_a_run_of_a_newer_tuilab_says_is_not_taken_for_a_failure(root: Path
     assert look_at_all(root).last_verdicts() == {"softmax": "REFUTED"}
 
 
+def test_what_a_disk_changed_in_the_memory_is_not_believed(root: Path) -> None:
+    run_dir = finished(root, {"a": "REFUTED"})
+    look_at_all(root)
+    (root / FILE).write_bytes((root / FILE).read_bytes().replace(b"REFUTED", b"INVALID"))
+
+    again = LedgerCache(root)
+    assert again.last_verdicts() == {"softmax": "REFUTED"}
+    assert again.entry(run_dir).claims == [("a", "REFUTED")]
+
+
 def test_each_form_of_the_memory_has_a_number_of_its_own() -> None:
     """Whoever changes an entry changes the number, too: else an older and a newer tuilab misread what the other wrote."""
     form = " ".join([*ledger.Entry.__struct_fields__, *Said._fields])

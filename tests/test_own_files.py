@@ -14,18 +14,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 import pytest
 
+from tests.conftest import CHECKOUT
+from tests.engine import write_scenario
 from tests.faults.oracle import UNSAFE, view
 from tests.harms import obeying_permissions
 from tests.nonsense import WHOLE, kept_somewhere, put, spoilt
 from tests.test_tampering import read, write
 from tests.transcripts import FORMAT_1
 from tests.tui.made_up import finished, identity, make_run, started
-from tuilab import kept, places
+from tuilab import places, user_data
 from tuilab.catalogue import catalog
 from tuilab.doctor import Box, bundle, lab
 from tuilab.engine import worker_records
@@ -73,7 +76,7 @@ def ticket() -> Ticket:
 
 
 def note_lesson() -> None:
-    kept.append_line(places.score_file(), vars(Learned("mul", "a", 1.0, 2.0)), 1 << 20)
+    user_data.append_line(places.score_file(), vars(Learned("mul", "a", 1.0, 2.0)), 1 << 20)
 
 
 def ask_doctor() -> str:
@@ -186,7 +189,7 @@ def make_all(folder: Path) -> None:
     queue.pause(Path("runs"))
     calibration_file.save({"over 6 processes": Trials(9, 0, 9, 9)}, luck=0.01)
     Path("state/tuilab").mkdir(parents=True)
-    kept.append_line(places.score_file(), vars(Learned("good", OTHER, 1.0, 2.0)), 1 << 20)
+    user_data.append_line(places.score_file(), vars(Learned("good", OTHER, 1.0, 2.0)), 1 << 20)
     settings.save(Settings(theme="nord"))
     Path("config/tuilab").mkdir(parents=True)
     Path("config/tuilab/config.toml").write_text("fps = 1\n")
@@ -221,7 +224,7 @@ def answer(name: str) -> str:
     Path("packed.tgz").unlink(missing_ok=True)
     with within(20):
         said = [ask_verb(ask) if isinstance(ask, str) else str(ask()) for ask in OWN[name].asks]
-    told = "\n".join([*said, *kept.complaints()])
+    told = "\n".join([*said, *user_data.complaints()])
     assert not UNSAFE.findall(told), told
     assert "runs" not in OWN[name].asks or all(id in told for id in ("eec319", "abcdef")), f"a run is lost: {told}"
     return re.sub(r"[0-9]+ s", "# s", told)
@@ -305,3 +308,82 @@ def test_whatever_stands_in_a_file_of_ours_nothing_breaks_and_nothing_is_lost(in
 @pytest.mark.parametrize("name", OWN)
 def test_of_much_more_nonsense_the_same_holds(in_world: None, name: str, seed: int) -> None:
     assert wrong_with(name, seed, count=20) == ""
+
+
+# ---- no file is without a row
+
+WRITES = re.compile(
+    r"O_CREAT|\.write_(?:bytes|text)\(|\.touch\(|mkdtemp|user_data\.(?:update|append_line)\(|\bopen\([^)\n]*\"[wax]b?\"|"
+    r"from tuilab\.files import[^\n]*\breplace\b"
+)
+HANDED_ON = "what is handed on, and never read again"
+WRITERS: dict[str, list[str] | str] = {
+    "catalogue/catalog.py": ["catalogue"],
+    "catalogue/check_translation.py": "lines of a translation, which its author keeps",
+    "cli/verbs/authors/new.py": "a new scenario, which is its author's",
+    "cli/verbs/compare.py": HANDED_ON,
+    "doctor/bundle.py": HANDED_ON,
+    "engine/capture.py": ["printed", "errors"],
+    "engine/create_run.py": ["source", "supervisor's errors"],
+    "files.py": "what the others write with",
+    "judging/calibration_file.py": ["calibration"],
+    "user_data.py": "what the others write with",
+    "lab/shown/artifacts.py": ["artifact"],
+    "lab/warmup.py": "the name of a process",
+    "lab/worker.py": ["faults"],
+    "record/imported.py": ["mark of an import"],
+    "record/journal/writer.py": ["supervisor's stream", "worker's stream", "judge's stream", "sampler's stream"],
+    "record/unwritten.py": ["held back"],
+    "reports/files.py": HANDED_ON,
+    "reports/formats/tensorboard.py": HANDED_ON,
+    "runs/archive/pack.py": ["archive", "taken out"],
+    "runs/archive/unpack.py": "what was packed",
+    "runs/ledger_cache.py": ["memory"],
+    "runs/notes.py": ["notes"],
+    "runs/queue.py": ["ticket", "pause"],
+    "runs/score.py": ["lessons"],
+    "tui/state/settings.py": ["choices"],
+}
+
+
+def test_what_writes_a_file_of_ours_has_a_row_for_it() -> None:
+    house = CHECKOUT / "tuilab"
+    writers = {str(path.relative_to(house)) for path in house.rglob("*.py") if WRITES.search(path.read_text())}
+
+    assert writers == WRITERS.keys()
+    rows = {row for rows in WRITERS.values() if isinstance(rows, list) for row in rows}
+    assert rows | {"config"} == OWN.keys()  # which people write
+
+
+CRASHES = """
+print("printed")
+lab.artifact("note.txt", "kept")
+os.abort()
+"""
+
+
+def one_name_each(path: str) -> str:
+    """Return a path with the names that differ from run to run as they are in the table."""
+    path = re.sub(r"\d{8}T\d{9}Z-[\w-]+-[0-9a-f]{6}", "RUN", path.replace(RUN, "RUN").replace(WAITS, "RUN"))
+    return re.sub(r"(worker|sampler|rank)-\d+", r"\1-0", path).replace("sampler-0", "sampler")
+
+
+@pytest.mark.slow
+def test_each_file_that_a_session_leaves_has_a_row(tuilab: Callable[..., Any], tmp_path: Path, root: Path) -> None:
+    write_scenario(tmp_path, CRASHES, name="crashes")
+    for name in ("one", "two"):
+        write_scenario(tmp_path, 'if False: lab.claim_ratio("r", "a/b", at_least=1)\nlab.claim("it is so", True)', name=name)
+    kept_in = {f"XDG_{name.upper()}_HOME": str(tmp_path / name) for name in ("state", "cache", "config")}
+    for line in (
+        "run crashes.py --headless", "run one.py --headless", "note last good --tag kept", "list", "runs",
+        "export last -o run.tgz", "import run.tgz --root runs/other", "queue pause", "run one.py two.py --detach",
+    ):  # fmt: skip
+        tuilab(*line.split(), env=kept_in)
+    left = {str(path.relative_to(tmp_path)).replace("runs/other", "runs") for path in tmp_path.rglob("*") if path.is_file()}
+    tuilab("queue", "cancel", *[path.stem for path in (root / queue.FOLDER).glob("*.json")], env=kept_in)
+
+    names = {one_name_each(path) for path in left if path.startswith(("runs", "state", "cache", "config", "run.tgz"))}
+    rows = {one_name_each(str(place(name))): name for name in OWN}
+    assert names - rows.keys() == set()
+    seldom = {"held back", "taken out", "calibration", "choices", "config"}
+    assert {*rows.values()} - {rows[name] for name in names} == seldom

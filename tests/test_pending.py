@@ -483,11 +483,17 @@ def test_the_count_of_what_is_held_back_is_on_disk(late: "LateCuda", lab: Lab, t
 
 
 def test_what_ranks_held_back_counts_for_their_worker_alone(tmp_path: Path) -> None:
-    for name, count in {"worker-1": "1", "worker-1-rank-2": "10", "worker-11": "100", "worker-1-x": "rubbish"}.items():
+    for name, count in {
+        "worker-1": "1",
+        "worker-1-rank-2": "10",
+        "worker-11": "100",
+        "worker-1-x": "rubbish",
+        "worker-2": "9" * 20,
+    }.items():
         (tmp_path / f"unwritten-{name}").write_text(count)
 
     assert unwritten.take(tmp_path, "worker-1") == 11
-    assert unwritten.left(tmp_path) == {"worker-1-x": 0, "worker-11": 100}
+    assert unwritten.left(tmp_path) == {"worker-1-x": 1, "worker-11": 100, "worker-2": 10**12}
 
 
 def test_records_of_an_older_version_have_no_time_of_their_own() -> None:

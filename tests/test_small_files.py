@@ -110,6 +110,7 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", HARMS)
 @pytest.mark.parametrize("name", KEPT)
+@pytest.mark.first(24)  # of what tests/test_own_files.py does by other ways
 def test_whatever_stands_in_the_place_of_a_small_file_is_passed_over_or_told(tmp_path: Path, name: str, kind: str) -> None:
     file = KEPT[name]
     file.make()

@@ -138,8 +138,8 @@ def main() -> NoReturn:
             raise
         _say(f"tuilab: cannot write the result: {problem.strerror}")
         code = ExitCode.CANNOT_RECORD
-    kept = sys.modules.get("tuilab.kept")  # loaded by who reads such a file
-    for complaint in kept.complaints() if kept else ():
+    user_data = sys.modules.get("tuilab.user_data")  # loaded by who reads such a file
+    for complaint in user_data.complaints() if user_data else ():
         _say(f"tuilab: {complaint}")
     _leave(int(code or 0))
 

@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from tuilab import config, places
+from tuilab import config, places, user_data
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
 from tuilab.errors import TuilabError
 from tuilab.judging import calibration, calibration_file
@@ -23,6 +23,8 @@ def calibrated(box: Box) -> Finding:
     known = calibration_file.load()
     lines = calibration.in_words(known.ways)
     step = "tuilab calibrate takes two minutes"
+    if complaints := user_data.complaints():
+        return warn(complaints[0], step)
     if not lines:
         return unknown("this box was never calibrated: how often verdicts about time are wrong here is not known", step)
     if known.wall_s is not None and time.time() - known.wall_s > _STALE_S:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tuilab import kept, places
+from tuilab import places, user_data
 from tuilab.errors import CannotRecord
 from tuilab.record import presence
 from tuilab.record.events import Count
@@ -57,7 +57,7 @@ def save(ways: Mapping[str, Trials], luck: float | None = None, uuid: str = "", 
     path = places.calibration_file()
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        kept.update(path, {_place(uuid): ours}, _LIMIT, indent=1)
+        user_data.update(path, {_place(uuid): ours}, _LIMIT, indent=1)
     except OSError as problem:
         raise CannotRecord(f"cannot keep the calibration in {show(path)}: {problem.strerror}") from problem
 
@@ -85,7 +85,7 @@ def _decode(place: str, parts: Any) -> Calibration:
     numbers = {name: _as(_Number, known[name]) for name in ("wall_s", "luck") if name in known}
     words = {name: _as(str, known[name]) for name in ("name", "box") if name in known}
     if known is not parts or None in (*ways.values(), *numbers.values(), *words.values()):
-        kept.complain(places.calibration_file(), f"what it says of {show(place, 100)} cannot be read, or not all of it")
+        user_data.complain(places.calibration_file(), f"what it says of {show(place, 100)} cannot be read, or not all of it")
     return Calibration(
         ways={show(name, 200): way for name, way in ways.items() if way},
         name=show(words.get("name") or "", 200),
@@ -102,4 +102,4 @@ def _as(kind: Any, part: object) -> Any:
 
 def _read() -> dict[str, Any]:
     """Return what is kept of each box; of a file of no use nothing."""
-    return kept.read(places.calibration_file(), kept.fields_of, _LIMIT) or {}
+    return user_data.read(places.calibration_file(), user_data.fields_of, _LIMIT) or {}

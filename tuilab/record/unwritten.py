@@ -11,6 +11,7 @@ from pathlib import Path
 from tuilab.files import open_regular, set_apart
 
 _PREFIX = "unwritten-"
+_MOST = 10**12  # more than any run writes, and less than a record of the loss may say
 _PLACE = 7_310_911_027  # where no other file stands that gets the number of this one
 
 
@@ -62,6 +63,9 @@ def left(run_dir: Path) -> dict[str, int]:
 
 
 def _count(path: Path) -> int:
-    with contextlib.suppress(OSError, ValueError), open(open_regular(path), "rb") as file:
-        return max(int(file.read(20) or b"0"), 0)
-    return 0
+    """Return what a file says; of one that says nothing of use that something is missing, as it would not be there else."""
+    try:
+        with open(open_regular(path), "rb") as file:
+            return min(max(int(file.read(20) or b"0"), 0), _MOST)
+    except (OSError, ValueError):
+        return 1

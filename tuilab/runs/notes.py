@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tuilab import kept
+from tuilab import user_data
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.text import show
 
@@ -35,7 +35,7 @@ class Notes:
 def read(run_dir: Path) -> Notes:
     """Return the notes of a run, as far as they can be read."""
     notes = Notes()
-    kept.read_lines(run_dir / FILE, partial(_fold, notes), _LIMIT)
+    user_data.read_lines(run_dir / FILE, partial(_fold, notes), _LIMIT)
     return notes
 
 
@@ -45,7 +45,7 @@ def add(run_dir: Path, text: str = "", tags: Sequence[str] = (), untags: Sequenc
     fields: dict[str, Any] = {"wall_s": round(time.time(), 3), "text": show(text, _LONGEST)}
     fields |= {name: list(words) for name, words in (("tags", tags), ("untags", untags)) if words}
     try:
-        kept.append_line(run_dir / FILE, fields, _LIMIT)
+        user_data.append_line(run_dir / FILE, fields, _LIMIT)
     except OSError as problem:
         if problem.errno == errno.EFBIG:
             raise UsageError(f"there is no room for more notes on this run: {problem.strerror}") from problem

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tuilab import kept
+from tuilab import user_data
 from tuilab.catalogue.scenario import Scenario
 from tuilab.record.events import Count, Logged
 from tuilab.record.hidden import name_of, without
@@ -101,4 +101,4 @@ def words_of(places: Mapping[str, int]) -> str:
 
 def taken_out(run_dir: Path) -> TakenOut | None:
     """Return what was taken out of a run before it was packed, if it came out of an archive from which something was."""
-    return kept.read(run_dir / FILE, kept.struct_of(TakenOut), _LIMIT)
+    return user_data.read(run_dir / FILE, user_data.struct_of(TakenOut), _LIMIT)

@@ -16,11 +16,11 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from tuilab import kept
+from tuilab import user_data
 from tuilab.errors import CannotRecord, TuilabError, UsageError
 from tuilab.files import Unusable, read_regular, replace
+from tuilab.record import presence
 from tuilab.record.events import Count, Identity
-from tuilab.record.presence import presence
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.runs import ledger, store
 from tuilab.text import show
@@ -31,6 +31,7 @@ _LIMIT = 1024 * 1024  # bytes of a ticket
 _PATIENCE_S = 5.0  # for the lock, which others have for a moment
 _ANY = "n/a"  # the device of a run whose ticket cannot be read
 _LAST = 1e12  # the place of one that waits
+_NOBODY = Identity("", "", 0, 0)
 
 
 class Standing(NamedTuple):
@@ -71,7 +72,7 @@ def enter(root: Path, ticket: Ticket) -> None:
     with _lock(root):
         others = tickets(root)
         for other in others:
-            if other.has_begun and presence(other.supervisor) == "dead":
+            if other.has_begun and presence.presence(other.supervisor) == "dead":
                 _take_away(root, other.run)
         ticket.place = max((other.place for other in others), default=0.0) + 1.0
         _write(root, ticket.run, msgspec.to_builtins(ticket))
@@ -116,7 +117,7 @@ def look(root: Path) -> Standing:
     """
     every = tickets(root)
     living = [one for one in every if _lives(one)]
-    dead = [one for one in every if one.is_waiting and presence(one.supervisor) == "dead"]
+    dead = [one for one in every if one.is_waiting and presence.presence(one.supervisor) == "dead"]
     begun, waits = ([one for one in living if one.is_waiting == is_waiting] for is_waiting in (False, True))
     return Standing(begun, waits, dead, is_paused(root))
 
@@ -137,7 +138,7 @@ def running(root: Path) -> Sequence[Ticket]:
 def own_order(root: Path, run: str) -> dict[str, Any] | None:
     """Return the order of a run that this user queued: what another user may have written names code that would be run."""
     try:
-        ticket = kept.struct_of(Ticket)(read_regular(_path(root, run), _LIMIT, is_ours=True))
+        ticket = user_data.struct_of(Ticket)(read_regular(_path(root, run), _LIMIT, is_ours=True))
     except (OSError, ValueError, RecursionError, Unusable) as problem:
         why = getattr(problem, "strerror", None) or str(problem)
         raise UsageError(f"{show(store.short_id(run))} is not queued again: its ticket cannot be trusted ({why})") from problem
@@ -213,7 +214,7 @@ def is_paused(root: Path) -> bool:
 
 def _lives(ticket: Ticket) -> bool:
     """Say whether a run is there to wait for: one of another box has other devices."""
-    return presence(ticket.supervisor) in ("alive", "unknown")
+    return presence.presence(ticket.supervisor) in ("alive", "unknown")
 
 
 def _path(root: Path, run: str) -> Path:
@@ -229,38 +230,39 @@ def _read(root: Path, run: str) -> Ticket | None:
     """Return the ticket of a run; of one that cannot be read what is known without it, and None where nothing waits for it."""
 
     def decode(data: bytes) -> Ticket:
-        ticket = kept.struct_of(Ticket)(data)
+        ticket = user_data.struct_of(Ticket)(data)
         if ticket.run != run:
             raise ValueError("it is the ticket of another run")
         return ticket
 
     path = _path(root, run)
-    ticket = kept.read(path, decode, _LIMIT)
+    ticket = user_data.read(path, decode, _LIMIT)
     return _without_ticket(root, run) if ticket is None and os.path.lexists(path) else ticket
 
 
 def _without_ticket(root: Path, run: str) -> Ticket | None:
-    """Return what the record of a run tells that goes on; it waits behind all others, or has begun, on whatever device."""
+    """Return what is known of a run that goes on: it waits behind all others, or has begun, and may have any device."""
+    ticket = Ticket(run=run, name="n/a", devices=[_ANY], supervisor=_NOBODY, place=_LAST, since_ns=0, has_begun=True)
     try:
         summary, state = ledger.look(root / run)
-    except (OSError, TuilabError):
-        return None
+    except (OSError, TuilabError):  # its record cannot be read either
+        ticket.supervisor = next(_processes(run), _NOBODY)
+        return ticket if ticket.supervisor != _NOBODY else None
     if summary.run is None or state not in RUNNING_STATES:
         return None
-    about = summary.run
-    return Ticket(
-        run=run,
-        name=f"{about.topic}/{about.scenario}",
-        devices=[_ANY],
-        supervisor=about.supervisor,
-        place=_LAST,
-        since_ns=about.wall_ns,
-        has_begun=state != RunState.QUEUED,
-    )
+    ticket.supervisor, ticket.since_ns = summary.run.supervisor, summary.run.wall_ns
+    ticket.name, ticket.has_begun = f"{summary.run.topic}/{summary.run.scenario}", state != RunState.QUEUED
+    return ticket
+
+
+def _processes(run: str) -> Iterator[Identity]:
+    """Yield the processes that a run has now."""
+    with contextlib.suppress(OSError):
+        yield from filter(None, (presence.identify(pid) for pid, _ in presence.marked(run)))
 
 
 def _write(root: Path, run: str, changes: dict[str, Any]) -> None:
-    _tell_problem(root, lambda: kept.update(_path(root, run), changes, _LIMIT))
+    _tell_problem(root, lambda: user_data.update(_path(root, run), changes, _LIMIT))
 
 
 def _make(root: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tuilab import kept, places
+from tuilab import places, user_data
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
 from tuilab.judging.prediction import WORDS, Nearness, answer_of, nearness, not_scored
@@ -49,7 +49,7 @@ def read() -> dict[str, Learned]:
         if _is_news(one, found):
             found[one.lesson] = one
 
-    kept.read_lines(places.score_file(), take, _LIMIT)
+    user_data.read_lines(places.score_file(), take, _LIMIT)
     return found
 
 
@@ -64,7 +64,7 @@ def note(summary: RunSummary, run_dir: Path) -> str:
     try:
         if _is_news(one, read()):
             os.makedirs(os.path.dirname(places.score_file()), mode=0o700, exist_ok=True)
-            kept.append_line(places.score_file(), vars(one), _LIMIT)
+            user_data.append_line(places.score_file(), vars(one), _LIMIT)
     except (OSError, TuilabError) as problem:
         return f"{places.score_file()}: {getattr(problem, 'strerror', None) or problem}"
     return ""

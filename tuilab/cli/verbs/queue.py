@@ -103,7 +103,7 @@ def _page(root: Path, style: Style) -> str:
 
 
 def _line(place: str, one: queue.Ticket, style: Style) -> str:
-    waited = f"{max(time.time_ns() - one.since_ns, 0) / 1e9:.0f} s"
+    waited = f"{max(time.time_ns() - one.since_ns, 0) / 1e9:.0f} s" if one.since_ns else "n/a"
     devices = style.dim(show(", ".join(one.devices)))
     return f"{place:>4}  {store.short_id(one.run)}  {show(one.name):32} {waited:>8}  {devices}".rstrip()
 

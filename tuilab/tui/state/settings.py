@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tuilab import kept, places
+from tuilab import places, user_data
 from tuilab.errors import TuilabError
 from tuilab.files import Unusable, read_small
 
@@ -35,7 +35,7 @@ def load(*, is_read_only: bool = False) -> Settings:
     with suppress(TuilabError):
         if not is_read_only:
             _move_old()
-        return kept.read(places.settings_file(), _decode, _LIMIT) or Settings()
+        return user_data.read(places.settings_file(), _decode, _LIMIT) or Settings()
     return Settings()
 
 
@@ -54,12 +54,12 @@ def save(settings: Settings) -> None:
     with suppress(OSError, TuilabError):
         path = places.settings_file()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        kept.update(path, {name: value for name, value in asdict(settings).items() if name not in _NOT_KEPT}, _LIMIT)
+        user_data.update(path, {name: value for name, value in asdict(settings).items() if name not in _NOT_KEPT}, _LIMIT)
 
 
 def _decode(data: bytes) -> Settings:
     """Take in each choice of the right kind; one that another tuilab made, or a hand broke, has its default."""
-    found = kept.fields_of(data)
+    found = user_data.fields_of(data)
     kinds = {name: type(default) for name, default in asdict(Settings()).items() if name not in _NOT_KEPT}
     chosen: dict[str, Any] = {name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind}
     return Settings(**chosen)

@@ -54,7 +54,7 @@ class QueueList(PickList):
 
 
 def _line(state: str, one: queue.Ticket, place: str) -> Content:
-    since = clock(max(time.time_ns() - one.since_ns, 0) // 1e9)
+    since = clock(max(time.time_ns() - one.since_ns, 0) // 1e9) if one.since_ns else "n/a"
     name, words = plain(one.name, 34), state_words(state)
     name, words = name.pad_right(34 - name.cell_length), words.pad_right(11 - words.cell_length)
     told = Content.assemble(f"{place:>4} ", words, name)
