@@ -54,6 +54,7 @@ ELSEWHERE = {
     "uv tool install .": "fetches a torch",
     "uvx --from . tuilab list": "fetches a torch",
     ".ci/run": "it runs these tests",
+    "python -m tests.faults.soak --minutes 60 --seed 1": "takes an hour; tests/faults/test_f_soak.py runs a minute",
     '.venv/bin/pytest tests/test_docs.py -n 0 -m "slow or not slow" -k session': "it is this test",
 }  # fmt: skip
 

@@ -1,5 +1,7 @@
 """What a worker starts: children, storms, daemons and loaders end with their run, and are named."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.engine import write_scenario
@@ -103,6 +105,25 @@ lab.claim("the child ended by itself", os.waitstatus_to_exitcode(os.wait()[1]), 
 
     assert done.returncode == 0, done.stdout
     check(site, latest(site), "succeeded")
+
+
+def test_18_memory_that_a_scenario_shared_is_given_back_when_it_is_stopped_at_once(site: Site) -> None:
+    """Python's own process for that removes it when all others are gone, unless it is killed with them."""
+    held = site.folder / "held"
+    body = f"""
+shared = shared_memory.SharedMemory(create=True, size=4096)
+open({str(held)!r}, "w").write("/dev/shm/" + shared.name)
+lab.stage("on")
+time.sleep(600)
+"""
+    run_dir = site.detach(write_scenario(site.folder, body, "from multiprocessing import shared_memory"))
+    reach_stage(site, "on")
+    was_there = Path(held.read_text()).exists()
+
+    site.run("stop", "last", "--now")
+
+    check(site, run_dir, "stopped")
+    assert was_there and not Path(held.read_text()).exists()
 
 
 def test_56_a_worker_that_becomes_a_daemon_is_not_left_behind(site: Site) -> None:

@@ -13,6 +13,7 @@ from tests.engine import look, until, write_scenario
 from tests.faults.fronts import NOISY, WAITS, Open, Window, front_of, is_gone, is_whole, wait_for_points
 from tests.faults.oracle import check
 from tests.faults.sites import Site, reach_stage
+from tests.faults.soaked.kept import open_screens
 from tests.tui.pictures import recorded
 from tests.tui.tmux import Tmux
 
@@ -56,6 +57,23 @@ def test_7_8_a_signal_to_the_screens_does_not_touch_the_run(
     assert (farewell in term.sent) == (code is None or code >= 0)
     go.touch()
     check(site, run_dir, "succeeded")
+
+
+def test_87_what_screens_held_that_were_left_is_given_back(site: Site) -> None:
+    """Each visit to a run makes some 3 MB of widgets, which hold each other."""
+    run_dir = recorded("tour", site.root)
+    screens = open_screens(site)
+    try:
+        for _ in range(5):  # until all is loaded and the caches are full
+            screens.look_on(run_dir)
+        before = screens.meter.read_rss()
+        for _ in range(12):
+            screens.look_on(run_dir)
+        grown = screens.meter.read_rss() - before
+    finally:
+        screens.close()
+
+    assert grown < 16 << 20  # what waits for the collector is a few visits
 
 
 def test_14_stopped_without_a_warning_and_continued_it_gives_the_terminal_back_all_the_same(

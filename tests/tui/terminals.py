@@ -150,6 +150,11 @@ class Terminal:
         with self._lock:
             self.screen.reset()
 
+    def forget(self) -> None:
+        """Forget what was sent so far, where it would be too much to keep."""
+        with self._lock:
+            self.sent.clear()
+
     def stop_reading(self) -> None:
         """Take nothing any more, as a link that hangs."""
         self._is_reading = False

@@ -25,6 +25,7 @@ PARTS: dict[str, dict[str, str | None]] = {
     "rich.cells": {"split_graphemes": "text, unicode_version"},  # public, and younger than the oldest versions
     "textual._context": {"active_message_pump": VALUE, "visible_screen_stack": VALUE},
     "textual._compositor:Compositor": {"_dirty_regions": VALUE, "render_strips": "self, size"},
+    "textual._styles_cache:StylesCache": {"get_inner_outer": "cls, base_background, background"},
     "textual._xterm_parser:XTermParser": {
         "__init__": "self, debug",
         "_timeout_time": VALUE,

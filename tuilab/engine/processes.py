@@ -29,6 +29,8 @@ SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run:
 PATIENCE_S = 5.0  # with what is killed and does not go
 _EXIT_S = 45.0  # with what is going, while the kernel frees what it held: a minute with all that comes before and after
 _STORM_S = 60.0  # with what starts others while it is killed
+_CLEARS_S = 1.0  # for what clears away when the others are gone
+_CLEARS = b"multiprocessing.resource_tracker"  # in the command line of what does: Python's own, which removes shared memory
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -110,18 +112,35 @@ def end_descendants(
         if tend():
             break
         time.sleep(0.02)
+    if clearing := set(filter(_clears_away, living(spared))):
+        _kill_descendants(spared | clearing, time.monotonic() + PATIENCE_S, tend)
+        deadline = time.monotonic() + _CLEARS_S
+        while _is_any_left(spared) and time.monotonic() < deadline:
+            tend()
+            time.sleep(0.02)
     deadline = time.monotonic() + PATIENCE_S
-    while _is_any_left(spared) and time.monotonic() < deadline:
-        for pid in _suspend_descendants(spared, deadline):
-            _signal_now(pid, signal.SIGKILL)
-        tend()
-        time.sleep(0.02)
+    _kill_descendants(spared, deadline, tend)
     if _exiting(spared):
         tell(names_of(lambda: _exiting(spared)))
     while _exiting(spared) and time.monotonic() < deadline + _EXIT_S - PATIENCE_S:
         tend()
         time.sleep(0.02)
     return names_of(lambda: living(spared))
+
+
+def _kill_descendants(spared: set[int], deadline: float, tend: Callable[[], bool]) -> None:
+    while _is_any_left(spared) and time.monotonic() < deadline:
+        for pid in _suspend_descendants(spared, deadline):
+            _signal_now(pid, signal.SIGKILL)
+        tend()
+        time.sleep(0.02)
+
+
+def _clears_away(pid: int) -> bool:
+    """Say whether a process ends by itself when the others are gone, and removes what they leave, which would stay for good."""
+    with contextlib.suppress(OSError):
+        return _CLEARS in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def _exiting(spared: set[int]) -> list[int]:

@@ -3,6 +3,7 @@
 The only room that imports textual; it may import all before it but `lab`.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -66,6 +67,8 @@ def start(
     desk.is_learning = is_learning
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
     app.on_terminal_taken = guardian.note
+    gc.freeze()  # what was loaded stays
+    gc.enable()  # off while it was; from here on each screen that is left is a circle of widgets, of megabytes
     try:
         code = app.run()
     finally:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.segment import Segment
 from textual._context import active_message_pump, visible_screen_stack
+from textual._styles_cache import StylesCache
 from textual._xterm_parser import XTermParser
 from textual.app import App, ReturnType
 from textual.command import CommandPalette, SearchIcon
@@ -87,6 +88,10 @@ class TextualApp(App[ReturnType]):
 
 class TextualScreen(Pointed[ScreenResultType]):
     """Textual's screen."""
+
+    def on_unmount(self) -> None:
+        """Forget what widgets drew that are gone: Textual keeps a thousand of them, each with its lines, as keys of a cache."""
+        StylesCache.get_inner_outer.cache_clear()
 
     def show_changes(self) -> None:
         """Render what changed, and have the app draw it."""

@@ -1,0 +1,79 @@
+"""The processes that live through all of it: the screens of a user who looks on, and the one that drives the faults."""
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from tests.conftest import TUILAB
+from tests.faults.sites import Site
+from tests.tui.terminals import Terminal
+from tuilab.runs.run_name import RunName
+
+
+@dataclass
+class Meter:
+    """What one long-lived process holds: descriptors, memory, ended children that nobody took notice of."""
+
+    name: str
+    pid: int
+    fds: int = 0  # as it was warm
+    rss: int = 0
+    most_rss: int = 0
+
+    def calibrate(self) -> None:
+        self.fds, self.rss = self.count_fds(), self.read_rss()
+
+    def count_fds(self) -> int:
+        entries = Path(f"/proc/{self.pid}/fd")
+        return len(os.listdir(entries)) if entries.exists() else 0
+
+    def read_rss(self) -> int:
+        try:
+            rss: int = psutil.Process(self.pid).memory_info().rss
+        except psutil.NoSuchProcess:
+            return 0
+        self.most_rss = max(self.most_rss, rss)
+        return rss
+
+    def zombies(self) -> int:
+        children = psutil.Process(self.pid).children(recursive=True)
+        return sum(child.status() == psutil.STATUS_ZOMBIE for child in children)
+
+    def kinds_of_fds(self) -> Counter[str]:
+        """Return what its descriptors are, to be told when there are too many."""
+        links = [os.readlink(entry) for entry in Path(f"/proc/{self.pid}/fd").iterdir() if entry.is_symlink()]
+        return Counter(links)
+
+
+@dataclass
+class Screens:
+    """The screens, open on the folder of runs from the first run to the last."""
+
+    terminal: Terminal
+    meter: Meter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.meter = Meter("the screens", psutil.Process(self.terminal.process.pid).pid)
+
+    def look_on(self, newest: Path | None) -> None:
+        """Look at the list of runs and at the newest of them, and go back to the scenarios."""
+        self.terminal.forget()
+        run = [("\r", f"· {RunName(newest.name).id}"), ("\x1b", "tuilab  history")] if newest else []
+        for keys, shown in [("h", "tuilab  history"), *run, ("\x1b", "tuilab  lab")]:
+            self.terminal.type(keys)
+            self.terminal.wait_for(shown)
+
+    def close(self) -> None:
+        self.terminal.type("q")
+        self.terminal.close()
+
+
+def open_screens(site: Site) -> Screens:
+    """Open them without the mark of the site: they are none of the processes that must not be left."""
+    environment = {name: value for name, value in site.environment.items() if name != "TUILAB_SITE"}
+    terminal = Terminal(TUILAB, "--fps", "30", env=environment)
+    terminal.wait_for("history")
+    return Screens(terminal)

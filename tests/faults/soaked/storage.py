@@ -1,0 +1,164 @@
+"""Faults: the disk, the folder of a run, and what is kept there between runs."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.engine import newest, until
+from tests.faults.oracle import check, view
+from tests.faults.soaked.place import HOLDS, Left, Place
+from tests.harms import GARBAGE, harm
+from tuilab.runs import store
+
+SMALL_FILES = (".ledger.json", ".verdicts.json")
+
+
+@contextmanager
+def small_disk(place: Place) -> Iterator[Path]:
+    """A folder of runs on a disk of 1 MiB, for as long as runs there go on."""
+    disk = place.folder("small")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "none", disk], check=True)
+    try:
+        yield disk
+        until(lambda: not place.site.living())
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def fill_disk(place: Place) -> list[Left]:
+    """The disk is full at a moment, and stays full or is freed; what was lost is told."""
+    with small_disk(place) as disk:
+        run_dir = begin_there(place, disk)
+        with contextlib.suppress(OSError), (disk / ".filler").open("ab", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        if place.chance.random() < 0.5:
+            place.open_gate()
+            until(lambda: place.logged(run_dir) > 20)
+            (disk / ".filler").unlink()
+        place.open_gate()
+        check(place.site, run_dir, "failed", "lost", "succeeded", "killed", is_whole=None)
+    return []
+
+
+def seal_disk(place: Place) -> list[Left]:
+    """The file system turns read-only in the middle, where that can be: no traceback, and what was written is there."""
+    with small_disk(place) as disk:
+        run_dir = begin_there(place, disk)
+        subprocess.run(["mount", "-o", "remount,ro", disk], capture_output=True)  # refused while files are open to be written
+        place.open_gate()
+        until(lambda: not place.site.living())
+        subprocess.run(["mount", "-o", "remount,rw", disk], capture_output=True)
+        check(place.site, run_dir, is_whole=None)
+    return []
+
+
+def begin_there(place: Place, disk: Path) -> Path:
+    """Start a run on a small disk and wait until it waits at its gate."""
+    code, text = view("run", str(place.scenario(HOLDS)), "--detach", "--root", str(disk))
+    assert code == 0, text
+    run_dir = until(lambda: newest(disk))
+    place.wait_at_gate(run_dir)
+    return run_dir
+
+
+def limit_files(place: Place) -> list[Left]:
+    """No file of a worker may grow beyond a size."""
+    size = place.chance.choice([0, 100, 5000, 20_000])
+    act = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\nprint('x' * 100_000)"
+    return [Left(place.begin(place.scenario(act)), ("failed", "succeeded"), is_whole=None)]
+
+
+def remove_folder(place: Place) -> list[Left]:
+    """A run whose folder goes away is stopped; nothing of it comes back."""
+    run_dir = place.begin(place.scenario(HOLDS))
+    if place.chance.random() < 0.7:
+        place.wait_at_gate(run_dir)
+    aside = place.folder("aside") / run_dir.name
+    run_dir.rename(aside)
+    place.open_gate()
+    until(lambda: not place.site.living())
+    assert not run_dir.exists()
+    shutil.rmtree(aside)
+    return []
+
+
+def garble_journal(place: Place) -> list[Left]:
+    """A stream is cut, overwritten or taken away between runs: no view fails, none says that all is well."""
+    run_dir = place.begin(place.scenario())
+    until(lambda: not place.site.living())
+    stream = place.chance.choice(sorted((run_dir / "journal").iterdir()))
+    garble(place, stream)
+    for words in (("attach", run_dir.name, "--quiet"), ("runs",), ("report", run_dir.name, "-o", "-", "--as", "md")):
+        view(*words)
+    code, text = view("verify", run_dir.name)
+    assert code != 0, (stream, text)
+    until(lambda: is_deleted(run_dir))  # without a first record it is taken for one that begins, for some seconds
+    return []
+
+
+def is_deleted(run_dir: Path) -> bool:
+    """Delete a run, if it may be; one of which it is not known whether it goes on is only deleted by hand."""
+    code, text = view("rm", run_dir.name, "--yes")
+    if "is not known" in text:
+        shutil.rmtree(run_dir)
+    return code == 0 or not run_dir.exists()
+
+
+def garble(place: Place, stream: Path) -> None:
+    """Cut a stream anywhere, write anything over a part of it, or take it away."""
+    data = stream.read_bytes()
+    at = place.chance.randrange(len(data) - 1)
+    match place.chance.randrange(4):
+        case 0:
+            stream.write_bytes(data[:at])
+        case 1:
+            stream.write_bytes(data[:at] + place.chance.randbytes(50) + data[at + 50 :])
+        case 2:
+            harm(stream, place.chance.choice(list(GARBAGE)))
+        case _:
+            stream.unlink()
+
+
+def garble_small_files(place: Place) -> list[Left]:
+    """What a folder of runs keeps for speed holds nonsense: it is made again, and nothing is lost."""
+    run_dir = place.begin(place.scenario())
+    until(lambda: not place.site.living())
+    view("runs")
+    for name in SMALL_FILES:
+        if (path := place.site.root / name).is_file():
+            harm(path, place.chance.choice([*GARBAGE, "cut"]))
+    return [Left(run_dir, ("succeeded",))]
+
+
+def delete_others(place: Place) -> list[Left]:
+    """Older runs are deleted while one goes on, which is refused to be deleted."""
+    run_dir = place.begin(place.scenario(HOLDS))
+    place.wait_at_gate(run_dir)
+    kept = place.chance.randint(1, 30)
+    code, text = view("rm", "--keep", str(kept), "--yes")
+    assert code == 0, text
+    assert len(store.list_runs(place.site.root)) <= kept
+    code, text = view("rm", run_dir.name)
+    assert code == 2 and "stop it first" in text, text
+    place.open_gate()
+    return [Left(run_dir, ("succeeded",))]
+
+
+def fill_shared_memory(place: Place) -> list[Left]:
+    """Runs die one after another while they hold shared memory."""
+    act = "from multiprocessing import shared_memory\nheld = [shared_memory.SharedMemory(create=True, size=1 << 20) for _ in range(4)]"
+    run_dir = place.begin(place.scenario(f"{act}\n{HOLDS}"))
+    place.wait_at_gate(run_dir)
+    view("stop", run_dir.name, *place.chance.choice([(), ("--now",)]))
+    return [Left(run_dir, ("stopped",))]
+
+
+_ANYWHERE: tuple[Callable[[Place], list[Left]], ...] = (
+    limit_files, remove_folder, garble_journal, garble_small_files, delete_others, fill_shared_memory,
+)  # fmt: skip
+FAULTS = (*_ANYWHERE, *((fill_disk, seal_disk) if os.getuid() == 0 else ()))  # mounting takes root

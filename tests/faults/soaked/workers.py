@@ -1,0 +1,92 @@
+"""Faults: what the process of a scenario does to itself, to its output and to what it starts."""
+
+from collections.abc import Callable
+
+from tests.faults.oracle import view
+from tests.faults.soaked.place import HOLDS, Left, Place
+
+ENDS = {
+    "os._exit(0)": "failed",
+    "os._exit(9)": "failed",
+    "sys.exit(3)": "failed",
+    "raise ValueError('\\x1b[2J' * 50)": "failed",
+    "raise KeyboardInterrupt": "failed",
+    "def f(): f()\nf()": "failed",
+    "ctypes.string_at(0)": "killed",
+    "os.abort()": "killed",
+    "os.kill(os.getpid(), signal.SIGKILL)": "killed",
+    "os.kill(os.getpid(), 40)": "killed",
+}
+HARMLESS = [
+    "for fd in (0, 1, 2): os.close(fd)",
+    "os.umask(0)",
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+    "here = os.path.join(os.getcwd(), 'gone')\nos.mkdir(here)\nos.chdir(here)\nos.rmdir(here)",
+    "held = [os.pipe() for _ in range(200)]",
+    "for _ in range(5000): print('x' * 200)",
+    "os.write(1, b'\\xff\\x00\\r' * 100_000)",
+    "for value in (float('nan'), float('inf'), 1e308, 5e-324, -0.0): lab.log(step, odd=value)",
+    "for number in range(500): lab.log(number, **{f'name {number % 50}': 1.0})",
+    "lab.artifact('large.bin', bytes(3_000_000))\nlab.text('x' * 100_000)",
+    "lab.arm('a', arm)()",
+    "import multiprocessing\nheld = multiprocessing.Manager()",  # has a temporary folder, which stays when Python is killed
+    "try: lab.arm('b', dies)()\nexcept Exception as problem: lab.text(str(problem))",
+]
+ARMS = "def arm(lab): lab.log(0, half=0.0)\ndef dies(lab): os.kill(os.getpid(), signal.SIGKILL)\n"
+LEAVES = [
+    "for _ in range(5): subprocess.Popen(['sleep', '600'])",
+    "subprocess.Popen(['sleep', '600'], start_new_session=True)",
+    "if os.fork() == 0:\n    os.setsid()\n    if os.fork(): os._exit(0)\n    time.sleep(600)",
+    "if os.fork() == 0:\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    time.sleep(600)",
+    "for _ in range(60):\n    if os.fork() == 0: os._exit(0)",
+    "from multiprocessing import shared_memory\nheld = shared_memory.SharedMemory(create=True, size=4096)",
+]
+ENDLESS = [
+    "while True: print('x' * 1000)",
+    "while True: os.write(2, b'y' * 4096)",
+    "while True: lab.log(step, more=1.0)",
+    "while True: lab.stage(str(time.monotonic()))",
+    "while True: pass",
+    "while True:\n    if os.fork() == 0: os._exit(0)\n    os.wait()",
+]
+
+
+def end_by_itself(place: Place) -> list[Left]:
+    act = place.chance.choice(list(ENDS))
+    return [Left(place.begin(place.scenario(act)), (ENDS[act],))]
+
+
+def behave_oddly(place: Place) -> list[Left]:
+    return [Left(place.begin(place.scenario(place.chance.choice(HARMLESS), ARMS)), ("succeeded",))]
+
+
+def leave_processes(place: Place) -> list[Left]:
+    """And come to its end, or die at once: what it started ends with it."""
+    leaves = place.chance.choice(LEAVES)
+    if place.chance.random() < 0.5:
+        return [Left(place.begin(place.scenario(leaves)), ("succeeded",))]
+    return [Left(place.begin(place.scenario(f"{leaves}\nos.kill(os.getpid(), signal.SIGKILL)")), ("killed",))]
+
+
+def go_on_for_ever(place: Place) -> list[Left]:
+    run_dir = place.begin(place.scenario(f"{HOLDS}\n{place.chance.choice(ENDLESS)}"))
+    place.wait_at_gate(run_dir)  # its record is not to be looked at: what never ends is not read to its end
+    place.open_gate()
+    view("stop", run_dir.name, *place.chance.choice([(), ("--now",)]))
+    return [Left(run_dir, ("stopped",))]
+
+
+def time_out(place: Place) -> list[Left]:
+    run_dir = place.begin(place.scenario("time.sleep(600)"), "--timeout", "1")
+    return [Left(run_dir, ("failed",))]
+
+
+def repeat(place: Place) -> list[Left]:
+    """In several processes, of which each may fail."""
+    act = place.chance.choice(["pass", "if os.getpid() % 2: os._exit(1)", "os._exit(1)"])
+    return [Left(place.begin(place.scenario(act), "--repeat", "2"), ("succeeded", "failed"))]
+
+
+FAULTS: tuple[Callable[[Place], list[Left]], ...] = (
+    end_by_itself, behave_oddly, leave_processes, go_on_for_ever, time_out, repeat,
+)  # fmt: skip
