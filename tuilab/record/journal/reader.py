@@ -23,6 +23,7 @@ class Reader:
         seen = os.fstat(self._fd)
         self._file, self.bytes_seen = identity(seen), seen.st_size
         self._offset = 0  # of the first byte not yet turned into items
+        self._position = 0  # of the next byte to be read
         self._tail = b""
         self._is_skipping = False  # inside a line too long to be a record
         self._next = 0
@@ -31,7 +32,7 @@ class Reader:
     @property
     def pending_bytes(self) -> int:
         """Bytes after the last line feed: a record being written, or one cut short by a kill."""
-        return len(self._tail)
+        return self._position - self._offset
 
     @property
     def is_open(self) -> bool:
@@ -53,17 +54,12 @@ class Reader:
     def close(self) -> None:
         if self.is_open:
             os.close(self._fd)
-            self._fd = -1
+            self._fd, self._tail = -1, b""  # many may wait with half a record each
 
     @property
     def bytes_read(self) -> int:
         """How many of the bytes that were seen need no more reading."""
         return self.bytes_seen if self._is_given_up else self._position
-
-    @property
-    def _position(self) -> int:
-        """Where in the file the next byte to be read is."""
-        return self._offset + len(self._tail)
 
     def _is_other(self, seen: os.stat_result) -> bool:
         """Say whether a file cannot be the one that was read so far."""
@@ -72,7 +68,7 @@ class Reader:
     def _open_again(self) -> os.stat_result:
         if not self.is_open:
             self._fd = open_regular(self._path)
-            os.lseek(self._fd, self._position, os.SEEK_SET)
+            os.lseek(self._fd, self._offset, os.SEEK_SET)
         return os.fstat(self._fd)
 
     def _read(self, limit: int) -> list[Item]:
@@ -80,6 +76,7 @@ class Reader:
             chunk = os.read(self._fd, limit)
             if not chunk:
                 return []
+            self._position = self._offset + len(self._tail) + len(chunk)
             lines = (self._tail + chunk).split(b"\n")
             self._tail = lines.pop()
             if items := self._take_whole(lines) or self._take_each(lines):
