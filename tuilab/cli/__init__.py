@@ -118,6 +118,8 @@ def main() -> NoReturn:
     try:
         if not os.environ.get("HOME"):
             os.environ.pop("HOME", None)  # as others have it: Python takes an empty one for the root of the disk
+        if "_TUILAB_COMPLETE" in os.environ:
+            import_module("tuilab.cli.completion").guard()
         _configure(sys.argv[1:])
         code = tuilab.main(prog_name="tuilab", standalone_mode=False)
         sys.stdout.flush()
