@@ -11,6 +11,7 @@ from tuilab.record.journal.lines import NOT_A_RECORD, Corrupt, Gap, Item, are_in
 
 _CHUNK = 64 * 1024  # what is made of it fits the processor's cache; larger ones take longer
 _BARREN_LIMIT = 64 * 1024 * 1024  # a stream with so many bytes and no record is not read on
+_BARREN_LINES = 100_000  # and one with so many lines that are none: a thousand times as many as any harm to a disk makes
 
 
 class Reader:
@@ -27,6 +28,7 @@ class Reader:
         self._tail = b""
         self._is_skipping = False  # inside a line too long to be a record
         self._next = 0
+        self._barren = 0  # lines that are no record
         self._is_given_up = False
 
     @property
@@ -108,9 +110,13 @@ class Reader:
     def _take_each(self, lines: list[bytes]) -> list[Item]:
         items: list[Item] = []
         for line in lines:
-            self._take(line, items)
+            if line or self._is_skipping:  # an empty line is the repair after a cut that fell on a line's end
+                self._take(line, items)
             self._offset += len(line) + 1
         self._bound_tail(items)
+        self._barren += len(lines) - sum(not isinstance(item, Corrupt | Gap) for item in items)
+        if self._barren > _BARREN_LINES:
+            items += self._give_up(f"more than {_BARREN_LINES} lines are no records; the rest is not read")
         return items
 
     def _take(self, line: bytes, items: list[Item]) -> None:
@@ -119,8 +125,7 @@ class Reader:
             return
         record = parse(line)
         if isinstance(record, str):
-            if line:  # an empty line is the repair after a cut that fell on a line's end
-                items.append(Corrupt(self.stream, self._offset, record))
+            items.append(Corrupt(self.stream, self._offset, record))
             return
         if record.n > self._next:
             items.append(Gap(self.stream, record.n - self._next))
