@@ -555,7 +555,7 @@ def test_it_runs_inside_tmux(root: Path, form: str, tmp_path: Path) -> None:
     subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)
 
 
-@pytest.mark.parametrize("words", [("run", "xyy", "--timeout"), ("run", "xyy", "--fps"), ("calibrate", "--minutes"), ("--fps",)])
+@pytest.mark.parametrize(
     "words", [("run", "softmax", "--timeout"), ("run", "softmax", "--fps"), ("calibrate", "--minutes"), ("--fps",)]
 )
 def test_nan_is_no_number_of_seconds_or_frames(tuilab: Tuilab, words: tuple[str, ...]) -> None:
