@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuilab import places
-from tuilab.catalogue import catalog, source
+from tuilab.catalogue import catalog, lesson, source
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.cli.verbs.list import listed, render
 from tuilab.errors import UsageError
+from tuilab.wrapping import flow
 
 GOOD = '''\
 """One operator, not five hundred slices.
@@ -429,3 +430,18 @@ def test_listing_imports_nothing_heavy(mine: Path) -> None:
 
 def test_every_scenario_that_comes_with_tuilab_can_be_used() -> None:
     assert [(scenario.id, scenario.error) for scenario in catalog.load() if scenario.error] == []
+
+
+@pytest.mark.parametrize("unit", ["a\n", " ", "refutes: ", "- a\n", "漢\n"])
+def test_a_paragraph_is_put_together_once_however_many_lines_it_has(monkeypatch: pytest.MonkeyPatch, unit: str) -> None:
+    """To add each line to what there is takes the square of their number."""
+    seen: list[str] = []
+
+    def counted(text: str) -> str:
+        seen.append(text)
+        return flow(text)
+
+    monkeypatch.setattr(lesson, "flow", counted)
+
+    lesson.blocks("a" + unit * (60_000 // len(unit)))
+    assert sum(map(len, seen)) <= 121_000

@@ -553,3 +553,12 @@ def test_it_runs_inside_tmux(root: Path, form: str, tmp_path: Path) -> None:
 
     assert "SUPPORTED" in screen() and "the mode is slow" in screen()
     subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)
+
+
+@pytest.mark.parametrize(
+    "words", [("run", "softmax", "--timeout"), ("run", "softmax", "--fps"), ("calibrate", "--minutes"), ("--fps",)]
+)
+def test_nan_is_no_number_of_seconds_or_frames(tuilab: Tuilab, words: tuple[str, ...]) -> None:
+    done = tuilab(*words, "nan")
+
+    assert (done.returncode, done.stdout) == (2, "") and "'nan' is not a number" in done.stderr

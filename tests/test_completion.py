@@ -12,11 +12,12 @@ from tuilab.record import events
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def offered(tuilab: Tuilab, line: str) -> list[str]:
-    """Return what bash is told for a line whose last word is begun."""
+def offered(tuilab: Tuilab, line: str, shell: str = "bash") -> list[str]:
+    """Return what a shell is told for a line whose last word is begun."""
     words = line.split(" ")
-    done = tuilab(env={"_TUILAB_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)})
-    return [offer for offer in done.stdout.splitlines() if offer]
+    at = words[-1] if shell == "fish" else str(len(words) - 1)
+    done = tuilab(env={"_TUILAB_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": at})
+    return [offer for offer in done.stdout.split("\n") if offer]
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,40 @@ def test_nothing_that_a_terminal_would_obey_is_offered(tuilab: Tuilab, root: Pat
         (root / name / "journal").mkdir(parents=True)
 
     assert offered(tuilab, "tuilab attach ") == ["plain,last", "plain,last~1"]
+
+
+EVIL = "\x1b]0;owned\x07\x9b31m\r\nplain,owned\n\u202e\u2028"
+LABEL = "".join(EVIL.splitlines())
+ODD = f'''"""Title {EVIL}"""
+from typing import Literal
+
+def run(
+    lab: "Lab",
+    choice: Literal["odd {ascii(EVIL)[1:-1]}", "$(touch hit)", "two words", "even"] = "even",  # {LABEL}
+) -> None:
+    lab.claim("it holds", True)
+'''
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> str:
+    """A folder of scenarios in which every word would like to steer a terminal, or to be another word."""
+    folder = tmp_path / "own" / f"topic{EVIL}"
+    folder.mkdir(parents=True)
+    for name in ("good", f"name{EVIL}"):
+        (folder / f"{name}.py").write_text(ODD)
+    return str(tmp_path / "own")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_no_word_of_a_scenario_steers_a_terminal_or_becomes_another(tuilab: Tuilab, odd: str, shell: str) -> None:
+    names = offered(tuilab, f"tuilab run --scenarios {odd} ", shell)
+    choices = offered(tuilab, f"tuilab run good --scenarios {odd} --choice ", shell)
+    options = offered(tuilab, f"tuilab run good --scenarios {odd} --cho", shell)
+
+    assert [line for line in (*names, *choices, *options) if not line.replace("\t", "").isprintable()] == []
+    assert [line for line in (*names, *choices) if "owned" in line and "Title" not in line] == []
+    assert any("good" in line for line in names) and any("--choice" in line for line in options)
+    words = {"bash": ["plain,even"], "zsh": ["$(touch hit)", "two words", "even"]}
+    words["fish"] = [f"plain,{word}" for word in words["zsh"]]
+    assert [line for line in choices if line not in ("plain", "_")] == words[shell]

@@ -18,6 +18,7 @@ from tests.engine import read_stream, rest_of
 from tuilab.record import events
 from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import Logged, StageEntered, Unknown
+from tuilab.record.journal import reader
 from tuilab.record.journal.follower import Follower
 from tuilab.record.journal.lines import Corrupt, Gap, Item, last_number
 from tuilab.record.journal.reader import Reader
@@ -451,3 +452,18 @@ def test_sigkill_in_the_middle_of_a_hot_loop_loses_nothing_that_was_written(path
     assert all(isinstance(item, Logged) for item in items)
     assert [item.s for item in items if isinstance(item, Logged)] == list(range(len(items)))
     assert len(items) > reported
+
+
+@pytest.mark.parametrize("line", [b"", b"x"], ids=["empty", "corrupt"])
+def test_a_stream_of_lines_that_are_no_records_is_not_read_to_its_end(
+    path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
+) -> None:
+    monkeypatch.setattr(reader, "_BARREN_LINES", 1000)
+    with closing(Writer(path)) as writer:
+        writer.append(Logged(s=0, v={"a": 1.0}))
+    with path.open("ab") as stream:
+        stream.write((line + b"\n") * 500_000)
+
+    items = read_stream(path)
+    assert isinstance(items[0], Logged) and len(items) < 100_000
+    assert isinstance(items[-1], Corrupt) and items[-1].reason == "more than 1000 lines are no records; the rest is not read"

@@ -13,6 +13,7 @@ from tests.engine import look, until, wait_for_stage, write_scenario
 from tuilab.catalogue import catalog
 from tuilab.engine import launch, processes
 from tuilab.engine.launch import Spare
+from tuilab.errors import ScenarioError
 from tuilab.record import presence
 from tuilab.record.summary import RunSummary
 
@@ -246,3 +247,16 @@ def test_orphans_of_a_warm_run_are_found_by_its_name(root: Path, tmp_path: Path,
 
     assert "is lost; ended what was left of it: " in said
     assert presence.marked(run_dir.name) == []
+
+
+def test_a_supervisor_that_says_much_while_it_starts_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As LD_DEBUG has each process of a run do; of one that then says nothing else, the last words are told."""
+    path = write_scenario(tmp_path, "lab.log(0, x=1.0)")
+    (scenario,) = catalog.find(catalog.load([]), str(path))
+    talkative = tmp_path / "python"
+    talkative.write_text("#!/bin/sh\nhead -c 500000 /dev/zero | tr '\\0' '\\n' >&2\necho the last words >&2\n")
+    talkative.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(talkative))
+
+    with pytest.raises(ScenarioError, match="the supervisor did not start: the last words"):
+        launch.start(launch.order(scenario, {}, root=tmp_path / "runs"))

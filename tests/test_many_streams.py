@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,6 +107,30 @@ def test_of_many_streams_few_are_held_and_whichever_grows_is_read(tmp_path: Path
     assert descriptors() == before
     append(paths[7], "after the close")
     assert stages(read(follower)) == ["after the close"]
+    follower.close()
+
+
+def test_a_stream_that_is_not_held_keeps_no_half_record_and_reads_it_when_it_is_whole(tmp_path: Path) -> None:
+    paths = add_streams(tmp_path, 40)
+    lines = {path: path.read_bytes() for path in paths}
+    for path in paths:
+        append(path, "half" * 10_000)
+        lines[path] = path.read_bytes()
+        path.write_bytes(lines[path][:-5])
+    tracemalloc.start()
+    follower = Follower(tmp_path)
+    first = read(follower)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    before = follower.pending_bytes
+    again = read(follower)
+    for path in paths:
+        path.write_bytes(lines[path])
+
+    assert (len(stages(first)), again) == (40, [])
+    assert held < 25 * 40_000 and before == sum(len(data.splitlines()[-1]) - 4 for data in lines.values())
+    assert stages(read(follower)) == ["half" * 10_000] * 40
+    assert follower.pending_bytes == 0
     follower.close()
 
 

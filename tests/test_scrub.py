@@ -408,7 +408,7 @@ def test_no_secret_of_the_environment_or_the_command_line_is_exported(tuilab: Tu
 
     done = tuilab("run", str(path), "--headless", "--token", "given-by-hand", env={"HF_TOKEN": "of-the-environment"})
     run_dir = newest(root) or root
-    packed, _ = pack(run_dir, tmp_path / "run.tgz")
+    packed = pack(run_dir, tmp_path / "run.tgz").files
     with tarfile.open(tmp_path / "run.tgz") as made:
         files = {member.name.partition("/")[2]: made.extractfile(member).read() for member in made}  # type: ignore[union-attr]
     data = b"".join(data for name, data in files.items() if name != "scenario.py")

@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, get_args
 
 import msgspec
@@ -12,8 +13,10 @@ from tuilab.record import events
 from tuilab.record.blocks import in_order, times_of
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Corrupt, Gap, Item
+from tuilab.record.parts import Few
 from tuilab.record.series import BAD_LIMIT, LIMIT, Series
-from tuilab.record.told import gpu_errors
+from tuilab.record.summary import RunSummary
+from tuilab.record.told import gpu_errors, unmeasured
 
 ITEMS: list[tuple[str, Item]] = [
     ("supervisor", events.StateChanged(n=1, t=1, state="running")),
@@ -173,3 +176,28 @@ def test_very_many_kinds_of_errors_are_counted_within_bounds() -> None:
     summary = fold([("sampler", events.XidReported(uuid="GPU-a", xid=xid)) for xid in range(1000)])
 
     assert len(summary.xids) == 500
+
+
+def test_whatever_is_kept_by_a_name_of_a_record_is_bounded() -> None:
+    """A few bytes of an archive are a name; what is kept by it takes hundreds."""
+    summary = RunSummary()
+
+    assert [one.name for one in fields(summary) if type(getattr(summary, one.name)) is dict] == []
+
+
+def test_of_more_names_than_are_kept_the_first_are_shown_and_the_rest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Few, "MOST", 3)
+    items: list[tuple[str, Item]] = [("w", events.Logged(n=at, t=at + 1, s=at, v={f"a{at % 5}": 1.0})) for at in range(10)]
+    items += [("w", events.Unavailable(n=at, t=at, what=f"u{at % 3}", reason="r")) for at in range(10, 20)]
+    summary = fold(items)
+
+    assert [(key[0], line.count) for key, line in summary.series.items()] == [("a0", 2), ("a1", 2), ("a2", 2)]
+    assert sorted(summary.unavailable) == ["u0", "u1", "u2"]
+    assert unmeasured(summary)[-1] == ("series", "more than 3; the rest is not shown")
+
+
+def test_of_very_many_states_the_last_one_counts() -> None:
+    items = [("s", events.StateChanged(n=at, t=at + 1, state="running", reason=f"{at}")) for at in range(2000)]
+    summary = fold([*items, ("s", events.StateChanged(n=2000, t=3000, state="succeeded"))])
+
+    assert (summary.state, summary.states[-1].state, len(summary.states)) == ("succeeded", "succeeded", 500)

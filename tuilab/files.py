@@ -9,10 +9,10 @@ import fcntl
 import os
 import resource
 import stat
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum, auto
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 from zlib import crc32
 
 _HIGH = 960  # most code that closes "every" descriptor stops at 256; what is opened gets the lowest free number
@@ -100,16 +100,56 @@ def replace(path: str | os.PathLike[str], data: bytes | Iterable[bytes], mode: i
 
     A link is replaced, never followed: what it leads to may be anybody's. Who means the file behind it gives that one's path.
     """
-    temporary = os.path.join(os.path.dirname(path), f".tuilab-{os.urandom(8).hex()}")  # nobody can have put one there
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with _unfinished(path, mode) as (file, hidden):
+        file.writelines([data] if isinstance(data, bytes) else data)
+        _name(file, hidden)
+        os.replace(hidden, path)
+
+
+@contextmanager
+def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Write a file where none is; it is there when all of it is, and nothing is there until then."""
+    _want_none(path)
+    with _unfinished(path, 0o600) as (file, hidden):
+        yield file
+        _name(file, path)
+        if os.path.lexists(hidden):
+            _want_none(path)
+            os.rename(hidden, path)
+
+
+def _want_none(path: str | os.PathLike[str]) -> None:
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+
+
+@contextmanager
+def _unfinished(path: str | os.PathLike[str], mode: int) -> Iterator[tuple[BinaryIO, str]]:
+    """Give a new file beside a path to write into, and a hidden name; what has that in the end is removed.
+
+    The file has no name yet, so that nothing is left of it however we end; where that cannot be, it has the hidden one.
+    """
+    folder = os.path.dirname(path) or "."
+    hidden = os.path.join(folder, f".tuilab-{os.urandom(8).hex()}")  # nobody can have put one there
+    try:
+        os.stat("/proc/self/fd")  # which names a file that has none
+        fd = os.open(folder, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode)
+    except OSError:
+        fd = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         with open(fd, "wb") as file:
-            file.writelines([data] if isinstance(data, bytes) else data)
-        os.replace(temporary, path)
-    except BaseException:
+            yield file, hidden
+    finally:
         with suppress(OSError):
-            os.unlink(temporary)
-        raise
+            os.unlink(hidden)
+
+
+def _name(file: BinaryIO, path: str | os.PathLike[str]) -> None:
+    """Give a file a name if it has none, when all of it is written."""
+    file.flush()
+    fd = file.fileno()
+    if os.fstat(fd).st_nlink == 0:
+        os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=fd)  # with the descriptor of anything: else the link is not followed
 
 
 def identity(seen: os.stat_result) -> tuple[int, int]:

@@ -15,7 +15,7 @@ TAKES = {  # the arguments of a call that claims
     "claim_ratio": {"key", "ratio", "at_most", "at_least", "margin", "cores", "lacks", "advises", "answers"},
 }
 
-_MEANT = re.compile(r"\[([^\]\n]*)\]\s*(\S?)")
+_MEANT = re.compile(r"\[([^\[\]\n]*)\]\s*(\S?)")
 _GAPS = re.compile(r"\{[^{}]*\}")
 _BY_RATIO = "a claim about two arms is lab.claim_ratio(key, ratio, ...)"
 

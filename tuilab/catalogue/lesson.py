@@ -10,7 +10,7 @@ _FLOWING = ("text", "bullet", "item", "note")  # goes on in the next line; a not
 _LONGEST = 60_000  # characters; what is longer is no lesson
 _BULLET = re.compile(r"[-*] +")
 _OWN_LINE = re.compile(r"`--|>>> ")  # in "Try next" each option starts a line of its own
-_REFUTES = re.compile(r"(?m)[;,]?[ \t]+(?=refutes: )")  # behind other words on its line
+_REFUTES = re.compile(r"[;,]?(?<![ \t])[ \t]+(?=refutes: )")  # behind other words on its line
 _ADDRESS = re.compile(r"(?<![^\s(])https?://\S+")
 _PLAIN_ADDRESS = re.compile(r"(?ai)https?://[a-z0-9][a-z0-9.-]*(:\d+)?(/[\w./?=&%#~+:,;!()-]*)?")
 _CODE = re.compile(r"`([^`\n]{1,300})`")
@@ -25,16 +25,16 @@ class Block(NamedTuple):
 
 def blocks(text: str) -> list[Block]:
     """Return paragraphs, bullets and code of a text in their order."""
-    found: list[Block] = []
+    found: list[tuple[str, list[str]]] = []  # the kind of each, and its lines
     is_open = False  # whether the next line goes on with the last block
     for line in show_lines(notes_apart(text[:_LONGEST])).split("\n"):
         block = _begin(line, is_open)
         if block is None:
-            found[-1] = Block(found[-1].kind, flow(f"{found[-1].text}\n{line.strip()}"))
+            found[-1][1].append(line.strip())
         elif block.kind:
-            found.append(block)
-        is_open = (block is None or block.kind in _FLOWING) and (found[-1].kind != "note" or found[-1].text.endswith(","))
-    return found
+            found.append((block.kind, [block.text]))
+        is_open = (block is None or block.kind in _FLOWING) and (found[-1][0] != "note" or found[-1][1][-1].endswith(","))
+    return [Block(kind, flow("\n".join(lines)) if len(lines) > 1 else lines[0]) for kind, lines in found]
 
 
 def notes_apart(text: str) -> str:

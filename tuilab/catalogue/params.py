@@ -32,7 +32,7 @@ _WHOLE = r"[+-]?[0-9]{1,20}"
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 _FLOAT = rf"{_NUMBER}|[+-]?[0-9]+\."
 _RANGE = rf"(?:^|,\s*|\s)({_NUMBER})\.\.({_NUMBER})$"
-_QUICK = r"\s*\(quick ([^()]+)\)$"
+_QUICK = r" ?\(quick ([^()]+)\)$"
 
 
 def parse(param: Param, text: str) -> Value:

@@ -77,7 +77,7 @@ class _Verbs(click.Group):
 @click.version_option(__version__, message="tuilab %(version)s")
 @click.option("--scenarios", multiple=True, metavar="DIR", help="For the screens: a folder with scenarios of your own.")
 @click.option("--root", metavar="DIR", help="For the screens: the folder of runs.")
-@click.option("--fps", type=click.FloatRange(0.1, 30), help="How often the screens draw.  [default: 2.0]")
+@click.option("--fps", type=options.Number(0.1, 30), help="How often the screens draw.  [default: 2.0]")
 @click.pass_context
 def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float | None, read_only: bool) -> None:
     """A lab in the terminal: checks the folklore of PyTorch training on your own box.
@@ -118,6 +118,8 @@ def main() -> NoReturn:
     try:
         if not os.environ.get("HOME"):
             os.environ.pop("HOME", None)  # as others have it: Python takes an empty one for the root of the disk
+        if "_TUILAB_COMPLETE" in os.environ:
+            import_module("tuilab.cli.completion").guard()
         _configure(sys.argv[1:])
         code = tuilab.main(prog_name="tuilab", standalone_mode=False)
         sys.stdout.flush()

@@ -1,6 +1,7 @@
 """What a shell offers when tab is pressed: scenarios, runs, tags, files and folders; nothing that a terminal would obey."""
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
@@ -8,6 +9,34 @@ from typing import Any
 import click
 
 _MOST = 50  # runs
+_BASH_TAKES = re.compile(r"(?!~)[\w@%+=:,./~-]+")  # bash puts a word on the line as it is: no blanks, no $(...)
+
+
+def guard() -> None:
+    """Have every shell be offered words without what a terminal, or the shell, would obey, wherever they come from."""
+    from click import shell_completion as click_has
+
+    for kind in (click_has.BashComplete, click_has.ZshComplete, click_has.FishComplete):
+        click_has.add_completion_class(_guarded(kind), kind.name)
+
+
+def _guarded(kind: type[Any]) -> type[Any]:
+    from tuilab.text import show
+
+    class Guarded(kind):  # type: ignore[misc]
+        def get_completions(self, args: list[str], incomplete: str) -> list[Any]:
+            items = [item for item in super().get_completions(args, incomplete) if _is_offered(item, kind.name)]
+            for item in items:
+                item.help = show(item.help, 200) if item.help else None
+            return items
+
+    return Guarded
+
+
+def _is_offered(item: Any, shell: str) -> bool:
+    """Say whether a word can be shown and taken; of files and folders the shell knows the names."""
+    word = str(item.value)
+    return item.type != "plain" or (word.isprintable() and (shell != "bash" or _BASH_TAKES.fullmatch(word) is not None))
 
 
 def scenarios(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -20,7 +49,7 @@ def scenarios(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
         return files(ctx, param, incomplete)
     listed = catalog.load(ctx.params.get("scenarios") or [])
     names = {"all": "every scenario", **{s.topic: "a topic" for s in listed}, **{s.id: s.title for s in listed}}
-    return [CompletionItem(name, help=_shown(text)) for name, text in names.items() if name.startswith(incomplete)]
+    return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -75,7 +104,7 @@ def _tags(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[A
     from tuilab.runs import notes
 
     found = (tag for run_dir in _newest(ctx) for tag in notes.read(run_dir).tags)
-    return [CompletionItem(tag) for tag in sorted({tag for tag in found if tag.startswith(incomplete) and tag.isprintable()})]
+    return [CompletionItem(tag) for tag in sorted({tag for tag in found if tag.startswith(incomplete)})]
 
 
 def claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -91,8 +120,8 @@ def claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     if not listed:  # one of the user's own, as it was when it last ran
         runs = (run for run in _newest(ctx) if RunName(run.name).scenario == wanted)
         listed = [read_recorded(run / "scenario.py", "", wanted or "")[0] for run in islice(runs, 1)]
-    keys = {claim.key: claim.text for one in listed for claim in one.claims if claim.key.isprintable()}
-    return [CompletionItem(key, help=_shown(text)) for key, text in keys.items() if key and key.startswith(incomplete)]
+    keys = {claim.key: claim.text for one in listed for claim in one.claims}
+    return [CompletionItem(key, help=text) for key, text in keys.items() if key and key.startswith(incomplete)]
 
 
 def _offer(ctx: click.Context, incomplete: str, more: dict[str, str], wanted: Callable[[bool], bool]) -> list[Any]:
@@ -106,11 +135,11 @@ def _offer(ctx: click.Context, incomplete: str, more: dict[str, str], wanted: Ca
     caches: dict[str, LedgerCache] = {}
     for run_dir in _newest(ctx):
         name = RunName(run_dir.name)
-        if not name.id.startswith(incomplete) or not name.id.isprintable() or name.id in given:
+        if not name.id.startswith(incomplete) or name.id in given:
             continue
         cache = caches.setdefault(str(run_dir.parent), LedgerCache(run_dir.parent))
         if wanted(cache.entry(run_dir).is_running):
-            items.append(CompletionItem(name.id, help=_shown(f"{name.scenario or name.text}, {name.started}")))
+            items.append(CompletionItem(name.id, help=f"{name.scenario or name.text}, {name.started}"))
     return [item for item in items if item.value.startswith(incomplete)]
 
 
@@ -120,9 +149,3 @@ def _newest(ctx: click.Context) -> Iterable[Any]:
 
     given = ctx.params.get("roots") or [one for one in [ctx.params.get("root")] if one]
     return store.newest(options.roots(given))[:_MOST]
-
-
-def _shown(text: str) -> str:
-    from tuilab.text import show
-
-    return show(text, 200)

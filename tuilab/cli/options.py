@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 else:
     ParamType = click.ParamType  # a generic class in the newest versions only
 
+
+class Number(click.FloatRange):
+    """A number in a range; nan is in none, though it is beyond neither end."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if (number := super().convert(value, param, ctx)) != number:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
+
+
 SCENARIOS = click.Option(
     ["--scenarios"],
     multiple=True,
@@ -41,7 +51,7 @@ ROOTS = click.Option(
 )
 FPS = click.Option(
     ["--fps"],
-    type=click.FloatRange(0.1, 30),
+    type=Number(0.1, 30),
     default=lambda: _fps(),
     show_default="2.0, else TUILAB_FPS, else the config file",
     help="How often the screens draw what is new, in pictures a second.",

@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import IO
 
 from tuilab import first_process
 from tuilab.catalogue.params import check_values, stand_ins
@@ -25,6 +27,7 @@ from tuilab.scrub import is_secret_value
 from tuilab.text import show
 
 _CHUNK = 4096  # bytes of a receipt
+_PATIENCE_S = 5.0  # for the last words of a supervisor that has ended
 _VALUES_LIMIT = 100_000  # bytes of all parameters: half a message to a worker
 
 
@@ -191,7 +194,10 @@ def _spawn_supervisor(*flags: str) -> "subprocess.Popen[bytes]":
 def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Receipt:
     """Give a supervisor its order and return what it says to it; ScenarioError when it says nothing."""
     assert supervisor.stdin and supervisor.stdout and supervisor.stderr
-    with supervisor.stdin, supervisor.stdout, supervisor.stderr:
+    complaints = bytearray()
+    listening = threading.Thread(target=_listen, args=(supervisor.stderr, complaints), daemon=True)
+    listening.start()
+    with supervisor.stdin, supervisor.stdout:
         with contextlib.suppress(BrokenPipeError):  # it died; what it said tells why
             supervisor.stdin.write(messages.pack(run_order) + b"\n")
         said = supervisor.stdout.read(_CHUNK)
@@ -202,9 +208,18 @@ def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Re
         try:
             receipt: Receipt = messages.unpack(said, Receipt)
         except ValueError as problem:
-            last = (supervisor.stderr.read().decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+            listening.join(_PATIENCE_S)
+            last = (complaints.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
             raise ScenarioError(f"the supervisor did not start: {show(last)}") from problem
     return receipt
+
+
+def _listen(stderr: IO[bytes], complaints: bytearray) -> None:
+    """Take what a supervisor complains of, and keep the last of it; much of it, as of LD_DEBUG, would else hold it up."""
+    with stderr:
+        while said := stderr.read(_CHUNK):
+            complaints += said
+            del complaints[:-_CHUNK]
 
 
 def stop(run_dir: Path, *, at_once: bool = False) -> str:

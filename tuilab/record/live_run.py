@@ -19,9 +19,9 @@ from tuilab.text import show
 
 
 class Watch:
-    """A run being watched: `refresh` folds in what is new, each record as `filtered` returns it."""
+    """A run being watched: `refresh` folds in what is new, each record as `filtered` returns it, and none for None."""
 
-    def __init__(self, run_dir: Path, filtered: Callable[[Item], Item] | None = None) -> None:
+    def __init__(self, run_dir: Path, filtered: Callable[[Item], Item | None] | None = None) -> None:
         self.run_dir = run_dir
         self._filtered = filtered
         self.summary = RunSummary()
@@ -42,7 +42,9 @@ class Watch:
             self.close()
             raise UsageError(f"{show(self.run_dir.name)} {newer_words(newer)}")
         if self._filtered:
-            portion.streams = [(stream, [*map(self._filtered, items)]) for stream, items in portion.streams]
+            portion.streams = [
+                (name, [one for one in map(self._filtered, items) if one is not None]) for name, items in portion.streams
+            ]
         for stream, items in portion.streams:
             fold_stream(self.summary, stream, items)
         return portion

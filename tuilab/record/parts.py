@@ -1,11 +1,36 @@
 """The parts of a run's summary: its workers, claims, blocks, and who else was on its GPUs."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tuilab.record import events
 from tuilab.record.verdicts import NOT_JUDGED, is_against
 from tuilab.words import gpu_words
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Few(dict[K, V]):
+    """What is kept by a name that a record gives: so many names and no more, whatever a record holds.
+
+    Who sets one beyond that gets what is kept nowhere, as if it were.
+    """
+
+    MOST = 50_000
+    is_full = False  # there were more
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if self._takes(key):
+            super().__setitem__(key, value)
+
+    def setdefault(self, key: K, default: V) -> V:
+        return super().setdefault(key, default) if self._takes(key) else default
+
+    def _takes(self, key: K) -> bool:
+        takes = len(self) < self.MOST or key in self
+        self.is_full |= not takes
+        return takes
 
 
 @dataclass
@@ -22,7 +47,7 @@ class Worker:
         return self.started.repeat if self.started else 0
 
 
-@dataclass
+@dataclass(slots=True)
 class Claim:
     """A claim, what was measured for it, and the verdict once there is one."""
 
@@ -78,7 +103,7 @@ class RacedSetting:
         return next((one.against for one in self.said if one.against), "")
 
 
-@dataclass
+@dataclass(slots=True)
 class Block:
     """The time of one call of an arm in one block of a race, and whether it counts."""
 

@@ -16,7 +16,7 @@ _NUMBERS = re.compile(r"\d+")
 _NEVER_LOG = ("bytes", "%")  # twice as much shall look twice as high
 
 
-@dataclass
+@dataclass(slots=True)
 class Bad:
     """A point that is no number."""
 
@@ -25,7 +25,7 @@ class Bad:
     value: float
 
 
-@dataclass
+@dataclass(slots=True)
 class Series:
     """Points of one name, arm and writer: the least and the greatest of each bucket, and every NaN and Inf apart.
 

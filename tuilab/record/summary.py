@@ -1,12 +1,12 @@
 """What a run amounts to: the one object that every view renders, folded from the journal."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from tuilab.record import events
 from tuilab.record.journal.lines import Corrupt
-from tuilab.record.parts import Block, Claim, GivenDevice, GpuState, Neighbours, RacedSetting, Worker
+from tuilab.record.parts import Block, Claim, Few, GivenDevice, GpuState, Neighbours, RacedSetting, Worker
 from tuilab.record.series import Series
 from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RunState
 
@@ -38,43 +38,43 @@ class RunSummary:
     state: str = RunState.STARTING
     reason: str = ""
     states: list[events.StateChanged] = field(default_factory=list)
-    workers: dict[str, Worker] = field(default_factory=dict)
+    workers: dict[str, Worker] = field(default_factory=Few)
     stages: list[events.StageEntered] = field(default_factory=list)
     progress: events.Progressed | None = None
     first_progress: events.Progressed | None = None  # of the same total: the rate is measured from here
-    series: dict[tuple[str, str, str], Series] = field(default_factory=dict)  # name, arm, writer
-    axes: dict[str, events.AxesNamed] = field(default_factory=dict)  # by metric
-    resources: dict[str, Series] = field(default_factory=dict)  # what the sampler saw, and what torch held on GPUs
-    gpus_held: dict[str, dict[str, None]] = field(default_factory=dict)  # by torch's UUID: writers that told what they hold
+    series: dict[tuple[str, str, str], Series] = field(default_factory=Few)  # name, arm, writer
+    axes: dict[str, events.AxesNamed] = field(default_factory=Few)  # by metric
+    resources: dict[str, Series] = field(default_factory=Few)  # what the sampler saw, and what torch held on GPUs
+    gpus_held: dict[str, dict[str, None]] = field(default_factory=Few)  # by torch's UUID: writers that told what they hold
     gpu_states: list[GpuState] = field(default_factory=list)
-    claims: dict[str, Claim] = field(default_factory=dict)  # by key; one of the old form, without a key, by its text
-    settings: dict[tuple[str, int], RacedSetting] = field(default_factory=dict)  # by variable and number of ranks
-    blocks: dict[tuple[str, str], list[Block]] = field(default_factory=dict)  # writer, arm
-    controls: dict[tuple[str, str, str], list[Block]] = field(default_factory=dict)  # writer, arm, control
-    first_calls: dict[str, list[float]] = field(default_factory=dict)  # arm: seconds, one a repeat
-    cores: dict[int, list[float]] = field(default_factory=dict)  # busy processes: cores that they got
+    claims: dict[str, Claim] = field(default_factory=Few)  # by key; one of the old form, without a key, by its text
+    settings: dict[tuple[str, int], RacedSetting] = field(default_factory=Few)  # by variable and number of ranks
+    blocks: dict[tuple[str, str], list[Block]] = field(default_factory=Few)  # writer, arm
+    controls: dict[tuple[str, str, str], list[Block]] = field(default_factory=Few)  # writer, arm, control
+    first_calls: dict[str, list[float]] = field(default_factory=Few)  # arm: seconds, one a repeat
+    cores: dict[int, list[float]] = field(default_factory=Few)  # busy processes: cores that they got
     races: list[tuple[str, events.RaceStarted]] = field(default_factory=list)
     differences: list[tuple[str, events.RaceFinished]] = field(default_factory=list)  # races whose arms were compared
     memory: list[events.MemoryMeasured] = field(default_factory=list)
     texts: list[events.TextShown] = field(default_factory=list)
-    images: dict[tuple[str, str], events.ImageShown] = field(default_factory=dict)  # title, arm: the last one
-    figures: dict[str, events.BarsShown | events.TableShown] = field(default_factory=dict)  # by title: the last one
-    spans: dict[tuple[str, str], list[events.SpanShown]] = field(default_factory=dict)  # arm, writer
+    images: dict[tuple[str, str], events.ImageShown] = field(default_factory=Few)  # title, arm: the last one
+    figures: dict[str, events.BarsShown | events.TableShown] = field(default_factory=Few)  # by title: the last one
+    spans: dict[tuple[str, str], list[events.SpanShown]] = field(default_factory=Few)  # arm, writer
     artifacts: list[events.ArtifactSaved] = field(default_factory=list)
-    environment: dict[str, dict[str, Any]] = field(default_factory=dict)
-    devices: dict[GivenDevice, None] = field(default_factory=dict)  # that the scenario was given, in this order
-    cuda: dict[str, dict[str, Any]] = field(default_factory=dict)  # writer: the CUDA devices that its torch sees
-    xids: dict[tuple[str, int], int] = field(default_factory=dict)  # GPU and error: how often the driver reported it
-    gpus: dict[str, events.GpuFound] = field(default_factory=dict)
-    neighbours: dict[str, Neighbours] = field(default_factory=dict)  # by NVML's UUID of the GPU
-    unavailable: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, dict[str, Any]] = field(default_factory=Few)
+    devices: dict[GivenDevice, None] = field(default_factory=Few)  # that the scenario was given, in this order
+    cuda: dict[str, dict[str, Any]] = field(default_factory=Few)  # writer: the CUDA devices that its torch sees
+    xids: dict[tuple[str, int], int] = field(default_factory=Few)  # GPU and error: how often the driver reported it
+    gpus: dict[str, events.GpuFound] = field(default_factory=Few)
+    neighbours: dict[str, Neighbours] = field(default_factory=Few)  # by NVML's UUID of the GPU
+    unavailable: dict[str, str] = field(default_factory=Few)
     leftovers: list[str] = field(default_factory=list)
     leftover_count: int = 0
     faults: list[str] = field(default_factory=list)  # where crashed workers were
-    failures: dict[str, events.ScenarioFailed] = field(default_factory=dict)  # by stream; a scenario may catch those of arms
-    lacks: dict[str, str] = field(default_factory=dict)  # by stream: what the box has not
-    outputs: dict[str, events.OutputCaptured] = field(default_factory=dict)
-    counted: dict[str, int] = field(default_factory=dict)  # streams: records, when the run had ended
+    failures: dict[str, events.ScenarioFailed] = field(default_factory=Few)  # by stream; a scenario may catch those of arms
+    lacks: dict[str, str] = field(default_factory=Few)  # by stream: what the box has not
+    outputs: dict[str, events.OutputCaptured] = field(default_factory=Few)
+    counted: dict[str, int] = field(default_factory=Few)  # streams: records, when the run had ended
     arms: list[events.ArmFinished] = field(default_factory=list)
     is_budget_spent: bool = False
     is_untimed: bool = False  # the first repeat timed nothing, and is the only one
@@ -113,6 +113,16 @@ class RunSummary:
             worker = self.workers.get(stream.partition("-rank-")[0])
             (of_arms if worker and worker.started and worker.started.arm else own).append(said)
         return own, of_arms
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """What there is so much of that not all is kept, and so not shown."""
+        kept = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {
+            name: f"more than {one.MOST}; the rest is not shown"
+            for name, one in kept.items()
+            if isinstance(one, Few) and one.is_full
+        }
 
     def axes_of(self, metric: str) -> events.AxesNamed:
         """Return what the axes of a metric's chart are."""

@@ -145,7 +145,7 @@ def gpu_errors(summary: RunSummary) -> list[str]:
 def unmeasured(summary: RunSummary) -> list[tuple[str, str]]:
     """Return what was not measured, and why; a GPU is called as everywhere else, and not by its UUID."""
     found = []
-    for what, why in summary.unavailable.items():
+    for what, why in {**summary.unavailable, **summary.left_out}.items():
         uuid, _, metric = what.partition(" ")
         gpu = summary.gpus.get(uuid)
         found.append((f"{gpu.label} {metric}".strip() if gpu else what, why))

@@ -11,7 +11,7 @@ from tuilab.record.imported import is_imported
 from tuilab.record.summary import RunSummary
 
 _FRAME = re.compile(r'  File "([^"\n]{1,4096})", line ([0-9]{1,9})(?:, in (.{0,200}))?')
-_LIBRARY = re.compile(r".*/(?:(?:site|dist)-packages|lib/python[0-9.]+)/(?=.)")
+_LIBRARY = re.compile(r"\A.*/(?:(?:site|dist)-packages|lib/python[0-9.]+)/(?=.)")
 _COPY = "scenario.py"  # what a traceback calls the file of the scenario
 
 

@@ -49,7 +49,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "gpus": _gpus(summary),
         "texts": [{"title": text.title, "text": text.text} for text in summary.texts],
         **_figures(summary),
-        "unavailable": summary.unavailable,
+        "unavailable": {**summary.unavailable, **summary.left_out},
         "environment": summary.environment,
         "failure": _failure(summary),
         "leftovers": summary.leftovers,

@@ -30,7 +30,7 @@ _UNBOUNDED = 10_000  # columns, where there is no terminal
     help=__doc__,
     params=[
         click.Option(
-            ["--minutes"], type=click.FloatRange(0.1, 600), help="How long it may take: 2, of a GPU 5, unless it is said."
+            ["--minutes"], type=options.Number(0.1, 600), help="How long it may take: 2, of a GPU 5, unless it is said."
         ),
         click.Option(["--device"], default="cpu", show_default=True, help="What is calibrated: cpu, cuda or cuda:N."),
         click.Option(["--show"], is_flag=True, help="Print the last calibrations of this box and its GPUs; measure nothing."),

@@ -36,16 +36,20 @@ from tuilab.words import size
 def command(run: str, output: Path | None, keep_private: bool, as_json: bool, roots: Sequence[str]) -> None:
     run_dir = store.find_among(run, options.roots(roots))
     path = output or Path(f"{run_dir.name}.tgz")
-    count, secrets = pack.pack(run_dir, path, keeps_private=keep_private)
+    packed = pack.pack(run_dir, path, keeps_private=keep_private)
+    odd = left_out(run_dir)
     if as_json:
-        about = {"run": run_dir.name, "file": str(path.absolute()), "files": count, "bytes": path.stat().st_size}
-        options.print_document("tuilab.export/1", **about, taken_out=dict(secrets.places), left_out=left_out(run_dir))
+        about = {"run": run_dir.name, "file": str(path.absolute()), "files": packed.files, "bytes": path.stat().st_size}
+        options.print_document(
+            "tuilab.export/1", **about, taken_out=dict(packed.secrets.places), left_out=[*odd, *packed.unread]
+        )
         return
-    click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {plural(count, 'file')}, {size(path.stat().st_size)}")
-    if secrets.places:
-        click.echo(f"{words_of(secrets.places)}; --keep-private keeps them", err=True)
-    if names := left_out(run_dir):
-        told = ", ".join(show(name, 60) for name in names[:5])
-        click.echo(f"left out {plural(len(names), 'name')} that no archive takes: {told}", err=True)
+    click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {plural(packed.files, 'file')}, {size(path.stat().st_size)}")
+    if packed.secrets.places:
+        click.echo(f"{words_of(packed.secrets.places)}; --keep-private keeps them", err=True)
+    for names, why in ((odd, "that no archive takes"), (packed.unread, "that cannot be read")):
+        if names:
+            told = ", ".join(show(name, 60) for name in names[:5])
+            click.echo(f"left out {plural(len(names), 'name')} {why}: {told}", err=True)
     if ledger.read(run_dir).is_running:
         click.echo("the run goes on: the archive has what was written so far", err=True)

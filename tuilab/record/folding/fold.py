@@ -49,6 +49,7 @@ from tuilab.record.folding.of_run import (
     span_shown,
     stage_entered,
     state_changed,
+    streams_counted,
     worker_exited,
     worker_started,
 )
@@ -111,7 +112,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.StopRequested: lambda summary, stream, event: None,  # the state says it
     events.LeftoversEnded: leftovers_ended,
     events.SamplerEnded: sampler_ended,
-    events.StreamsCounted: lambda summary, stream, event: summary.counted.update(event.records),
+    events.StreamsCounted: streams_counted,
     events.EnvironmentRecorded: environment_recorded,
     events.StageEntered: stage_entered,
     events.Progressed: progressed,

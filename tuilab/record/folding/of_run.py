@@ -34,7 +34,10 @@ def state_changed(summary: RunSummary, stream: str, event: events.StateChanged) 
     if summary.state == RunState.QUEUED and event.state == RunState.STARTING:
         summary.first_t = event.t  # all times are told from where it began, and not from where it was queued
     summary.state, summary.reason = event.state, event.reason
-    summary.states.append(event)
+    if len(summary.states) < _KEPT:
+        summary.states.append(event)
+    else:
+        summary.states[-1] = event  # the end, whatever was before it
 
 
 def worker_started(summary: RunSummary, stream: str, event: events.WorkerStarted) -> None:
@@ -55,6 +58,11 @@ def _note_lost(summary: RunSummary, writer: str, lost: int) -> None:
     worker = summary.workers.setdefault(writer, Worker())
     summary.damage.lost_count += max(lost - worker.lost, 0)
     worker.lost = max(lost, worker.lost)
+
+
+def streams_counted(summary: RunSummary, stream: str, event: events.StreamsCounted) -> None:
+    for name, count in event.records.items():
+        summary.counted[name] = count
 
 
 def leftovers_ended(summary: RunSummary, stream: str, event: events.LeftoversEnded) -> None:

@@ -11,6 +11,7 @@ from tuilab.record.journal.lines import NOT_A_RECORD, Corrupt, Gap, Item, are_in
 
 _CHUNK = 64 * 1024  # what is made of it fits the processor's cache; larger ones take longer
 _BARREN_LIMIT = 64 * 1024 * 1024  # a stream with so many bytes and no record is not read on
+_BARREN_LINES = 100_000  # and one with so many lines that are none: a thousand times as many as any harm to a disk makes
 
 
 class Reader:
@@ -23,15 +24,17 @@ class Reader:
         seen = os.fstat(self._fd)
         self._file, self.bytes_seen = identity(seen), seen.st_size
         self._offset = 0  # of the first byte not yet turned into items
+        self._position = 0  # of the next byte to be read
         self._tail = b""
         self._is_skipping = False  # inside a line too long to be a record
         self._next = 0
+        self._barren = 0  # lines that are no record
         self._is_given_up = False
 
     @property
     def pending_bytes(self) -> int:
         """Bytes after the last line feed: a record being written, or one cut short by a kill."""
-        return len(self._tail)
+        return self._position - self._offset
 
     @property
     def is_open(self) -> bool:
@@ -53,17 +56,12 @@ class Reader:
     def close(self) -> None:
         if self.is_open:
             os.close(self._fd)
-            self._fd = -1
+            self._fd, self._tail = -1, b""  # many may wait with half a record each
 
     @property
     def bytes_read(self) -> int:
         """How many of the bytes that were seen need no more reading."""
         return self.bytes_seen if self._is_given_up else self._position
-
-    @property
-    def _position(self) -> int:
-        """Where in the file the next byte to be read is."""
-        return self._offset + len(self._tail)
 
     def _is_other(self, seen: os.stat_result) -> bool:
         """Say whether a file cannot be the one that was read so far."""
@@ -72,7 +70,7 @@ class Reader:
     def _open_again(self) -> os.stat_result:
         if not self.is_open:
             self._fd = open_regular(self._path)
-            os.lseek(self._fd, self._position, os.SEEK_SET)
+            os.lseek(self._fd, self._offset, os.SEEK_SET)
         return os.fstat(self._fd)
 
     def _read(self, limit: int) -> list[Item]:
@@ -80,6 +78,7 @@ class Reader:
             chunk = os.read(self._fd, limit)
             if not chunk:
                 return []
+            self._position = self._offset + len(self._tail) + len(chunk)
             lines = (self._tail + chunk).split(b"\n")
             self._tail = lines.pop()
             if items := self._take_whole(lines) or self._take_each(lines):
@@ -111,9 +110,13 @@ class Reader:
     def _take_each(self, lines: list[bytes]) -> list[Item]:
         items: list[Item] = []
         for line in lines:
-            self._take(line, items)
+            if line or self._is_skipping:  # an empty line is the repair after a cut that fell on a line's end
+                self._take(line, items)
             self._offset += len(line) + 1
         self._bound_tail(items)
+        self._barren += len(lines) - sum(not isinstance(item, Corrupt | Gap) for item in items)
+        if self._barren > _BARREN_LINES:
+            items += self._give_up(f"more than {_BARREN_LINES} lines are no records; the rest is not read")
         return items
 
     def _take(self, line: bytes, items: list[Item]) -> None:
@@ -122,8 +125,7 @@ class Reader:
             return
         record = parse(line)
         if isinstance(record, str):
-            if line:  # an empty line is the repair after a cut that fell on a line's end
-                items.append(Corrupt(self.stream, self._offset, record))
+            items.append(Corrupt(self.stream, self._offset, record))
             return
         if record.n > self._next:
             items.append(Gap(self.stream, record.n - self._next))

@@ -1,8 +1,6 @@
 """Runs as a folder for TensorBoard: below it one for each run, process and arm, with curves, pictures, texts and parameters."""
 
 import os
-import secrets
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from tuilab.reports.gaps import damage, gaps
 from tuilab.reports.png import png
 from tuilab.reports.samples import Piece, pieces
 from tuilab.reports.subject import Subject
+from tuilab.scratch import scratch
 from tuilab.text import show, show_lines
 
 _LONGEST = 200  # bytes of the name of a folder, beside its digest: file systems take 255
@@ -28,17 +27,14 @@ Record = tuple[tuple[str, ...], bytes]  # the names of the folders that it belon
 def export(subjects: Sequence[Subject], target: str) -> None:
     """Write the folder, each file of it at once: of a run that was written before they are replaced, not added to."""
     path = Path(target)
-    fresh = path.parent / f".tuilab-{secrets.token_hex(8)}"
     try:
-        fresh.mkdir()
-        for subject in {subject.run_dir.name: subject for subject in subjects}.values():  # of copies of a run the last one
-            _write(subject, fresh)
-        _move(fresh, path)
+        with scratch(path.parent, 0o777) as fresh:
+            for subject in {subject.run_dir.name: subject for subject in subjects}.values():  # of copies of a run the last one
+                _write(subject, fresh)
+            _move(fresh, path)
     except OSError as problem:
         why = problem.strerror or str(problem)
         raise CannotRecord(f"cannot write the folder {show(target, 300)}: {why}; name another with -o") from problem
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 def folder_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The names of the files that a run has: these go into an archive, and no others come out of one."""
+"""The files that a run has: what they are called and how much they are. No others go into an archive or come out of one."""
 
 import contextlib
 import os
@@ -9,16 +9,17 @@ from pathlib import Path
 from tuilab.record.imported import IMPORTED
 from tuilab.runs import notes, private
 
-FOLDERS = frozenset({"journal", "artifacts"})
 MOST_BYTES = 4 << 30  # of all files of a run together
+MOST_FILES = 10_000
+FOLDERS = frozenset({"journal", "artifacts"})
 _PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "supervisor.log", notes.FILE, private.FILE})
 _FAULT = re.compile(r"(?a:fault-worker-\d{1,9}(?:-rank-\d{1,9})?\.log)")  # of a worker that crashed
 
 
 def names(run_dir: Path) -> Iterator[str]:
-    """Yield the names of the files that a run has, the journal first."""
+    """Yield the names of the plain files that a run has, the journal first."""
     for folder in (*sorted(FOLDERS, reverse=True), ""):
-        yield from (name for name, _ in _entries(run_dir, folder) if is_of_a_run(name))
+        yield from (name for name, is_file in _entries(run_dir, folder) if is_file and is_of_a_run(name))
 
 
 def left_out(run_dir: Path) -> list[str]:

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -17,46 +18,60 @@ from zlib import crc32
 import msgspec
 
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.files import open_regular
+from tuilab.files import new_file, open_regular
 from tuilab.record.digest import digest_of
-from tuilab.record.encoding import encode_anything
+from tuilab.record.encoding import LINE_LIMIT, encode_anything
 from tuilab.record.events import Unknown
 from tuilab.record.hidden import clean_bytes
 from tuilab.record.journal.lines import Corrupt, Gap, parse
 from tuilab.record.states import RunState
 from tuilab.runs import notes, private
-from tuilab.runs.archive.names import MOST_BYTES, names
+from tuilab.runs.archive.names import MOST_BYTES, MOST_FILES, names
 from tuilab.runs.private import Private, TakenOut
-from tuilab.text import show
+from tuilab.text import plural, show
 from tuilab.words import size
 
 _IN_MEMORY = 16 << 20  # bytes of a file
+_LINE = 2 * LINE_LIMIT  # what is longer is no record
+_PIECE = 4 << 20  # bytes of a text that are looked at together: more than a run prints, so a secret is cut in no file of ours
 
 
-def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> tuple[int, Private]:
-    """Write the folder of a run into a new file, and return how many files it holds and what was taken out of them.
+@dataclass
+class Packed:
+    """What became of a run in an archive: how many files, what was taken out of them, and which could not be read."""
 
-    Links and devices are left out.
-    """
-    if sum(map(_size, (run_dir / name for name in names(run_dir)))) > MOST_BYTES:
-        raise UsageError(f"{show(run_dir)} is larger than {size(MOST_BYTES)}, the most that an archive may hold")
+    files: int = 0
+    secrets: Private = field(default_factory=Private)
+    unread: list[str] = field(default_factory=list)
+
+
+def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> Packed:
+    """Write the folder of a run into a new file, without links and devices; it is there when it is whole."""
+    _refuse_what_none_unpacks(run_dir)
+    packed = Packed()
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with new_file(path) as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as squeezed:
+            _pack(run_dir, squeezed, None if keeps_private else packed.secrets, packed)
+            return packed
     except FileExistsError as problem:
         raise UsageError(f"{show(path)} is there already; name another with -o") from problem
     except OSError as problem:
-        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}") from problem
-    secrets = Private()
-    try:
-        with open(fd, "wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as squeezed:
-            return _pack(run_dir, squeezed, None if keeps_private else secrets), secrets
-    except OSError as problem:
-        path.unlink(missing_ok=True)
         raise CannotRecord(f"cannot write {show(path)}: {problem.strerror or problem}") from problem
 
 
-def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None) -> int:
-    count = 0
+def _refuse_what_none_unpacks(run_dir: Path) -> None:
+    """Say before the work what would be said of the archive: a run is unpacked up to some size."""
+    sizes = []
+    for name in names(run_dir):
+        with suppress(FileNotFoundError):
+            sizes.append((run_dir / name).lstat().st_size)
+    if sum(sizes) > MOST_BYTES or len(sizes) > MOST_FILES:
+        held = f"{plural(len(sizes), 'file')} of {size(sum(sizes))}"
+        most = f"{MOST_FILES} of {size(MOST_BYTES)}"
+        raise UsageError(f"{show(run_dir)} has {held}, and tuilab import takes {most} at most; move artifacts elsewhere")
+
+
+def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None, packed: Packed) -> None:
     with tarfile.open(fileobj=into, mode="w|", format=tarfile.GNU_FORMAT) as archive:
         for name in names(run_dir):
             if name == private.FILE:
@@ -64,21 +79,15 @@ def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None
             try:
                 fd = open_regular(run_dir / name)
             except OSError:
+                packed.unread.append(name)
                 continue
             with open(fd, "rb") as file, _clean(name, file, secrets) as clean:
                 modified = int(os.fstat(fd).st_mtime)
                 _add(archive, f"{run_dir.name}/{name}", clean, modified)
-                count += 1
+                packed.files += 1
         if told := _taken_out(run_dir, secrets):
             _add(archive, f"{run_dir.name}/{private.FILE}", io.BytesIO(msgspec.json.encode(told)), int(time.time()))
-            count += 1
-    return count
-
-
-def _size(path: Path) -> int:
-    with suppress(OSError):
-        return path.lstat().st_size
-    return 0
+            packed.files += 1
 
 
 def _taken_out(run_dir: Path, secrets: Private | None) -> TakenOut | None:
@@ -102,11 +111,12 @@ def _clean(name: str, file: BinaryIO, secrets: Private | None) -> IO[bytes]:
     folder, _, short = name.rpartition("/")
     if secrets is None or folder == "artifacts":
         return file
-    if not folder and short != notes.FILE:
-        return io.BytesIO(_text(file.read(), secrets, short))
     clean = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  (closed by who adds it)
-    line_of = _note if short == notes.FILE else _record
-    clean.writelines(line_of(line, secrets) for line in file)
+    if not folder and short != notes.FILE:
+        clean.writelines(_text(piece, secrets, short) for piece in iter(lambda: file.read(_PIECE) + file.readline(_LINE), b""))
+    else:
+        line_of = _note if short == notes.FILE else _record
+        clean.writelines(line_of(line, secrets) for line in iter(lambda: file.readline(_LINE), b""))
     return clean
 
 

@@ -8,9 +8,7 @@ import contextlib
 import gzip
 import os
 import re
-import shutil
 import tarfile
-import tempfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,22 +19,23 @@ from tuilab.errors import CannotRecord, UsageError
 from tuilab.files import open_regular
 from tuilab.record import presence
 from tuilab.record.encoding import LINE_LIMIT
-from tuilab.record.events import RunStarted
+from tuilab.record.events import RunStarted, ScenarioFinished, StateChanged, WorkerExited
 from tuilab.record.imported import mark_imported
-from tuilab.record.journal.lines import parse
+from tuilab.record.journal.lines import Corrupt, Gap, parse
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
-from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, is_of_a_run
+from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_of_a_run
+from tuilab.scratch import scratch
 from tuilab.text import plural, show
 from tuilab.words import size
 
-MOST_FILES = 10_000
 _NAME_BYTES = 4096  # of a name too long for a header
 _BLOCK = 512
 _CHUNK = 1 << 20
 _RUN = re.compile(r"(?a:[0-9]{8}T[0-9]{9}Z-[\w.+-]{1,60}-[0-9a-f]{6,12})")
 _FIRST = "journal/supervisor.jsonl"
 _FILE_TYPES = (tarfile.REGTYPE, tarfile.AREGTYPE)
+_EXAMINED = (RunStarted, StateChanged, WorkerExited, ScenarioFinished, Corrupt, Gap)
 _HEADERS = (tarfile.XHDTYPE, tarfile.XGLTYPE)  # what other programs add; nothing in them is needed
 
 
@@ -57,27 +56,22 @@ def unpack(path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: 
     """Put the run in an archive among the runs in `root`; whatever goes wrong, nothing is left of it."""
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        below = Path(tempfile.mkdtemp(prefix=".import-", dir=root))
-    except OSError as problem:
-        raise CannotRecord(f"cannot write into {show(root)}: {problem.strerror}") from problem
-    try:
-        found = _unpack(path, below, most_bytes, most_files)
-        _examine(found)
-        there = root / found.run_dir.name
-        if os.path.lexists(there):
-            raise Refused(f"the run {show(there.name)} is here already, in {show(root)}")
-        mark_imported(found.run_dir)
-        os.rename(found.run_dir, there)
-        found.run_dir = there
-        return found
+        with scratch(root) as below:
+            found = _unpack(path, below, most_bytes, most_files)
+            _examine(found)
+            there = root / found.run_dir.name
+            if os.path.lexists(there):
+                raise Refused(f"the run {show(there.name)} is here already, in {show(root)}")
+            mark_imported(found.run_dir)
+            os.rename(found.run_dir, there)
+            found.run_dir = there
+            return found
     except tarfile.TarError as problem:
         raise Refused(f"{show(path)} is not an archive of a run: {problem}") from problem
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
         raise Refused(f"{show(path)} is not an archive of a run, or not the whole of it: {problem}") from problem
     except OSError as problem:
-        raise CannotRecord(f"cannot unpack {show(path)}: {problem.strerror or problem}") from problem
-    finally:
-        shutil.rmtree(below, ignore_errors=True)
+        raise CannotRecord(f"cannot unpack {show(path)} into {show(root)}: {problem.strerror or problem}") from problem
 
 
 def _unpack(path: Path, below: Path, most_bytes: int, most_files: int) -> Unpacked:
@@ -121,7 +115,7 @@ def _members(squeezed: gzip.GzipFile, most_files: int) -> Iterator[tarfile.TarIn
         if about.size < 0:
             raise Refused("the archive has a file of a negative size")
         if about.type == tarfile.GNUTYPE_LONGNAME or about.type in _HEADERS:
-            if about.size > 16 * _NAME_BYTES:
+            if about.size > (_NAME_BYTES if about.type == tarfile.GNUTYPE_LONGNAME else 16 * _NAME_BYTES):
                 raise Refused(f"the archive has a header of {about.size} bytes")
             text = _read(squeezed, about.size)
             _read(squeezed, -about.size % _BLOCK)
@@ -204,8 +198,11 @@ def _check_name(run_dir: Path, started: RunStarted) -> None:
 
 
 def _examine(found: Unpacked) -> None:
-    """Read the run as every view does; refuse what is none, or what would let its name reach processes of this box."""
-    watch = Watch(found.run_dir)
+    """Read the run as every view does, and keep little of it: what an archive holds may be packed a thousandfold.
+
+    Refuse what is none, or what would let its name reach processes of this box.
+    """
+    watch = Watch(found.run_dir, lambda item: item if isinstance(item, _EXAMINED) else None)
     try:
         while watch.refresh():
             pass
