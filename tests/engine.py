@@ -91,8 +91,7 @@ class Seen(NamedTuple):
 def look(run_dir: Path) -> Seen:
     """Return a run as a view sees it now."""
     watch = Watch(run_dir)
-    while watch.refresh():
-        pass
+    watch.catch_up()
     seen = Seen(watch.summary, watch.state(), watch.supervisor_presence)
     watch.close()
     return seen

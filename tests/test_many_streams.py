@@ -187,11 +187,29 @@ def test_a_run_that_cannot_be_read_leaves_nothing_open(root: Path) -> None:
     assert descriptors() == before
 
 
+def test_a_run_that_logs_faster_than_it_is_read_is_read_to_where_it_was(root: Path) -> None:
+    """As a scenario that logs in a tight loop is: for each record that is read there is another one."""
+    run_dir = make_up(root, started())
+    writer = Writer(run_dir / "journal" / "worker-0.jsonl")
+    for number in range(10):
+        writer.append(StageEntered(name=str(number)))
+
+    def log_on(item: Item) -> Item:
+        writer.append(StageEntered(name="meanwhile"))
+        assert writer.written < 1000, "it is followed for ever"
+        return item
+
+    watch = Watch(run_dir, log_on)
+    watch.catch_up()
+    assert [stage.name for stage in watch.summary.stages][:10] == [*map(str, range(10))]
+    watch.close()
+    writer.close()
+
+
 def test_a_watch_that_was_closed_goes_on_when_there_is_more(root: Path) -> None:
     run_dir = make_up(root, started())
     watch = Watch(run_dir)
-    while watch.refresh():
-        pass
+    watch.catch_up()
     watch.close()
     append(run_dir / "journal" / "supervisor.jsonl", "later")
 

@@ -57,7 +57,7 @@ def _follow(
     while True:
         try:
             turns.be_ready()
-            while items := watch.refresh():
+            for items in watch.portions():
                 on_items(items)
             speak(watch.summary)
             state = watch.state()

@@ -225,8 +225,7 @@ def _listen(stderr: IO[bytes], complaints: bytearray) -> None:
 def stop(run_dir: Path, *, at_once: bool = False) -> str:
     """Ask the supervisor of a run to stop it, or end what a dead one left behind; return what was done, in words."""
     watch = Watch(run_dir)
-    while watch.refresh():
-        pass
+    watch.catch_up()
     state = watch.state()
     watch.close()
     name = store.short_id(run_dir.name)

@@ -66,7 +66,7 @@ def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, dic
     watch = Watch(run_dir)
     summary = watch.summary
     streams = {path.stem: Stream(path.stem) for path in sorted((run_dir / "journal").glob("*.jsonl"))}
-    while portion := watch.refresh():
+    for portion in watch.portions():
         for name, items in portion.streams:
             streams.setdefault(name, Stream(name)).take(items)
             findings.wrong += [_damage(name, item) for item in items if type(item) in (Corrupt, Gap)]

@@ -1,7 +1,7 @@
 """Opens a run for a view: reads and follows its journal, and says when the process that should end it is gone."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -49,11 +49,28 @@ class Watch:
             fold_stream(self.summary, stream, items)
         return portion
 
+    def portions(self) -> Iterator[Portion]:
+        """Fold in all that was written by now, portion by portion: who logs without end is not followed for ever.
+
+        Of a run that is over meanwhile it is all there is.
+        """
+        portion = self.refresh()
+        there = self._follower.there()
+        while portion:
+            yield portion
+            if self._follower.has_read(there) and not self.summary.is_over:
+                return
+            portion = self.refresh()
+
+    def catch_up(self) -> None:
+        """Fold in all that was written by now."""
+        for _ in self.portions():
+            pass
+
     def state(self) -> str:
         """Return the recorded state, or `lost` when nobody is left who could end the run."""
         if not self.summary.is_over and self.supervisor_presence == "dead":
-            while self.refresh():  # it may have written its last words before it went
-                pass
+            self.catch_up()  # it may have written its last words before it went
             if not self.summary.is_over:
                 return RunState.LOST
         return self.summary.state
@@ -108,7 +125,6 @@ def _newer(items: list[Item]) -> list[RunStarted | Unknown]:
 def read_run(run_dir: Path) -> RunSummary:
     """Return the summary of a run as it is now."""
     watch = Watch(run_dir)
-    while watch.refresh():
-        pass
+    watch.catch_up()
     watch.close()
     return watch.summary

@@ -67,8 +67,7 @@ def read_subject(run_dir: Path, cache: LedgerCache | None = None, *, keeps_priva
     """Read a run as it is now, without what nobody should hand on unless that is asked for."""
     private = None if keeps_private else Private()
     watch = Watch(run_dir, private.item if private else None)
-    while watch.refresh():
-        pass
+    watch.catch_up()
     found = _subject_of(watch, watch.state(), private, cache)
     watch.close()
     return found

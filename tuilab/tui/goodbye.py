@@ -82,8 +82,7 @@ def _told(desk: Desk, name: str) -> tuple[str, str] | None:
     id = store.short_id(name)
     try:
         watch = Watch(desk.root / name)
-        while watch.refresh():
-            pass
+        watch.catch_up()
         state = watch.state()
         watch.close()
     except TuilabError:

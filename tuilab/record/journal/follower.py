@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +67,14 @@ class Follower:
                 return found
         self._next = 0
         return found
+
+    def there(self) -> dict[str, int]:
+        """Return how many bytes each known stream has by now."""
+        return {name: reader.look() for name, reader in self._readers.items()}
+
+    def has_read(self, there: Mapping[str, int]) -> bool:
+        """Say whether so many bytes of each stream need no more reading."""
+        return all(self._readers[name].bytes_read >= count for name, count in there.items())
 
     def close(self) -> None:
         """Let go of what is open; reading opens it again."""

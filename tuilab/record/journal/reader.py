@@ -1,6 +1,7 @@
 """Reads one stream as it grows."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,12 @@ class Reader:
         if self.is_open:
             os.close(self._fd)
             self._fd, self._tail = -1, b""  # many may wait with half a record each
+
+    def look(self) -> int:
+        """Return how many bytes there are now; nothing is read."""
+        with suppress(FileNotFoundError):
+            self.bytes_seen = os.lstat(self._path).st_size
+        return self.bytes_seen
 
     @property
     def bytes_read(self) -> int:

@@ -204,8 +204,7 @@ def _examine(found: Unpacked) -> None:
     """
     watch = Watch(found.run_dir, lambda item: item if isinstance(item, _EXAMINED) else None)
     try:
-        while watch.refresh():
-            pass
+        watch.catch_up()
     finally:
         watch.close()
     run = watch.summary.run

@@ -194,8 +194,7 @@ class ComparePage(Page):
 
 def _caught_up(watch: Watch) -> Entry:
     """Read what is new of a run and let go of it, as any number of runs may be compared; return a line about it."""
-    while watch.refresh():
-        pass
+    watch.catch_up()
     state = watch.state()
     watch.close()
     return ledger.entry_of(watch.run_dir, watch.summary, state) if watch.summary.run else ledger.read(watch.run_dir)
