@@ -1,7 +1,7 @@
 """The parts of a run's summary: its workers, claims, blocks, and who else was on its GPUs."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tuilab.record import events
 from tuilab.record.verdicts import NOT_JUDGED, is_against
@@ -24,7 +24,7 @@ class Few(dict[K, V]):
         if self._takes(key):
             super().__setitem__(key, value)
 
-    def setdefault(self, key: K, default: V) -> V:
+    def setdefault(self, key: K, default: Any = None) -> Any:
         return super().setdefault(key, default) if self._takes(key) else default
 
     def _takes(self, key: K) -> bool:
