@@ -314,7 +314,7 @@ def test_of_much_more_nonsense_the_same_holds(in_world: None, name: str, seed: i
 
 WRITES = re.compile(
     r"O_CREAT|\.write_(?:bytes|text)\(|\.touch\(|mkdtemp|user_data\.(?:update|append_line)\(|\bopen\([^)\n]*\"[wax]b?\"|"
-    r"from tuilab\.files import[^\n]*\breplace\b"
+    r"from tuilab\.files import[^\n]*\b(?:replace|new_file)\b"
 )
 HANDED_ON = "what is handed on, and never read again"
 WRITERS: dict[str, list[str] | str] = {
