@@ -17,6 +17,7 @@ from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, opened, press, said, settle, shown, text
 from tuilab.engine import launch
+from tuilab.files import sealed, unsealed
 from tuilab.record import events, presence
 from tuilab.runs import ledger, notes, store
 from tuilab.runs.filters import HINT
@@ -186,7 +187,9 @@ async def test_what_a_deletion_frees_is_not_known_better_than_it_was_counted(thr
     cache.look_around((three / name for name in names), 60)
     cache.keep()
     file = three / FILE
-    file.write_text(re.sub(f'("run":"{names[0]}".*?),"bytes_total":[0-9]+', r"\1", file.read_text()))
+    kept, count = re.subn(f'("run":"{names[0]}".*?),"bytes_total":[0-9]+', r"\1", unsealed(file.read_bytes()).decode())
+    assert count == 1
+    file.write_bytes(sealed(kept.encode()))
 
     seen = []
     async with opened(three, "h", "end", "d") as pilot:
