@@ -20,7 +20,7 @@ from tuilab.probes.processes import Process
 from tuilab.tui.screens import box
 from tuilab.tui.screens.box import BoxPage
 from tuilab.tui.state.box import processes
-from tuilab.tui.widgets.box.gauges import Gauges, GpuGauge, Moment
+from tuilab.tui.widgets.box.gauges import Gauges, GpuGauge, Moment, gauges_of
 from tuilab.tui.widgets.box.processtable import ProcessTable
 
 if TYPE_CHECKING:
@@ -58,6 +58,30 @@ async def test_who_computes_on_a_gpu_stands_in_its_line(root: Path, nvml: "FakeN
         shown = await shown_by(pilot, " 3 GiB")
 
     assert f"{user} {me} 3 GiB, n/a 4194304 3 GiB" in shown
+
+
+async def test_slices_are_told_apart_and_a_gpu_that_never_answered_has_its_line_in_order(root: Path) -> None:
+    piece = "MIG 1g.10gb Device "
+    found = [
+        {"uuid": "whole", "index": 0, "name": "H100"},
+        *({"uuid": f"slice {end}", "index": 0, "name": "H100 MIG 1g.10gb", "slice": piece + end} for end in "01"),
+        {"uuid": "last", "index": 2, "name": "H100"},
+    ]
+    known = gauges_of({"gpus": found, "unusable": {"1": "GPU is lost"}})
+    async with opened(root) as pilot:
+        await pilot.app.screen.mount(gauges := Gauges())
+        gauges.show(Moment([10.0], 1, 2))
+        gauges.show_gpus(list(known.values()))
+        lines = [line.plain.rstrip() for line in gauges.lay_out(78) if line.plain.startswith("GPU")]
+    table = ProcessTable()
+    one = Process(7, "bob", 1.0, "python3 train.py --learning-rate 0.001")
+    table.show(processes.Table("processes", [(box.device(gpu), one) for gpu in known.values()]))
+    rows = [line.plain for line in table.lay_out(78)]
+
+    assert [line[:9].strip() for line in lines] == ["GPU 0", "GPU 0", "GPU 0", "GPU 1", "GPU 2"]
+    assert "MIG 1g.10gb Device 1  " in lines[2] and lines[3] == "GPU 1    n/a: GPU is lost"
+    assert [row[18:33] for row in rows[2:5]] == ["GPU 0 Device 0 ", "GPU 0 Device 1 ", "GPU 1          "]
+    assert rows[1].endswith(" python3 train.py --learni…")
 
 
 async def test_gpus_are_named_and_have_gauges(root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +122,8 @@ async def test_a_gpu_that_is_lost_keeps_its_name_and_says_why(
         pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
         shown = await shown_by(pilot, "GPU 0")
 
-    (row,) = [line for line in shown.splitlines() if "GPU 0" in line]
-    assert "n/a: " in row, shown
+    rows = [line for line in shown.splitlines() if "GPU 0" in line]
+    assert rows and all("n/a: GPU is lost" in row for row in rows), shown
 
 
 async def test_eight_gpus_fit_on_a_small_screen(root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,7 +313,7 @@ async def test_without_a_gpu_the_busiest_on_the_cores_are_listed_and_the_rest_co
     ("command", "told"),
     [
         ("/home/somebody/env/bin/python3 -u /home/somebody/work/train.py --lr 1", "python3 -u train.py --lr 1"),
-        ("/home/somebody/env/bin/python3 -m torch.distributed.run train.py", "python3 -m torch.distributed.run train.py"),
+        ("/home/somebody/env/bin/python3 -m torch.distributed.run train.py", "python3 -m torch.distributed.…"),
         ("/usr/bin/python3 a.py", "/usr/bin/python3 a.py"),  # there is room for all of it
     ],
 )

@@ -70,14 +70,14 @@ def gpu_facts(answer: Mapping[str, Any] | str) -> list[Fact]:
         return [Fact("GPUs", "GPUs", "", str(why))]
     known = answer.get("facts", {})
     found = _told("GPUs", known, {"driver": "driver", "nvml": "NVML", "cuda": "newest CUDA"})
-    for gpu in answer.get("gpus", []):
-        total = gpu.get("bytes_total")
-        memory = size(total) if total else "memory n/a"
-        found.append(
-            Fact("GPUs", show(gpu_label(gpu.get("index"), gpu.get("slice", ""))), f"{show(gpu.get('name'), 100)}, {memory}")
-        )
-    found += [Fact("GPUs", f"GPU {index}", "", str(why)) for index, why in answer.get("unusable", {}).items()]
-    return found
+    gpus = [(gpu["index"], _gpu(gpu)) for gpu in answer.get("gpus", [])]
+    gpus += [(int(index), Fact("GPUs", f"GPU {index}", "", str(why))) for index, why in answer.get("unusable", {}).items()]
+    return found + [fact for _, fact in sorted(gpus, key=lambda one: one[0])]
+
+
+def _gpu(gpu: Mapping[str, Any]) -> Fact:
+    memory = size(total) if (total := gpu.get("bytes_total")) else "memory n/a"
+    return Fact("GPUs", show(gpu_label(gpu["index"], gpu.get("slice", ""))), f"{show(gpu.get('name'), 100)}, {memory}")
 
 
 def in_order(found: Sequence[Fact]) -> dict[str, list[Fact]]:

@@ -24,6 +24,7 @@ from tuilab.tui.state.box import processes
 from tuilab.tui.widgets.box.gauges import Gauges, GpuGauge, Moment, gauges_of
 from tuilab.tui.widgets.box.processtable import ProcessTable
 from tuilab.tui.widgets.sheet import Section, Sheet
+from tuilab.words import gpu_label
 
 _PERIOD_S = 1.0
 _PROCESSES_S = 2.0
@@ -161,7 +162,7 @@ class BoxPage(Page):
         """See who computes here: on the GPUs; where there is none, on the cores."""
         gpus = list(self._gpus.values())
         if gpus:
-            table = processes.of_gpus((gpu.label, gpu.tenants, gpu.unseen) for gpu in gpus)
+            table = processes.of_gpus((device(gpu), gpu.tenants, gpu.unseen) for gpu in gpus)
         else:
             table = processes.of_cores(self._busy.read(), why_hidden())
         self.app.call_from_thread(self.processes.show, table)
@@ -231,6 +232,11 @@ class BoxPage(Page):
             gpu.trouble = reading.get("lost", "" if gpu.values else gpu.trouble or "it no longer answers")
 
 
+def device(gpu: GpuGauge) -> str:
+    """Return what a GPU is called in a column; its line among the gauges tells of what kind a slice is."""
+    return gpu_label(gpu.index, gpu.slice[max(gpu.slice.find("Device"), 0) :])
+
+
 def _section(name: str, rows: Sequence[Fact], width: int) -> Section:
     return Section(Content.styled(name, "bold $text-primary"), [_row(fact, width) for fact in rows])
 
@@ -238,7 +244,7 @@ def _section(name: str, rows: Sequence[Fact], width: int) -> Section:
 def _row(fact: Fact, width: int) -> tuple[Content, Content]:
     value = plain(fact.value, 300) if fact.value else Content.assemble("n/a", (": ", "dim"), plain(fact.reason, 300, "dim"))
     note = Content.assemble("  ", plain(fact.note, 200, "$text-warning")) if fact.note else Content("")
-    return plain(fact.name.ljust(min(width, 24)), 60, "dim"), Content("").join([value, note])
+    return plain(fact.name.ljust(min(width, 28)), 60, "dim"), Content("").join([value, note])
 
 
 def _swap() -> tuple[int, int]:

@@ -13,7 +13,7 @@ from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.text import is_utf8_terminal
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.widgets.box.counted import Counted
-from tuilab.words import gpu_label, size
+from tuilab.words import size
 
 _HISTORY = 60  # readings of the share of cores that was busy
 _NUMBERED = 8  # so many cores have their percents beside them
@@ -44,10 +44,10 @@ class GpuGauge:
     name: str
     bytes_total: int | None = None
     index: int = 0  # a slice has that of its GPU
+    slice: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
     tenants: Sequence[Mapping[str, Any]] = ()  # who computes there, as `probes.gpu.own_process` tells it
     trouble: str = ""
-    label: str = ""
     unseen: str = ""  # why it is not known who computes there
 
 
@@ -109,9 +109,10 @@ class Gauges(Counted):
         return Content.assemble(self._bar(used / total if total else 0.0, min(room - len(words), 40)), words)
 
     def _gpu_line(self, gpu: GpuGauge, room: int) -> Content:
-        name = plain(gpu.name, 60, "dim")
+        name, piece = plain(gpu.name, 60, "dim"), [plain(gpu.slice, 40)] if gpu.slice else []
         if gpu.trouble or not gpu.values:
-            return Content.assemble("n/a: ", plain(gpu.trouble or "it has not answered yet", 200), "  ", name)
+            silent = Content.assemble("n/a: ", plain(gpu.trouble or "it has not answered yet", 200))
+            return Content("  ").join([*piece, silent, name])
         known = gpu.values
         slowed = [word for word in throttle_names(int(known.get("throttle_mask", 0))) if word != "idle"]
         parts = [Content.styled(f"held down: {', '.join(slowed)}", "$text-warning")] if slowed else []  # before what may be cut
@@ -125,7 +126,7 @@ class Gauges(Counted):
         for key, spelled in (("power_w", "{:.0f} W"), ("temperature_c", "{:.0f} °C"), ("sm_mhz", "{:.0f} MHz")):
             if key in known:
                 parts.append(Content(spelled.format(known[key])))
-        return Content("  ").join([*parts, name]).truncate(room, ellipsis=True)
+        return Content("  ").join([*piece, *parts, name]).truncate(room, ellipsis=True)
 
     @property
     def _symbols(self) -> Symbols:
@@ -166,10 +167,13 @@ def _labelled(label: str, line: Content) -> Content:
 
 
 def gauges_of(known: Mapping[str, Any]) -> dict[str, GpuGauge]:
-    """Return a gauge, by UUID, for each GPU that `probes.apart` has found."""
-    return {gpu["uuid"]: _gauge(gpu) for gpu in known.get("gpus", [])}
+    """Return a gauge for each GPU that `probes.apart` has found, by UUID, and for each that answers nothing, by its index."""
+    found = {gpu["uuid"]: _gauge(gpu) for gpu in known.get("gpus", [])}
+    silent = {
+        index: GpuGauge("", None, int(index), trouble=why, unseen=why) for index, why in known.get("unusable", {}).items()
+    }
+    return dict(sorted((found | silent).items(), key=lambda one: one[1].index))
 
 
 def _gauge(gpu: Mapping[str, Any]) -> GpuGauge:
-    index = gpu.get("index", 0)
-    return GpuGauge(gpu["name"], gpu.get("bytes_total"), index, label=gpu_label(index, gpu.get("slice", "")))
+    return GpuGauge(gpu["name"], gpu.get("bytes_total"), gpu.get("index", 0), gpu.get("slice", ""))
