@@ -10,7 +10,7 @@ import unicodedata
 _ANY = 1_000_000
 _NOT_FIRST = "、，。；：！？）」』】》〉”’…,.;:!?)]}%"  # a line does not begin with these
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|°C|[nµm]?s|min|h|[KMGTPE]i?B|[kB]B?|[kMG]?Hz|[mk]?W)(?!\w))")
-_TIE = "\xa0"
+TIE = "\xa0"  # a blank at which no line ends
 _NOT_LAST = "（「『【《〈“‘([{"  # and does not end with these
 
 
@@ -24,7 +24,7 @@ def wrap(text: str, width: int, *, hang: str = "", keeps_words: bool = False) ->
     if text.isascii():
         is_free = not keeps_words
         plain = textwrap.wrap(tied(text), width, subsequent_indent=hang, break_long_words=is_free, break_on_hyphens=is_free)
-        return [line.replace(_TIE, " ") for line in plain]
+        return [line.replace(TIE, " ") for line in plain]
     joined = flow(text) if "\n" in text else text
     lines = spans(joined, width, len(hang), keeps_words=keeps_words)
     first, *rest = [joined[start:end].rstrip() for start, end in lines] or [""]
@@ -40,7 +40,7 @@ def hung(line: str, width: int) -> list[str]:
 
 def tied(text: str) -> str:
     """Return a text with a blank between each number and its unit at which no line ends."""
-    return _UNIT.sub(_TIE, text)
+    return _UNIT.sub(TIE, text)
 
 
 def spans(text: str, width: int, hang: int = 0, *, keeps_words: bool = False) -> list[tuple[int, int]]:

@@ -92,7 +92,7 @@ def _runs(looks: Sequence[Subject], found: Comparison, style: Style) -> str:
         run, name = look.summary.run, RunName(look.run_dir.name)
         where = f" on {show(run.supervisor.host, 40)}" if run else ""
         when = show(name.text, 40) if name.started_s is None else name.started
-        end = f"{look.state} in {look.summary.elapsed_s:.1f} s"
+        end = f"{look.state} {'in' if look.summary.is_over else 'for'} {look.summary.elapsed_s:.1f} s"
         lines.append(f"  {at}  {show(name.id, 20)}  {when}{where}  {end}")
     if len(set(found.names)) > 1:
         lines.append(style.paint("  These are different scenarios: few of their claims, times and curves mean the same.", 33))

@@ -118,7 +118,7 @@ def _overview(claims: Sequence[ClaimPair]) -> str:
 def _run(at: int, subject: Subject) -> tuple[str, ...]:
     run = subject.summary.run
     host = show(run.supervisor.host, 60) if run else "n/a"
-    ended = f"{show(subject.state)} in {subject.summary.elapsed_s:.1f} s"
+    ended = f"{show(subject.state)} {'in' if subject.summary.is_over else 'for'} {subject.summary.elapsed_s:.1f} s"
     return str(at), subject.id, subject.name, host, when_of(subject), ended
 
 

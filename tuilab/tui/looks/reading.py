@@ -7,7 +7,7 @@ from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
 from tuilab.catalogue.stated import key_of
-from tuilab.wrapping import spans, tied
+from tuilab.wrapping import TIE, spans, tied
 
 _WIDEST = 88  # columns that are pleasant to read
 _SPAN = re.compile(r"`([^`\n]{1,300})`|\*\*([^*\n]{1,300})\*\*|(?<![A-Za-z0-9_*])\*([^*\s][^*\n]{0,300})\*(?![A-Za-z0-9_*])")
@@ -63,7 +63,16 @@ def fold(text: Content, width: int) -> list[Content]:
     """Return a text in lines of a width; where wide characters or units are in it, it is broken as those are read."""
     if tied(text.plain).isascii():
         return text.wrap(width)
-    return [line[start:end] for line in text.split("\n") for start, end in spans(line.plain, width) or [(0, 0)]]
+    return [_untied(line[start:end]) for line in text.split("\n") for start, end in spans(line.plain, width) or [(0, 0)]]
+
+
+def together(text: Content) -> Content:
+    """Return a text at whose blanks no line ends where it is folded: neither behind a mark nor before a number."""
+    return Content(text.plain.replace(" ", TIE), spans=list(text.spans))
+
+
+def _untied(line: Content) -> Content:
+    return Content(line.plain.replace(TIE, " "), spans=list(line.spans)) if TIE in line.plain else line
 
 
 def heading(text: str) -> Content:

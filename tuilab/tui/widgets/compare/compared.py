@@ -14,6 +14,7 @@ from tuilab.runs.store import short_id
 from tuilab.text import plural
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
 from tuilab.tui.looks.moments import ago, lasting
+from tuilab.tui.looks.reading import together
 from tuilab.tui.widgets.sheet import Section
 from tuilab.words import exactly, seconds, spell_of
 
@@ -39,20 +40,26 @@ def number(at: int) -> str:
 def run_rows(entries: Sequence[Entry], baselines: Container[str], now_s: float) -> Section:
     """Return which runs these are, and which of them are the baselines of their scenarios."""
     rows = []
+    has_names = len({entry.name for entry in entries}) > 1  # else the heading has the one
     for name, entry in zip(numbers(len(entries)), entries, strict=True):
         past, at = ago(entry.started_s, now_s), exactly(entry.started_s)
         when = at if at.startswith(past) else f"{past}, {at}"
         counts = tally(verdict for _, verdict in entry.claims)
         told = Content.styled(TAG if entry.run in baselines else "", "$text-accent")
         facts = [
-            plain(entry.name, 60),
+            plain(entry.name if has_names else "", 60),
             told,
             state_words(entry.state),
             counts,
-            Content(f"in {lasting(entry.elapsed_at(now_s))}"),
+            Content(f"{'in' if entry.is_over else 'for'} {lasting(entry.elapsed_at(now_s))}"),
         ]
         rows.append(
-            (name, plain(short_id(entry.run), 20), Content("  ").join(filter(None, facts)), Content.styled(when, "dim"))
+            (
+                name,
+                plain(short_id(entry.run), 20),
+                Content("  ").join(map(together, filter(None, facts))),
+                Content.styled(when, "dim"),
+            )
         )
     return Section(Content(""), rows)
 
