@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.engine import look, until, wait_for_stage, write_scenario
+from tests.harms import harm
 from tuilab.catalogue import catalog
+from tuilab.catalogue.source import read
 from tuilab.engine import launch, processes
+from tuilab.engine.create_run import open_run
 from tuilab.engine.launch import Spare
-from tuilab.errors import ScenarioError
+from tuilab.errors import ScenarioError, UsageError
 from tuilab.record import presence
 from tuilab.record.summary import RunSummary
 
@@ -260,3 +263,14 @@ def test_a_supervisor_that_says_much_while_it_starts_holds_up_nothing(tmp_path: 
 
     with pytest.raises(ScenarioError, match="the supervisor did not start: the last words"):
         launch.start(launch.order(scenario, {}, root=tmp_path / "runs"))
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+def test_a_source_that_has_become_something_else_since_it_was_read_begins_no_run(tmp_path: Path, kind: str) -> None:
+    path = write_scenario(tmp_path, "pass")
+    order = launch.order(read(path), {}, root=tmp_path / "runs")
+    harm(path, kind)
+
+    with pytest.raises(UsageError, match="is not a regular file"):
+        open_run(order)
+    assert not (tmp_path / "runs").exists()

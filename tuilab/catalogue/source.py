@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tuilab.catalogue import params
-from tuilab.catalogue.imports import first_imports
+from tuilab.catalogue.imports import SOURCE_LIMIT, first_imports
 from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Type, Value
 from tuilab.catalogue.stated import Stated, claims_of, is_key, plain, sections_of
 from tuilab.errors import UsageError
@@ -20,7 +20,6 @@ from tuilab.text import show
 _ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"
 CLAIMING = ("claim", "claim_ratio", "not_testable")  # calls that name a claim first; the last stands in old records alone
 _RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device", "factories", "lacks"}
-SOURCE_LIMIT = 1024 * 1024
 
 
 class Broken(Exception):

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuilab import __version__
-from tuilab.catalogue.imports import still_first
+from tuilab.catalogue.imports import SOURCE_LIMIT, still_first
 from tuilab.engine import messages
 from tuilab.engine.capture import Capture
 from tuilab.engine.description import first_records
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import BoxLacks, CannotRecord, UsageError
+from tuilab.files import read_regular
 from tuilab.record import events, presence
 from tuilab.record.hidden import cleaner
 from tuilab.record.journal.writer import Writer
@@ -42,7 +43,8 @@ def open_run(order: RunOrder) -> OpenRun:
         step = f"mount one for this namespace: {presence.MOUNT}"
         raise BoxLacks(f"a run could not be looked after or stopped here: {why}; {step}")
     try:
-        source = Path(order.path).read_bytes()
+        # It may be another file than the catalogue has read: a FIFO blocks, and /dev/zero has no end.
+        source = read_regular(order.path, SOURCE_LIMIT, may_be_link=True)
     except OSError as problem:
         raise UsageError(f"cannot read {show(order.path)}: {problem.strerror}") from problem
     order.imports = still_first(order.imports, source)

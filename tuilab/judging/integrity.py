@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from tuilab import __version__
-from tuilab.catalogue.source import SOURCE_LIMIT
+from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.files import open_regular
 from tuilab.judging.agreement import Stream, disagreements, ended_in_order
 from tuilab.judging.judge_run import judge
