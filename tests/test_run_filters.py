@@ -126,3 +126,16 @@ def test_runs_of_another_user_are_not_passed_over_in_silence(three: Path, monkey
     assert json.loads(run(["--root", str(three), "--json"]).stdout)["closed"] == 3
     with pytest.raises(UsageError, match="may not be read by you; ask whoever"):
         store.find("last", three)
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_a_run_whose_journal_is_no_folder_is_not_passed_over_in_silence(three: Path, tmp_path: Path, kind: str) -> None:
+    run = partial(CliRunner().invoke, runs.command, standalone_mode=False)
+    first, *others = store.list_runs(three)
+    (first / "journal").rename(tmp_path / "away")
+    assert "no folder" not in run(["--root", str(three)]).stdout  # without any it may be one that is just being made
+    (first / "journal").write_text("") if kind == "file" else (first / "journal").symlink_to(tmp_path / "away")
+
+    told = run(["--root", str(three)]).stdout.splitlines()
+    assert told[-1].startswith(f"not a run any more, as the journal in it is no folder: {first};")
+    assert len(told) == len(others) + 2

@@ -61,22 +61,36 @@ def newest(roots: Sequence[Path]) -> list[Path]:
 
 def closed(roots: Sequence[Path]) -> int:
     """Return how many folders with the name of a run this user may not enter: those of others on a shared box."""
-    found = 0
+    return sum(not os.access(folder, os.X_OK) for folder in _passed_over(roots))
+
+
+def not_listed(roots: Sequence[Path]) -> list[str]:
+    """Return in a sentence each which runs are passed over, and why."""
+    number, where = closed(roots), " and ".join(map(show, roots))
+    step = "ask whoever made them, or name a folder of your own with --root DIR or TUILAB_ROOT"
+    told = [f"{plural(number, 'run')} in {where} may not be read by you; {step}"] if number else []
+    if spoilt := [show(folder, 300) for folder in _passed_over(roots) if _has_spoilt_journal(folder)]:
+        names = " and ".join([*spoilt[:3], *([f"{len(spoilt) - 3} more"] if spoilt[3:] else [])])
+        told.append(f"not a run any more, as the journal in it is no folder: {names}; put that back, or delete the rest")
+    return told
+
+
+def _passed_over(roots: Sequence[Path]) -> list[str]:
+    """Return the folders that have the name of a run and are not listed as one."""
+    found: list[str] = []
     for root in roots:
         with suppress(OSError), os.scandir(root) as entries:
-            found += sum(e.is_dir(follow_symlinks=False) and _is_closed(e) for e in entries)
+            names = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not _is_run(os.fspath(root), e.name))
+            found += [os.path.join(root, name) for name in names if RunName(name).started_s is not None]
     return found
 
 
-def closed_words(roots: Sequence[Path]) -> str:
-    """Return that there are runs which this user may not read; nothing where there are none."""
-    number, where = closed(roots), " and ".join(map(show, roots))
-    step = "ask whoever made them, or name a folder of your own with --root DIR or TUILAB_ROOT"
-    return f"{plural(number, 'run')} in {where} may not be read by you; {step}" if number else ""
-
-
-def _is_closed(folder: "os.DirEntry[str]") -> bool:
-    return RunName(folder.name).started_s is not None and not os.access(folder.path, os.X_OK)
+def _has_spoilt_journal(folder: str) -> bool:
+    """Say whether a file or a link stands where the journal was; a run that is being made, or deleted, has none."""
+    try:
+        return not stat.S_ISDIR(os.lstat(os.path.join(folder, "journal")).st_mode)
+    except OSError:
+        return False
 
 
 def _is_run(under: str, name: str) -> bool:
@@ -99,7 +113,8 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
     runs = newest(roots)
     if not runs:
         where = " and ".join(map(show, roots))
-        raise UsageError(closed_words(roots) or f"there are no runs in {where} yet; make one: tuilab run stability --headless")
+        none = f"there are no runs in {where} yet; make one: tuilab run stability --headless"
+        raise UsageError("; ".join(not_listed(roots)) or none)
     if back := _LAST.fullmatch(reference):
         number = int(back[1] or 0)
         if number >= len(runs):

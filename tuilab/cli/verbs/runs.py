@@ -132,9 +132,9 @@ def command(
     style = style_of(sys.stdout)
     lines = [_line(row, style, has_box=len(folders) > 1) for row in rows]
     disk = f"{'' if is_all else 'more than '}{size(used)} on disk"
-    closed = store.closed_words(folders)
-    lines += [] if closed and not runs else _footer(len(rows), len(runs), disk, wanted, is_more=is_more)
-    lines += [closed] if closed else []
+    not_listed = store.not_listed(folders)
+    lines += [] if not_listed and not runs else _footer(len(rows), len(runs), disk, wanted, is_more=is_more)
+    lines += not_listed
     click.echo(style.fit("\n".join(lines)), color=True)
 
 

@@ -94,7 +94,7 @@ class HistoryReader:
         known = {} if self.known.is_listed else self._cache.over()
         try:
             runs = [run_dir.name for run_dir in store.list_runs(self._root)]
-            problem = "" if runs else store.closed_words([self._root])
+            problem = "" if runs else "; ".join(store.not_listed([self._root]))
         except TuilabError as error:
             runs, problem = [], str(error)
         if problem:
