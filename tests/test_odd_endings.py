@@ -10,6 +10,7 @@ import pytest
 
 from tests.engine import do_first, write_scenario
 from tuilab.lab.failures.failure import describe, reason_of
+from tuilab.record.tracebacks import frames
 from tuilab.runs import score
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -39,6 +40,21 @@ class Silent(Exception):
     __repr__ = __str__
 
 
+class Hiding(Exception):
+    def __getattribute__(self, name: str) -> Any:
+        raise SystemExit(0)
+
+
+def of_nameless() -> BaseException:
+    """Return an exception of a class that tells nothing of itself: made here, as pytest asks the classes of a module."""
+
+    class Nameless(type):
+        def __getattribute__(cls, name: str) -> Any:
+            raise KeyboardInterrupt
+
+    return Nameless("OfNameless", (Exception,), {})()  # type: ignore[no-any-return]
+
+
 PLACES: list[Any] = [("f", line, at, text) for line in ("x", [3], -1) for at in ("y", None, 10**9) for text in (3, "a")]
 ODD_ONES = [Silent(), *(SyntaxError("odd", place) for place in PLACES)]
 
@@ -49,6 +65,19 @@ def test_an_exception_of_any_kind_is_recorded_by_its_name(problem: BaseException
 
     assert told.type == type(problem).__name__
     assert reason_of(problem).startswith(told.type)
+
+
+@pytest.mark.parametrize(("make", "name"), [(Hiding, "Hiding"), (of_nameless, "OfNameless")])
+def test_an_exception_that_cannot_be_printed_says_its_name_and_where_it_was_raised(
+    make: Callable[[], BaseException], name: str
+) -> None:
+    try:
+        raise make()
+    except BaseException as problem:
+        told, reason = describe(problem, Path(__file__)), reason_of(problem)
+
+    assert (told.type, reason.partition(":")[0]) == (name, name)
+    assert "raise make()" in frames(told)
 
 
 LINES = [b"[" * 60_000, b'{"lesson": "a", "run": "r", "predicted": NaN}', b'{"lesson": "a", "run": "r", "predicted": 1e999}']

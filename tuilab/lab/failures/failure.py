@@ -22,7 +22,7 @@ def describe(problem: BaseException, source: Path, source_dir: str = "") -> even
     if len(text) > _TRACEBACK_LIMIT:
         text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
     first = first_of(problem)
-    message, name = text_of(first)[:_MESSAGE_LIMIT], type(first).__name__[:200]
+    message, name = text_of(first)[:_MESSAGE_LIMIT], name_of(first)[:200]
     hints = [hint_for(one, text_of(one)) for one in (first, *chain_of(problem))]
     hint = next(filter(None, hints), "")
     return events.ScenarioFailed(type=name, message=message, traceback=text, hint=hint, source_dir=_recordable(source_dir))
@@ -36,7 +36,7 @@ def _recordable(path: str) -> str:
 def reason_of(problem: BaseException) -> str:
     """Return a failure in one line."""
     first = first_of(problem)
-    return f"{type(first).__name__}: {(text_of(first).splitlines() or [''])[0][:300]}"
+    return f"{name_of(first)[:200]}: {(text_of(first).splitlines() or [''])[0][:300]}"
 
 
 def is_of_full_gpu(problem: BaseException) -> bool:
@@ -51,7 +51,7 @@ def first_of(problem: BaseException) -> BaseException:
     """
     chain = chain_of(problem)
     for later, _ in pairwise(chain):
-        if later.__cause__ is not None or not is_of_cuda(later, text_of(later)):
+        if _field(later, "__cause__") is not None or not is_of_cuda(later, text_of(later)):
             return later
     return chain[-1]
 
@@ -69,24 +69,30 @@ def text_of(problem: BaseException) -> str:
     try:
         return str(problem)
     except BaseException as worse:  # KeyboardInterrupt, too: nobody has pressed anything
-        return f"(its text cannot be told: {type(worse).__name__})"
+        return f"(its text cannot be told: {name_of(worse)})"
+
+
+def name_of(problem: BaseException) -> str:
+    """Return the name of an exception's class, whatever the class of that class says."""
+    return str(type.__dict__["__name__"].__get__(type(problem)))
 
 
 def _traceback(problem: BaseException, source: str) -> str:
-    """Return the traceback of an exception; one that holds what Python never puts there may have none, but it has a name."""
+    """Return the traceback of an exception; of one that Python itself cannot print only where it was raised, and its name."""
     try:
         return "".join(_told(problem, source).format())
     except BaseException as worse:
-        return f"(its traceback cannot be told: {type(worse).__name__})"
+        where = "".join(StackSummary.from_list(_frames(problem, source)).format())
+        return f"{where}{name_of(problem)}: {text_of(problem)}\n(the rest cannot be told: {name_of(worse)})"
 
 
 def _told(problem: BaseException, source: str) -> TracebackException:
     """Return what Python prints of an exception and those before it: without our frames, and what our refusals come from."""
-    whole = told = TracebackException(type(problem), problem, problem.__traceback__)
+    whole = told = TracebackException(type(problem), problem, _field(problem, "__traceback__"))
     while True:
         told.stack = StackSummary.from_list(_frames(problem, source))
         before, told_before = _before(problem), _before(told)
-        if told_before is not None and problem.__cause__ is not None and _is_raised_by_us(problem):
+        if told_before is not None and _field(problem, "__cause__") is not None and _is_raised_by_us(problem):
             before, told_before = _before(before), _before(told_before)
             told.__cause__, told.__context__, told.__suppress_context__ = None, told_before, False
         if before is None or told_before is None:
@@ -96,7 +102,13 @@ def _told(problem: BaseException, source: str) -> TracebackException:
 
 def _before(problem: Any) -> Any:
     """Return what an exception was raised from, or while it was handled; of what is told of one, what is told of that."""
-    return problem.__cause__ if problem.__cause__ is not None or problem.__suppress_context__ else problem.__context__
+    cause = _field(problem, "__cause__")
+    return cause if cause is not None or _field(problem, "__suppress_context__") else _field(problem, "__context__")
+
+
+def _field(problem: Any, name: str) -> Any:
+    """Return what an exception holds, which its class may have hidden behind code of its own."""
+    return BaseException.__dict__[name].__get__(problem) if issubclass(type(problem), BaseException) else getattr(problem, name)
 
 
 def _frames(problem: BaseException, source: str) -> list[FrameSummary]:
@@ -104,14 +116,17 @@ def _frames(problem: BaseException, source: str) -> list[FrameSummary]:
 
     What we raise ourselves is the refusal of what the scenario handed in.
     """
-    frames = list(extract_tb(problem.__traceback__))
+    frames = list(extract_tb(_field(problem, "__traceback__")))
     first = next((at for at, frame in enumerate(frames) if frame.filename == source), 0)
     is_refusal = bool(frames) and (not _is_ours(frames[-1]) or _is_raised_by_us(problem))
     return [frame for frame in frames[first:] if not (is_refusal and _is_ours(frame))]
 
 
 def _is_raised_by_us(problem: BaseException) -> bool:
-    return any(_is_ours(frame) and (frame.line or "").startswith("raise") for frame in extract_tb(problem.__traceback__)[-1:])
+    return any(
+        _is_ours(frame) and (frame.line or "").startswith("raise")
+        for frame in extract_tb(_field(problem, "__traceback__"))[-1:]
+    )
 
 
 def _is_ours(frame: FrameSummary) -> bool:

@@ -1,4 +1,7 @@
-"""What to do about failures that people meet often: what an exception says, and the advice for it."""
+"""What to do about failures that people meet often: what an exception says, and the advice for it.
+
+Its type is asked and not itself: it may answer with code of the scenario.
+"""
 
 import re
 
@@ -56,24 +59,24 @@ _ANY = (
 
 def hint_for(problem: BaseException, text: str) -> str:
     """Return what to do about an exception that says `text`, or nothing."""
-    if isinstance(problem, RuntimeError | AssertionError):
+    if issubclass(type(problem), RuntimeError | AssertionError):
         if is_gpu_full(problem, text):
             return f"the GPU has no memory left: choose a smaller size, or another GPU; {_others(text)}"
         if found := _find(_CUDA, text):
             return found
-    if isinstance(problem, ModuleNotFoundError):
+    if issubclass(type(problem), ModuleNotFoundError):
         return "install the module into the environment that tuilab runs in"
     return _find(_ANY, text)
 
 
 def is_of_cuda(problem: BaseException, text: str) -> bool:
     """Say whether CUDA or one of its libraries told of an error: it may have happened long before."""
-    return isinstance(problem, RuntimeError) and re.search(r"CUDA|cuBLAS|CUBLAS|cuDNN|CUDNN|NCCL", text) is not None
+    return issubclass(type(problem), RuntimeError) and re.search(r"CUDA|cuBLAS|CUBLAS|cuDNN|CUDNN|NCCL", text) is not None
 
 
 def is_gpu_full(problem: BaseException, text: str) -> bool:
     """Say whether the memory of a GPU did not suffice."""
-    return isinstance(problem, RuntimeError) and any(sentence in text for sentence in _FULL)
+    return issubclass(type(problem), RuntimeError) and any(sentence in text for sentence in _FULL)
 
 
 def _others(text: str) -> str:
