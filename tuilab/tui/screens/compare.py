@@ -11,6 +11,7 @@ from textual.containers import Container, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 
+from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.errors import TuilabError
 from tuilab.files import read_regular
 from tuilab.record.live_run import Watch
@@ -28,7 +29,6 @@ from tuilab.tui.widgets.compare.curves import CurvesColumn
 from tuilab.tui.widgets.sheetpane import SheetPane
 
 _POLL_S = 1.5  # while one of the runs goes on
-_SOURCE_LIMIT = 1024 * 1024
 
 
 class ComparePage(Page):
@@ -205,7 +205,7 @@ def _source_changes(run_dirs: Sequence[Path]) -> list[str]:
     if len(run_dirs) < 2:
         return []
     try:
-        first, last = (read_regular(run_dirs[at] / "scenario.py", _SOURCE_LIMIT).decode(errors="replace") for at in (0, -1))
+        first, last = (read_regular(run_dirs[at] / "scenario.py", SOURCE_LIMIT).decode(errors="replace") for at in (0, -1))
     except OSError:
         return []
     return comparison.source_changes(first, last)
