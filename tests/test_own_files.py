@@ -304,10 +304,10 @@ def test_whatever_stands_in_a_file_of_ours_nothing_breaks_and_nothing_is_lost(in
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("seed", [1])
 @pytest.mark.parametrize("name", OWN)
 def test_of_much_more_nonsense_the_same_holds(in_world: None, name: str, seed: int) -> None:
-    assert wrong_with(name, seed, count=20) == ""
+    assert wrong_with(name, seed, count=4) == ""
 
 
 # ---- no file is without a row

@@ -25,6 +25,7 @@ class OneByOne:
 
     is_open = False
     waits_until = 0.0
+    asked: int = signal.SIGINT  # what is asked again
 
     def __enter__(self) -> "OneByOne":
         OneByOne.is_open = True
@@ -46,6 +47,7 @@ class OneByOne:
 def heed() -> None:
     """Have Ctrl-C raise KeyboardInterrupt, unless it is to be ignored; the end of a container, too."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if first_process.takes_all_along() else (signal.SIGINT,)
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(OneByOne.asked))
     for number in numbers:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
@@ -56,7 +58,7 @@ def _interrupt(number: int, frame: "FrameType | None") -> None:
     if number == signal.SIGHUP:
         _let_go_of_terminal()
     if time.monotonic() < OneByOne.waits_until or _is_importing(frame):
-        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
+        OneByOne.asked = number
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
     else:
         OneByOne.wait()

@@ -2,10 +2,10 @@
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import IO
 
@@ -194,32 +194,55 @@ def _spawn_supervisor(*flags: str) -> "subprocess.Popen[bytes]":
 def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Receipt:
     """Give a supervisor its order and return what it says to it; ScenarioError when it says nothing."""
     assert supervisor.stdin and supervisor.stdout and supervisor.stderr
-    complaints = bytearray()
-    listening = threading.Thread(target=_listen, args=(supervisor.stderr, complaints), daemon=True)
-    listening.start()
-    with supervisor.stdin, supervisor.stdout:
+    with supervisor.stdin, supervisor.stdout, supervisor.stderr:
+        ear = _Ear(supervisor.stdout, supervisor.stderr)
         with contextlib.suppress(BrokenPipeError):  # it died; what it said tells why
             supervisor.stdin.write(messages.pack(run_order) + b"\n")
-        said = supervisor.stdout.read(_CHUNK)
+        ear.listen(until_word=True)
         OneByOne.wait()  # it may begin: from here on the run has to be stopped, by whoever follows it
         with contextlib.suppress(BrokenPipeError):
             supervisor.stdin.write(messages.GO)
-        said += supervisor.stdout.read()  # to its end: the supervisor lets go of it and lives on
+        ear.listen()  # to its end: the supervisor lets go of it and lives on
         try:
-            receipt: Receipt = messages.unpack(said, Receipt)
+            receipt: Receipt = messages.unpack(bytes(ear.said), Receipt)
         except ValueError as problem:
-            listening.join(_PATIENCE_S)
-            last = (complaints.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
-            raise ScenarioError(f"the supervisor did not start: {show(last)}") from problem
+            raise ScenarioError(f"the supervisor did not start: {show(ear.last_complaint())}") from problem
     return receipt
 
 
-def _listen(stderr: IO[bytes], complaints: bytearray) -> None:
-    """Take what a supervisor complains of, and keep the last of it; much of it, as of LD_DEBUG, would else hold it up."""
-    with stderr:
-        while said := stderr.read(_CHUNK):
-            complaints += said
-            del complaints[:-_CHUNK]
+class _Ear:
+    """Hears what a supervisor says, and takes what it complains of meanwhile: much, as of LD_DEBUG, would else hold it up."""
+
+    def __init__(self, stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        self.said = bytearray()
+        self._complaints = bytearray()
+        self._kept = {stdout.fileno(): self.said, stderr.fileno(): self._complaints}
+        self._stdout = stdout.fileno()
+        self._poll = select.poll()
+        for pipe in self._kept:
+            self._poll.register(pipe, select.POLLIN)
+
+    def listen(self, *, until_word: bool = False) -> None:
+        """Hear to the end of what is said, or to the first word."""
+        while self._stdout in self._kept and not (until_word and self.said):
+            self._hear(None)
+
+    def last_complaint(self) -> str:
+        """Return the last line of what one that has ended complained of."""
+        while self._kept and self._hear(_PATIENCE_S * 1000):
+            pass
+        return (self._complaints.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+
+    def _hear(self, patience_ms: float | None) -> bool:
+        heard = self._poll.poll(patience_ms)
+        for pipe, _ in heard:
+            if data := os.read(pipe, _CHUNK):
+                self._kept[pipe] += data
+            else:
+                self._poll.unregister(pipe)
+                del self._kept[pipe]
+        del self._complaints[:-_CHUNK]
+        return bool(heard)
 
 
 def stop(run_dir: Path, *, at_once: bool = False) -> str:
