@@ -200,3 +200,12 @@ def test_an_order_of_a_newer_tuilab_is_not_carried_out_in_part(root: Path, order
 
     with pytest.raises(UsageError, match=r"aaaaaa is not queued again: .*; run it anew"):
         list(queue_again(root))
+
+
+def test_who_tells_of_one_file_takes_no_other_complaint_away() -> None:
+    user_data.complain("/box/notes", "a line of it is torn")
+    user_data.complain("/box/calibration", "it is empty")
+
+    assert user_data.complaint_about("/box/calibration") == "/box/calibration cannot be used: it is empty"
+    assert user_data.complaint_about("/box/settings") == ""
+    assert user_data.complaints() == ["/box/notes cannot be used: a line of it is torn"]

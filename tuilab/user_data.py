@@ -123,9 +123,19 @@ def complain(path: PathLike, why: object) -> None:
     _problems[os.fspath(path)] = str(why)
 
 
+def complaint_about(path: PathLike) -> str:
+    """Return the sentence for one file, which is told by whoever asks, and not at the end; nothing where it can be used."""
+    why = _problems.pop(os.fspath(path), "")
+    return _sentence(os.fspath(path), why) if why else ""
+
+
 def complaints() -> list[str]:
     """Return a sentence for each file that was met and cannot be used, once."""
-    found = [f"{show(path)} cannot be used: {show(why, 300)}" for path, why in list(_problems.items())[:_TOLD]]
+    found = [_sentence(path, why) for path, why in list(_problems.items())[:_TOLD]]
     more = len(_problems) - len(found)
     _problems.clear()
     return [*found, *([f"{plural(more, 'more file')} cannot be used"] if more > 0 else [])]
+
+
+def _sentence(path: str, why: str) -> str:
+    return f"{show(path)} cannot be used: {show(why, 300)}"

@@ -23,8 +23,8 @@ def calibrated(box: Box) -> Finding:
     known = calibration_file.load()
     lines = calibration.in_words(known.ways)
     step = "tuilab calibrate takes two minutes"
-    if complaints := user_data.complaints():
-        return warn(complaints[0], step)
+    if complaint := user_data.complaint_about(places.calibration_file()):
+        return warn(complaint, step)
     if not lines:
         return unknown("this box was never calibrated: how often verdicts about time are wrong here is not known", step)
     if known.wall_s is not None and time.time() - known.wall_s > _STALE_S:

@@ -54,13 +54,12 @@ class Watch:
 
         Of a run that is over meanwhile it is all there is.
         """
-        portion = self.refresh()
-        there = self._follower.there()
-        while portion:
+        there: dict[str, int] = {}
+        while portion := self.refresh():
+            there = there or self._follower.there()
             yield portion
             if self._follower.has_read(there) and not self.summary.is_over:
                 return
-            portion = self.refresh()
 
     def catch_up(self) -> None:
         """Fold in all that was written by now."""

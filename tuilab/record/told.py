@@ -53,6 +53,11 @@ def evidence(claim: Claim) -> str:
     return reached.why
 
 
+def for_how_long(lasted: str, *, is_over: bool) -> str:
+    """Return `in 3 s` of a run that is over, `for 3 s` of one that goes on."""
+    return f"{'in' if is_over else 'for'} {lasted}"
+
+
 def progress_words(summary: RunSummary) -> str:
     """Return `212/500 steps  35/s  eta 8 s`, or how much of a race is done."""
     return "  ".join(filter(None, (done_words(summary), rate_words(summary))))

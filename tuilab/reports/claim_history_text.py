@@ -12,6 +12,7 @@ from tuilab.record.series import Series
 from tuilab.record.verdicts import NOT_JUDGED
 from tuilab.reports.compare_text import side_fields, side_words
 from tuilab.reports.plain import dim_key, keyed
+from tuilab.runs import store
 from tuilab.runs.comparing.claim_history import ClaimHistory, Moment
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.run_name import RunName
@@ -65,10 +66,7 @@ def _lines(history: ClaimHistory) -> list[Series]:
 
 def fields(history: ClaimHistory) -> dict[str, Any]:
     """Return the history as a JSON document."""
-    runs = [
-        {"run": one.run_dir.name, "path": str(one.run_dir), "side": side_fields(one.side), "changes": one.changes}
-        for one in history.moments
-    ]
+    runs = [{**store.fields(one.run_dir), "side": side_fields(one.side), "changes": one.changes} for one in history.moments]
     about = {"scenario": history.scenario, "key": history.key or None, "text": history.text, "claimed": history.bound}
     told: dict[str, Any] = spell_out(msgspec.to_builtins({"schema": SCHEMA, **about, "runs": runs}))
     return told

@@ -15,9 +15,11 @@ from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series
 from tuilab.record.states import RUNNING_STATES
 from tuilab.record.summary import RunSummary
+from tuilab.record.told import for_how_long
 from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
 from tuilab.reports.plain import dim_key, first_repeat, keyed
 from tuilab.reports.subject import Subject
+from tuilab.runs import store
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, verdict_words
@@ -92,7 +94,7 @@ def _runs(looks: Sequence[Subject], found: Comparison, style: Style) -> str:
         run, name = look.summary.run, RunName(look.run_dir.name)
         where = f" on {show(run.supervisor.host, 40)}" if run else ""
         when = show(name.text, 40) if name.started_s is None else name.started
-        end = f"{look.state} {'in' if look.summary.is_over else 'for'} {look.summary.elapsed_s:.1f} s"
+        end = f"{look.state} {for_how_long(f'{look.summary.elapsed_s:.1f} s', is_over=look.summary.is_over)}"
         lines.append(f"  {at}  {show(name.id, 20)}  {when}{where}  {end}")
     if len(set(found.names)) > 1:
         lines.append(style.paint("  These are different scenarios: few of their claims, times and curves mean the same.", 33))
@@ -265,7 +267,7 @@ def side_fields(side: Side) -> dict[str, Any]:
 
 def _run(look: Subject) -> dict[str, Any]:
     run = look.summary.run
-    about = {"run": look.run_dir.name, "path": str(look.run_dir), "state": look.state, "elapsed_s": look.summary.elapsed_s}
+    about = {**store.fields(look.run_dir), "state": look.state, "elapsed_s": look.summary.elapsed_s}
     return {**about, "scenario": run.scenario if run else None, "host": run.supervisor.host if run else None}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.record.series import siblings
+from tuilab.record.told import for_how_long
 from tuilab.reports.charts.geometry import Chart, draw
 from tuilab.reports.charts.panels import panel_of
 from tuilab.reports.compare_text import (
@@ -118,7 +119,7 @@ def _overview(claims: Sequence[ClaimPair]) -> str:
 def _run(at: int, subject: Subject) -> tuple[str, ...]:
     run = subject.summary.run
     host = show(run.supervisor.host, 60) if run else "n/a"
-    ended = f"{show(subject.state)} {'in' if subject.summary.is_over else 'for'} {subject.summary.elapsed_s:.1f} s"
+    ended = f"{show(subject.state)} {for_how_long(f'{subject.summary.elapsed_s:.1f} s', is_over=subject.summary.is_over)}"
     return str(at), subject.id, subject.name, host, when_of(subject), ended
 
 

@@ -18,6 +18,11 @@ _SURE = 4  # characters: fewer are as easily a slip, or half a variable, as the 
 _SURE_BY_TIME = 15  # down to the second: every run begins with the year
 
 
+def fields(run_dir: Path) -> dict[str, str]:
+    """Return which run it is, for a JSON document."""
+    return {"run": run_dir.name, "path": str(run_dir)}
+
+
 def create(scenario: str, under: Path) -> Path:
     """Make the folder of a new run, readable by its owner alone, and return it."""
     run_dir = under / new_name(scenario)
@@ -61,15 +66,16 @@ def newest(roots: Sequence[Path]) -> list[Path]:
 
 def closed(roots: Sequence[Path]) -> int:
     """Return how many folders with the name of a run this user may not enter: those of others on a shared box."""
-    return sum(not os.access(folder, os.X_OK) for folder in _passed_over(roots))
+    return _closed(_passed_over(roots))
 
 
 def not_listed(roots: Sequence[Path]) -> list[str]:
     """Return in a sentence each which runs are passed over, and why."""
-    number, where = closed(roots), " and ".join(map(show, roots))
+    folders = _passed_over(roots)
+    number, where = _closed(folders), " and ".join(map(show, roots))
     step = "ask whoever made them, or name a folder of your own with --root DIR or TUILAB_ROOT"
     told = [f"{plural(number, 'run')} in {where} may not be read by you; {step}"] if number else []
-    if spoilt := [show(folder, 300) for folder in _passed_over(roots) if _has_spoilt_journal(folder)]:
+    if spoilt := [show(folder, 300) for folder in folders if _has_spoilt_journal(folder)]:
         names = " and ".join([*spoilt[:3], *([f"{len(spoilt) - 3} more"] if spoilt[3:] else [])])
         told.append(f"not a run any more, as the journal in it is no folder: {names}; put that back, or delete the rest")
     return told
@@ -83,6 +89,10 @@ def _passed_over(roots: Sequence[Path]) -> list[str]:
             names = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not _is_run(os.fspath(root), e.name))
             found += [os.path.join(root, name) for name in names if RunName(name).started_s is not None]
     return found
+
+
+def _closed(folders: Sequence[str]) -> int:
+    return sum(not os.access(folder, os.X_OK) for folder in folders)
 
 
 def _has_spoilt_journal(folder: str) -> bool:

@@ -46,5 +46,5 @@ def command(files: Sequence[Path], as_json: bool, root: str | None) -> None:
 
 def _fields(found: unpack.Unpacked) -> dict[str, object]:
     out = taken_out(found.run_dir)
-    about = {"run": found.run_dir.name, "path": str(found.run_dir), "damage": found.damage or None}
+    about = {**store.fields(found.run_dir), "damage": found.damage or None}
     return {**about, "left_out": found.left_out, "taken_out": out.places if out else {}}

@@ -33,7 +33,7 @@ def command(
     found = notes.read(run_dir)
     if as_json:
         told = [{"wall_s": when, "text": words} for when, words in found.texts]
-        options.print_document("tuilab.note/1", run=run_dir.name, path=str(run_dir), tags=found.tags, notes=told)
+        options.print_document("tuilab.note/1", **store.fields(run_dir), tags=found.tags, notes=told)
         return
     tagged = f"  {' '.join('#' + tag for tag in found.tags)}" if found.tags else ""
     click.echo(f"{store.short_id(run_dir.name)}{tagged}")

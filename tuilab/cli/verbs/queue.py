@@ -28,7 +28,7 @@ _RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=complet
 def command(ctx: click.Context, as_json: bool, root: str | None) -> None:
     ctx.obj = options.root(root)
     if ctx.invoked_subcommand is None:
-        _tell(ctx.obj, [_page(ctx.obj, style_of(sys.stdout))], as_json=as_json)
+        _show(ctx.obj, as_json=as_json)
     elif as_json:
         raise UsageError(f"--json stands behind {ctx.invoked_subcommand}: tuilab queue {ctx.invoked_subcommand} --json")
 
@@ -39,7 +39,7 @@ def move(root: Path, run: str, place: int, as_json: bool) -> None:
     """Give a run that waits another place; 1 is the next."""
     run_dir = queue.find(run, root)
     queue.move(root, run_dir.name, place)
-    _tell(root, [_page(root, style_of(sys.stdout))], as_json=as_json)
+    _show(root, as_json=as_json)
 
 
 @command.command(params=[_RUNS, options.AS_JSON])
@@ -86,7 +86,15 @@ def _tell(root: Path, done: Iterable[str], *, as_json: bool) -> None:
         if not as_json:
             click.echo(line)
     if as_json:
+        _show(root, as_json=True)
+
+
+def _show(root: Path, *, as_json: bool) -> None:
+    """Show how the queue stands."""
+    if as_json:
         options.print_document("tuilab.queue/1", **_fields(root))
+    else:
+        click.echo(_page(root, style_of(sys.stdout)))
 
 
 def _page(root: Path, style: Style) -> str:
@@ -115,5 +123,5 @@ def _fields(root: Path) -> dict[str, Any]:
 
 def _run(root: Path, state: str, place: int | None, one: queue.Ticket) -> dict[str, Any]:
     topic, _, scenario = one.name.rpartition("/")
-    about = {"run": one.run, "path": str(root / one.run), "scenario": scenario, "topic": topic or None}
+    about = {**store.fields(root / one.run), "scenario": scenario, "topic": topic or None}
     return {**about, "state": state, "place": place, "devices": one.devices}

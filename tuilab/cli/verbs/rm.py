@@ -43,7 +43,7 @@ def command(
     if is_sweep:
         swept = [_sweep(root, older_than, keep or 0, is_meant=yes) for root in options.roots(roots)]
         if as_json:
-            gone = [_fields(one.root / entry.run) for one in swept for entry in one.gone]
+            gone = [store.fields(one.root / entry.run) for one in swept for entry in one.gone]
             kept = [why for one in swept for why in (*one.failed, *one.spared)]
             options.print_document("tuilab.rm/1", is_done=yes, runs=gone, kept=kept)
         for one in swept if not as_json else ():
@@ -60,16 +60,12 @@ def _delete(named: Sequence[Path], *, is_given_up: bool, as_json: bool) -> None:
     try:
         for run_dir in named:
             deleting.delete(run_dir, is_given_up=is_given_up)
-            gone.append(_fields(run_dir))
+            gone.append(store.fields(run_dir))
             if not as_json:
                 click.echo(f"deleted {run_dir.name}")
     finally:
         if as_json and gone:
             options.print_document("tuilab.rm/1", is_done=True, runs=gone, kept=[])
-
-
-def _fields(run_dir: Path) -> dict[str, str]:
-    return {"run": run_dir.name, "path": str(run_dir)}
 
 
 @dataclass

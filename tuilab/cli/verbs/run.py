@@ -236,7 +236,7 @@ def detach(orders: list[RunOrder], *, as_json: bool) -> int:
     try:
         for order in orders:
             run_dir, _ = launch.start(order)
-            started.append({"run": run_dir.name, "path": str(run_dir)})
+            started.append(store.fields(run_dir))
             if not as_json:
                 print(store.short_id(run_dir.name), flush=True)
     finally:

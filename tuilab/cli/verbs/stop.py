@@ -20,6 +20,6 @@ def command(run: str, now: bool, as_json: bool, root: str | None) -> None:
     run_dir = store.find_surely(run, [options.root(root)])
     done = launch.stop(run_dir, at_once=now)
     if as_json:
-        options.print_document("tuilab.stop/1", run=run_dir.name, path=str(run_dir), done=done)
+        options.print_document("tuilab.stop/1", **store.fields(run_dir), done=done)
     else:
         click.echo(done)

@@ -56,7 +56,7 @@ def command(run: str, rejudge: bool, as_json: bool, root: str | None) -> int:
 
 def _fields(found: Findings, run_dir: Path) -> dict[str, object]:
     """Return what was found, with the verdicts as they stand and as this version reaches them."""
-    about = {"run": run_dir.name, "path": str(run_dir), "digest": digest_of(run_dir, found.state)}
+    about = {**store.fields(run_dir), "digest": digest_of(run_dir, found.state)}
     names = "records", "streams", "artifacts", "unknown", "state", "is_over", "wrong", "rules"
     judged = {name: [verdict_fields(one) for one in getattr(found, name)] for name in ("recorded", "again")}
     return {**about, **{name: getattr(found, name) for name in names}, "rule": RULE, **judged}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Container, Sequence
 
 from textual.content import Content
 
+from tuilab.record.told import for_how_long
 from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
 from tuilab.runs.beside.baseline import TAG
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
@@ -51,7 +52,7 @@ def run_rows(entries: Sequence[Entry], baselines: Container[str], now_s: float) 
             told,
             state_words(entry.state),
             counts,
-            Content(f"{'in' if entry.is_over else 'for'} {lasting(entry.elapsed_at(now_s))}"),
+            Content(for_how_long(lasting(entry.elapsed_at(now_s)), is_over=entry.is_over)),
         ]
         rows.append(
             (
