@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pyte
+from wcwidth import wcwidth
 
 from tests.conftest import TUILAB
 from tuilab.tui.terminal.guardian import RESTORE
@@ -40,6 +41,21 @@ _GIVEN_BACK = re.compile(rb"(\x1b(\](2(2(;[a-z]*)?)?)?|\[[<>?]?[0-9;]*)?)?" + re
 _UNSAFE = re.compile("[\x80-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 
 
+class _Screen(pyte.Screen):
+    """One that shows a blank for the half of a wide character whose other half was written over, where pyte stumbles.
+
+    That is how a frame stands of which only a part has come.
+    """
+
+    @property
+    def display(self) -> list[str]:
+        for line in self.buffer.values():
+            for x in [x for x, cell in line.items() if not cell.data and wcwidth(line[x - 1].data[:1] or " ") < 2]:
+                line[x] = line[x]._replace(data=" ")
+        shown: list[str] = super().display
+        return shown
+
+
 class Terminal:
     """A terminal of its own with a command in it, as the foreground job of a session."""
 
@@ -56,7 +72,7 @@ class Terminal:
     ) -> None:
         """Open one; `kind` says in variables of its own what terminal it is."""
         self.ours, theirs = os.openpty()
-        self.screen = pyte.Screen(columns, rows)
+        self.screen = _Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self._answers = answers
         self._limit = limit  # bytes a second that the link takes; 0: all
