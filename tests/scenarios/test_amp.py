@@ -23,10 +23,8 @@ EXACT: dict[str, dict[str, Any]] = {
     },
     "grad-underflow": {"zeros": 1, "bfloat16": True, "overflow": False, "no-overflow": True, "stands-still": 1},
     "layer-precision": {"bytes": [332584, 166292], "autocast": True, "fits": [True, 0], "update": 1},
-    "linear-amp": {"kept": 0.75, "casts": [True, True], "weights": [True, True]},
     "dims-of-8": {"aligned": [128, 1024, 128, 1024], "zeros": True, "masked": [True, True], "batch": 393216},
     "matmul-dtypes": {"operations": [128 / 3, 256 / 3]},
-    "amp-vgg": {"indices": [96, 64], "weights": True},
 }
 
 

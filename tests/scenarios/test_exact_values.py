@@ -94,7 +94,6 @@ EXACT: dict[str, dict[str, Any]] = {
         "by-name": 400,
     },
     "non-blocking": {"no-op": [0, True], "in-turn": 0, "beside": BOUNDED},
-    "loader-memory": dict.fromkeys(["shared", "hundredth", "list", "rss", "freeze", "array", "tensor"], BOUNDED),
 }
 
 
