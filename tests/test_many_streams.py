@@ -14,12 +14,14 @@ from tests.test_archive import make_run
 from tests.tui.made_up import finished, started
 from tests.tui.made_up import make_run as make_up
 from tests.tui.screens import opened
+from tuilab.cli.headless import Quiet, follow
 from tuilab.errors import UsageError
 from tuilab.record.events import StageEntered
-from tuilab.record.journal.follower import Follower
+from tuilab.record.journal.follower import Follower, Portion
 from tuilab.record.journal.lines import Corrupt, Item
 from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import Watch, read_run
+from tuilab.record.presence import Presence
 from tuilab.tui.screens.compare import ComparePage
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -204,6 +206,23 @@ def test_a_run_that_logs_faster_than_it_is_read_is_read_to_where_it_was(root: Pa
     assert [stage.name for stage in watch.summary.stages][:10] == [*map(str, range(10))]
     watch.close()
     writer.close()
+
+
+def test_what_a_supervisor_writes_just_before_it_goes_is_passed_on(root: Path) -> None:
+    run_dir = make_up(root, started())
+    passed_on: list[str] = []
+
+    class Late(Watch):
+        @property
+        def supervisor_presence(self) -> Presence:
+            append(run_dir / "journal" / "supervisor.jsonl", "last words")
+            return "dead"
+
+    def note(items: Portion) -> None:
+        passed_on.extend(item.name for _, item in items if isinstance(item, StageEntered))
+
+    assert follow(Late(run_dir), Quiet(), note, is_ours=False, speak=lambda summary: None) == "lost"
+    assert passed_on == ["last words"]
 
 
 def test_a_watch_that_was_closed_goes_on_when_there_is_more(root: Path) -> None:

@@ -57,10 +57,9 @@ def _follow(
     while True:
         try:
             turns.be_ready()
-            for items in watch.portions():
-                on_items(items)
+            watch.catch_up(on_items)
             speak(watch.summary)
-            state = watch.state()
+            state = watch.state(on_items)
             is_over = watch.summary.is_over or state == RunState.LOST
             if is_news or not is_over:
                 talk.update(watch)

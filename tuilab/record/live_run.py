@@ -61,15 +61,15 @@ class Watch:
             if self._follower.has_read(there) and not self.summary.is_over:
                 return
 
-    def catch_up(self) -> None:
-        """Fold in all that was written by now."""
-        for _ in self.portions():
-            pass
+    def catch_up(self, on_items: Callable[[Portion], object] = lambda _: None) -> None:
+        """Fold in all that was written by now, and pass it on."""
+        for items in self.portions():
+            on_items(items)
 
-    def state(self) -> str:
-        """Return the recorded state, or `lost` when nobody is left who could end the run."""
+    def state(self, on_items: Callable[[Portion], object] = lambda _: None) -> str:
+        """Return the recorded state, or `lost` when nobody is left who could end it; pass on what had to be read for it."""
         if not self.summary.is_over and self.supervisor_presence == "dead":
-            self.catch_up()  # it may have written its last words before it went
+            self.catch_up(on_items)  # it may have written its last words before it went
             if not self.summary.is_over:
                 return RunState.LOST
         return self.summary.state
