@@ -16,6 +16,7 @@ from tests.test_archive import RUN, archive_of, make_run, member
 from tuilab.errors import UsageError
 from tuilab.files import new_file, replace
 from tuilab.record import events
+from tuilab.record.hidden import Clean, clean_bytes
 from tuilab.record.journal.writer import Writer
 from tuilab.runs.archive import pack as packing
 from tuilab.runs.archive import unpack as unpacking
@@ -73,6 +74,28 @@ def test_a_text_that_is_packed_in_pieces_is_whole_and_clean(tmp_path: Path, monk
     found = unpack(tmp_path / "run.tgz", tmp_path / "two").run_dir / "stdout.log"
     assert found.read_bytes() == b"".join([*lines, b"password: (removed)\n", b"\xff no line feed"])
     assert packed.secrets.places == {"output": 1}
+
+
+@pytest.mark.parametrize("name", ["journal/worker-0.jsonl", "notes.jsonl"])
+def test_lines_without_end_that_are_no_records_are_cleaned_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    run_dir = make_run(tmp_path / "one")
+    nonsense, texts = b"no record\n" * 1000, list[bytes]()
+    with open(run_dir / name, "ab") as file:
+        file.write(nonsense + b"password: hunter22\n")
+    monkeypatch.setattr(packing, "BARREN_LINES", 10)
+
+    def clean_noted(data: bytes, clean: Clean) -> bytes:
+        texts.append(data)
+        return clean_bytes(data, clean)
+
+    monkeypatch.setattr(packing, "clean_bytes", clean_noted)
+
+    pack(run_dir, tmp_path / "run.tgz")
+    found = unpack(tmp_path / "run.tgz", tmp_path / "two").run_dir / name
+    assert found.read_bytes().endswith(nonsense + b"password: (removed)\n")
+    assert len(texts) < 20
 
 
 def test_what_could_not_be_unpacked_again_is_not_packed(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tuilab.record.journal.lines import NOT_A_RECORD, Corrupt, Gap, Item, are_in
 
 _CHUNK = 64 * 1024  # what is made of it fits the processor's cache; larger ones take longer
 _BARREN_LIMIT = 64 * 1024 * 1024  # a stream with so many bytes and no record is not read on
-_BARREN_LINES = 100_000  # and one with so many lines that are none: a thousand times as many as any harm to a disk makes
+BARREN_LINES = 100_000  # and one with so many lines that are none: a thousand times as many as any harm to a disk makes
 
 
 class Reader:
@@ -122,8 +122,8 @@ class Reader:
             self._offset += len(line) + 1
         self._bound_tail(items)
         self._barren += len(lines) - sum(not isinstance(item, Corrupt | Gap) for item in items)
-        if self._barren > _BARREN_LINES:
-            items += self._give_up(f"more than {_BARREN_LINES} lines are no records; the rest is not read")
+        if self._barren > BARREN_LINES:
+            items += self._give_up(f"more than {BARREN_LINES} lines are no records; the rest is not read")
         return items
 
     def _take(self, line: bytes, items: list[Item]) -> None:

@@ -8,6 +8,7 @@ import tarfile
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +25,7 @@ from tuilab.record.encoding import LINE_LIMIT, encode_anything
 from tuilab.record.events import Unknown
 from tuilab.record.hidden import clean_bytes
 from tuilab.record.journal.lines import Corrupt, Gap, parse
+from tuilab.record.journal.reader import BARREN_LINES
 from tuilab.record.states import RunState
 from tuilab.runs import notes, private
 from tuilab.runs.archive.names import MOST_BYTES, MOST_FILES, names
@@ -112,19 +114,27 @@ def _clean(name: str, file: BinaryIO, secrets: Private | None) -> IO[bytes]:
     if secrets is None or folder == "artifacts":
         return file
     clean = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  (closed by who adds it)
-    if not folder and short != notes.FILE:
-        clean.writelines(_text(piece, secrets, short) for piece in iter(lambda: file.read(_PIECE) + file.readline(_LINE), b""))
-    else:
-        line_of = _note if short == notes.FILE else _record
-        clean.writelines(line_of(line, secrets) for line in iter(lambda: file.readline(_LINE), b""))
+    is_lines = folder or short == notes.FILE
+    clean.writelines(_lines(file, secrets, short) if is_lines else _texts(file, secrets, short))
     return clean
 
 
-def _record(line: bytes, secrets: Private) -> bytes:
-    """Return a line of a stream; one that holds nothing private as it is, and one that is no record as text."""
+def _lines(file: BinaryIO, secrets: Private, short: str) -> Iterator[bytes]:
+    """Yield the lines of a stream, or notes; after so many that are neither, where no view reads on, the rest is a text."""
+    clean_line, place = (_note, short) if short == notes.FILE else (_record, "journal")
+    barren = 0
+    while barren <= BARREN_LINES and (line := file.readline(_LINE)):
+        clean = clean_line(line, secrets)
+        barren += clean is None
+        yield _text(line, secrets, place) if clean is None else clean
+    yield from _texts(file, secrets, place)
+
+
+def _record(line: bytes, secrets: Private) -> bytes | None:
+    """Return a line of a stream: as it is where it holds nothing private, nothing where it is no record."""
     item = parse(line.rstrip(b"\n")) if line.endswith(b"\n") else ""
     if isinstance(item, str):
-        return _text(line, secrets, "journal")
+        return None
     if (clean := secrets.item(item)) is item:
         return line
     assert not isinstance(clean, Corrupt | Gap)
@@ -135,14 +145,19 @@ def _record(line: bytes, secrets: Private) -> bytes:
     return b"%08x %b\n" % (crc32(body), body)
 
 
-def _note(line: bytes, secrets: Private) -> bytes:
+def _note(line: bytes, secrets: Private) -> bytes | None:
     try:
         plain = json.loads(line)
     except (ValueError, RecursionError):
-        return _text(line, secrets, notes.FILE)
+        return None
     clean = secrets.of(plain, notes.FILE)
     return line if clean == plain else json.dumps(clean).encode() + b"\n"
 
 
+def _texts(file: BinaryIO, secrets: Private, place: str) -> Iterator[bytes]:
+    """Yield a text in pieces of whole lines."""
+    yield from (_text(piece, secrets, place) for piece in iter(lambda: file.read(_PIECE) + file.readline(_LINE), b""))
+
+
 def _text(data: bytes, secrets: Private, place: str) -> bytes:
-    return clean_bytes(data, partial(secrets.of, place=place))
+    return data if data.isspace() else clean_bytes(data, partial(secrets.of, place=place))
