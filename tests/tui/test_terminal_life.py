@@ -26,7 +26,7 @@ def cpu_s_of_a_second(process: psutil.Process) -> float:
 
 
 def test_q_leaves_and_gives_the_terminal_back(tmp_path: Path) -> None:
-    with terminal(tmp_path) as term:
+    with terminal(tmp_path, env={"TEXTUAL_COLOR_SYSTEM": "odd", "TEXTUAL_LOG": "/not/there"}) as term:  # of which none ends it
         term.wait_for("softmax", "quit", " cores")
         term.type("q")
 

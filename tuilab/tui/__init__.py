@@ -48,6 +48,7 @@ def start(
     """
     if os.environ.get("TEXTUAL_COLOR_SYSTEM", "auto") not in _COLOURS:
         del os.environ["TEXTUAL_COLOR_SYSTEM"]  # a word that rich does not know ends textual
+    os.environ.pop("TEXTUAL_LOG", None)  # and so does a file that cannot be written, as soon as there is a word for it
     from tuilab import config
     from tuilab.catalogue import catalog
     from tuilab.tui.terminal import alerts
