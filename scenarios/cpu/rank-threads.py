@@ -63,6 +63,7 @@ def start(count, size):
     finally:
         for process in processes:
             process.kill()
+            process.join()
 
 
 def siblings(cpu):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.lessons import check_values, source_of
@@ -51,6 +52,17 @@ def test_a_process_takes_all_cores_a_rank_one_thread_and_a_variable_set_late_doe
     assert run["verdicts"]["by-hand"] == "SUPPORTED"
     assert arms_of(run, "gflop_per_s") == {"told", "by hand"}
     assert arms_of(run, "matmul_ms") == {"one thread", "all threads"}
+
+
+@pytest.mark.library
+def test_ranks_that_share_cores_are_gone_when_their_race_is_over() -> None:
+    lesson: dict[str, Any] = {"__name__": "rank-threads"}
+    exec(source_of("rank-threads"), lesson)
+    before = set(psutil.Process().children())
+    with lesson["start"](2, 8) as step:
+        assert step(1)[1] == 2
+
+    assert set(psutil.Process().children()) <= before
 
 
 @pytest.mark.library
