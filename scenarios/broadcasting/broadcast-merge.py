@@ -1,6 +1,6 @@
 """Split the weight instead of tiling the input.
 
-To feed a layer with features of every step *and* one vector of the whole sequence, the vector is usually repeated for every
+To feed a layer with features of every step and one vector of the whole sequence, the vector is usually repeated for every
 step and concatenated: the layer then multiplies the same vector again at each step. But a linear layer of a concatenation is a
 sum of two linear layers, W [a, b] = Wa a + Wb b, where Wa and Wb are column blocks of the same W. Compute Wb b once for each
 sequence and let the addition broadcast it over the steps. Nothing is tiled, nothing is concatenated, and what is kept for

@@ -4,7 +4,7 @@ Every call of an operator costs a microsecond or more before any number is added
 autograd, on a GPU a kernel launch. A loop over the rows pays for two calls a row, `x[i]` and `+`; `unbind` takes all rows apart
 in one call; `sum(0)` is one call in all. How much that gains depends on how little work a row is: here, ten numbers.
 
-Backward is worse and seldom counted. The gradient of `x[i]` is a tensor of the size of *x*, zero but for one row, and autograd
+Backward is worse and seldom counted. The gradient of `x[i]` is a tensor of the size of `x`, zero but for one row, and autograd
 adds them up one by one: 500 tensors and 499 sums, where `unbind` stacks its gradients once and `sum` returns a view. Twice the
 rows are four times the bytes, and near four times the time where the bytes cost more than the calls: wide rows on a CPU; a GPU
 is launch-bound for longer. The sum is also more accurate, as it keeps several partial sums.

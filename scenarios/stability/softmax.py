@@ -29,7 +29,7 @@ What is the largest whole logit for which a naive softmax still works in float16
 - [far-row] with the maximum of the whole batch a row 1000 below it is 0 / 0 = nan
 - [reduce-max] torch.reduce_max, which the source calls, does not exist
 ## Try next
-`--tied 1000`: a thousand classes share the largest logit. Now the *sum* overflows before any exponential does, so the limits
+`--tied 1000`: a thousand classes share the largest logit. Now the sum overflows before any exponential does, so the limits
 fall by ln(1000) = 6.9: float32 to 81.82, bfloat16 to 81.5, float16 to 4.18. Between the two limits there is not even a nan to
 warn you: number / inf makes all probabilities 0.
 refutes: limit-f32, limit-bf16, limit-f16
