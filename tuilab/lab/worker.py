@@ -22,7 +22,7 @@ from typing import Any
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, Ready, WarmUp, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
-from tuilab.lab.failures.failure import describe, is_of_full_gpu, reason_of, text_of
+from tuilab.lab.failures.failure import describe, exit_code_of, is_of_full_gpu, reason_of, text_of
 from tuilab.lab.prefix import has_ranks
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
@@ -33,6 +33,7 @@ from tuilab.text import plural
 
 _PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # variables: one of CUDA's is in the process
 _ORDERLY_EXIT_S = 50  # seconds
+_LONGEST_CODE = 64  # bits: Python does not tell a number of any length
 _MESSAGE_LIMIT = 2_000  # characters; one may take six bytes in a record, and a record has a limit
 
 
@@ -101,12 +102,13 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
         lab.close()
         line.check()
     except BoxLacks as lack:
-        needs = str(lack)[:_MESSAGE_LIMIT]
+        needs = text_of(lack)[:_MESSAGE_LIMIT]
         journal.append(events.BoxLacked(needs=needs))
         is_rank = order.arm is not None and has_ranks(order.arm.prefix)  # whose failure ends those that would wait for it
         return Farewell(error=needs) if order.arm else Farewell(lacks=needs), int(is_rank)
     except SystemExit as leaving:
-        farewell, code = _farewell_of_exit(leaving, journal)
+        failed = describe(leaving, run_dir / "scenario.py", order.source_dir)
+        farewell, code = farewell_of_exit(leaving, failed, journal)
         if lab:
             lab.tell_holdings_after_failure()
         return farewell, code
@@ -164,13 +166,18 @@ def _keep_account_of_memory(lab: Any, writer: str) -> None:
             lab.artifact(f"cuda-memory-{writer}.txt", text)
 
 
-def _farewell_of_exit(leaving: SystemExit, journal: Writer) -> tuple[Farewell, int]:
-    if leaving.code in (None, 0):
+def farewell_of_exit(leaving: SystemExit, failed: events.ScenarioFailed, journal: Writer) -> tuple[Farewell, int]:
+    """Return what an exit amounts to; `failed` is recorded where its class is one of the scenario's own, which is a failure."""
+    code = exit_code_of(leaving)
+    if code == 0:
         return Farewell(), 0
-    code = leaving.code if isinstance(leaving.code, int) else text_of(leaving)
-    what = f"the scenario called sys.exit({code!r})"[:_MESSAGE_LIMIT]
+    if type(leaving) is not SystemExit:
+        journal.append(failed)
+        return Farewell(error=reason_of(leaving)), code or 1
+    called = text_of(leaving) if code is None or code.bit_length() > _LONGEST_CODE else code
+    what = f"the scenario called sys.exit({called!r})"[:_MESSAGE_LIMIT]
     journal.append(events.ScenarioFailed(type="SystemExit", message=what, traceback=""))
-    return Farewell(error=what[:300]), leaving.code if isinstance(leaving.code, int) else 1
+    return Farewell(error=what[:300]), code or 1
 
 
 def _farewell_of_loss(farewell: Farewell, code: int, journal: Writer) -> tuple[Farewell, int]:
