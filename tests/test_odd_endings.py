@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.engine import do_first, write_scenario
+from tests.engine import do_first, look, write_scenario
 from tuilab.lab import worker
 from tuilab.lab.failures.failure import describe, reason_of
 from tuilab.record.journal.writer import Writer
 from tuilab.record.tracebacks import frames
-from tuilab.runs import score
+from tuilab.runs import score, store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -153,6 +153,37 @@ class Lacks(BoxLacks):
 
     (run,) = json.loads(done.stdout)["runs"]
     assert run["reason"] == "not testable here: (its text cannot be told: KeyboardInterrupt)"
+
+
+FORKS = """
+statuses = []
+for number in range(5):
+    child = os.fork()
+    if child == 0:
+        if number == 0: sys.exit(0)
+        if number == 1: sys.exit("what it says last")
+        if number == 2: raise OSError("nobody catches it")
+        if number == 3: raise Hiding()
+        return
+    statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+lab.text(str(statuses))
+"""
+HIDING = """
+class Hiding(Exception):
+    __class__ = property(lambda self: 1 / 0)
+"""
+
+
+def test_a_child_of_a_fork_ends_as_in_any_script(tuilab: Tuilab, tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+
+    tuilab("run", str(write_scenario(tmp_path, FORKS, HIDING)), "--headless", "--quiet", "--root", str(root))
+
+    (run_dir,) = store.list_runs(root)
+    assert [text.text for text in look(run_dir).summary.texts] == ["[0, 1, 1, 1, 0]"]
+    said = (run_dir / "stderr.log").read_text()
+    assert "what it says last\n" in said and "OSError: nobody catches it\n" in said and "Hiding" in said
+    assert "RuntimeError" not in said and "worker.py" not in said
 
 
 LINES = [b"[" * 60_000, b'{"lesson": "a", "run": "r", "predicted": NaN}', b'{"lesson": "a", "run": "r", "predicted": 1e999}']

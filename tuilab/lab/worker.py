@@ -23,6 +23,7 @@ from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, Ready, WarmUp, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
 from tuilab.lab.failures.failure import describe, exit_code_of, is_of_full_gpu, reason_of, text_of
+from tuilab.lab.forks import ForksEnd, flush_prints, follow_to_death
 from tuilab.lab.prefix import has_ranks
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
@@ -51,7 +52,7 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
     """Run what is ordered, say farewell on the line and end this process."""
     run_dir = Path(order.run_dir)
     faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
-    os.register_at_fork(after_in_child=_follow_to_death(os.getpid(), threading.get_ident()))
+    os.register_at_fork(after_in_child=follow_to_death(os.getpid(), threading.get_ident()))
     journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", cleaner(order.params, order.secrets))
     farewell, code = _run(order, run_dir, journal, line)
     journal.sync()
@@ -92,13 +93,14 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
 
     lab = None
     try:
-        module = load_scenario(run_dir / "scenario.py", order.source_dir)  # first: it may set what torch reads on loading
-        from tuilab.lab.aids.beginning import begin
-        from tuilab.lab.lab import Lab
+        with ForksEnd(run_dir / "scenario.py"):
+            module = load_scenario(run_dir / "scenario.py", order.source_dir)  # first: it may set what torch reads on loading
+            from tuilab.lab.aids.beginning import begin
+            from tuilab.lab.lab import Lab
 
-        begin(is_placed=order.arm is not None and bool(order.arm.prefix) and not has_ranks(order.arm.prefix))
-        lab = Lab(journal, run_dir, line, order, _take_device(module, order))
-        value = _call(module, lab, order)
+            begin(is_placed=order.arm is not None and bool(order.arm.prefix) and not has_ranks(order.arm.prefix))
+            lab = Lab(journal, run_dir, line, order, _take_device(module, order))
+            value = _call(module, lab, order)
         lab.close()
         line.check()
     except BoxLacks as lack:
@@ -186,19 +188,6 @@ def _farewell_of_loss(farewell: Farewell, code: int, journal: Writer) -> tuple[F
     return Farewell(error=error, lost=journal.lost), code or 5
 
 
-def _follow_to_death(parent: int, thread: int) -> Callable[[], None]:
-    """Return a fork hook: children of the worker (loader workers) die with it, daemons of their own are left alone.
-
-    So are the children of other threads: the kernel ties a child to the thread that made it.
-    """
-
-    def follow() -> None:
-        if os.getppid() == parent and threading.get_ident() == thread:
-            processes.die_with_parent(parent)
-
-    return follow
-
-
 def _unbuffer_lines() -> None:
     """Have prints appear line by line although stdout is a pipe."""
     for stream in (sys.stdout, sys.stderr):
@@ -221,9 +210,7 @@ def _leave(line: WorkerLine, farewell: Farewell, code: int) -> None:
     except ValueError as problem:
         line.send(Farewell(error=f"the arm's return value cannot be passed on: {problem}"))
         code = 1
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BaseException):  # closed by the scenario, or an object of its own: the run has ended well
-            stream.flush()
+    flush_prints()
     if any(os.environ.get(name) for name in _PROFILERS):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])

@@ -72,7 +72,7 @@ def text_of(problem: BaseException) -> str:
         return f"(its text cannot be told: {name_of(worse)})"
 
 
-def exit_code_of(leaving: SystemExit) -> int | None:
+def exit_code_of(leaving: Any) -> int | None:
     """Return the code that an exit asks for; None where that is no number, or cannot be told."""
     try:
         code = leaving.code
