@@ -3,8 +3,10 @@
 A word names its channel, so that whatever is obeyed tells where it came from. In `world` all of them are at once.
 """
 
+import io
 import json
 import os
+import tarfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +20,8 @@ from tests.test_archive import make_run as make_tour
 from tests.tui.made_up import identity, make_run
 from tuilab.record import events
 from tuilab.record.states import RunState
+from tuilab.runs import queue
+from tuilab.runs.queue import Ticket
 
 # What a terminal obeys (in seven bits and in eight), what turns lines around or breaks them, and what HTML, Markdown,
 # a spreadsheet, a shell and our own markup take for theirs.
@@ -148,6 +152,8 @@ def world(folder: Path) -> dict[str, str]:
     rest = [one for one in records() if not isinstance(one, events.RunStarted)]
     end = events.StateChanged(state=RunState.FAILED, reason=word("reason"))
     make_run(runs, first, *rest, end, name="evil", end="ev1l00")
+    there = msgspec.structs.replace(identity(is_alive=False), host=word("host of a run"), boot="another")
+    make_run(runs, msgspec.structs.replace(first, supervisor=there), name="there", end="e15ewe")
     tour = make_tour(runs)
     for run_dir in runs.iterdir():
         (run_dir / "artifacts").mkdir(exist_ok=True)
@@ -159,6 +165,23 @@ def world(folder: Path) -> dict[str, str]:
         line = {"wall_s": 1.0, "text": word("note"), "tags": [word("tag"), "even"]}
         (run_dir / "notes.jsonl").write_text(json.dumps(line) + "\n")
     (runs / f"20270115T080000000Z-{file}-abcdef" / "journal").mkdir(parents=True)
+    queued = {"here": identity(is_alive=True), "there": there}
+    for name, supervisor in queued.items():
+        run = f"20270116T080000000Z-{name}-abcdef"
+        begun = name == "here"
+        devices = [word("device of a ticket")]
+        queue.enter(
+            runs,
+            Ticket(
+                run=run,
+                name=word("name of a ticket"),
+                devices=devices,
+                supervisor=supervisor,
+                place=1,
+                since_ns=1,
+                has_begun=begun,
+            ),
+        )
     own = folder / "own" / f"topic{file}"
     own.mkdir(parents=True)
     for name in ("good", f"name{file}"):
@@ -168,11 +191,15 @@ def world(folder: Path) -> dict[str, str]:
     (runs / ".ledger.json").write_text(
         json.dumps({"format": 3, "verdicts": {tour.name: word("kept verdict")}}) + "\n" + json.dumps([entry])
     )
-    (folder / "calibration.json").write_text(json.dumps({os.uname().nodename: {word("calibration"): 3}, word("host"): {}}))
+    ways = {word("way of judging"): {"trials": 1, "false": 0, "delays": 1, "seen": 1}}
+    gpu = {"name": word("name of a GPU"), "box": os.uname().nodename, **ways}
+    calibrations = {os.uname().nodename: ways, f"GPU {word('UUID')}": gpu, word("host"): {word("calibration"): 3}}
+    (folder / "calibration.json").write_text(json.dumps(calibrations))
     (folder / "state" / "tuilab").mkdir(parents=True)
     (folder / "state" / "tuilab" / "learned.jsonl").write_text(
         json.dumps({"lesson": word("lesson done"), "run": word("its run")}) + "\n"
     )
+    make_archives(folder)
     names = (
         "USER",
         "LOGNAME",
@@ -186,3 +213,23 @@ def world(folder: Path) -> dict[str, str]:
     )
     odd = {name: word(name) for name in names}
     return {"TUILAB_ROOT": str(runs), "XDG_STATE_HOME": str(folder / "state"), "XDG_CACHE_HOME": str(folder / "cache"), **odd}
+
+
+def make_archives(folder: Path) -> None:
+    """Make archives with words in them: in the names of a run, of a member and of a link, beside a run and in one."""
+    run_dir = next((folder / "runs").glob("*-abc123"))
+    run, evil, stream = run_dir.name, word("member").replace("/", ""), run_dir / "journal" / "supervisor.jsonl"
+    link = tarfile.TarInfo(f"{run}/artifacts/{evil}")
+    link.type, link.linkname = tarfile.SYMTYPE, word("link")
+    archives = {
+        "run": [tarfile.TarInfo(f"{evil}/journal/supervisor.jsonl")],
+        "member": [tarfile.TarInfo(f"{run}/journal/supervisor.jsonl"), tarfile.TarInfo(f"{run}/{evil}")],
+        "stream": [tarfile.TarInfo(f"{run}/journal/{evil}.jsonl")],
+        "link": [tarfile.TarInfo(f"{run}/journal/supervisor.jsonl"), link],
+    }
+    for name, members in archives.items():
+        with tarfile.open(folder / f"{name}.tgz", "w:gz") as made:
+            for member in members:
+                data = b"" if member.issym() else stream.read_bytes()
+                member.size = len(data)
+                made.addfile(member, io.BytesIO(data))

@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,9 +21,19 @@ GARBAGE = {
     "deep": b"[" * 60_000,
     "long number": b'{"a": ' + b"9" * 5000 + b"}",
 }
-HARMS = [*GARBAGE, "cut", "folder", "fifo", "device", "huge", "sealed"]
+HARMS = [*GARBAGE, "cut", "folder", "fifo", "device", "socket", "huge", "sealed"]
 _OVERRIDES = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: what lets root read everything
 _VERSION = 0x20080522
+
+
+def makes_nodes() -> bool:
+    """Say whether a device can be made here: that takes root, and a system that lets it."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            os.mknod(f"{folder}/node", stat.S_IFCHR, os.makedev(1, 5))
+        except OSError:
+            return False
+    return True
 
 
 def harm(path: Path, kind: str) -> None:
@@ -35,6 +47,10 @@ def harm(path: Path, kind: str) -> None:
             os.mkfifo(path)
         case "device":
             path.symlink_to("/dev/zero")
+        case "socket":
+            os.mknod(path, stat.S_IFSOCK | 0o600)
+        case "node":
+            os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 5))  # zeros without an end
         case "huge":
             path.touch()
             os.truncate(path, 1 << 40)

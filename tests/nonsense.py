@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.harms import GARBAGE, harm
+from tests.harms import HARMS, harm, makes_nodes
 from tuilab.files import sealed
 
 ESCAPES = "\x1b[2J\x1b]0;title\x07\x9b31m\u202e\r\x08"
@@ -17,7 +17,7 @@ VALUES: list[Any] = [
     None, True, -1, -0.5, 2**63, 10**400, 1e308, -1e300, float("nan"), float("inf"), "", ESCAPES, "x" * 30_000, "\ud800", [],
     {}, [ESCAPES], {ESCAPES: ESCAPES}, [[[]]], {"a": {"a": 1}}, json.loads("[" * 200 + "]" * 200),
 ]  # fmt: skip
-WHOLE = [*GARBAGE, "cut", "folder", "fifo", "device", "huge", "sealed", "circle", "newer"]  # nothing of the file is left
+WHOLE = [*HARMS, *["node"] * makes_nodes(), "circle", "newer"]  # nothing of the file is left
 
 
 def put(path: Path, kind: str) -> None:

@@ -1,6 +1,7 @@
 """The calibration: what trials without a difference, and with a known one, say of this lab on this box."""
 
 import math
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,28 @@ def trials(
                     items.append((writer, block))
             items.append((writer, events.RaceFinished(arms=[left, right])))
     return fold(items)
+
+
+def test_calibrations_that_end_at_once_lose_none(tmp_path: Path) -> None:
+    """Forks, so that they meet: without a lock hardly half of them are kept."""
+    gpus = [f"gpu-{number}" for number in range(40)]
+    parts = [gpus[start::4] for start in range(4)]
+    children = [_keep_in_fork(part) for part in parts]
+    ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+    assert ends == [0] * 4
+    assert sorted(calibration_file.gpus()) == sorted(gpus)
+
+
+def _keep_in_fork(gpus: list[str]) -> int:
+    if child := os.fork():
+        return child
+    try:
+        for gpu in gpus:
+            calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 0.02, gpu, "Fake GPU")
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
 
 
 def test_without_a_difference_there_are_no_false_verdicts_and_the_delay_is_seen() -> None:

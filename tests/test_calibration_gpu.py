@@ -241,3 +241,10 @@ def test_a_calibration_is_of_a_device_that_is_named(tuilab: "Callable[..., Compl
     assert done.stderr.splitlines() == [
         "tuilab: --device: a calibration is of one device; it takes cpu, cuda (the one with the most free memory) or cuda:N"
     ]
+
+
+def test_a_uuid_that_a_file_says_is_shown_and_not_obeyed(kept: Path) -> None:
+    calibration_file.save(WAYS, 0.02, "\x1b[2Jmine", "Fake GPU")
+
+    told = "".join(calibration.kept_in_words())
+    assert "mine):" in told and told.isprintable()

@@ -35,7 +35,14 @@ ROWS = [
     *("attach USER", "show USER", "stop USER", "rm USER", "verify USER", "new USER", "run USER --headless", "replay USER"),
     *("note ev1l00 --tag USER", "run good --choice USER --headless --scenarios OWN", "report ev1l00 -o USER", "import USER"),
     *("run good --rows USER --headless --scenarios OWN", "export USER", "USER", "check USER", "compare USER USER"),
-    *("config USER", "queue USER"),
+    *("config USER", "queue USER", "queue", "queue --json", "stop e15ewe", "rm e15ewe"),
+    *(
+        "calibrate --show",
+        "calibrate --show --json",
+        "import WORLD/run.tgz --root x",
+        "import WORLD/member.tgz --root x",
+    ),
+    *("import WORLD/stream.tgz --root x", "import WORLD/link.tgz --root x"),
 ]
 
 
@@ -74,7 +81,7 @@ def test_no_word_is_obeyed_whichever_way_it_came_and_whatever_shows_it(
 ) -> None:
     folder, environment = everywhere
     places = {"USER": USER, "OWN": str(folder / "own"), "FILE": str(next(folder.glob("own/*/good.py")))}
-    words = [places.get(one, one) for one in row.split()]
+    words = [places.get(one, one).replace("WORLD", str(folder)) for one in row.split()]
     done = tuilab(*words, env=environment, cwd=tmp_path)
 
     assert done.returncode in set(ExitCode) and not re.search("^Traceback", done.stderr, re.MULTILINE), done.stderr

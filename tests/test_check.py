@@ -233,6 +233,20 @@ def test_a_scenario_without_a_claim_is_told_so(tmp_path: Path) -> None:
     assert (31, "there is no claim (lab.claim, lab.claim_ratio)") in findings(tmp_path, source)
 
 
+@pytest.mark.parametrize("where", ["bullets", "calls"])
+def test_very_many_claims_are_not_held_against_each_other(tmp_path: Path, where: str) -> None:
+    """Of 20,000 that would take hours."""
+    source = GOOD
+    if where == "bullets":
+        source = GOOD.replace("\n\n## Try next", "".join(f"\n- [c{at}] it is {at}" for at in range(200)) + "\n\n## Try next")
+    else:
+        source += "".join(f'    lab.claim("c{at}", True)\n' for at in range(200))
+
+    found = [one.sentence for one in findings(tmp_path, source) if "the file has" not in one.sentence]
+
+    assert found == ["there are 202 claims, so they are not checked; up to 200 are"]
+
+
 def test_a_short_file_is_told_so(tmp_path: Path) -> None:
     assert (2, "the file has 2 lines; 20 to 120 can be read at once and say enough") in findings(
         tmp_path, '"""T."""\ndef run(lab): pass\n'

@@ -8,7 +8,9 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from tests.channels import obeyed, word
 from tests.engine import look, write_scenario
+from tests.faults.oracle import view
 from tests.test_archive import RUN, make_run
 from tuilab.runs.command_line import rerun_words
 
@@ -156,3 +158,15 @@ def test_a_folder_that_is_not_there_fails_validation(configured: Configured, fol
     assert done.returncode == 2 and "line 2: there is no folder /not/there" in done.stderr
     listed = configured("list")
     assert listed.returncode == 2 and "/not/there is not a folder; TUILAB_SCENARIOS, or the config file" in listed.stderr
+
+
+@pytest.mark.parametrize("line", ["fps = {}", "device = {}", "scenarios = [{}]", "root = {}", "{} = 1", "[{}]\nx = 1", "{}{}"])
+def test_no_word_of_the_file_is_obeyed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    evil = json.dumps(f"/{word('config').replace(':', '')}").replace("\x7f", "\\u007f")
+    (folder / "config.toml").write_text(line.format(evil, evil))
+
+    said = "".join(view("config", *more)[1] for more in ([], ["--json"], ["validate"]))
+
+    assert "owned" in said or "line 1" in said
+    assert obeyed(said) == []

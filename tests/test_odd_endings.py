@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.engine import do_first, write_scenario
+from tests.engine import do_first, look, write_scenario
+from tuilab.lab import worker
 from tuilab.lab.failures.failure import describe, reason_of
+from tuilab.record.journal.writer import Writer
 from tuilab.record.tracebacks import frames
-from tuilab.runs import score
+from tuilab.runs import score, store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -78,6 +80,110 @@ def test_an_exception_that_cannot_be_printed_says_its_name_and_where_it_was_rais
 
     assert (told.type, reason.partition(":")[0]) == (name, name)
     assert "raise make()" in frames(told)
+
+
+class OddText(str):
+    def __getitem__(self, at: Any) -> Any:
+        raise KeyboardInterrupt
+
+    splitlines = __getitem__  # type: ignore[assignment]
+
+
+class Worded(Exception):
+    def __str__(self) -> str:
+        return OddText("odd")
+
+
+def test_an_exception_whose_text_has_code_of_its_own_says_it() -> None:
+    assert describe(Worded(), Path("scenario.py")).message == "odd"
+    assert reason_of(Worded()) == "Worded: odd"
+
+
+class CodeRaises(SystemExit):
+    @property
+    def code(self) -> int:  # type: ignore[override]
+        raise SystemExit(0)
+
+
+class Unequal:
+    def __eq__(self, other: object) -> bool:
+        raise KeyboardInterrupt
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class OwnExit(SystemExit): ...
+
+
+@pytest.mark.parametrize(
+    ("leaving", "code", "said", "is_placed"),
+    [
+        (CodeRaises(3), 1, "CodeRaises: 3", True),
+        (OwnExit(3), 3, "OwnExit: 3", True),
+        (OwnExit(0), 0, "", False),
+        (SystemExit(None), 0, "", False),
+        (SystemExit(Unequal()), 1, "the scenario called sys.exit('<tests.test_odd_endings.Unequal object", False),
+        (SystemExit(10**5000), 10**5000, "the scenario called sys.exit('(its text cannot be told: ValueError)')", False),
+        (SystemExit(-1), -1, "the scenario called sys.exit(-1)", False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_exit_of_any_kind_has_a_code_and_says_what_it_was(
+    tmp_path: Path, leaving: SystemExit, code: int, said: str, *, is_placed: bool
+) -> None:
+    journal = Writer(tmp_path / "journal.jsonl")
+
+    try:
+        raise leaving
+    except SystemExit as problem:
+        farewell, found = worker.farewell_of_exit(problem, describe(problem, Path(__file__)), journal)
+
+    assert (farewell.error[: len(said)], bool(farewell.error), found) == (said, bool(said), code)
+    assert ("raise leaving" in (tmp_path / "journal.jsonl").read_text()) == is_placed
+
+
+def test_what_a_box_lacks_may_be_said_by_an_exception_that_cannot_be_told(tuilab: Tuilab, tmp_path: Path) -> None:
+    more = """
+from tuilab.errors import BoxLacks
+class Lacks(BoxLacks):
+    def __str__(self): raise KeyboardInterrupt
+"""
+
+    done = tuilab("run", str(write_scenario(tmp_path, "raise Lacks()", more)), "--json", "--quiet")
+
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["reason"] == "not testable here: (its text cannot be told: KeyboardInterrupt)"
+
+
+FORKS = """
+statuses = []
+for number in range(5):
+    child = os.fork()
+    if child == 0:
+        if number == 0: sys.exit(0)
+        if number == 1: sys.exit("what it says last")
+        if number == 2: raise OSError("nobody catches it")
+        if number == 3: raise Hiding()
+        return
+    statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+lab.text(str(statuses))
+"""
+HIDING = """
+class Hiding(Exception):
+    __class__ = property(lambda self: 1 / 0)
+"""
+
+
+def test_a_child_of_a_fork_ends_as_in_any_script(tuilab: Tuilab, tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+
+    tuilab("run", str(write_scenario(tmp_path, FORKS, HIDING)), "--headless", "--quiet", "--root", str(root))
+
+    (run_dir,) = store.list_runs(root)
+    assert [text.text for text in look(run_dir).summary.texts] == ["[0, 1, 1, 1, 0]"]
+    said = (run_dir / "stderr.log").read_text()
+    assert "what it says last\n" in said and "OSError: nobody catches it\n" in said and "Hiding" in said
+    assert "RuntimeError" not in said and "worker.py" not in said
 
 
 LINES = [b"[" * 60_000, b'{"lesson": "a", "run": "r", "predicted": NaN}', b'{"lesson": "a", "run": "r", "predicted": 1e999}']

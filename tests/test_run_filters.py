@@ -139,3 +139,10 @@ def test_a_run_whose_journal_is_no_folder_is_not_passed_over_in_silence(three: P
     told = run(["--root", str(three)]).stdout.splitlines()
     assert told[-1].startswith(f"not a run any more, as the journal in it is no folder: {first};")
     assert len(told) == len(others) + 2
+    listed = json.loads(run(["--root", str(three), "--json"]).stdout)
+    assert (listed["total"], listed["spoilt"]) == (len(others), [{"run": first.name, "path": str(first)}])
+    for word in (first.name, first.name[-6:], first.name[:18]):
+        with pytest.raises(UsageError, match="not a run any more, as the journal in it is no folder: "):
+            store.find(word, three)
+    with pytest.raises(UsageError, match="no run is called zzzz"):
+        store.find("zzzz", three)

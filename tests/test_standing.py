@@ -4,12 +4,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
-from tests.engine import write_scenario
+from tests.engine import until, write_scenario
 from tests.test_verdict import LOOKS, race, recorded
 from tuilab.cli.headless import standing_lines
 from tuilab.drawings.glyphs import Style
@@ -18,6 +19,7 @@ from tuilab.judging.standing import Standing, Standings, in_words, standings
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.summary import RunSummary
+from tuilab.tui.widgets.run.claims import in_a_line
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -114,6 +116,7 @@ def test_standings_are_reckoned_once_a_repeat(monkeypatch: pytest.MonkeyPatch) -
 
     for _ in range(50):
         known.of(summary)
+    until(lambda: known.of(summary) == [] and not known.is_waiting)
     begun(summary, 3, ratio=3.0)
     known.of(summary)
     fold([("supervisor", events.WorkerExited(writer="worker-3", code=0))], summary)
@@ -122,28 +125,44 @@ def test_standings_are_reckoned_once_a_repeat(monkeypatch: pytest.MonkeyPatch) -
     assert len(reckoned) == 2
 
 
-def test_scipy_is_loaded_with_the_first_interval_and_not_before() -> None:
-    code = """
-import sys
+LOADS_SLOWLY = """
+import os, sys
 from tests.test_verdict import recorded
 from tuilab.judging.standing import Standings
-known, found = Standings(), []
-for repeats in (0, 1, 2):
-    summary = recorded(repeats, ratio=3.0)
-    summary.run.repeats = 6
-    known.of(summary)
-    found.append("scipy" in sys.modules)
-print(found, "textual" in sys.modules)
+known = Standings()
+def look(repeats, planned):
+    return len(known.of(recorded(repeats, ratio=3.0, planned=planned))), known.is_waiting
+here, there = os.pipe()
+os.dup2(here, 0)
+print(look(0, 6), look(1, 1), "scipy" in sys.modules)
+print(look(1, 6), look(2, 6), look(2, 6))
+os.write(there, b"it has come\\n")
+while known.is_waiting: look(2, 6)
+print(look(2, 6), "textual" in sys.modules, flush=True)
+os._exit(0)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout == "[False, False, True] False\n"
+
+def test_scipy_is_loaded_beside_a_view_of_several_repeats_which_does_not_wait_for_it(tmp_path: Path) -> None:
+    (tmp_path / "scipy").mkdir()
+    there = find_spec("scipy")
+    assert there and there.submodule_search_locations
+    slow = f"import sys; sys.stdin.readline(); __path__ = {there.submodule_search_locations!r}"
+    (tmp_path / "scipy" / "__init__.py").write_text(slow)
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{LOADS_SLOWLY}"]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    expected = ["(0, False) (0, False) False", "(1, False) (1, True) (1, True)", "(1, False) False"]
+    assert done.stdout.splitlines() == expected, done.stderr
 
 
 def test_the_lines_end_when_only_the_verdict_is_left_to_come() -> None:
     plain = Style(is_utf8=False)
 
-    open_, ended = (standing_lines(planned(recorded(count, 3.0), 6), Standings(), plain) for count in (5, 6))
+    known, five = Standings(), planned(recorded(5, 3.0), 6)
+    until(lambda: known.of(five))
+    open_, ended = (standing_lines(planned(recorded(count, 3.0), 6), known, plain) for count in (5, 6))
 
     assert open_ == ["? c: so far a/b 3 [3, 3] after 5 of 6 repeats"]
     assert ended == []
@@ -163,3 +182,11 @@ lab.race(slow=lambda: sum(range(20000)), fast=lambda: sum(range(200)), seconds=0
     assert all(line.startswith("probe: ? slow is slower: so far slow/fast ") for line in said)
     assert ["[" in line for line in said] == [False, True]
     assert json.loads(done.stdout)["runs"][0]["claims"][0]["verdict"] == "INCONCLUSIVE"
+
+
+def test_a_claim_whose_judge_was_ended_says_so_on_the_screens() -> None:
+    summary = recorded(2, ratio=3.0)
+    hung = events.Unavailable(what="verdicts", reason="the judge: timed out after 60 s")
+    fold([("supervisor", hung), ("supervisor", events.StateChanged(state="succeeded"))], summary)
+
+    assert "not judged: the judge: timed out after 60 s" in in_a_line(summary.claims["c"], summary)

@@ -9,6 +9,7 @@ import fcntl
 import os
 import resource
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
@@ -150,6 +151,30 @@ def _name(file: BinaryIO, path: str | os.PathLike[str]) -> None:
     fd = file.fileno()
     if os.fstat(fd).st_nlink == 0:
         os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=fd)  # with the descriptor of anything: else the link is not followed
+
+
+@contextmanager
+def locked(folder: str | os.PathLike[str], patience_s: float) -> Iterator[bool]:
+    """Have the lock of a folder in a `with` block, if nobody has it for so long; a disk without locks is taken to be ours."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield _is_locked(fd, time.monotonic() + patience_s)
+    finally:
+        os.close(fd)
+
+
+def _is_locked(fd: int, until: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.02)
+        except OSError:
+            return True
+        else:
+            return True
 
 
 def identity(seen: os.stat_result) -> tuple[int, int]:

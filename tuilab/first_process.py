@@ -25,3 +25,37 @@ def name_of_init() -> str:
     with contextlib.suppress(OSError), open("/proc/1/comm", errors="replace") as file:
         return file.read().strip()
     return ""
+
+
+class Orphans:
+    """What becomes a child of the first process when its parent is killed, as workers of a supervisor do: nobody waits for it.
+
+    A child of its own is left to whoever waits for it, for as long as from one look to the next.
+    """
+
+    def __init__(self) -> None:
+        self._dead: set[int] = set()
+
+    def bury(self) -> None:
+        """Reap those that were dead at the last look, too."""
+        dead = {pid for pid in _children() if _is_dead(pid)}
+        for pid in dead & self._dead:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        self._dead = dead - self._dead
+
+
+def _children() -> list[int]:
+    """Return the children of this process; none where /proc does not list them."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children") as file:
+                found += map(int, file.read().split())
+    return found
+
+
+def _is_dead(pid: int) -> bool:
+    with contextlib.suppress(ChildProcessError):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    return False

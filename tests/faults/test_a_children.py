@@ -7,6 +7,7 @@ import pytest
 from tests.engine import write_scenario
 from tests.faults.oracle import check, is_well
 from tests.faults.sites import Site, latest, reach_stage
+from tests.faults.victims import kill, supervisor_of
 
 pytestmark = pytest.mark.faults
 
@@ -126,6 +127,29 @@ time.sleep(600)
     assert was_there and not Path(held.read_text()).exists()
 
 
+def test_6_memory_that_a_scenario_shared_is_given_back_when_what_a_dead_supervisor_left_is_ended(site: Site) -> None:
+    """A fork that hears no SIGTERM keeps Python's process for that waiting, until it is killed: not both at once."""
+    held = site.folder / "held"
+    body = f"""
+shared = shared_memory.SharedMemory(create=True, size=4096)
+open({str(held)!r}, "w").write("/dev/shm/" + shared.name)
+if os.fork() == 0:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork(): os._exit(0)
+    time.sleep(600)
+lab.stage("on")
+time.sleep(600)
+"""
+    run_dir = site.detach(write_scenario(site.folder, body, "from multiprocessing import shared_memory"))
+    reach_stage(site, "on")
+    was_there = Path(held.read_text()).exists()
+
+    kill(supervisor_of(run_dir))
+
+    check(site, run_dir, "lost")
+    assert was_there and not Path(held.read_text()).exists()
+
+
 def test_56_a_worker_that_becomes_a_daemon_is_not_left_behind(site: Site) -> None:
     body = """
 lab.log(0, half=0.0)
@@ -134,7 +158,9 @@ if os.fork():
     os.read(hears, 1)
     os._exit(0)
 os.setsid()
+between = os.getpid()
 if os.fork(): os._exit(0)
+while os.getppid() == between: time.sleep(0.01)  # or it may be seen as one more that is left behind
 os.write(tells, b"x")
 null = os.open(os.devnull, os.O_RDWR)
 for fd in (0, 1, 2): os.dup2(null, fd)

@@ -1,17 +1,21 @@
 """Every screen: what it looks like in four sizes, that it names a command that exists, and that hostile text is inert on it."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.made_up import FAST, HOSTILE, PLAIN, make_run, started, write
+from tests.tui.made_up import FAST, HOSTILE, PLAIN, identity, make_run, started, write
 from tests.tui.pictures import compare, picture, recorded, text_of
 from tests.tui.screens import UNSAFE, opened, press, text
+from tuilab import places
 from tuilab.catalogue import catalog
 from tuilab.cli import VERBS
-from tuilab.record import events
+from tuilab.record import events, presence
+from tuilab.runs import queue
+from tuilab.runs.queue import Ticket
 from tuilab.tui.screens.page import Page
 from tuilab.tui.terminal.textual_parts import rendered
 
@@ -104,12 +108,27 @@ def hostile_runs(root: Path) -> None:
         (run_dir / "stdout.log").write_bytes(HOSTILE.encode(errors="replace") + b"\n\xff\xfe\x80")
 
 
+def hostile_files(root: Path) -> None:
+    """Put a run into the queue, and a calibration beside the folder of runs, whose every text is hostile."""
+    text = HOSTILE.replace("\ud800", "")
+    run, alive = "20270115T090000000Z-softmax-aaaaaa", identity(is_alive=True)
+    queue.enter(root, Ticket(run=run, name=text, devices=[text], supervisor=alive, place=0, since_ns=0))
+    trials = {"trials": 1, "false": 0, "delays": 1, "seen": 1}
+    gpu = {"name": text, "box": presence.host_name(), text: trials, "over 6 processes": trials}
+    Path(places.calibration_file()).write_text(json.dumps({f"GPU {text}": gpu, presence.host_name(): {text: trials}}))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(60, 20), (120, 40)], ids=str)
 @pytest.mark.parametrize("page", PAGES)
-async def test_hostile_text_is_inert_on_every_screen(tmp_path: Path, page: str, size: tuple[int, int]) -> None:
-    hostile_runs(tmp_path)
-    async with opened(tmp_path, *PAGES[page], size=size) as pilot:
+async def test_hostile_text_is_inert_on_every_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, size: tuple[int, int]
+) -> None:
+    root = tmp_path / "runs"
+    monkeypatch.setenv("TUILAB_ROOT", str(root))
+    hostile_runs(root)
+    hostile_files(root)
+    async with opened(root, *PAGES[page], size=size) as pilot:
         links = [segment.style.link for line in rendered(pilot.app.screen) for segment in line if segment.style]
 
         assert [line for line in text(pilot).split("\n") if UNSAFE.search(line)] == []

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tuilab.catalogue.check_claims import check_answer, check_bullets, check_calls, check_refuted
+from tuilab.catalogue.check_claims import check_answer, check_claims, check_refuted
 from tuilab.catalogue.check_words import check_words
 from tuilab.catalogue.findings import File, Finding
 from tuilab.catalogue.params import option_of
@@ -171,6 +171,6 @@ def _count_params(function: ast.FunctionDef) -> int:
 
 
 _CHECKS = (
-    _check_sections, check_bullets, check_calls, check_refuted, check_answer, check_words, _check_settings, _check_params,
+    _check_sections, check_claims, check_refuted, check_answer, check_words, _check_settings, _check_params,
     _check_signature, _check_shown, _check_cuda, _check_arms, _check_factories, _check_once, _check_length,
 )  # fmt: skip

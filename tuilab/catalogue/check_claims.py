@@ -15,12 +15,24 @@ TAKES = {  # the arguments of a call that claims
     "claim_ratio": {"key", "ratio", "at_most", "at_least", "margin", "cores", "lacks", "advises", "answers"},
 }
 
+_MOST = 200  # bullets, and calls: each is held against each other
+
 _MEANT = re.compile(r"\[([^\[\]\n]*)\]\s*(\S?)")
 _GAPS = re.compile(r"\{[^{}]*\}")
 _BY_RATIO = "a claim about two arms is lab.claim_ratio(key, ratio, ...)"
 
 
-def check_bullets(file: File) -> Iterator[Finding]:
+def check_claims(file: File) -> Iterator[Finding]:
+    """The bullets and the calls that claim them fit each other; very many would take hours."""
+    count = max(len(bullets(file.scenario.sections.get(SECTION, ""))), len(file.calls(*CLAIMING)))
+    if count > _MOST:
+        yield Finding(1, f"there are {count} claims, so they are not checked; up to {_MOST} are")
+        return
+    yield from _check_bullets(file)
+    yield from _check_calls(file)
+
+
+def _check_bullets(file: File) -> Iterator[Finding]:
     """Every bullet under Look for has a key and a sentence of its own, and the code claims it by that key."""
     written = bullets(file.scenario.sections.get(SECTION, ""))
     every = [stated(bullet) for bullet in written]
@@ -39,7 +51,7 @@ def check_bullets(file: File) -> Iterator[Finding]:
             yield Finding(file.line_of(f"[{key}]"), f"the key [{key}] stands {count} times; each bullet has one of its own")
 
 
-def check_calls(file: File) -> Iterator[Finding]:
+def _check_calls(file: File) -> Iterator[Finding]:
     """A claim names a key of the lesson that no claim before it named, before its arms race, with arguments that it takes."""
     every = [stated(bullet) for bullet in bullets(file.scenario.sections.get(SECTION, ""))]
     places = _places(file.tree.body)

@@ -197,8 +197,8 @@ def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
 
 def standing_lines(summary: RunSummary, known: Standings, style: Style) -> list[str]:
     """Return a line for each claim about a ratio that is still open; none once only the verdict is left to come."""
-    found = known.of(summary)
-    return [_standing_line(one, style) for one in found if one.repeats < one.planned and not summary.is_over]
+    found = [] if summary.is_over else known.of(summary)
+    return [_standing_line(one, style) for one in found if one.repeats < one.planned]
 
 
 def _standing_line(one: Standing, style: Style) -> str:

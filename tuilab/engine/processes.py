@@ -234,16 +234,25 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
     while _left_of(run) and time.monotonic() < deadline:
         time.sleep(0.02)
     deadline = time.monotonic() + _STORM_S
+    if any(_clears_away(pid) for pid, _ in _left_of(run)):
+        _kill_marked(run, deadline, _clears_away)
+        cleared_by = time.monotonic() + _CLEARS_S
+        while _left_of(run) and time.monotonic() < cleared_by:
+            time.sleep(0.02)
+    _kill_marked(run, deadline, lambda pid: False)
+    return names_left(run)
+
+
+def _kill_marked(run: str, deadline: float, is_spared: Callable[[int], bool]) -> None:
     before: list[tuple[int, int]] = []
-    while (left := _left_of(run)) and time.monotonic() < deadline:
+    while (left := [one for one in _left_of(run) if not is_spared(one[0])]) and time.monotonic() < deadline:
         if left != before:  # others than a moment ago: a storm, which a busy box gives us little time to catch
             before, since = left, time.monotonic()
         elif time.monotonic() > since + PATIENCE_S:
             break
-        for pid, start in _suspend_marked(run, min(deadline, time.monotonic() + PATIENCE_S)):
+        for pid, start in _suspend_marked(run, min(deadline, time.monotonic() + PATIENCE_S), is_spared):
             _send_if_allowed(pid, start, signal.SIGKILL)
         time.sleep(0.02)
-    return names_left(run)
 
 
 def names_left(run: str) -> list[str]:
@@ -259,8 +268,8 @@ def _left_of(run: str) -> list[tuple[int, int]]:
         return [(0, time.monotonic_ns())]
 
 
-def _suspend_marked(run: str, deadline: float) -> list[tuple[int, int]]:
-    """Suspend everything that carries the mark of `run`, until nothing new comes; return it."""
+def _suspend_marked(run: str, deadline: float, is_spared: Callable[[int], bool]) -> list[tuple[int, int]]:
+    """Suspend everything that carries the mark of `run` and is not spared, until nothing new comes; return it."""
     held: list[tuple[int, int]] = []
     passed: set[int] = set()
     looks = 0
@@ -268,6 +277,9 @@ def _suspend_marked(run: str, deadline: float) -> list[tuple[int, int]]:
         is_empty = True
         looks += 1
         for pid, start in search(run, passed):
+            if is_spared(pid):
+                passed.add(pid)
+                continue
             is_empty = False
             if start is not None:
                 _send_if_allowed(pid, start, signal.SIGSTOP)

@@ -58,7 +58,7 @@ def kept_in_words() -> list[str]:
     """Return what is kept of this box and of each of its GPUs, a line each; where nothing is, that."""
     lines = _kept(load())
     for uuid, kept in calibration_file.gpus().items():
-        lines += [f"{kept.name or 'a GPU'} ({uuid}):", *(f"  {line}" for line in _kept(kept))]
+        lines += [f"{kept.name or 'a GPU'} ({show(uuid, 60)}):", *(f"  {line}" for line in _kept(kept))]
     return lines or ["this box has not been calibrated: tuilab calibrate"]
 
 

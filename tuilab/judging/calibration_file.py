@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tuilab import places, user_data
+from tuilab import files, places, user_data
 from tuilab.errors import CannotRecord
 from tuilab.record import presence
 from tuilab.record.events import Count
 from tuilab.text import show
 
 _LIMIT = 1024 * 1024
+_PATIENCE_S = 5.0  # for the lock, which others have for a moment
 _GPU = "GPU "  # before the UUID of one; no box has a name with a space in it
 _Number = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
 
@@ -50,16 +51,20 @@ def save(ways: Mapping[str, Trials], luck: float | None = None, uuid: str = "", 
 
     One that was too short to tell the luck of a process leaves what an earlier one told of it.
     """
-    luck = load(uuid).luck if luck is None else luck
-    numbers = {"wall_s": time.time(), **({} if luck is None else {"luck": luck})}
-    words = {"name": name, "box": presence.host_name()} if uuid else {}
-    ours = {**numbers, **words, **msgspec.to_builtins(ways)}
     path = places.calibration_file()
+    folder = os.path.dirname(path)
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        user_data.update(path, {_place(uuid): ours}, _LIMIT, indent=1)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with files.locked(folder, _PATIENCE_S):  # another calibration may end in this moment
+            _save(path, ways, load(uuid).luck if luck is None else luck, uuid, name)
     except OSError as problem:
         raise CannotRecord(f"cannot keep the calibration in {show(path)}: {problem.strerror}") from problem
+
+
+def _save(path: str, ways: Mapping[str, Trials], luck: float | None, uuid: str, name: str) -> None:
+    numbers = {"wall_s": time.time(), **({} if luck is None else {"luck": luck})}
+    words = {"name": name, "box": presence.host_name()} if uuid else {}
+    user_data.update(path, {_place(uuid): {**numbers, **words, **msgspec.to_builtins(ways)}}, _LIMIT, indent=1)
 
 
 def load(uuid: str = "") -> Calibration:

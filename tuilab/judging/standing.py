@@ -5,7 +5,11 @@ watches and stops gets the verdict that was shown. The first of several repeats 
 are not independent, would be narrower than that of the first two repeats, and narrow whether or not anything becomes surer.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from threading import Event, Thread
 
 from tuilab.judging.judge_run import judge_ratio_claims
 from tuilab.judging.judgement import Judgement
@@ -29,20 +33,43 @@ class Standing:
 class Standings:
     """Reckons how the claims stand only when a repeat has finished since: a view asks ten times a second.
 
-    The first time loads scipy: at the end of a repeat, when the next one imports torch and measures nothing yet.
+    An interval takes scipy, which is loaded beside the view when the first of several repeats has ended: from a slow disk that
+    takes long, and a view is to see the end of its run, and to heed Ctrl-C, meanwhile.
     """
 
     def __init__(self) -> None:
         self._counted = 0
         self._found: list[Standing] = []
+        self.is_waiting = False  # for scipy: what is returned is older than it could be
 
     def of(self, summary: RunSummary) -> list[Standing]:
-        """Return how the claims of a run stand, in their order; a claim without a measured repeat has no standing."""
+        """Return how the claims of a run stand, in their order; a claim without a measured repeat has no standing.
+
+        Neither has one of a run with a single repeat: when that has ended, the verdict comes.
+        """
         count = len(summary.finished_repeats())
-        if count != self._counted:
+        if not count or summary.planned_repeats < 2:
+            return []
+        _begin_to_load()
+        self.is_waiting = count > 1 and not _is_loaded.is_set()
+        if count != self._counted and not self.is_waiting:
             self._counted = count
             self._found = standings(summary)
         return self._found
+
+
+_is_loaded = Event()
+
+
+@cache
+def _begin_to_load() -> None:
+    Thread(target=_load, daemon=True).start()
+
+
+def _load() -> None:
+    with suppress(Exception):  # one that cannot be loaded is told by the judge; until then nothing is said of standings
+        import_module("scipy.special")
+        _is_loaded.set()
 
 
 def standings(summary: RunSummary) -> list[Standing]:

@@ -22,7 +22,8 @@ from typing import Any
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, Ready, WarmUp, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
-from tuilab.lab.failures.failure import describe, is_of_full_gpu, reason_of, text_of
+from tuilab.lab.failures.failure import describe, exit_code_of, is_of_full_gpu, reason_of, text_of
+from tuilab.lab.forks import ForksEnd, flush_prints, follow_to_death
 from tuilab.lab.prefix import has_ranks
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
@@ -33,6 +34,7 @@ from tuilab.text import plural
 
 _PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # variables: one of CUDA's is in the process
 _ORDERLY_EXIT_S = 50  # seconds
+_LONGEST_CODE = 64  # bits: Python does not tell a number of any length
 _MESSAGE_LIMIT = 2_000  # characters; one may take six bytes in a record, and a record has a limit
 
 
@@ -50,7 +52,7 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
     """Run what is ordered, say farewell on the line and end this process."""
     run_dir = Path(order.run_dir)
     faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
-    os.register_at_fork(after_in_child=_follow_to_death(os.getpid(), threading.get_ident()))
+    os.register_at_fork(after_in_child=follow_to_death(os.getpid(), threading.get_ident()))
     journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", cleaner(order.params, order.secrets))
     farewell, code = _run(order, run_dir, journal, line)
     journal.sync()
@@ -91,22 +93,24 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
 
     lab = None
     try:
-        module = load_scenario(run_dir / "scenario.py", order.source_dir)  # first: it may set what torch reads on loading
-        from tuilab.lab.aids.beginning import begin
-        from tuilab.lab.lab import Lab
+        with ForksEnd(run_dir / "scenario.py"):
+            module = load_scenario(run_dir / "scenario.py", order.source_dir)  # first: it may set what torch reads on loading
+            from tuilab.lab.aids.beginning import begin
+            from tuilab.lab.lab import Lab
 
-        begin(is_placed=order.arm is not None and bool(order.arm.prefix) and not has_ranks(order.arm.prefix))
-        lab = Lab(journal, run_dir, line, order, _take_device(module, order))
-        value = _call(module, lab, order)
+            begin(is_placed=order.arm is not None and bool(order.arm.prefix) and not has_ranks(order.arm.prefix))
+            lab = Lab(journal, run_dir, line, order, _take_device(module, order))
+            value = _call(module, lab, order)
         lab.close()
         line.check()
     except BoxLacks as lack:
-        needs = str(lack)[:_MESSAGE_LIMIT]
+        needs = text_of(lack)[:_MESSAGE_LIMIT]
         journal.append(events.BoxLacked(needs=needs))
         is_rank = order.arm is not None and has_ranks(order.arm.prefix)  # whose failure ends those that would wait for it
         return Farewell(error=needs) if order.arm else Farewell(lacks=needs), int(is_rank)
     except SystemExit as leaving:
-        farewell, code = _farewell_of_exit(leaving, journal)
+        failed = describe(leaving, run_dir / "scenario.py", order.source_dir)
+        farewell, code = farewell_of_exit(leaving, failed, journal)
         if lab:
             lab.tell_holdings_after_failure()
         return farewell, code
@@ -164,32 +168,24 @@ def _keep_account_of_memory(lab: Any, writer: str) -> None:
             lab.artifact(f"cuda-memory-{writer}.txt", text)
 
 
-def _farewell_of_exit(leaving: SystemExit, journal: Writer) -> tuple[Farewell, int]:
-    if leaving.code in (None, 0):
+def farewell_of_exit(leaving: SystemExit, failed: events.ScenarioFailed, journal: Writer) -> tuple[Farewell, int]:
+    """Return what an exit amounts to; `failed` is recorded where its class is one of the scenario's own, which is a failure."""
+    code = exit_code_of(leaving)
+    if code == 0:
         return Farewell(), 0
-    code = leaving.code if isinstance(leaving.code, int) else text_of(leaving)
-    what = f"the scenario called sys.exit({code!r})"[:_MESSAGE_LIMIT]
+    if type(leaving) is not SystemExit:
+        journal.append(failed)
+        return Farewell(error=reason_of(leaving)), code or 1
+    called = text_of(leaving) if code is None or code.bit_length() > _LONGEST_CODE else code
+    what = f"the scenario called sys.exit({called!r})"[:_MESSAGE_LIMIT]
     journal.append(events.ScenarioFailed(type="SystemExit", message=what, traceback=""))
-    return Farewell(error=what[:300]), leaving.code if isinstance(leaving.code, int) else 1
+    return Farewell(error=what[:300]), code or 1
 
 
 def _farewell_of_loss(farewell: Farewell, code: int, journal: Writer) -> tuple[Farewell, int]:
     """Tell that records are missing, beside what failed before."""
     error = farewell.error or f"{plural(journal.lost, 'record')} could not be written: {journal.trouble}"
     return Farewell(error=error, lost=journal.lost), code or 5
-
-
-def _follow_to_death(parent: int, thread: int) -> Callable[[], None]:
-    """Return a fork hook: children of the worker (loader workers) die with it, daemons of their own are left alone.
-
-    So are the children of other threads: the kernel ties a child to the thread that made it.
-    """
-
-    def follow() -> None:
-        if os.getppid() == parent and threading.get_ident() == thread:
-            processes.die_with_parent(parent)
-
-    return follow
 
 
 def _unbuffer_lines() -> None:
@@ -214,9 +210,7 @@ def _leave(line: WorkerLine, farewell: Farewell, code: int) -> None:
     except ValueError as problem:
         line.send(Farewell(error=f"the arm's return value cannot be passed on: {problem}"))
         code = 1
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BaseException):  # closed by the scenario, or an object of its own: the run has ended well
-            stream.flush()
+    flush_prints()
     if any(os.environ.get(name) for name in _PROFILERS):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])

@@ -7,7 +7,6 @@ while it goes on, whatever device that has.
 """
 
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,7 @@ import msgspec
 
 from tuilab import user_data
 from tuilab.errors import CannotRecord, TuilabError, UsageError
-from tuilab.files import Unusable, read_regular, replace
+from tuilab.files import Unusable, locked, read_regular, replace
 from tuilab.record import presence
 from tuilab.record.events import Count, Identity
 from tuilab.record.states import RUNNING_STATES, RunState
@@ -282,22 +281,5 @@ def _tell_problem(root: Path, change: Callable[[], object]) -> None:
 def _lock(root: Path, patience_s: float = _PATIENCE_S) -> Iterator[bool]:
     """Have the lock of the queue in a `with` block, if nobody has it for so long; a disk without locks is taken to be ours."""
     _make(root)
-    fd = os.open(root / FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield _is_locked(fd, time.monotonic() + patience_s)
-    finally:
-        os.close(fd)
-
-
-def _is_locked(fd: int, until: float) -> bool:
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(0.02)
-        except OSError:
-            return True
-        else:
-            return True
+    with locked(root / FOLDER, patience_s) as is_ours:
+        yield is_ours

@@ -69,9 +69,17 @@ def closed(roots: Sequence[Path]) -> int:
     return _closed(_passed_over(roots))
 
 
+def spoilt(roots: Sequence[Path]) -> list[Path]:
+    """Return the folders of runs whose journal is no folder any more."""
+    return [Path(folder) for folder in _passed_over(roots) if _has_spoilt_journal(folder)]
+
+
 def not_listed(roots: Sequence[Path]) -> list[str]:
     """Return in a sentence each which runs are passed over, and why."""
-    folders = _passed_over(roots)
+    return _why_not_listed(_passed_over(roots), roots)
+
+
+def _why_not_listed(folders: Sequence[str], roots: Sequence[Path]) -> list[str]:
     number, where = _closed(folders), " and ".join(map(show, roots))
     step = "ask whoever made them, or name a folder of your own with --root DIR or TUILAB_ROOT"
     told = [f"{plural(number, 'run')} in {where} may not be read by you; {step}"] if number else []
@@ -131,12 +139,18 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
             raise UsageError(f"there are only {len(runs)} runs; tuilab runs shows them")
         return runs[number]
     exact = [run for run in runs if run.name == reference]
-    near = exact or [run for run in runs if run.name.startswith(reference) or short_id(run.name).startswith(reference)]
+    near = exact or [run for run in runs if _may_mean(reference, run.name)]
     if len(near) == 1:
         return near[0]
     if near:
         raise UsageError(f"{show(reference)} could be any of {len(near)} runs; add characters: tuilab runs shows them")
-    raise UsageError(f"no run is called {show(reference)}; tuilab runs shows them")
+    passed_over = [folder for folder in _passed_over(roots) if _may_mean(reference, os.path.basename(folder))]
+    unknown = f"no run is called {show(reference)}; tuilab runs shows them"
+    raise UsageError("; ".join(_why_not_listed(passed_over, roots)) or unknown)
+
+
+def _may_mean(reference: str, run: str) -> bool:
+    return run.startswith(reference) or short_id(run).startswith(reference)
 
 
 def find_surely(reference: str, roots: Sequence[Path]) -> Path:

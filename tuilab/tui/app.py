@@ -1,5 +1,6 @@
 """The terminal application: which screen is open, and the keys that work everywhere."""
 
+import os
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from tuilab.tui.navigator import Navigator
 
 _ENDS_S = 2.0  # between two looks whether a run is over
+_ORPHANS_S = 5.0  # in which whoever started a process has waited for its end
 
 
 class TuilabApp(PacedApp[int]):
@@ -71,6 +73,8 @@ class TuilabApp(PacedApp[int]):
         self.desk.settings.scenario = self._first_scenario() or self.desk.settings.scenario
         self.push_screen(LabPage())
         self.set_interval(_ENDS_S, self._look_for_ends)
+        if os.getpid() == 1:
+            self.set_interval(_ORPHANS_S, first_process.Orphans().bury)
         if self._first_orders:
             self.run_orders(self._first_orders)
         if self._first_run:

@@ -34,6 +34,7 @@ class Runs(TypedDict):
     schema: Literal["tuilab.runs/1"]
     total: Annotated[int, Meta(description="runs in these folders, before any is chosen")]
     closed: Annotated[int, Meta(description="runs that may not be read")]
+    spoilt: Annotated[list[Run], Meta(description="runs no more: their journal is no folder any more")]
     bytes: Annotated[int | None, Meta(description="of all of them; null: not yet counted")]
     runs: list[Listed]
 

@@ -126,7 +126,8 @@ def command(
     sizes = [_size(cache, [run for run in runs if run.parent == root]) for root, cache in caches.items()]
     used, is_all = sum(found for found, _ in sizes), all(is_whole for _, is_whole in sizes)
     if as_json:
-        document = {"total": len(runs), "closed": store.closed(folders), "bytes": used if is_all else None}
+        passed_over = {"closed": store.closed(folders), "spoilt": [*map(store.fields, store.spoilt(folders))]}
+        document = {"total": len(runs), **passed_over, "bytes": used if is_all else None}
         options.print_document("tuilab.runs/1", **document, runs=[_fields(row) for row in rows])
         return
     style = style_of(sys.stdout)

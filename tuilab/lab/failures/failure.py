@@ -67,9 +67,18 @@ def chain_of(problem: BaseException) -> list[BaseException]:
 def text_of(problem: BaseException) -> str:
     """Return what an exception says; its class may be unable to."""
     try:
-        return str(problem)
+        return str.__str__(str(problem))  # which may be a text with code of its own
     except BaseException as worse:  # KeyboardInterrupt, too: nobody has pressed anything
         return f"(its text cannot be told: {name_of(worse)})"
+
+
+def exit_code_of(leaving: Any) -> int | None:
+    """Return the code that an exit asks for; None where that is no number, or cannot be told."""
+    try:
+        code = leaving.code
+        return 0 if code is None else int.__int__(code) if isinstance(code, int) else None
+    except BaseException:  # its class, or that of the code, has code of its own there
+        return None
 
 
 def name_of(problem: BaseException) -> str:

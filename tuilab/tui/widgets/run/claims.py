@@ -19,6 +19,8 @@ from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 
+_SOON_S = 0.2
+
 
 class ClaimsPane(TextPane):
     """One claim after another: its mark, its words, what was measured."""
@@ -28,10 +30,10 @@ class ClaimsPane(TextPane):
         self._standings = Standings()
         self.before: Mapping[str, str] = {}  # by claim: how often it was judged on this box before
         self._last: tuple[Shown, View] | None = None
+        self._shows_soon = False
 
     def on_resize(self) -> None:
-        if self._last is not None:
-            self.show(*self._last)
+        self._show_again()
 
     def show(self, run: Shown, view: View) -> None:
         self._last = run, view
@@ -39,6 +41,9 @@ class ClaimsPane(TextPane):
         known = run.summary.claims
         claims = list(known.values())
         standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.of(run.summary)}
+        if self._standings.is_waiting and not self._shows_soon:  # what is played and held is shown once
+            self._shows_soon = True
+            self.set_timer(_SOON_S, self._show_again)
         told = {name: _known(known[name], run.summary, standings.get(name), is_over=run.is_over) for name in known}
         done = sum(bool(verdict) for verdict, _ in told.values())
         self.note(Content(f"{done}/{len(claims)}" if claims else ""))
@@ -50,6 +55,11 @@ class ClaimsPane(TextPane):
         if said := prediction.told(run.summary.run, claims):
             lines.insert(0, plain(said, 300, "bold"))
         self.put(lines or [Content.styled("no claims" if run.is_over else "no claims yet", "$text-muted")])
+
+    def _show_again(self) -> None:
+        self._shows_soon = False
+        if self._last is not None:
+            self.show(*self._last)
 
 
 def in_a_line(claim: Claim, summary: RunSummary) -> str:
@@ -85,7 +95,8 @@ def _known(claim: Claim, summary: RunSummary, standing: Standing | None, *, is_o
         return (found.verdict, found.why) if found else ("", "")
     if is_over:
         ended = f"the run ended before, {summary.state}" if summary.is_over else "the run ended before"
-        return "", f"{NOT_JUDGED}: {why_not_judged(claim) if summary.state == RunState.SUCCEEDED else ended}"
+        unjudged = summary.unavailable.get("verdicts") or why_not_judged(claim)
+        return "", f"{NOT_JUDGED}: {unjudged if summary.state == RunState.SUCCEEDED else ended}"
     if claim.declared is not None:
         return "", f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured"
     return "", ""
