@@ -23,7 +23,7 @@ KEYS = (
     *("\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D", "\x1b[1;2C", "\x1b[5~", "\x1b[6~", "\x1b[H", "\x1b[F", "\x1bOP"),
 )
 SIZES = [(1, 1), (5, 2), (20, 5), (30, 10), (60, 20), (80, 24), (120, 40), (200, 50)]
-BURSTS = 300
+BURSTS = 150
 
 
 def mouse(chance: random.Random) -> str:
