@@ -78,12 +78,12 @@ def test_what_a_run_has_not_recorded_of_the_box_is_told_once(
 ) -> None:
     """A run that waits has recorded nothing; what others differ in stays, and how busy the box was is compared with nothing."""
     box = {"kernel": "6.1", "machine": "x86_64", "cpu": {"load_average": [1, 0, 0]}}
-    whole = [
+    whole: list[events.Record] = [
         events.EnvironmentRecorded(part="torch", facts={"version": "2.12"}),
         events.EnvironmentRecorded(part="box", facts=box),
         events.Unavailable(what="gpu", reason="none"),
     ]
-    other = [events.EnvironmentRecorded(part="torch", facts={"version": "2.13"}), *whole[1:]]
+    other: list[events.Record] = [events.EnvironmentRecorded(part="torch", facts={"version": "2.13"}), *whole[1:]]
     found = comparison.compare([summary(*whole), summary(*other), summary(*recorded)], {2} if is_going_on else ())
 
     (torch, rest) = found.differences
