@@ -43,6 +43,11 @@ def tied(text: str) -> str:
     return _UNIT.sub(TIE, text)
 
 
+def has_units(text: str) -> bool:
+    """Say whether a number stands before its unit in a text."""
+    return _UNIT.search(text) is not None
+
+
 def spans(text: str, width: int, hang: int = 0, *, keeps_words: bool = False) -> list[tuple[int, int]]:
     """Return where the lines of a text begin and end; those after the first have `hang` cells less."""
     found: list[tuple[int, int]] = []
