@@ -55,8 +55,10 @@ def spans(text: str, width: int, hang: int = 0, *, keeps_words: bool = False) ->
     for piece in _pieces(tied(text), _ANY if keeps_words else max(width - hang, 2)):
         if used + cells(piece) > width and text[start:at].strip():
             found.append((start, at))
-            blanks = len(piece) - len(piece.lstrip())  # are not shown
-            start, used = at + blanks, hang - blanks
+            start, used = at, hang
+        if found and start == at:
+            blanks = len(piece) - len(piece.lstrip(" "))  # are not shown, however many a line would begin with
+            start, used = at + blanks, used - blanks
         at += len(piece)
         used += cells(piece)
     return [*found, (start, at)] if text[start:at].strip() else found
