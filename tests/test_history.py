@@ -206,9 +206,16 @@ def test_a_run_with_much_to_say_about_its_claims_is_listed_to_its_end(root: Path
     assert entry.state == "succeeded" and {verdict for _, verdict in entry.claims} == {"SUPPORTED"}
 
 
-@pytest.mark.parametrize(("states", "took", "told"), [(["queued"], None, " waits"), (["queued", "starting"], 30, " s")])
+@pytest.mark.parametrize(
+    ("states", "took", "told", "in_words"),
+    [
+        (["queued"], None, " waits", ""),
+        (["queued", "starting"], 30, " s", "for 1 s"),
+        (["queued", "stopped"], 0, " 0.0 s", "in 1 s"),
+    ],
+)
 def test_how_long_a_run_waited_in_the_queue_is_not_how_long_it_took(
-    root: Path, states: list[str], took: float | None, told: str
+    root: Path, states: list[str], took: float | None, told: str, in_words: str
 ) -> None:
     changes = [StateChanged(state=state) for state in states]
     run_dir = records_of(root, started(is_alive=True), *changes, at_s=time.time() - 3630)
@@ -216,7 +223,7 @@ def test_how_long_a_run_waited_in_the_queue_is_not_how_long_it_took(
     summary = fold([("supervisor", started(t=1)), *(("supervisor", change) for change in hour)])
     entry = ledger.entry_of(run_dir, summary, summary.state)
 
-    assert entry.elapsed_at(time.time()) == (took and pytest.approx(took, abs=5))
+    assert entry.elapsed_at(time.time()) == (None if took is None else pytest.approx(took, abs=5))
     assert told in runline.line(entry, notes.Notes(), 80, time.time(), is_marked=False).plain
     assert told in CliRunner().invoke(cli.tuilab, ["runs", "--root", str(root)]).output
-    assert for_how_long("1 s", entry.state) == ("for 1 s" if took else "")
+    assert for_how_long("1 s", entry.state) == in_words
