@@ -65,6 +65,32 @@ def test_what_was_not_recorded_is_not_available_rather_than_the_same() -> None:
     assert [row.values for row in found.differences] == [("powersave", "n/a: no frequency control", "n/a: it was not recorded")]
 
 
+@pytest.mark.parametrize(
+    ("recorded", "is_going_on", "told"),
+    [
+        ([], True, "n/a: it is not recorded yet"),
+        ([], False, "n/a: the run ended before it was recorded"),
+        ([events.EnvironmentRecorded(part="torch", facts={"version": "2.13"})], False, "n/a: it was not recorded"),
+    ],
+)
+def test_what_a_run_has_not_recorded_of_the_box_is_told_once(
+    recorded: list[events.Record], is_going_on: bool, told: str
+) -> None:
+    """A run that waits has recorded nothing; what others differ in stays, and how busy the box was is compared with nothing."""
+    box = {"kernel": "6.1", "machine": "x86_64", "cpu": {"load_average": [1, 0, 0]}}
+    whole: list[events.Record] = [
+        events.EnvironmentRecorded(part="torch", facts={"version": "2.12"}),
+        events.EnvironmentRecorded(part="box", facts=box),
+        events.Unavailable(what="gpu", reason="none"),
+    ]
+    other: list[events.Record] = [events.EnvironmentRecorded(part="torch", facts={"version": "2.13"}), *whole[1:]]
+    found = comparison.compare([summary(*whole), summary(*other), summary(*recorded)], {2} if is_going_on else ())
+
+    (torch, rest) = found.differences
+    assert (torch.name, torch.values[:2]) == ("torch version", ("2.12", "2.13"))
+    assert (rest.name, rest.values) == ("the rest", ("3 facts", "3 facts", told))
+
+
 def test_many_gpus_of_a_model_are_counted() -> None:
     eight = [events.GpuFound(uuid=f"GPU-{n}", index=n, name="H100" if n else "T4", bytes_total=80) for n in range(8)]
     found = comparison.compare([summary(*eight), summary(*eight[:2])])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -18,8 +19,11 @@ from tests.tui.made_up import started
 from tuilab import cli
 from tuilab.errors import CannotRecord
 from tuilab.record.events import RunDescribed, StateChanged, VerdictReached
+from tuilab.record.folding.fold import fold
+from tuilab.record.told import for_how_long
 from tuilab.runs import ledger, notes
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.tui.widgets.history import runline
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -200,3 +204,26 @@ def test_a_run_with_much_to_say_about_its_claims_is_listed_to_its_end(root: Path
     entry = ledger.read(run_dir)
     assert (run_dir / "journal" / "supervisor.jsonl").stat().st_size > 4_000_000
     assert entry.state == "succeeded" and {verdict for _, verdict in entry.claims} == {"SUPPORTED"}
+
+
+@pytest.mark.parametrize(
+    ("states", "took", "told", "in_words"),
+    [
+        (["queued"], None, " waits", ""),
+        (["queued", "starting"], 30, " s", "for 1 s"),
+        (["queued", "stopped"], 0, " 0.0 s", "in 1 s"),
+    ],
+)
+def test_how_long_a_run_waited_in_the_queue_is_not_how_long_it_took(
+    root: Path, states: list[str], took: float | None, told: str, in_words: str
+) -> None:
+    changes = [StateChanged(state=state) for state in states]
+    run_dir = records_of(root, started(is_alive=True), *changes, at_s=time.time() - 3630)
+    hour = [msgspec.structs.replace(change, t=1 + at * 3600 * 10**9) for at, change in enumerate(changes)]
+    summary = fold([("supervisor", started(t=1)), *(("supervisor", change) for change in hour)])
+    entry = ledger.entry_of(run_dir, summary, summary.state)
+
+    assert entry.elapsed_at(time.time()) == (None if took is None else pytest.approx(took, abs=5))
+    assert told in runline.line(entry, notes.Notes(), 80, time.time(), is_marked=False).plain
+    assert told in CliRunner().invoke(cli.tuilab, ["runs", "--root", str(root)]).output
+    assert for_how_long("1 s", entry.state) == in_words

@@ -55,6 +55,17 @@ def test_no_line_ends_between_a_number_and_its_unit(text: str) -> None:
         assert [line for line in lines if re.match(r"(%|KiB|s|µs)( |$)", line)] == []
 
 
+def test_no_line_begins_with_blanks_however_many_stood_where_the_one_before_ends() -> None:
+    text = "✓ succeeded  4 ✓  in 7.7 s"
+
+    assert [line for width in range(8, 26) for line in wrap(text, width) if line != line.strip()] == []
+    assert [line for width in range(8, 26) for line in fold(Content(text), width) if line.plain[:1] == " "] == []
+
+
+def test_where_there_is_no_room_a_line_has_one_cell() -> None:
+    assert [[line.plain for line in fold(Content(text), 0)] for text in ("ab", "数值")] == [["a", "b"], ["数", "值"]]
+
+
 def test_a_line_that_stands_in_hangs_two_cells_further_in() -> None:
     assert hung("  a delay of 5 % of all that is there", 24) == ["  a delay of 5 % of all", "    that is there"]
 

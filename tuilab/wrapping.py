@@ -43,6 +43,11 @@ def tied(text: str) -> str:
     return _UNIT.sub(TIE, text)
 
 
+def has_units(text: str) -> bool:
+    """Say whether a number stands before its unit in a text."""
+    return _UNIT.search(text) is not None
+
+
 def spans(text: str, width: int, hang: int = 0, *, keeps_words: bool = False) -> list[tuple[int, int]]:
     """Return where the lines of a text begin and end; those after the first have `hang` cells less."""
     found: list[tuple[int, int]] = []
@@ -50,8 +55,10 @@ def spans(text: str, width: int, hang: int = 0, *, keeps_words: bool = False) ->
     for piece in _pieces(tied(text), _ANY if keeps_words else max(width - hang, 2)):
         if used + cells(piece) > width and text[start:at].strip():
             found.append((start, at))
-            blanks = len(piece) - len(piece.lstrip())  # are not shown
-            start, used = at + blanks, hang - blanks
+            start, used = at, hang
+        if found and start == at:
+            blanks = len(piece) - len(piece.lstrip(" "))  # are not shown, however many a line would begin with
+            start, used = at + blanks, used - blanks
         at += len(piece)
         used += cells(piece)
     return [*found, (start, at)] if text[start:at].strip() else found

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -41,4 +42,5 @@ def compare(name: str, text: str) -> None:
     if os.environ.get("TUILAB_GOLDENS") == "write":
         GOLDENS.mkdir(exist_ok=True)
         kept.write_text(text)
-    assert text == kept.read_text()
+    before = kept.read_text()
+    assert text == before, "\n".join(unified_diff(before.splitlines(), text.splitlines(), "kept", "shown", n=0, lineterm=""))

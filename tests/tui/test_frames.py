@@ -79,6 +79,13 @@ def test_no_control_character_is_ever_sent(text: str) -> None:
     assert SENT.fullmatch(sent), repr(sent)
 
 
+def test_what_is_drawn_on_white_with_16_colours_is_neither_yellow_nor_white() -> None:
+    of_light_theme = [Style.parse(f"{colour} on #fafafa") for colour in ("#8a5a00", "#cfd5e2", "#b3213c")]
+    sent = Frames(ColorSystem.STANDARD).difference([line(3, [("x", style) for style in of_light_theme])])
+
+    assert re.findall(r"[\[;](3\d|9\d)(?=[;m])", sent) == ["30", "90", "31"]
+
+
 def test_without_colours_only_attributes_are_sent() -> None:
     assert (
         Frames(None).difference([line(4, [("ab", Style.parse("bold red on blue"))])]) == "\x1b[1;1H\x1b[0;1mab\x1b[0m  \x1b[0m"

@@ -14,7 +14,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.told import progress_words, rate_words, seconds_left
 from tuilab.tui.state import following
 from tuilab.tui.state.following import Following
-from tuilab.tui.widgets.run.headline import heading_of
+from tuilab.tui.widgets.run.headline import heading_of, note_of
 from tuilab.words import size
 
 RUN = Path("20260101T000000000Z-accumulate-lowp-b1fd5e")
@@ -62,6 +62,18 @@ def test_the_state_the_repeat_and_the_time_are_never_cut(width: int, words: list
 
     assert [left.plain, right.plain] == words
     assert left.cell_length + right.cell_length + 2 <= width
+
+
+def test_a_run_that_is_queued_waits_and_its_data_is_not_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {}
+    monkeypatch.setattr(Shown, "is_over", False)
+    monkeypatch.setattr(Shown, "age_s", 40.0)
+    for state in ("queued", "running"):
+        run = Shown(fold([("supervisor", started()), ("supervisor", events.StateChanged(state=state))]), 40.0)
+        note = note_of(run, is_frozen=False, is_link_slow=False)
+        told[state] = heading_of(RUN, run, 80)[1].plain, note.plain.strip()
+
+    assert told == {"queued": ("waits 40 s", ""), "running": ("40 s", "data 40 s old")}
 
 
 def test_a_race_is_told_without_its_milliseconds_and_the_end_of_a_block_is_not_taken_for_that_of_the_run() -> None:

@@ -7,6 +7,7 @@ from textual.content import Content
 from textual.pilot import Pilot
 
 from tests.engine import T
+from tuilab.tui.terminal.textual_parts import rendered
 from tuilab.tui.widgets.run.output import OutputPane
 
 
@@ -52,6 +53,22 @@ async def test_another_height_shows_the_end_again() -> None:
         await settle(pilot)
 
         assert pane.scroll_y == pane.max_scroll_y == 58
+
+
+async def test_no_line_ends_between_a_number_and_its_unit_at_any_width() -> None:
+    """The blanks that a line of code begins with, and words that are too long, stay as they were printed."""
+    app = Shown()
+    told = ["Tried to allocate 20.00 MiB of 79.10 GiB, 1.5 GiB free", "    x", "y" * 70]
+    async with app.run_test() as pilot:
+        pane = app.query_one(OutputPane)
+        pane.put([Content(line) for line in told])
+        for width in (40, 32, 29, 23):
+            pane.styles.width, pane.styles.height = width, 20
+            await settle(pilot)
+            rows = ["".join(segment.text for segment in line)[2 : width - 2].rstrip() for line in rendered(app.screen)[1:19]]
+            assert " ".join(filter(None, rows[: rows.index("    x")])) == told[0]
+            assert [row for row in rows if row[-1:].isdigit()] == []
+            assert pane.lines_at(width - 4) == len([row for row in rows if row])
 
 
 async def test_who_has_scrolled_away_is_left_alone_until_the_end_is_shown_again() -> None:

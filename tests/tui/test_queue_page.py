@@ -14,6 +14,7 @@ from tuilab.record import presence
 from tuilab.record.events import StateChanged
 from tuilab.runs import queue, store
 from tuilab.runs.queue import Ticket
+from tuilab.tui.terminal.textual_parts import rendered
 
 
 def enter(root: Path, name: str, *, begun: bool = False, dead: bool = False) -> str:
@@ -86,6 +87,8 @@ def test_what_was_lost_is_forgotten_after_a_question(root: Path) -> None:
     async def main() -> None:
         async with opened(app, "Q", "d", "n", "d", "y") as pilot:
             assert "Nothing runs and nothing waits." in text(pilot)
+            told = rendered(pilot.app.screen)[1]
+            assert not any(segment.style and segment.style.bold for segment in told)  # none is chosen
 
     asyncio.run(main())
     assert queue.tickets(root) == []

@@ -575,9 +575,9 @@ async def test_a_gpu_that_is_lost_is_told_first_of_all_on_a_small_screen_too(tmp
 async def test_a_gpu_that_is_not_the_runs_has_no_pane(tmp_path: Path) -> None:
     make_run(tmp_path, started(), *(record for record in busy_gpu() if record is not GIVEN))
 
-    async with opened(tmp_path, "h", "enter", size=(120, 40)) as pilot:
+    async with opened(tmp_path, "h", "enter", size=(80, 24)) as pilot:
         await pilot.pause(0.3)
-        assert "1980 MHz" not in text(pilot) and "2 GPUs not of this run: d" in text(pilot)
+        assert "1980 MHz" not in text(pilot) and "  2 other GPUs: d ─" in text(pilot)
 
 
 async def test_memory_is_that_of_the_gpu_of_the_run_and_a_key_adds_the_others(tmp_path: Path) -> None:
@@ -594,5 +594,5 @@ async def test_memory_is_that_of_the_gpu_of_the_run_and_a_key_adds_the_others(tm
 
     assert "memory, GPU 1 ─" in own and "A device 3 GiB      B reserved 2 GiB      C allocated 1 GiB" in own
     assert "D processes 1 GiB" in own
-    assert "1 GPU not of this run: d" in own and "d all GPUs" in own
+    assert "1 other GPU: d" in own and "d all GPUs" in own
     assert "70 GiB" not in own and "GPU 0 device 70 GiB" in every

@@ -14,6 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from textual.app import App
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
 import tuilab
 import tuilab.tui
 
@@ -24,7 +28,7 @@ VALUE = None  # in the place of parameters: not called
 PARTS: dict[str, dict[str, str | None]] = {
     "rich.cells": {"split_graphemes": "text, unicode_version"},  # public, and younger than the oldest versions
     "textual._context": {"active_message_pump": VALUE, "visible_screen_stack": VALUE},
-    "textual._compositor:Compositor": {"_dirty_regions": VALUE, "render_strips": "self, size"},
+    "textual._compositor:Compositor": {"_dirty_regions": VALUE, "_full_map": VALUE, "render_strips": "self, size"},
     "textual._styles_cache:StylesCache": {"get_inner_outer": "cls, base_background, background"},
     "textual._xterm_parser:XTermParser": {
         "__init__": "self, debug",
@@ -54,7 +58,12 @@ PARTS: dict[str, dict[str, str | None]] = {
         "_sigcont_application": "self, *_",
         "_sigtstp_application": "self, *_",
     },
-    "textual.screen:Screen": {"_compositor": VALUE, "_compositor_refresh": "self", "_dirty_widgets": VALUE},
+    "textual.screen:Screen": {
+        "_compositor": VALUE,
+        "_compositor_refresh": "self",
+        "_dirty_widgets": VALUE,
+        "_refresh_layout": "self, size, scroll",
+    },
     "textual.theme:Theme": {"ansi": VALUE},  # public, too
 }
 
@@ -112,6 +121,34 @@ def test_no_public_name_that_we_give_to_a_private_part_is_one_of_textual() -> No
                 found += [f"{node.name}.{name} is {base.__name__}'s" for name in names & own_names(base)]
 
     assert found == []
+
+
+class Told(Static):
+    """Counts how often it is told its size."""
+
+    count = 0
+
+    def on_resize(self) -> None:
+        self.count += 1
+
+
+async def test_a_new_widget_is_told_its_size_though_somebody_has_asked_where_it_is() -> None:
+    """The answer is made for all that came since something was scrolled; Textual then takes them for told."""
+    parts = importlib.import_module("tuilab.tui.terminal.textual_parts")
+    app: App[None] = App()
+    async with app.run_test(size=(40, 10)) as pilot:
+        long = VerticalScroll(Static("long\n" * 99))
+        await app.push_screen(parts.TextualScreen())
+        await app.screen.mount(long)
+        await pilot.pause()
+        long.scroll_to(y=5, animate=False)
+        await pilot.pause()
+
+        with app.batch_update():
+            await app.screen.mount(told := Told("new"))
+            assert told.region.size == (40, 1)
+        await pilot.pause()
+        assert (told.size.height, told.count) == (1, 1)
 
 
 def lack(owner: str, name: str, takes: str | None) -> str:

@@ -85,7 +85,7 @@ class Watch:
         run = self.summary.run
         if run is None or self._has_our_clock:
             return time.monotonic_ns()
-        return max(self.summary.first_t + time.time_ns() - run.wall_ns, self.summary.last_t)
+        return max(run.t + time.time_ns() - run.wall_ns, self.summary.last_t)
 
     @cached_property
     def _has_our_clock(self) -> bool:

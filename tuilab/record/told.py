@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
+from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.text import brief, brief_beside, percent, plural, shorten, show
 from tuilab.words import clock, number, size, unit_of
@@ -53,9 +54,9 @@ def evidence(claim: Claim) -> str:
     return reached.why
 
 
-def for_how_long(lasted: str, *, is_over: bool) -> str:
-    """Return `in 3 s` of a run that is over, `for 3 s` of one that goes on."""
-    return f"{'in' if is_over else 'for'} {lasted}"
+def for_how_long(lasted: str, state: str) -> str:
+    """Return `in 3 s` of a run that is over, `for 3 s` of one that goes on; nothing while it waits."""
+    return "" if state == RunState.QUEUED else f"{'in' if state in FINAL_STATES else 'for'} {lasted}"
 
 
 def progress_words(summary: RunSummary) -> str:

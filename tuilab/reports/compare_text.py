@@ -94,8 +94,8 @@ def _runs(looks: Sequence[Subject], found: Comparison, style: Style) -> str:
         run, name = look.summary.run, RunName(look.run_dir.name)
         where = f" on {show(run.supervisor.host, 40)}" if run else ""
         when = show(name.text, 40) if name.started_s is None else name.started
-        end = f"{look.state} {for_how_long(f'{look.summary.elapsed_s:.1f} s', is_over=look.summary.is_over)}"
-        lines.append(f"  {at}  {show(name.id, 20)}  {when}{where}  {end}")
+        end = f"{look.state} {for_how_long(f'{look.summary.elapsed_s:.1f} s', look.state)}"
+        lines.append(f"  {at}  {show(name.id, 20)}  {when}{where}  {end}".rstrip())
     if len(set(found.names)) > 1:
         lines.append(style.paint("  These are different scenarios: few of their claims, times and curves mean the same.", 33))
     return "\n".join(lines)

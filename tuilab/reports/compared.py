@@ -119,7 +119,7 @@ def _overview(claims: Sequence[ClaimPair]) -> str:
 def _run(at: int, subject: Subject) -> tuple[str, ...]:
     run = subject.summary.run
     host = show(run.supervisor.host, 60) if run else "n/a"
-    ended = f"{show(subject.state)} {for_how_long(f'{subject.summary.elapsed_s:.1f} s', is_over=subject.summary.is_over)}"
+    ended = f"{show(subject.state)} {for_how_long(f'{subject.summary.elapsed_s:.1f} s', subject.state)}".rstrip()
     return str(at), subject.id, subject.name, host, when_of(subject), ended
 
 

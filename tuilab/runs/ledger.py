@@ -23,6 +23,7 @@ from tuilab.words import gpu_words
 _STREAM_LIMIT = 64 * 1024 * 1024  # of what a supervisor or a judge writes about one run
 _PORTION = 1024 * 1024
 _CLAIMS = 100  # that are kept of one run
+WAITS = "waits"  # in the place of how long a run took, while it is queued
 NEWBORN_S = 10.0  # in which a folder may lack its first record
 
 
@@ -44,6 +45,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     claim_gpus: list[str] = []  # on which the claims were measured, in their order: torch's UUIDs
     gpu_names: dict[str, str] = {}  # of those
     quick: bool = False
+    waited_s: float = 0.0  # in the queue, before it began; of a run that goes on
     host: str = ""  # the box that it ran on; nothing for a run out of an archive, which may say what it likes
 
     @property
@@ -73,10 +75,14 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
         """When it started, in seconds since 1970; None for a folder with another kind of name."""
         return RunName(self.run).started_s
 
+    @property
+    def is_waiting(self) -> bool:
+        return self.state == RunState.QUEUED
+
     def elapsed_at(self, now_s: float) -> float | None:
-        """Return how many seconds it took, or since it started where it goes on."""
+        """Return how many seconds it took, or since it began where it goes on; None while it waits."""
         if self.is_running and self.started_s is not None:
-            return max(now_s - self.started_s, 0.0)
+            return None if self.is_waiting else max(now_s - self.started_s - self.waited_s, 0.0)
         return self.elapsed_s
 
     @property
@@ -176,5 +182,6 @@ def entry_of(run_dir: Path, summary: RunSummary, state: str) -> Entry:
         claim_gpus=[verdict.gpu[:300] if verdict else "" for verdict in reached] if any(v and v.gpu for v in reached) else [],
         gpu_names={verdict.gpu[:300]: verdict.gpu_name[:300] for verdict in reached if verdict and verdict.gpu},
         quick=run.quick if run else False,
+        waited_s=(summary.first_t - run.t) / 1e9 if run and not summary.is_over else 0.0,
         host=run.supervisor.host if run and not is_imported(run_dir) else "",
     )

@@ -23,7 +23,7 @@ from tuilab.record.encoding import for_programs
 from tuilab.record.states import RunState
 from tuilab.runs import notes, store
 from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, words_of
-from tuilab.runs.ledger import Entry
+from tuilab.runs.ledger import WAITS, Entry
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName
@@ -181,9 +181,8 @@ def _line(row: Row, style: Style, *, has_box: bool) -> str:
 def _lasting(entry: Entry) -> str:
     if entry.elapsed_s is not None:
         return f"{entry.elapsed_s:.1f} s"
-    if entry.is_running and entry.started_s is not None:
-        return f"{max(time.time() - entry.started_s, 0):.0f} s +"
-    return "n/a"
+    since_s = entry.elapsed_at(time.time())
+    return WAITS if entry.is_waiting else "n/a" if since_s is None else f"{since_s:.0f} s +"
 
 
 def _size(cache: LedgerCache, runs: Sequence[Path]) -> tuple[int, bool]:

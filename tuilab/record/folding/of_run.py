@@ -31,8 +31,8 @@ def _announce_claims(summary: RunSummary, event: events.RunStarted | events.RunD
 
 
 def state_changed(summary: RunSummary, stream: str, event: events.StateChanged) -> None:
-    if summary.state == RunState.QUEUED and event.state == RunState.STARTING:
-        summary.first_t = event.t  # all times are told from where it began, and not from where it was queued
+    if summary.state == RunState.QUEUED != event.state:
+        summary.first_t = event.t  # all times are told from where it began, or was given up, and not from where it was queued
     summary.state, summary.reason = event.state, event.reason
     if len(summary.states) < _KEPT:
         summary.states.append(event)

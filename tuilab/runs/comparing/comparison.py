@@ -13,7 +13,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.comparing.call_times import shifts_of, times_of_processes
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side, are_apart, pairs_of
-from tuilab.runs.comparing.differences import ABSENT, Difference, absent, conditions, facts_of
+from tuilab.runs.comparing.differences import ABSENT, Difference, absent, differing
 from tuilab.text import brief
 from tuilab.words import seconds
 
@@ -44,16 +44,12 @@ class Comparison:
 
 def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> Comparison:
     """Return what differs between runs; `going_on` are the places of those that have not said all yet."""
-    facts = [facts_of(summary) for summary in summaries]
-    names = dict.fromkeys(key for known in facts for key in known)
-    sides = [*zip(facts, summaries, strict=True)]
-    rows = [Difference(*key, tuple(known.get(key) or absent(run, key[0]) for known, run in sides)) for key in names]
-    different = [row for row in rows if len(set(row.values)) > 1]
+    differences, same = differing(summaries, going_on)
     first, *others = map(times_of_processes, summaries)
     return Comparison(
         names=tuple(summary.run.scenario if summary.run else ABSENT for summary in summaries),
-        differences=(*different, *conditions(summaries)),
-        same=len(rows) - len(different),
+        differences=tuple(differences),
+        same=same,
         claims=pairs_of(summaries, going_on),
         times=_table([_medians(summary) for summary in summaries]),
         shifts=shifts_of(first, others),

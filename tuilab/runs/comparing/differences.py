@@ -1,13 +1,15 @@
 """What was asked of runs and where they ran, as far as it is not the same in all."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tuilab.catalogue.params import spell
 from tuilab.record.gpus.own_gpus import name_of_gpu, own_gpus
 from tuilab.record.summary import RunSummary
+from tuilab.text import plural
 from tuilab.words import gpu_words, size
 
 ABSENT = "n/a"
@@ -31,6 +33,39 @@ class Difference:
     values: tuple[str, ...]
 
 
+def differing(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> tuple[list[Difference], int]:
+    """Return what is not the same in all runs, how busy the box was last, and how many facts are the same."""
+    known = [facts_of(summary) for summary in summaries]
+    lacks = [partial(absent, summary, is_going_on=at in going_on) for at, summary in enumerate(summaries)]
+    rows = [
+        Difference(*key, tuple(facts.get(key) or lack(key[0]) for facts, lack in zip(known, lacks, strict=True)))
+        for key in dict.fromkeys(key for facts in known for key in facts)
+    ]
+    different = [row for row in rows if len(set(row.values)) > 1]
+    late = _only_late(different, known, summaries)
+    told = [row for row in different if row not in late]
+    if late:
+        counts = [sum((row.part, row.name) in facts for row in late) for facts in known]
+        values = (plural(count, "fact") if count else lack("environment") for count, lack in zip(counts, lacks, strict=True))
+        told.append(Difference("environment", "the rest", tuple(values)))
+    return [*told, *conditions(summaries)], len(rows) - len(different)
+
+
+def _only_late(
+    rows: Sequence[Difference], known: Sequence[Container[tuple[str, str]]], summaries: Sequence[RunSummary]
+) -> list[Difference]:
+    """Return the facts of the box that differ only because some runs have not recorded a whole part of it."""
+    parts = {part for summary in summaries for part in summary.environment}
+    behind = [at for at, summary in enumerate(summaries) if parts - summary.environment.keys()]
+    late = []
+    for row in rows:
+        without = {at for at in behind if (row.part, row.name) not in known[at]}
+        told = {value for at, value in enumerate(row.values) if at not in without}
+        if row.part == "environment" and without and len(told) < 2:
+            late.append(row)
+    return late
+
+
 def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
     """Return what should be the same for two runs to be alike, by part and name, in the order in which it matters."""
     run = summary.run
@@ -43,7 +78,8 @@ def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
     found["run", "quick"] = "yes" if run.quick else "no"
     found["run", "tuilab"] = run.tuilab
     found["environment", "host"] = run.supervisor.host
-    found["environment", "GPUs"] = _gpus(summary)
+    if summary.gpus or "gpu" in summary.unavailable:
+        found["environment", "GPUs"] = _gpus(summary)
     if own := own_gpus(summary):
         found["environment", "GPU of the run"] = ", ".join(
             gpu_words(name_of_gpu(one.torchs, summary), one.torchs or one.nvmls) for one in own
@@ -53,12 +89,14 @@ def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
     return dict(list(found.items())[:_FACTS])
 
 
-def absent(summary: RunSummary, part: str) -> str:
+def absent(summary: RunSummary, part: str, *, is_going_on: bool = False) -> str:
     """Return that a fact of a part is not known of a run, and why."""
     if summary.run is None:
         return f"{ABSENT}: it recorded nothing"
+    if part == "environment" and is_going_on:
+        return f"{ABSENT}: it is not recorded yet"
     if part == "environment" and not summary.environment:
-        return f"{ABSENT}: {'the run ended before it was recorded' if summary.is_over else 'it is not recorded yet'}"
+        return f"{ABSENT}: the run ended before it was recorded"
     return f"{ABSENT}: it has none" if part == "parameter" else f"{ABSENT}: it was not recorded"
 
 
@@ -66,7 +104,7 @@ def _gpus(summary: RunSummary) -> str:
     if summary.gpus:
         models = Counter(gpu.name for gpu in summary.gpus.values())
         return ", ".join(f"{count}x {name}" if count > 1 else name for name, count in sorted(models.items()))
-    return f"{ABSENT}: {summary.unavailable['gpu']}" if "gpu" in summary.unavailable else ABSENT
+    return f"{ABSENT}: {summary.unavailable['gpu']}"
 
 
 def _flat(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
@@ -95,18 +133,17 @@ def conditions(summaries: Sequence[RunSummary]) -> list[Difference]:
     """Return how busy the box was as each run began: never the same, and worth a look when times differ."""
     rows = []
     for key, name in _CONDITIONS.items():
-        values = []
-        for summary in summaries:
-            box = summary.environment.get("box", {}).get("cpu", {})
-            value = box.get(key) if isinstance(box, dict) else None
-            value = value[0] if isinstance(value, list) and value else value
-            values.append(_condition(key, value) or absent(summary, "environment"))
-        if len(set(values)) > 1:
-            rows.append(Difference("conditions", name, tuple(values)))
+        found = [_condition(key, summary) for summary in summaries]
+        if len({*found} - {""}) > 1:
+            told = (value or absent(summary, "environment") for value, summary in zip(found, summaries, strict=True))
+            rows.append(Difference("conditions", name, tuple(told)))
     return rows
 
 
-def _condition(key: str, value: Any) -> str:
+def _condition(key: str, summary: RunSummary) -> str:
+    box = summary.environment.get("box", {}).get("cpu", {})
+    value = box.get(key) if isinstance(box, dict) else None
+    value = value[0] if isinstance(value, list) and value else value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
     return size(value) if key.endswith("_bytes") else f"{value:.3g}"

@@ -61,6 +61,7 @@ def hang(sign: Content, text: Content, width: int) -> list[Content]:
 
 def fold(text: Content, width: int) -> list[Content]:
     """Return a text in lines of a width; where wide characters or units are in it, it is broken as those are read."""
+    width = max(width, 1)  # a terminal may be narrower than what stands around the text
     if tied(text.plain).isascii():
         return text.wrap(width)
     return [_untied(line[start:end]) for line in text.split("\n") for start, end in spans(line.plain, width) or [(0, 0)]]

@@ -21,6 +21,8 @@ _ATTRIBUTES = {
     "bold": "1", "dim": "2", "italic": "3", "underline": "4", "blink": "5", "blink2": "6", "reverse": "7", "conceal": "8",
     "strike": "9", "underline2": "21", "frame": "51", "encircle": "52", "overline": "53",
 }  # fmt: skip
+_WHITE = ("47", "107")  # of 16 colours those of a light ground, on which yellow is not seen, nor white; brown is none of them
+_ON_WHITE = {"33": "30", "93": "30", "37": "90", "97": "90"}
 _PLAIN = {
     **dict.fromkeys(range(0x2500, 0x2580), "+"),
     **{ord(sign): "-" for sign in "─━┄┅┈┉╌╍╴╶╸╺—–▔▁▂═"},
@@ -143,7 +145,7 @@ def _pen(style: Style | None, colours: ColorSystem | None) -> Pen:
         return Pen(attributes, "39", "49")
     colour = ";".join(style.color.downgrade(colours).get_ansi_codes()) if style.color else "39"
     background = ";".join(style.bgcolor.downgrade(colours).get_ansi_codes(False)) if style.bgcolor else "49"
-    return Pen(attributes, colour, background)
+    return Pen(attributes, _ON_WHITE.get(colour, colour) if background in _WHITE else colour, background)
 
 
 def _graphemes(text: str) -> list[str]:

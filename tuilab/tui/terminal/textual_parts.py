@@ -16,6 +16,7 @@ from textual._xterm_parser import XTermParser
 from textual.app import App, ReturnType
 from textual.command import CommandPalette, SearchIcon
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Size
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen, ScreenResultType
@@ -101,6 +102,16 @@ class TextualScreen(Pointed[ScreenResultType]):
         """Take what changed for drawn."""
         self._compositor._dirty_regions.clear()
         self._dirty_widgets.clear()
+
+    def forget_untold_sizes(self) -> None:
+        """Have widgets told their size that have it only from somebody's question where they are: Textual tells none twice."""
+        places = self._compositor._full_map
+        for widget in [widget for widget, place in places.items() if place.region.size != widget.outer_size]:
+            del places[widget]
+
+    def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
+        self.forget_untold_sizes()
+        super()._refresh_layout(size, scroll)
 
     def _compositor_refresh(self) -> None:
         self.show_changes()

@@ -175,7 +175,7 @@ class PickList(Lines, Cursored):
         self.scroll_to_cursor()
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
-        if number != self.cursor:
+        if number != self.cursor or number >= self.count:  # what is said in the place of an empty list is no line of it
             return super().draw(line, width, number)
         if self.has_focus and self.app.current_theme.ansi:
             line = Content(line.plain)  # nobody knows which of the terminal's own colours can be read on the cursor's

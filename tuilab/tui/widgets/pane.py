@@ -1,6 +1,6 @@
 """A part of the Run screen: a frame with a title, that can be focused, scrolled and maximised."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -8,8 +8,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from tuilab.tui.looks.reading import fold
 from tuilab.tui.widgets.drawing import Drawing
 from tuilab.tui.widgets.search import SEARCHES, Searched
+from tuilab.wrapping import has_units
 
 if TYPE_CHECKING:
     from tuilab.tui.state.following import Shown
@@ -91,8 +93,8 @@ class TextPane(Pane, Searched):
     def __init__(self, title: str) -> None:
         super().__init__(title)
         self.called = f"the pane {title}"
-        self._whole = Content("")
-        self._text = Static(self._whole)
+        self._text = Static()
+        self._width = 0  # for which its lines are broken
         self._shown: list[Content] = []
         self._is_left = False  # by the user, who has scrolled away from its end
 
@@ -103,12 +105,12 @@ class TextPane(Pane, Searched):
         """Show these lines, if they are others than before."""
         if lines != self._shown:
             self._shown = lines
-            self._whole = Content("\n").join(lines)
             self.show_found()
 
     def lines_at(self, width: int) -> int:
         """Return how many lines there are at a width."""
-        return self._whole.get_height({}, max(width, 1))  # a terminal may be narrower than a frame
+        width = max(width, 1)  # a terminal may be narrower than a frame
+        return laid_out(self._shown, width).get_height({}, width)
 
     def lines_to_search(self) -> Sequence[Content]:
         return self._shown or ()
@@ -121,11 +123,12 @@ class TextPane(Pane, Searched):
         self.note(self._note)
 
     def show_found(self) -> None:
-        self._text.update(Content("\n").join(map(self.marked, self.lines_to_search())))
+        self._width = self.scrollable_content_region.width
+        self._text.update(laid_out(map(self.marked, self.lines_to_search()), self._width))
 
     def go_to_line(self, number: int) -> None:
         width = max(self._text.size.width, 1)
-        above = sum(max(len(line.wrap(width)), 1) for line in self.lines_to_search()[:number])
+        above = laid_out(self.lines_to_search()[:number], width).get_height({}, width) if number else 0
         self.scroll_to(y=max(above - 1, 0), animate=False, force=True)
 
     def watch_virtual_size(self) -> None:
@@ -134,6 +137,8 @@ class TextPane(Pane, Searched):
         self._follow()
 
     def on_resize(self) -> None:
+        if self.scrollable_content_region.width != self._width:
+            self.show_found()
         self._follow()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -144,3 +149,9 @@ class TextPane(Pane, Searched):
     def _follow(self) -> None:
         if self.is_followed and not self._is_left:
             self.call_next(self.scroll_end, animate=False, immediate=True)
+
+
+def laid_out(lines: Iterable[Content], width: int) -> Content:
+    """Return lines as a text; a long one with units is broken here, where none ends before one, the others by Textual."""
+    broken = (fold(line, width) if line.cell_length > width > 0 and has_units(line.plain) else [line] for line in lines)
+    return Content("\n").join(part for parts in broken for part in parts)

@@ -8,12 +8,15 @@ from textual.content import Content
 from tuilab.runs import queue, store
 from tuilab.runs.ledger import Entry
 from tuilab.tui.looks.marks import plain, state_words
+from tuilab.tui.looks.reading import fold
 from tuilab.tui.widgets.lines import PickList
 from tuilab.words import clock
 
 
 class QueueList(PickList):
     """A line a run; the cursor stays with its run when the order changes."""
+
+    DEFAULT_CSS = "QueueList { padding: 0 1; }"
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,10 +49,10 @@ class QueueList(PickList):
         if not self.count:
             nothing = "Nothing is timed" if self._others else "Nothing runs"
             several = "Several that time something do: enter on a topic in the Lab."
-            lines = Content(f"{nothing} and nothing waits. {several}").wrap(width)
+            lines = fold(Content(f"{nothing} and nothing waits. {several}"), width)
         if self._others:
             names = ", ".join(f"{one.name} {store.short_id(one.run)}" for one in self._others)
-            lines += plain(f"Beside the queue, because they time nothing: {names}", 600, "$text-muted").wrap(width)
+            lines += fold(plain(f"Beside the queue, because they time nothing: {names}", 600, "$text-muted"), width)
         return lines
 
 

@@ -52,7 +52,7 @@ def run_rows(entries: Sequence[Entry], baselines: Container[str], now_s: float) 
             told,
             state_words(entry.state),
             counts,
-            Content(for_how_long(lasting(entry.elapsed_at(now_s)), is_over=entry.is_over)),
+            Content(for_how_long(lasting(entry.elapsed_at(now_s)), entry.state)),
         ]
         rows.append(
             (

@@ -7,7 +7,7 @@ from textual.content import Content
 
 from tuilab.runs.beside.baseline import TAG
 from tuilab.runs.filters import changed_words
-from tuilab.runs.ledger import Entry
+from tuilab.runs.ledger import WAITS, Entry
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
 from tuilab.text import show
@@ -127,7 +127,7 @@ def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
         case "verdicts":
             return verdict_marks(entry, column.width)
         case "took":
-            return Content(lasting(entry.elapsed_at(now_s)))
+            return Content(WAITS if entry.is_waiting else lasting(entry.elapsed_at(now_s)))
     return Content.styled("n/a" if entry.bytes_total is None else size(entry.bytes_total), "dim")
 
 

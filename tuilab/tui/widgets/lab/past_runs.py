@@ -64,4 +64,5 @@ def _line(run: PastRun, width: int) -> Content:
         changes.append("quick")
     changes += [f"on {gpu}" for gpu in run.gpus]
     left = Content("  ").join([*parts, plain(" ".join(changes), 200)])
-    return spread(left, Content.styled(f"{run.elapsed_s:.1f} s", "$text-muted"), width - 1)
+    took = "" if run.is_going_on else f"{run.elapsed_s:.1f} s"  # only what it logs tells how far it is
+    return spread(left, Content.styled(took, "$text-muted"), width - 1)

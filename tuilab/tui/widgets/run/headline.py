@@ -6,6 +6,7 @@ from pathlib import Path
 
 from textual.content import Content
 
+from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import device_notices, done_words, gpu_errors, rate_words, repeat_words, seconds_left
 from tuilab.runs import store
@@ -85,7 +86,7 @@ def _progress(following: Following | Playback) -> dict[str, str]:
     return {
         "done": "" if following.is_over else done_words(summary),
         "repeat": repeat_words(summary),
-        "clock": f"{clock(following.elapsed_s)}{whole}",
+        "clock": f"{'waits ' * (following.state == RunState.QUEUED)}{clock(following.elapsed_s)}{whole}",
         "left": "" if left_s is None else f"{clock(left_s)} left",
         "rate": "" if following.is_over else rate_words(summary),
     }
@@ -109,6 +110,7 @@ def note_of(following: Following | Playback, *, is_frozen: bool, is_link_slow: b
         return Content.styled(f"{word}, speed {following.speed:.3g}", "$text-accent")
     if following.is_over:
         return Content("")
-    old = f"data {following.age_s:.0f} s old  " if following.age_s > _OLD_S else ""
+    is_old = following.age_s > _OLD_S and following.state != RunState.QUEUED  # nothing comes while it waits
+    old = f"data {following.age_s:.0f} s old  " if is_old else ""
     slow = "slow link, drawing less  " if is_link_slow else ""
     return Content.styled(old + slow, "$text-warning")

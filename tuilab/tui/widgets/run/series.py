@@ -114,7 +114,7 @@ def memory_note(summary: RunSummary, *, has_others: bool) -> str:
     if not summary.gpus:
         return gpu_reason(summary)
     others = len(other_gpus(summary))
-    return f"{plural(others, 'GPU')} not of this run: d" if others and not has_others else ""
+    return f"{plural(others, 'other GPU')}: d" if others and not has_others else ""
 
 
 def gpu_reason(summary: RunSummary) -> str:
