@@ -15,6 +15,7 @@ from tests.tui.screens import NotingApp, NotingDesk, app_on, opened, press, sett
 from tests.tui.terminals import terminal
 from tuilab.catalogue import catalog
 from tuilab.tui.state.settings import Settings
+from tuilab.tui.terminal.textual_parts import rendered
 
 # All that the screens know but what leaves them (q, ^q) or stops them (^z), and what is typed into a field.
 KEYS = (
@@ -101,3 +102,16 @@ async def test_enter_after_the_filter_closes_runs_what_was_found(
             await press(pilot, *keys)
 
         assert [order.scenario for order in app.ordered] == ["other"]
+
+
+@pytest.mark.parametrize("keys", [(), ("f",), ("c",), ("h",), ("h", "enter"), ("h", "m", "j", "m", "c"), ("b",)], ids="".join)
+async def test_every_page_is_drawn_in_a_window_of_a_few_characters(root: Path, keys: tuple[str, ...]) -> None:
+    for name in ("tour", "not-a-number"):
+        recorded(name, root)
+    async with opened(app_on(root), size=(80, 24)) as pilot:
+        await press(pilot, *keys)
+        for size in ((1, 1), (3, 3), (4, 2), (6, 30), (10, 5)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+
+            assert len(rendered(pilot.app.screen)) == size[1]

@@ -10,7 +10,14 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.style import Style
 from textual.visual import Visual
+from textual.widget import Widget
+
+
+def strip_of(widget: Widget, line: Content, width: int, style: Style) -> Strip:
+    """Return a line as it is drawn; a terminal may be narrower than what stands around it, and then there is nothing."""
+    return next(iter(Visual.to_strips(widget, line, width, 1, style, pad=True)), Strip.blank(0))
 
 
 class Lines(ScrollView, can_focus=True, inherit_bindings=False):
@@ -83,7 +90,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
         """Return one line as it is shown."""
-        return Visual.to_strips(self, line, width, 1, self.visual_style, pad=True)[0]
+        return strip_of(self, line, width, self.visual_style)
 
     def action_scroll_by(self, count: int) -> None:
         self.scroll_to(y=self.scroll_offset.y + count, animate=False)
@@ -180,7 +187,7 @@ class PickList(Lines, Cursored):
         if self.has_focus and self.app.current_theme.ansi:
             line = Content(line.plain)  # nobody knows which of the terminal's own colours can be read on the cursor's
         style = self.get_visual_style("lines--cursor" if self.has_focus else "lines--cursor-blurred")
-        return Visual.to_strips(self, line, width, 1, style, pad=True)[0]
+        return strip_of(self, line, width, style)
 
     def action_move(self, count: int) -> None:
         self.move_to(self.cursor + count)

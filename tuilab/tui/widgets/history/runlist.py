@@ -8,12 +8,11 @@ from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
-from textual.visual import Visual
 
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 from tuilab.tui.widgets.history import runline
-from tuilab.tui.widgets.lines import Cursored
+from tuilab.tui.widgets.lines import Cursored, strip_of
 
 _NO_NOTES = Notes()
 
@@ -183,4 +182,4 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
 
     def _strip(self, content: Content, look: str, width: int) -> Strip:
         style = self.visual_style + self.get_visual_style(look) if look else self.visual_style
-        return Visual.to_strips(self, content, width, 1, style, pad=True)[0].crop(0, width)
+        return strip_of(self, content, width, style).crop(0, width)

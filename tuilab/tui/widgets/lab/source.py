@@ -8,7 +8,6 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Size
 from textual.strip import Strip
-from textual.visual import Visual
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.stated import match
@@ -16,6 +15,7 @@ from tuilab.runs.past_runs import PastRun, newest_verdicts, verdict_on
 from tuilab.tui.looks.highlight import highlight
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.state.draft import Draft
+from tuilab.tui.widgets.lines import strip_of
 from tuilab.tui.widgets.search import SearchedLines
 
 _STEP = 8  # columns that a key scrolls sideways
@@ -75,7 +75,7 @@ class Source(SearchedLines):
     def draw(self, line: Content, width: int, number: int) -> Strip:
         count = Content.styled(f"{number + 1:>{self._gutter - 3}} ", "$text-muted")
         margin = count + self._signs.get(number + 1, Content(" ")) + Content(" ")
-        gutter = Visual.to_strips(self, margin, self._gutter, 1, self.visual_style, pad=True)[0]
+        gutter = strip_of(self, margin, self._gutter, self.visual_style)
         across = self.scroll_offset.x
         code = super().draw(line, max(line.cell_length, 1), number).crop(across, across + width - self._gutter)
         code = code.apply_offsets(across, number)
