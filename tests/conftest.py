@@ -39,11 +39,11 @@ LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two workers a core, as most tests wait for what they started; lessons compute, and a GPU takes one test at a time."""
+    """A worker more than cores; of faults, which are waited for most of the time, two a core; on a GPU one test at a time."""
     cores = len(os.sched_getaffinity(0))
     if is_for_gpu(config):
         return 0
-    return cores + 1 if config.option.markexpr == "library" else 2 * cores
+    return 2 * cores if config.option.markexpr.startswith("faults") else cores + 1
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -8,7 +8,7 @@ import asyncio
 from typing import Any
 
 AHEAD_S = 0.02  # timers that are due so soon are waited for
-PATIENCE_S = 1.0
+PATIENCE_S = 10.0  # on a busy box a page takes seconds
 ROUNDS = 3  # what is ready, then what became ready of that, then what the selector found
 
 

@@ -458,7 +458,7 @@ def test_sigkill_in_the_middle_of_a_hot_loop_loses_nothing_that_was_written(path
 def test_a_stream_of_lines_that_are_no_records_is_not_read_to_its_end(
     path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
 ) -> None:
-    monkeypatch.setattr(reader, "_BARREN_LINES", 1000)
+    monkeypatch.setattr(reader, "BARREN_LINES", 1000)
     with closing(Writer(path)) as writer:
         writer.append(Logged(s=0, v={"a": 1.0}))
     with path.open("ab") as stream:
