@@ -33,8 +33,9 @@ class Standing:
 class Standings:
     """Reckons how the claims stand only when a repeat has finished since: a view asks ten times a second.
 
-    An interval takes scipy, which is loaded beside the view when the first of several repeats has ended: from a slow disk that
-    takes long, and a view is to see the end of its run, and to heed Ctrl-C, meanwhile.
+    An interval takes scipy, which is loaded beside the view: from a slow disk that takes long, and a view is to see the end of
+    its run, and to heed Ctrl-C, meanwhile. It is loaded as soon as several repeats are planned, while the workers load theirs:
+    later, the core that it takes for half a second would be one that is measured.
     """
 
     def __init__(self) -> None:
@@ -47,10 +48,10 @@ class Standings:
 
         Neither has one of a run with a single repeat: when that has ended, the verdict comes.
         """
-        count = len(summary.finished_repeats())
-        if not count or summary.planned_repeats < 2:
+        if not summary.claims or summary.planned_repeats < 2:
             return []
-        _begin_to_load()
+        begin_to_load()
+        count = len(summary.finished_repeats())
         self.is_waiting = count > 1 and not _is_loaded.is_set()
         if count != self._counted and not self.is_waiting:
             self._counted = count
@@ -62,7 +63,8 @@ _is_loaded = Event()
 
 
 @cache
-def _begin_to_load() -> None:
+def begin_to_load() -> None:
+    """Load what an interval takes, beside what goes on."""
     Thread(target=_load, daemon=True).start()
 
 

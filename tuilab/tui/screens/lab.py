@@ -5,8 +5,6 @@ of them meanwhile of `Lookout`.
 """
 
 from collections.abc import Mapping
-from functools import partial
-from importlib import import_module
 
 from textual import on
 from textual.app import ComposeResult
@@ -235,10 +233,10 @@ class LabPage(Page):
         self._lookout.look_around(self.scenario)
 
     def _prepare(self) -> None:
-        """Have a process ready by the time that the lesson is read, and the screen that will show the run."""
+        """Have a process ready by the time that the lesson is read, and what will show the run."""
         if self.is_current and not self.desk.is_read_only and not self.desk.is_running():
             self.desk.prepare()
-            self.run_worker(partial(import_module, "tuilab.tui.screens.run"), thread=True, exit_on_error=False)
+            self.run_worker(_load_what_shows_runs, thread=True, exit_on_error=False)
 
     def on_lookout_box_seen(self, event: Lookout.BoxSeen) -> None:
         self.heading.show(Content("tuilab  lab"), plain(event.line, 200, "$text-muted"))
@@ -268,3 +266,11 @@ class LabPage(Page):
             self._bench.show_runs(self._past)
         elif event.is_all:
             self._lookout.look_at(self.scenario)
+
+
+def _load_what_shows_runs() -> None:
+    """What is not loaded before a run begins takes a core from what it measures."""
+    from tuilab.judging.standing import begin_to_load
+    from tuilab.tui.screens import run  # noqa: F401
+
+    begin_to_load()
