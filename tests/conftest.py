@@ -105,7 +105,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("PYTHONPATH", LIGHT, prepend=os.pathsep)
-        patch.setattr("textual.pilot.wait_for_idle", until_idle)
+        for waiting in ("textual.pilot.wait_for_idle", "textual.app.wait_for_idle"):
+            patch.setattr(waiting, until_idle)
         patch.setattr("textual.pilot.Pilot._wait_for_screen", leave_it_to_idle)
         patch.setattr("textual.css.stylesheet.parse", parse_once)
         yield
