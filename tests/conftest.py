@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.idle import until_idle
+from tests.idle import leave_it_to_idle, until_idle
 from tests.stylesheets import parse_once
 from tests.warm import WarmTuilab
 
@@ -105,7 +105,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("PYTHONPATH", LIGHT, prepend=os.pathsep)
-        patch.setattr("textual.pilot.wait_for_idle", until_idle)
+        for waiting in ("textual.pilot.wait_for_idle", "textual.app.wait_for_idle"):
+            patch.setattr(waiting, until_idle)
+        patch.setattr("textual.pilot.Pilot._wait_for_screen", leave_it_to_idle)
         patch.setattr("textual.css.stylesheet.parse", parse_once)
         yield
 

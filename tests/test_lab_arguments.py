@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from tuilab.engine.messages import WorkerOrder
 from tuilab.errors import BoxLacks
 from tuilab.lab import Lab
 from tuilab.lab.races.race import Race
+from tuilab.probes.env import torch_facts
 from tuilab.record import events
 from tuilab.record.events import Unknown
 from tuilab.record.journal.lines import Corrupt, Gap, Item
@@ -83,8 +85,14 @@ values = st.one_of(
 )
 
 
+FACTS = cache(torch_facts)  # torch tells nothing new to one lab after the other, and is slow to tell
 PLACE = tempfile.TemporaryDirectory()  # for one lab after the other: where thousands had their own, removing them took longest
 Path(PLACE.name, "scenario.py").write_text('"""T.\n\n## Look for\n- [c] it is so\n"""\ndef run(lab): pass\n')
+
+
+@pytest.fixture(autouse=True)
+def known_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuilab.lab.lab.torch_facts", FACTS)
 
 
 @contextmanager

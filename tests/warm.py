@@ -5,6 +5,7 @@ it starts for a run are forks again, but for the workers: what scenarios find is
 loads, and when, is not to be seen in a fork: `tests.engine.start` and the tests in `tests/faults/` start fronts afresh.
 """
 
+import gc
 import json
 import os
 import pkgutil
@@ -108,6 +109,7 @@ def read_all(fd: int) -> str:
 
 def serve(line: socket.socket, load: Callable[[], object], main: Callable[[], object]) -> None:
     load()
+    gc.freeze()
     while True:
         order, fds, _, _ = socket.recv_fds(line, ORDER_BYTES, 3)
         if not order:

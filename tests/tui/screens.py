@@ -136,13 +136,14 @@ async def press(pilot: "Pilot[int]", *keys: str) -> None:
 
 
 async def settle(pilot: "Pilot[int]") -> None:
-    """Wait until no screen reads anything any more."""
+    """Wait until no screen reads anything any more, or moves."""
     while True:
         await pilot.pause()
         if workers := [worker for worker in pilot.app.workers if worker.group not in _PATIENT]:
             await pilot.app.workers.wait_for_complete(workers)
         elif not getattr(pilot.app.screen, "is_reading", False):
             break
+    await pilot.app.animator.wait_until_complete()  # what was scrolled to is on its way
     await pilot.pause()
 
 
