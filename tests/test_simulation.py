@@ -14,7 +14,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.boxes import BOXES, CLAIMS, QUIET, claim, drift, false_rates, luck, noise, offset, runs, slow_warm_up, states
+from tests.boxes import (
+    BOXES,
+    CLAIMS,
+    QUIET,
+    claim,
+    drift,
+    false_rates,
+    luck,
+    noise,
+    offset,
+    runs,
+    slow_warm_up,
+    states,
+    verdict_of,
+)
 from tests.seldom import seldom
 from tests.test_verdict import LOOKS, recorded
 from tuilab.judging import stats
@@ -38,7 +52,7 @@ def rarely(*cases: tuple[float, ...]) -> list[Any]:
 
 
 def verdicts(evidence: Sequence[Evidence], bound: float) -> Counter[str]:
-    return Counter(judge_ratio(claim("at_least", bound), one).verdict for one in evidence)
+    return Counter(verdict_of(claim("at_least", bound), one) for one in evidence)
 
 
 def share(found: Counter[str], *wanted: str) -> float:
@@ -174,8 +188,8 @@ def ever(
     planned = naive = 0
     for values in draw.tolist():
         parts = {n: Evidence([[value] for value in values[: len(look.repeats or ())]], delayed=SEEN) for n, look in at.items()}
-        planned += any(judge_ratio(question, parts[n], look).verdict in wanted for n, look in at.items())
-        naive += any(judge_ratio(question, part).verdict in wanted for part in parts.values())
+        planned += any(verdict_of(question, parts[n], look) in wanted for n, look in at.items())
+        naive += any(verdict_of(question, part) in wanted for part in parts.values())
     return planned / count, naive / count
 
 
@@ -244,8 +258,8 @@ def test_a_budget_ends_early_where_the_effect_is_large(effect: float, repeats: f
 
     def length(values: list[float]) -> int:
         for count, look in at.items():
-            found = judge_ratio(claim("at_least", 1.0), Evidence([[value] for value in values[:count]], delayed=SEEN), look)
-            if found.verdict == Verdict.SUPPORTED:
+            measured = Evidence([[value] for value in values[:count]], delayed=SEEN)
+            if verdict_of(claim("at_least", 1.0), measured, look) == Verdict.SUPPORTED:
                 return count
         return 40
 
@@ -310,7 +324,7 @@ def test_two_bare_modes_are_the_worst_case_of_few_repeats(processes: int, chance
     for pattern in range(2**processes):
         signs = [1 if pattern >> i & 1 else -1 for i in range(processes)]
         rounds = [[0.05 * sign + 1e-9 * i] for i, sign in enumerate(signs)]
-        decided += judge_ratio(claim("at_least", 1.0), Evidence(rounds, delayed=SEEN)).verdict in DECISIONS
+        decided += verdict_of(claim("at_least", 1.0), Evidence(rounds, delayed=SEEN)) in DECISIONS
 
     assert decided / 2**processes == chance
 
@@ -323,7 +337,7 @@ def test_several_claims_together_keep_the_confidence_that_they_would_not_keep_al
         claims = [
             (claim("at_least", 2.0), Evidence([[math.log(2) + generator.gauss(0, 0.1)] for _ in range(8)])) for _ in range(4)
         ]
-        alone += any(judge_ratio(*one).verdict in DECISIONS for one in claims)
+        alone += any(verdict_of(*one) in DECISIONS for one in claims)
         together += any(one.verdict in DECISIONS for one in judge_ratios(claims))
 
     assert together / 500 <= at_most(0.05, 500)

@@ -32,7 +32,7 @@ def is_without_arms(path: str, *, ranks: bool = False) -> bool:
 
 
 def load() -> None:
-    import torch  # noqa: F401
+    import torch._dynamo  # noqa: F401  (the first optimizer of a process loads it, and that takes as long as torch)
 
     import tuilab.cli.headless
     import tuilab.cli.verbs.run

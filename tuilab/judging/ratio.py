@@ -70,15 +70,20 @@ def _judge(claim: events.ClaimDeclared, evidence: Evidence, asked: Question | No
     question = asked.at(look, among)
     if not question.units.values:
         return Judgement(Verdict.INCONCLUSIVE, "no round was measured")
-    verdict, reason = Verdict.INVALID, failed_control(claim, evidence)
-    if not reason:
-        verdict, reason = Verdict.INCONCLUSIVE, doubt(claim, evidence) or too_few(question)
-    if not reason:
-        verdict, reason = _decide(question)
+    verdict, reason = reached(claim, evidence, question)
     found = replace(_measure(claim, evidence, question), verdict=verdict)
     if verdict == Verdict.INCONCLUSIVE:
         found = replace(found, more_repeats=more_repeats(question, reason))
     return replace(found, why="; ".join(_why(claim, evidence, question, found, reason, look)))
+
+
+def reached(claim: events.ClaimDeclared, evidence: Evidence, question: Question) -> tuple[Verdict, str]:
+    """Return the verdict on what was measured, and why where it is not the numbers alone."""
+    if reason := failed_control(claim, evidence):
+        return Verdict.INVALID, reason
+    if reason := doubt(claim, evidence) or too_few(question):
+        return Verdict.INCONCLUSIVE, reason
+    return _decide(question)
 
 
 def _decide(question: Question) -> tuple[Verdict, str]:
