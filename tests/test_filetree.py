@@ -12,6 +12,7 @@ import pytest
 
 from tests.test_archive import make_run
 from tuilab import filetree
+from tuilab.errors import UsageError
 from tuilab.runs import store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -89,6 +90,12 @@ def test_what_is_behind_a_link_is_neither_counted_nor_removed(run_dir: Path, tmp
     assert filetree.size(run_dir) == before + sum(link.lstat().st_size for link in links)
     store.remove(run_dir)
     assert (tmp_path / "elsewhere" / "mine").stat().st_size == 10**6
+
+
+def test_a_run_that_is_gone_already_is_told_by_its_name(run_dir: Path) -> None:
+    store.remove(run_dir)
+    with pytest.raises(UsageError, match=f"^{store.short_id(run_dir.name)} was deleted already$"):
+        store.remove(run_dir)
 
 
 def test_a_link_in_the_place_of_a_run_is_not_followed(run_dir: Path, tmp_path: Path) -> None:

@@ -173,13 +173,31 @@ async def test_a_run_that_goes_on_is_followed(root: Path) -> None:
     assert "2 claims" not in before and "Not claimed in every run: 2 claims" in after
 
 
-async def test_a_run_that_cannot_be_read_is_named(two: Path) -> None:
-    shutil.rmtree(next(two.glob("*aaaaaa")) / "journal")
+async def test_a_run_that_is_deleted_while_it_is_compared_is_told_once_and_goes_on_no_more(root: Path) -> None:
+    going = make_run(root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa")
+    finished(root, {"same": "SUPPORTED"}, end="bbbbbb")
+    async with opened(root, *COMPARE) as pilot:
+        page = pilot.app.screen
+        assert isinstance(page, ComparePage)
+        shutil.rmtree(going)
+        page.follow()
+        page.follow()
+        seen = await shown(pilot, "! deleted")
+
+        assert len(said(pilot)) == 1
+        assert re.fullmatch("run [12] was deleted; what the screen shows of it was read before", said(pilot)[0])
+        assert "running" not in seen and "✓ succeeded" in seen
+
+
+@pytest.mark.parametrize(("gone", "why"), [("journal", "No such file or directory"), ("", "it was deleted")])
+async def test_a_run_that_cannot_be_read_is_named(two: Path, gone: str, why: str) -> None:
+    run_dirs = sorted(two.glob("2*"))
+    shutil.rmtree(next(two.glob("*aaaaaa")) / gone)
     async with opened(two) as pilot:
-        pilot.app.open_compare(sorted(two.glob("2*")))  # type: ignore[attr-defined]
+        pilot.app.open_compare(run_dirs)  # type: ignore[attr-defined]
         await press(pilot, "tab")
 
-        assert any("cannot read the run" in sentence for sentence in said(pilot))
+        assert any(re.fullmatch(f"cannot read the run .*-aaaaaa: {why}", sentence) for sentence in said(pilot))
         assert isinstance(pilot.app.screen, ComparePage)
 
 

@@ -64,6 +64,10 @@ def test_a_draft_that_nobody_touched_orders_the_defaults(fast: Scenario, root: P
     assert (order.changed, order.repeats, order.quick) == ([], 6, False)
 
 
+def test_a_folder_of_others_that_has_gone_keeps_nobody_from_a_run(fast: Scenario, folder: Path, root: Path) -> None:
+    assert command_line.run_words(Draft(fast), root, [str(folder), str(folder / "gone")])[:3] == ["tuilab", "run", "fast"]
+
+
 def test_the_command_line_names_what_differs_and_nothing_else(fast: Scenario, root: Path) -> None:
     draft = Draft(fast, typed={"rows": "5", "scale": "1.50", "tidy": "false", "work": "mul", REPEAT: "8", BUDGET: " 2m "})
 

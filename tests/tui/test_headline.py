@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from tests.tui.made_up import finished, started
+from tests.tui.pictures import recorded
 from tests.tui.screens import ShownApp, app_on, opened, press, said, shown
+from tuilab.cli.headless import live_line
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import Watch
@@ -129,3 +131,13 @@ def test_how_much_was_read_is_told_as_a_share_of_what_is_on_the_disk() -> None:
     left, right = heading_of(RUN, run, 120)
 
     assert (left.plain, right.plain) == ("stability/accumulate-lowp · b1fd5e  1 ✓", "reading 75 % of 4 MiB")
+
+
+@pytest.mark.parametrize(("state", "is_told"), [("running", True), ("stopping", True), ("queued", False)])
+def test_what_a_run_waits_for_is_told_where_no_line_of_its_own_does(tmp_path: Path, state: str, is_told: bool) -> None:
+    summary = fold([("supervisor", events.StateChanged(state=state, reason="waits for its verdicts"))], running())
+
+    heading, _ = heading_of(RUN, Shown(summary, elapsed_s=14.0), 120)
+    watch = Watch(recorded("tour", tmp_path))
+    watch.summary = summary
+    assert ["waits for" in heading.plain, "waits for" in live_line(watch)] == [is_told] * 2

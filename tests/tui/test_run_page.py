@@ -1,5 +1,6 @@
 """The Run screen, shown from recorded runs."""
 
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, finished, judged, make_run, started, write
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
-from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, press, said, settle, text
+from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, press, said, settle, shown, text
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
@@ -325,6 +326,21 @@ async def test_a_run_that_somebody_deleted_is_told_once_and_has_no_output(tmp_pa
         assert said(pilot) == ["this run was deleted; what the screen shows of it was read before"]
         await press(pilot, "v")
         assert len(said(pilot)) == 1  # it stands there yet, and no pager was opened
+
+
+async def test_a_run_that_is_deleted_while_it_goes_on_is_shown_so_and_cannot_be_stopped(root: Path) -> None:
+    run_dir = make_run(root, started(is_alive=True), StateChanged(state="running"))
+    async with opened(app_on(root), size=(80, 24)) as pilot:
+        page = await open_run(pilot, run_dir)
+        before = text(pilot)
+        shutil.rmtree(run_dir)
+        page.turn()
+        after = await shown(pilot, "! deleted")
+        await press(pilot, "s")
+
+        assert "● running" in before and "s stop" in before
+        assert "running" not in after and "s stop" not in after
+        assert said(pilot)[-1] == "it does not run any more: deleted"
 
 
 async def test_what_is_told_stands_in_one_line_above_the_keys_and_goes_with_its_screen(tmp_path: Path) -> None:

@@ -180,6 +180,14 @@ def test_a_run_that_prints_on_tells_of_the_gap_before_it_is_recorded(root: Path)
     assert paged[3] == "y" * TAIL
 
 
+def test_what_was_printed_and_cannot_be_read_is_not_taken_for_nothing(root: Path) -> None:
+    run_dir = finished(root, {})
+    (run_dir / "stdout.log").unlink(missing_ok=True)
+    (run_dir / "stdout.log").mkdir()
+
+    assert whole(run_dir, RunSummary()) == f"== {run_dir}/stdout.log\n--- cannot be read: it is not a regular file ---"
+
+
 def test_of_a_long_file_the_end_is_read_and_for_a_pager_all_of_it(root: Path) -> None:
     run_dir = printing(root, 9000)
     (run_dir / "stderr.log").write_bytes(b"10 %\r50 %\r100 %\r\nbad \xff\n")

@@ -41,3 +41,17 @@ def test_the_old_file_of_somebody_else_is_left_alone(old: Path, monkeypatch: pyt
 
     assert settings.load() == Settings()
     assert old.exists()
+
+
+def test_each_of_two_screens_that_are_open_keeps_what_was_changed_on_it(old: Path) -> None:
+    settings.save(Settings(charts={"both": ["", 0], "gone": ["", 1]}))
+    first, second = settings.load(), settings.load()
+    first.theme, first.charts["mine"] = "tuilab-light", ["loss", 0]
+    del first.charts["gone"]
+    second.symbols, second.charts["yours"] = "ascii", ["", 2]
+    for one in (first, second):
+        settings.save(one)
+
+    found = settings.load()
+    assert (found.theme, found.symbols) == ("tuilab-light", "ascii")
+    assert found.charts == {"both": ["", 0], "mine": ["loss", 0], "yours": ["", 2]}

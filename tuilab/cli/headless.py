@@ -209,7 +209,8 @@ def live_line(watch: Watch) -> str:
     """Return the one line that says where a run is."""
     summary = watch.summary
     run = summary.run
-    parts = [f"{show(run.topic)}/{show(run.scenario)}" if run else watch.run_dir.name, watch.summary.state]
+    parts = [f"{show(run.topic)}/{show(run.scenario)}" if run else watch.run_dir.name, summary.state]
+    parts.append("" if summary.state == RunState.QUEUED else show(summary.reason, 60))
     parts.append(repeat_words(summary))
     if summary.stages:
         parts.append(show(summary.stages[-1].name, 40))

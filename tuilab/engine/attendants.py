@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tuilab.engine import messages, processes
+from tuilab.engine import processes
 from tuilab.engine.children import Crew
 from tuilab.engine.spawn import Child, spawn_judge, spawn_sampler
 from tuilab.files import open_regular
@@ -18,6 +18,7 @@ SAMPLER_SILENCE_S = 10.0
 SAMPLER_END_S = 2.0  # nobody waits for its readings any more
 SAMPLER_STARTS = 4  # the first and three more
 JUDGE_PATIENCE_S = 60.0
+JUDGE_SLOW_S = 5.0  # then it is told what the run waits for
 _DISMISSED = "dismissed"
 _CLAIM = b'"claim_'  # in every record of a claim
 _LACK = b'"box_lacked"'  # decides every claim that was announced
@@ -111,28 +112,37 @@ class Attendants:
             reason = "could not be ended: " + ", ".join(processes.names_of(lambda: list(self.pids)))
             self._journal.append(events.SamplerEnded(reason=reason, restarts=self._samplers_started - 1))
 
-    def judge(self, *, is_look: bool = False, is_done: bool = False, is_called_off: Callable[[], bool]) -> int | None:
-        """Have the verdicts reached by a process of its own: statistics are slow to load. Returns its exit code.
+    def judge(
+        self, tell: Callable[[str], None], *, is_look: bool = False, is_done: bool = False, is_called_off: Callable[[], bool]
+    ) -> bool:
+        """Have the verdicts reached by a process of its own: statistics are slow to load. Say whether it did what it is to do.
 
-        Whoever is in a hurry does not wait for it: it is ended as soon as `is_called_off` says so. With `is_look` it only takes
-        a look, and the verdicts are still to come; with `is_done` the run has done all that its lesson asks.
+        Whoever is in a hurry does not wait for it: it is ended as soon as `is_called_off` says so; `tell` is told when it is
+        slow. With `is_look` it only takes a look: it did when all is decided, and where it could not, the verdicts are still to
+        come. With `is_done` the run has done all that its lesson asks.
         """
         flags = [flag for flag, is_given in (("--look", is_look), ("--done", is_done)) if is_given]
-        if is_called_off():
-            if not is_look:
-                self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {_CALLED_OFF}"))
-            return None
         try:
-            child = spawn_judge(self._run_dir, *flags)
+            child = None if is_called_off() else self._wait_for_judge(spawn_judge(self._run_dir, *flags), tell, is_called_off)
+            trouble = f"the judge: {child.how_it_ended() if child else _CALLED_OFF}"
         except OSError as problem:
-            self._journal.append(events.Unavailable(what="verdicts", reason=f"cannot start the judge: {problem.strerror}"))
-            return None
-        child.deadline = child.started + JUDGE_PATIENCE_S
-        self._crew.add(child)
-        while not (child.is_over or child.cannot_be_killed()):
-            if is_called_off() and not child.reason:
-                child.kill(_CALLED_OFF)
+            child, trouble = None, f"cannot start the judge: {problem.strerror}"
+        is_well = child is not None and child.code == 0
+        if not (is_well or is_look):
+            self._journal.append(events.Unavailable(what="verdicts", reason=trouble))
+        return is_well
+
+    def _wait_for_judge(self, judge: Child, tell: Callable[[str], None], is_called_off: Callable[[], bool]) -> Child:
+        judge.deadline = judge.started + JUDGE_PATIENCE_S
+        self._crew.add(judge)
+        is_told = False
+        while not (judge.is_over or judge.cannot_be_killed()):
+            if is_called_off() and not judge.reason:
+                judge.kill(_CALLED_OFF)
+            if not is_told and time.monotonic() - judge.started > JUDGE_SLOW_S:
+                is_told = True
+                tell("waits for its verdicts")
             self._crew.turn(0.1)
-        if child.code not in (0, messages.UNDECIDED) and not (is_look and child.reason == _CALLED_OFF):
-            self._journal.append(events.Unavailable(what="verdicts", reason=f"the judge: {child.how_it_ended()}"))
-        return child.code
+        if is_told:
+            tell("")
+        return judge

@@ -53,6 +53,7 @@ class Supervisor:
             self._crew.add(one)
         self._deadline: float | None = None
         self._stop: tuple[RunState, str] | None = None  # the state and reason that the run will end in
+        self._stopped_at: float | None = None
         self._is_hurried = False
         self._state = RunState.STARTING
         self._given_up: set[int] = set()  # processes that could not be ended: they are not waited for again
@@ -66,7 +67,9 @@ class Supervisor:
         self._attendants.start_sampler()
         state, reason = self._run_repeats()
         if self.journal.is_in_place() and has_claims(self.run_dir):
-            self._attendants.judge(is_done=state == RunState.SUCCEEDED, is_called_off=lambda: self._is_hurried)
+            is_done = state == RunState.SUCCEEDED
+            if not self._judge(is_done=is_done) and is_done and self._stop:
+                state, reason = self._stop
         self._attendants.end_sampler()
         leftovers = self._end(spare=self._attendants.pids)
         for capture in self._outputs.values():
@@ -81,6 +84,16 @@ class Supervisor:
         if not self.journal.sync_all():  # so that a record with an end has lost nothing
             self._doubt_storage()
         self._enter(state, reason)
+
+    def _judge(self, *, is_done: bool) -> bool:
+        """Have the run judged and say whether it was; when it is stopped meanwhile, nothing but a grace is waited for that."""
+        was_stopping = self._stop is not None
+
+        def is_called_off() -> bool:
+            is_late = self._stopped_at is not None and time.monotonic() - self._stopped_at > GRACE_S
+            return self._is_hurried or (is_late and not was_stopping)
+
+        return self._attendants.judge(self._tell, is_done=is_done, is_called_off=is_called_off)
 
     def _wait_for_turn(self) -> tuple[RunState, str] | None:
         """Wait in the queue, if it is to; return the state and reason that it ends in if it was stopped there."""
@@ -162,9 +175,8 @@ class Supervisor:
         if repeats == 1 and self.order.has_usual_repeats and not has_races(self.run_dir):
             self.journal.append(events.NothingTimed())
             return "nothing was timed: one repeat is enough"
-        if (
-            repeats in self.order.looks
-            and self._attendants.judge(is_look=True, is_called_off=lambda: self._stop is not None) == 0
+        if repeats in self.order.looks and self._attendants.judge(
+            self._tell, is_look=True, is_called_off=lambda: self._stop is not None
         ):
             return f"decided after {repeats} repeats"
         spent_s = time.monotonic() - self._began
@@ -278,7 +290,7 @@ class Supervisor:
 
     def _stop_run(self, state: RunState, reason: str) -> None:
         if self._stop is None:
-            self._stop = state, reason
+            self._stop, self._stopped_at = (state, reason), time.monotonic()
             self.journal.append(events.StopRequested(how=reason))
             self._enter(RunState.STOPPING, reason)
 
@@ -296,13 +308,17 @@ class Supervisor:
             return self._is_hurried
 
         def tell(names: list[str]) -> None:
-            self._enter(self._state, f"waits for {', '.join(names)}")
+            self._tell(f"waits for {', '.join(names)}")
 
         processes.end_descendants(GRACE_S, {*spare, *self._given_up}, tend, tell)
         if not (left := processes.living(spare)):
             return []
         self._given_up |= set(left)
         return processes.names_of(lambda: processes.living(spare))
+
+    def _tell(self, words: str) -> None:
+        """Say what the run waits for."""
+        self._enter(self._state, words)
 
     def _enter(self, state: RunState, reason: str = "") -> None:
         """Write a state; keep trying while the disk is full, because a run without an end is a lie."""

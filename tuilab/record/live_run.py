@@ -1,5 +1,6 @@
 """Opens a run for a view: reads and follows its journal, and says when the process that should end it is gone."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -29,7 +30,7 @@ class Watch:
         try:
             self._follower = Follower(run_dir)
         except OSError as problem:
-            raise UsageError(f"cannot read the run {show(run_dir.name)}: {problem.strerror}") from problem
+            raise _unreadable(run_dir, problem) from problem
 
     def refresh(self) -> Portion:
         """Fold in a portion of what is new and return it; nothing when there is no more for now."""
@@ -37,7 +38,7 @@ class Watch:
             portion = self._follower.read()
         except OSError as problem:
             self.close()
-            raise UsageError(f"cannot read the run {show(self.run_dir.name)}: {problem.strerror}") from problem
+            raise _unreadable(self.run_dir, problem) from problem
         if newer := next((record for _, items in portion.streams for record in _newer(items)), None):
             self.close()
             raise UsageError(f"{show(self.run_dir.name)} {newer_words(newer)}")
@@ -115,6 +116,11 @@ def presence(run_dir: Path, summary: RunSummary) -> Presence:
     if summary.run is None or is_imported(run_dir):
         return "dead"
     return presence_of(summary.run.supervisor)
+
+
+def _unreadable(run_dir: Path, problem: OSError) -> UsageError:
+    why = problem.strerror if os.path.lexists(run_dir) else "it was deleted"
+    return UsageError(f"cannot read the run {show(run_dir.name)}: {why}")
 
 
 def _newer(items: list[Item]) -> list[RunStarted | Unknown]:

@@ -176,6 +176,8 @@ def remove(run_dir: Path) -> None:
             raise UsageError(f"{show(run_dir)} is not a run folder")
         filetree.remove(run_dir, last="journal")
     except OSError as problem:
+        if not os.path.lexists(run_dir):
+            raise UsageError(f"{show(short_id(run_dir.name))} was deleted already") from problem
         at = f" at {show(problem.filename, 100)}" if isinstance(problem.filename, str) else ""
         step = f"; give yourself the right to it: chmod -R u+rwX {show(run_dir)}" if problem.errno == errno.EACCES else ""
         raise CannotRecord(f"cannot delete {show(run_dir)}: {problem.strerror}{at}{step}") from problem

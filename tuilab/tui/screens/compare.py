@@ -1,10 +1,12 @@
 """The Compare screen: runs side by side; what differs comes first, then what came of it, and the curves overlaid."""
 
+import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
 from textual import work
 from textual.app import ComposeResult
 from textual.containers import Container, VerticalScroll
@@ -23,6 +25,7 @@ from tuilab.runs.ledger import Entry
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
+from tuilab.tui.state.following import GONE
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.compare import compared
 from tuilab.tui.widgets.compare.curves import CurvesColumn
@@ -64,6 +67,7 @@ class ComparePage(Page):
         self._entries: list[Entry] = []
         self._changes: list[str] = []
         self._baselines: set[str] = set()
+        self._deleted: set[int] = set()  # of the runs, those that were deleted since they were read
         self.is_reading = True
 
     def compose_body(self) -> ComposeResult:
@@ -78,7 +82,7 @@ class ComparePage(Page):
     def on_mount(self) -> None:
         self.query_one("#differences").focus()
         self.heading.show(Content.assemble(("tuilab", "bold"), "  compare  ", ("reading …", "dim")))
-        self.set_interval(_POLL_S, self._poll)
+        self.set_interval(_POLL_S, self.follow)
         self._read()
 
     def on_unmount(self) -> None:
@@ -117,10 +121,13 @@ class ComparePage(Page):
             self.lab.tell("There are not two runs that can be read, and so nothing to compare.")
         self._show()
 
-    def _poll(self) -> None:
-        """Follow the runs that go on."""
+    def follow(self) -> None:
+        """Follow the runs that go on, and tell of those that are not there any more."""
+        if not self.is_current:
+            return
+        has_lost = self._note_deleted()
         going = [at for at, entry in enumerate(self._entries) if entry.is_running]
-        if not going or not self.is_current:
+        if not (going or has_lost):
             return
         for at in going:
             try:
@@ -129,6 +136,17 @@ class ComparePage(Page):
                 self.lab.tell(str(problem))
                 return
         self._show()
+
+    def _note_deleted(self) -> bool:
+        """Tell once of each run that was deleted meanwhile, and say whether one of them went on; what was read of it stays."""
+        found = [at for at, watch in enumerate(self._watches) if at not in self._deleted and not os.path.lexists(watch.run_dir)]
+        self._deleted.update(found)
+        for at in found:
+            self.lab.tell(f"run {compared.number(at)} was deleted; what the screen shows of it was read before")
+        lost = [at for at in found if self._entries[at].is_running]
+        for at in lost:
+            self._entries[at] = replace(self._entries[at], state=GONE)
+        return bool(lost)
 
     # ---- what is shown
 

@@ -25,7 +25,7 @@ from tuilab.tui.screens.page import Page
 from tuilab.tui.state.beside.neighbours import Neighbours
 from tuilab.tui.state.box.processes import Company
 from tuilab.tui.state.cost import Cost
-from tuilab.tui.state.following import Following
+from tuilab.tui.state.following import GONE, Following
 from tuilab.tui.state.next_steps import NextSteps, next_steps
 from tuilab.tui.state.playback import Playback
 from tuilab.tui.state.run_reader import RunReader
@@ -175,7 +175,16 @@ class FollowingPage(Page):
         if not self._was_deleted and not os.path.lexists(self.run_dir):
             self._was_deleted = True
             self.lab.tell(DELETED)
+            self._show_end()
         return self._was_deleted
+
+    def _show_end(self) -> None:
+        """Show that nothing more will come of a run that went on when it was deleted."""
+        if isinstance(self.following, Following) and not self.following.is_over:
+            self.following.state = GONE
+            self._show_heading()
+            self.show_panes()
+            self.show_note()
 
     def _look_around(self) -> None:
         if self.is_current:

@@ -52,7 +52,8 @@ def check_words(path: str) -> list[str]:
 
 def _name(scenario: Scenario, folders: Sequence[str]) -> str:
     """Return what a scenario is called on the command line: its file where that lies in no folder of the catalogue."""
-    homes = [os.path.join(folder, "") for folder in catalog.scenario_dirs(folders)]
+    there = [folder for folder in folders if os.path.isdir(folder)]  # one may have gone since the screens were opened
+    homes = [os.path.join(folder, "") for folder in catalog.scenario_dirs(there)]
     return scenario.id if any(scenario.path.startswith(home) for home in homes) else scenario.path
 
 

@@ -8,6 +8,7 @@ from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 
+GONE = "deleted"  # no state of a run: there is no record of it any more
 _PORTION_S = 0.05
 
 
@@ -43,7 +44,7 @@ class Following:
     @property
     def is_over(self) -> bool:
         """Whether nothing more will come."""
-        return self.is_caught_up and (self.summary.is_over or self.state == RunState.LOST)
+        return self.is_caught_up and (self.summary.is_over or self.state in (RunState.LOST, GONE))
 
     @property
     def bytes_read(self) -> tuple[int, int]:

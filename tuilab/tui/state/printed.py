@@ -65,6 +65,8 @@ def whole(run_dir: Path, summary: RunSummary) -> str:
         path = run_dir / f"{stream}.log"
         if lines := _lines(_end(path, _MOST)[0], 0, seam_of(path, summary)):
             parts.append("\n".join([f"== {path}", *(state for line in lines for state in line.split("\r"))]))
+        elif why := _why_not(path):
+            parts.append(f"== {path}\n--- cannot be read: {why} ---")
     return "\n\n".join(parts)
 
 
@@ -79,6 +81,17 @@ def _lines(data: bytes, start: int, seam: Seam | None) -> list[str]:
 def _split(data: bytes) -> list[str]:
     lines = [line.rstrip("\r") for line in data.decode(errors="replace").split("\n")]
     return lines if lines[-1] else lines[:-1]
+
+
+def _why_not(path: Path) -> str:
+    """Return why a file cannot be read; nothing where it can be, or where there is none."""
+    try:
+        os.close(open_regular(path))
+    except FileNotFoundError:
+        return ""
+    except OSError as problem:
+        return problem.strerror or str(problem)
+    return ""
 
 
 def _end(path: Path, limit: int) -> tuple[bytes, int]:

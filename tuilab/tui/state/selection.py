@@ -50,5 +50,18 @@ def keep(kept: dict[str, Any], scenario: str, selection: Selection) -> None:
     kept.pop(scenario, None)
     if selection != Selection():
         kept[scenario] = [selection.words[:_LONGEST], selection.page]
+    _forget_oldest(kept)
+
+
+def merge(there: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept `there` with what became other from `before` to `after`."""
+    changed = [scenario for scenario in {**before, **after} if before.get(scenario) != after.get(scenario)]
+    merged = {scenario: choice for scenario, choice in there.items() if scenario not in changed}
+    merged |= {scenario: after[scenario] for scenario in changed if scenario in after}
+    _forget_oldest(merged)
+    return merged
+
+
+def _forget_oldest(kept: dict[str, Any]) -> None:
     for oldest in list(kept)[:-_SCENARIOS]:
         del kept[oldest]

@@ -1,16 +1,22 @@
-"""What the screens remember from one time to the next; whatever cannot be read or written is done without."""
+"""What the screens remember from one time to the next; whatever cannot be read or written is done without.
+
+Several screens may be open at once: each writes down what was changed on it, and leaves the rest to the others.
+"""
 
 import os
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tuilab import places, user_data
 from tuilab.errors import TuilabError
-from tuilab.files import Unusable, read_small
+from tuilab.files import Unusable, locked, read_small
+from tuilab.tui.state.selection import merge
 
 _LIMIT = 64 * 1024
-_NOT_KEPT = ("is_zoomed",)  # whoever comes back wants to see that there are other panes
+_NOT_KEPT = ("is_zoomed", "found")  # whoever comes back wants to see that there are other panes
+_PATIENCE_S = 1.0
 
 
 @dataclass
@@ -28,15 +34,19 @@ class Settings:
     has_others: bool = False  # the curves of other runs behind them
     has_seen_hint: bool = False
     charts: dict[str, Any] = field(default_factory=dict)  # of each scenario: which were shown last, as `selection` keeps it
+    found: dict[str, Any] = field(default_factory=dict, compare=False)  # what of all this was read; of new ones nothing
 
 
 def load(*, is_read_only: bool = False) -> Settings:
     """Return the settings as they were left; of a file of no use the defaults."""
+    found = None
     with suppress(TuilabError):
         if not is_read_only:
             _move_old()
-        return user_data.read(places.settings_file(), _decode, _LIMIT) or Settings()
-    return Settings()
+        found = user_data.read(places.settings_file(), _decode, _LIMIT)
+    found = found or Settings()
+    found.found = deepcopy(_kept(found))
+    return found
 
 
 def _move_old() -> None:
@@ -50,11 +60,25 @@ def _move_old() -> None:
 
 
 def save(settings: Settings) -> None:
-    """Keep the settings."""
+    """Keep what of the settings was changed; new ones are kept whole."""
     with suppress(OSError, TuilabError):
         path = places.settings_file()
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        user_data.update(path, {name: value for name, value in asdict(settings).items() if name not in _NOT_KEPT}, _LIMIT)
+        folder = os.path.dirname(path)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with locked(folder, _PATIENCE_S):  # others may be left in this moment
+            user_data.update(path, _changes(settings), _LIMIT)
+
+
+def _changes(settings: Settings) -> dict[str, Any]:
+    now, found = _kept(settings), settings.found
+    changes = {name: value for name, value in now.items() if name not in found or value != found[name]}
+    if found and "charts" in changes:
+        changes["charts"] = merge(load(is_read_only=True).charts, found["charts"], settings.charts)
+    return changes
+
+
+def _kept(settings: Settings) -> dict[str, Any]:
+    return {name: value for name, value in vars(settings).items() if name not in _NOT_KEPT}
 
 
 def _decode(data: bytes) -> Settings:

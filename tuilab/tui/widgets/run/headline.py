@@ -59,7 +59,7 @@ def _more(following: Following | Playback) -> Content:
     parts += [(words, "$text-warning") for words in device_notices(summary)[:1]]
     parts += [(words, "$text-error")] if (words := _bad(summary)) else []
     parts += [(stage, "")] if stage else []
-    parts += [(show(summary.reason, 200), "$text-muted")] if following.is_over and summary.reason else []
+    parts += [(show(summary.reason, 200), "$text-muted")] if summary.reason and following.state != RunState.QUEUED else []
     parts += [("the record is not whole", "$text-error")] if summary.damage.is_any else []
     return Content("").join(Content.styled(f"  {words}", style) for words, style in parts)
 
