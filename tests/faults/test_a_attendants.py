@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.fakes.clock"]
 pytestmark = pytest.mark.faults
 
-RACED = """
-lab.record(events.ClaimDeclared(text="a is slower", over="a", under="b", op="at_least", bound=1.0))
-lab.record(events.RaceStarted(arms=["a", "b"], threads=1, device="cpu", loops={"a": 1, "b": 1}))
-for number in range(20): lab.record(events.BlockTimed(arm="ab"[number % 2], round=number // 2, slot=0, loops=1, wall_ns=1000, cpu_ns=1000))
-lab.record(events.RaceFinished(arms=["a", "b"]))
-"""
-
 
 def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_is_not_hurt(clock: "Clock", site: Site) -> None:
     go = site.folder / "go"
@@ -65,7 +58,13 @@ def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_i
 def test_a_judge_that_dies_costs_the_verdicts_and_nothing_else(site: Site) -> None:
     (site.folder / "deadly" / "scipy").mkdir(parents=True)
     (site.folder / "deadly" / "scipy" / "__init__.py").write_text("import os; os.kill(os.getpid(), 9)")
-    path = write_scenario(site.folder, RACED, "from tuilab.record import events")
+    body = """
+lab.record(events.ClaimDeclared(text="a is slower", over="a", under="b", op="at_least", bound=1.0))
+lab.record(events.RaceStarted(arms=["a", "b"], threads=1, device="cpu", loops={"a": 1, "b": 1}))
+for number in range(20): lab.record(events.BlockTimed(arm="ab"[number % 2], round=number // 2, slot=0, loops=1, wall_ns=1000, cpu_ns=1000))
+lab.record(events.RaceFinished(arms=["a", "b"]))
+"""
+    path = write_scenario(site.folder, body, "from tuilab.record import events")
     deadly = f"{site.folder / 'deadly'}:{site.environment['PYTHONPATH']}"
 
     done = site.run("run", str(path), "--headless", "--quiet", env={"PYTHONPATH": deadly})
@@ -73,23 +72,6 @@ def test_a_judge_that_dies_costs_the_verdicts_and_nothing_else(site: Site) -> No
     summary = check(site, latest(site), "succeeded").summary
     assert is_well(done)
     assert summary.unavailable["verdicts"] == "the judge: ended by SIGKILL; nobody asked for that: out of memory?"
-
-
-def test_a_judge_that_hangs_is_waited_for_in_words_and_ends_soon_after_a_stop(clock: "Clock", site: Site) -> None:
-    (site.folder / "hanging" / "scipy").mkdir(parents=True)
-    (site.folder / "hanging" / "scipy" / "__init__.py").write_text("import time; time.sleep(600)")
-    hanging = f"{site.folder / 'hanging'}:{site.environment['PYTHONPATH']}"
-    run_dir = site.detach(write_scenario(site.folder, RACED, "from tuilab.record import events"), env={"PYTHONPATH": hanging})
-    supervisor, start = supervisor_of(run_dir)
-    until(lambda: next(child_of(supervisor, "tuilab.engine.judge"), None))
-    clock.put_forward(6)
-    until(lambda: (look(run_dir).summary.state, look(run_dir).summary.reason) == ("running", "waits for its verdicts"))
-    kill((supervisor, start), number=signal.SIGTERM)
-    until(lambda: look(run_dir).summary.state == "stopping")
-    clock.put_forward(4)  # a grace, and not the minute that a judge may take
-
-    summary = check(site, run_dir, "stopped").summary
-    assert summary.unavailable["verdicts"] == "the judge: not waited for, because the run was stopped"
 
 
 def test_what_the_sampler_started_is_not_taken_for_a_leftover(site: Site) -> None:

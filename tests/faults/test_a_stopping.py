@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -16,12 +17,15 @@ from tests.fakes.no_calls import PIDFDS
 from tests.faults.fabricated import fabricate, run_started
 from tests.faults.oracle import check, is_well
 from tests.faults.sites import Site, reach_stage
-from tests.faults.victims import child_of, supervisor_of
+from tests.faults.victims import child_of, kill, supervisor_of
 from tuilab.engine import processes
 from tuilab.record import events, presence
 
+if TYPE_CHECKING:
+    from tests.fakes.clock import Clock
+
 pytestmark = pytest.mark.faults
-pytest_plugins = ["tests.fakes.no_children"]
+pytest_plugins = ["tests.fakes.clock", "tests.fakes.no_children"]
 
 # A child and a grandchild that the kernel does not end with their worker, in sessions of their own; both have to be killed.
 TREE = """
@@ -305,3 +309,16 @@ def test_a_stop_in_order_does_not_wait_for_a_look_between_repeats(site: Site) ->
 
     assert "verdicts" not in before
     assert check(site, run_dir).summary.unavailable["verdicts"] == NOT_WAITED_FOR
+
+
+@pytest.mark.usefixtures("hanging_judge")
+def test_a_judge_that_hangs_is_waited_for_in_words_and_ends_soon_after_a_stop(clock: "Clock", site: Site) -> None:
+    run_dir = site.detach(write_scenario(site.folder, TIMED, EVENTS))
+    reach_judge(run_dir)
+    clock.put_forward(6)
+    until(lambda: (look(run_dir).summary.state, look(run_dir).summary.reason) == ("running", "waits for its verdicts"))
+    kill(supervisor_of(run_dir), number=signal.SIGTERM)
+    until(lambda: look(run_dir).summary.state == "stopping")
+    clock.put_forward(4)  # a grace, and not the minute that a judge may take
+
+    assert check(site, run_dir, "stopped").summary.unavailable["verdicts"] == NOT_WAITED_FOR

@@ -27,7 +27,7 @@ from tuilab.tui.terminal.guardian import RESTORE
 
 PATIENCE_S = 60.0
 _DRAWS_S = 5.0  # for a frame that was asked for, by screens that are to fail
-QUESTION = b"\x1b[5n"
+_QUESTION = b"\x1b[5n"
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?=][0-9;]*[a-zA-Z]")  # modes, which draw nothing
 _BEGUN = re.compile(rb"\x1b(\[[0-9;<>?=]*)?$")  # a sequence whose end has not come yet
 # What the screens may send: pointer shape, what calls the user (title, notification, bell), colours, cursor moves, modes, the
@@ -159,7 +159,7 @@ class Terminal:
     def frames(self) -> int:
         """How many frames were sent: each ends with a question, and so does what is sent at the start."""
         with self._lock:
-            return self.sent.count(QUESTION)
+            return self.sent.count(_QUESTION)
 
     def wipe(self) -> None:
         """Forget what the screen shows, so that only what is drawn from here on is found."""
@@ -276,7 +276,7 @@ class Terminal:
             self._stream.feed(_UNKNOWN_TO_PYTE.sub(b"", data))
         if self._answers:
             with contextlib.suppress(OSError):
-                for _ in range(data.count(QUESTION)):
+                for _ in range(data.count(_QUESTION)):
                     os.write(self.ours, b"\x1b[0n")
 
 

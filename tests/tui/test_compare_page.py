@@ -157,9 +157,15 @@ def test_no_line_ends_between_a_mark_and_its_word() -> None:
     assert [line.plain.rstrip() for line in fold(facts, 16)] == ["✓ succeeded", "in 3 s"]
 
 
-async def test_a_run_that_goes_on_is_followed(root: Path) -> None:
+def one_goes_on(root: Path) -> Path:
+    """Make two runs, and return the one that goes on."""
     going = make_run(root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa")
     finished(root, {"same": "SUPPORTED"}, end="bbbbbb")
+    return going
+
+
+async def test_a_run_that_goes_on_is_followed(root: Path) -> None:
+    going = one_goes_on(root)
     async with opened(root, *COMPARE) as pilot:
         page = pilot.app.screen
         assert isinstance(page, ComparePage)
@@ -174,8 +180,7 @@ async def test_a_run_that_goes_on_is_followed(root: Path) -> None:
 
 
 async def test_a_run_that_is_deleted_while_it_is_compared_is_told_once_and_goes_on_no_more(root: Path) -> None:
-    going = make_run(root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa")
-    finished(root, {"same": "SUPPORTED"}, end="bbbbbb")
+    going = one_goes_on(root)
     async with opened(root, *COMPARE) as pilot:
         page = pilot.app.screen
         assert isinstance(page, ComparePage)

@@ -25,7 +25,7 @@ from tuilab.runs.ledger import Entry
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
-from tuilab.tui.state.following import GONE
+from tuilab.tui.state.following import GONE, WAS_DELETED
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.compare import compared
 from tuilab.tui.widgets.compare.curves import CurvesColumn
@@ -142,7 +142,7 @@ class ComparePage(Page):
         found = [at for at, watch in enumerate(self._watches) if at not in self._deleted and not os.path.lexists(watch.run_dir)]
         self._deleted.update(found)
         for at in found:
-            self.lab.tell(f"run {compared.number(at)} was deleted; what the screen shows of it was read before")
+            self.lab.tell(f"run {compared.number(at)} {WAS_DELETED}")
         lost = [at for at in found if self._entries[at].is_running]
         for at in lost:
             self._entries[at] = replace(self._entries[at], state=GONE)

@@ -25,7 +25,7 @@ from tuilab.tui.screens.page import Page
 from tuilab.tui.state.beside.neighbours import Neighbours
 from tuilab.tui.state.box.processes import Company
 from tuilab.tui.state.cost import Cost
-from tuilab.tui.state.following import GONE, Following
+from tuilab.tui.state.following import GONE, WAS_DELETED, Following
 from tuilab.tui.state.next_steps import NextSteps, next_steps
 from tuilab.tui.state.playback import Playback
 from tuilab.tui.state.run_reader import RunReader
@@ -41,7 +41,7 @@ from tuilab.tui.widgets.run.waiting import WaitingLine
 _SOON_S = 0.03  # between two looks for the first point
 _COMPANY_S = 2.0
 _NEIGHBOURS_S = 2.0  # between two looks which other runs go on
-DELETED = "this run was deleted; what the screen shows of it was read before"
+DELETED = f"this run {WAS_DELETED}"
 _KEYS_S = 0.01  # that keys are given before more is read
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
 

@@ -9,6 +9,7 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 
 GONE = "deleted"  # no state of a run: there is no record of it any more
+WAS_DELETED = "was deleted; what the screen shows of it was read before"
 _PORTION_S = 0.05
 
 

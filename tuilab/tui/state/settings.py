@@ -6,7 +6,7 @@ Several screens may be open at once: each writes down what was changed on it, an
 import os
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tuilab import places, user_data
@@ -15,7 +15,7 @@ from tuilab.files import Unusable, locked, read_small
 from tuilab.tui.state.selection import merge
 
 _LIMIT = 64 * 1024
-_NOT_KEPT = ("is_zoomed", "found")  # whoever comes back wants to see that there are other panes
+_NOT_KEPT = ("is_zoomed", "found")  # whoever comes back wants to see that there are other panes; `found` is what was read
 _PATIENCE_S = 1.0
 
 
@@ -84,6 +84,6 @@ def _kept(settings: Settings) -> dict[str, Any]:
 def _decode(data: bytes) -> Settings:
     """Take in each choice of the right kind; one that another tuilab made, or a hand broke, has its default."""
     found = user_data.fields_of(data)
-    kinds = {name: type(default) for name, default in asdict(Settings()).items() if name not in _NOT_KEPT}
+    kinds = {name: type(default) for name, default in _kept(Settings()).items()}
     chosen: dict[str, Any] = {name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind}
     return Settings(**chosen)
