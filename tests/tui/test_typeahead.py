@@ -2,8 +2,10 @@
 
 import asyncio
 import math
+import threading
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,21 +16,22 @@ from textual.widgets import Input
 
 from tests.tui.made_up import FAST, finished, make_run, started, write
 from tests.tui.screens import NotingApp, app_on, drive, open_run, opened, said, settle
+from tests.tui.test_queue_page import enter
 from tuilab.record.events import Logged, StateChanged
-from tuilab.runs import notes
+from tuilab.runs import notes, queue, store
 from tuilab.tui.app import TuilabApp
 from tuilab.tui.screens.history import HistoryPage
+from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.terminal.later import later
-from tuilab.tui.terminal.typeahead import TypeAhead
+from tuilab.tui.terminal.typeahead import TypeAhead, passed
 from tuilab.tui.widgets.question import Question
 from tuilab.tui.widgets.search import SearchLine
 
 
 async def type_at_once(pilot: "Pilot[Any]", *keys: str) -> None:
     """Have keys arrive while the screen is busy, all before it looks at the first of them."""
-    app, gate = pilot.app, asyncio.Event()
-    assert isinstance(app, TuilabApp)
+    app, gate = app_of(pilot), asyncio.Event()
     app.screen.call_later(gate.wait)
     arrived = asyncio.Event()
     for key in keys:
@@ -58,7 +61,6 @@ async def test_letters_typed_right_after_the_slash_narrow_the_charts(root: Path)
 async def test_letters_typed_before_any_chart_is_known_are_kept_for_the_charts_too(root: Path) -> None:
     run_dir = charted(root)
     async with opened(app_on(root), size=(100, 30)) as pilot:
-        assert isinstance(pilot.app, TuilabApp)
         page = RunPage(run_dir)
         page.reader.is_frozen = True  # as on a large run: nothing is read yet
         await pilot.app.push_screen(page)
@@ -121,6 +123,61 @@ async def test_keys_act_in_their_order_where_one_stands_for_another(root: Path) 
         page = pilot.app.screen
 
         assert isinstance(page, RunPage) and page.run_dir.name.endswith("aaaaa1")
+
+
+@pytest.mark.parametrize(
+    ("reads", "keys", "page"),
+    [
+        ((store, "list_runs"), ("h", "enter"), RunPage),
+        ((queue, "look"), ("Q", "d"), Question),
+    ],
+)
+async def test_a_key_waits_for_the_list_it_acts_on(
+    root: Path, monkeypatch: pytest.MonkeyPatch, reads: tuple[ModuleType, str], keys: tuple[str, str], page: type
+) -> None:
+    finished(root, {})
+    enter(root, "waiting")
+    async with opened(app_on(root)) as pilot:
+        asked, may_answer = slow(monkeypatch, *reads)
+        pilot.app.post_message(Key(keys[0], None))
+        await asyncio.to_thread(asked.wait, 60)
+        pilot.app.post_message(Key(keys[1], None))
+        while not pilot.app.screen.is_mounted:
+            await passed(pilot.app)
+        await pilot.pause()
+        may_answer.set()
+        await app_of(pilot).settle()
+
+        assert isinstance(pilot.app.screen, page)
+
+
+async def test_a_key_that_leaves_waits_for_no_list(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(app_on(root)) as pilot:
+        _, may_answer = slow(monkeypatch, store, "list_runs")
+        pilot.app.post_message(Key("h", None))
+        pilot.app.post_message(Key("escape", None))
+        await app_of(pilot).settle()
+
+        assert isinstance(pilot.app.screen, LabPage)
+        may_answer.set()
+
+
+def slow(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> tuple[threading.Event, threading.Event]:
+    """Have a function of a module wait; return what says that it was called, and what lets it go on."""
+    function, asked, may_answer = getattr(module, name), threading.Event(), threading.Event()
+
+    def called(*args: object) -> object:
+        asked.set()
+        assert may_answer.wait(60)
+        return function(*args)
+
+    monkeypatch.setattr(module, name, called)
+    return asked, may_answer
+
+
+def app_of(pilot: "Pilot[Any]") -> TuilabApp:
+    assert isinstance(pilot.app, TuilabApp)
+    return pilot.app
 
 
 def test_letters_typed_right_after_the_slash_narrow_the_catalogue(tmp_path: Path) -> None:

@@ -64,6 +64,10 @@ class HistoryPage(Page):
         """Whether something of the runs is still being read."""
         return self._reader.is_reading
 
+    @property
+    def is_listed(self) -> bool:
+        return self._reader.known.is_listed
+
     def compose_body(self) -> ComposeResult:
         self.runs = RunList()
         self.filter = FilterLine(tags=lambda: self._reader.known.tags)

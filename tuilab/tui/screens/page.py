@@ -34,6 +34,11 @@ class Page(TextualScreen[None]):
     ESCAPE_TO_MINIMIZE = False  # `esc` is the screens' own, which keep what was left
     _was_open = False
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether the list that the keys act on has been read; keys wait for that."""
+        return True
+
     def compose(self) -> ComposeResult:
         yield Heading(Content.from_text(f"tuilab  {self.PLACE}", markup=False), badge=self._badge)
         yield from self.compose_body()

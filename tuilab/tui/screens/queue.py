@@ -29,6 +29,7 @@ class QueuePage(Page):
 
     PLACE = "queue"
     BINDINGS = bindings("queue")
+    _has_looked = False
 
     class Looked(Message):
         """How the queue stands now."""
@@ -37,6 +38,10 @@ class QueuePage(Page):
             super().__init__()
             self.standing = standing
             self.others = others  # that go on, and time nothing
+
+    @property
+    def is_listed(self) -> bool:
+        return self._has_looked
 
     def compose_body(self) -> ComposeResult:
         self.queue = QueueList()
@@ -70,7 +75,7 @@ class QueuePage(Page):
         self.post_message(self.Looked(standing, others))
 
     def on_queue_page_looked(self, message: Looked) -> None:
-        standing = message.standing
+        standing, self._has_looked = message.standing, True
         self.queue.show(standing, message.others)
         parts = [f"{len(standing.running)} timing now", f"{len(standing.waiting)} queued"]
         parts += [f"{len(standing.lost)} lost"] if standing.lost else []

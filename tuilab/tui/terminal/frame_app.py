@@ -37,6 +37,7 @@ _RECHECK_S = 1.0  # for answers that are lost
 _OPENING_S = 5.0  # that a question may take to come
 _SOON_S = 0.003  # between two looks whether what was typed has acted
 _ASKING = ("question", "deletable")  # workers that open a question
+_LEAVE = ("escape", "q")  # keys that are meant for no list
 _SLOW_S = 0.5  # a frame that takes so long to arrive means a slow link
 
 
@@ -52,7 +53,7 @@ class PacedApp(TextualApp[ReturnType]):
         self._drawn = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._drawing_context: contextvars.Context | None = None
-        self._never_asked: WeakSet[Worker[Any]] = WeakSet()
+        self._never_came: WeakSet[Worker[Any] | Screen[Any]] = WeakSet()  # questions and lists that were waited for in vain
         self._typed = TypeAhead(super().on_event, self._settle, self.call_later)
 
     async def run_async(self, **more: Any) -> ReturnType | None:
@@ -135,7 +136,8 @@ class PacedApp(TextualApp[ReturnType]):
     async def _settle(self) -> None:
         """Wait until a key has gone through what has the focus, all around it and the app, and what it opens is open.
 
-        A question that was to be asked and never comes, as its screen has gone meanwhile, is waited for once.
+        A question that was to be asked and never comes, as its screen has gone meanwhile, is waited for once; so is a list
+        that takes long to read.
         """
         deadline = time.monotonic() + _OPENING_S
         while self.screen_stack and self.is_running:
@@ -143,20 +145,26 @@ class PacedApp(TextualApp[ReturnType]):
             for pump in (self, *(self.focused or here).ancestors_with_self, self):
                 await passed(pump)
             if here in self.screen_stack[-1:] and (not self._is_opening or time.monotonic() > deadline):
-                self._never_asked.update(self._asking)
+                self._never_came.update(self._asking if self._is_listed else {here, *self._asking})
                 return
             await asyncio.sleep(_SOON_S)
 
     @property
     def _is_opening(self) -> bool:
-        """Whether a screen, or a question that somebody is about to ask, is not there yet."""
-        return not self.screen.is_mounted or (bool(self._asking) and not self.screen.is_modal)
+        """Whether a screen, what its keys act on, or a question that somebody is about to ask, is not there yet."""
+        return not self.screen.is_mounted or not self._is_listed or (bool(self._asking) and not self.screen.is_modal)
+
+    @property
+    def _is_listed(self) -> bool:
+        """Whether what the next key acts on is on the screen, or need not be."""
+        is_listed = getattr(self.screen, "is_listed", True)
+        return is_listed or self.screen in self._never_came or self._typed.next_key in _LEAVE
 
     @property
     def _asking(self) -> "set[Worker[Any]]":
         """What is about to ask a question."""
         asking = {worker for worker in self.workers if worker.group in _ASKING and not worker.is_finished}
-        return asking.difference(self._never_asked)
+        return asking.difference(self._never_came)
 
     def on_unmount(self) -> None:
         self._typed.stop()

@@ -34,6 +34,11 @@ class TypeAhead:
         if not self.is_busy:
             await self._go_on()
 
+    @property
+    def next_key(self) -> str:
+        """The key that acts next, if one waits."""
+        return getattr(self._held[0], "key", "") if self._held else ""
+
     def stop(self) -> None:
         """Wait for nothing more."""
         if self._settling:
