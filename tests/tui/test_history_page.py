@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -122,6 +123,15 @@ async def test_marked_runs_are_deleted_together(three: Path) -> None:
         assert "Delete 2 runs?" in text(pilot)
         await press(pilot, "y")
 
+    assert runs_in(three) == ["aaaaaa"]
+
+
+async def test_a_marked_run_that_goes_by_itself_keeps_no_other_from_being_deleted(three: Path) -> None:
+    async with opened(three, "h", "space", "space", "d") as pilot:
+        shutil.rmtree(next(three.glob("*cccccc")))
+        await press(pilot, "y")
+
+        assert said(pilot) == ["deleted 1 run; 1 had gone already"]
     assert runs_in(three) == ["aaaaaa"]
 
 

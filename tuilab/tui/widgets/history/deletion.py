@@ -1,5 +1,6 @@
 """Deleting runs from a screen: what is asked before, and what is said of it."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,15 +25,19 @@ def question_about(entries: Sequence[Entry]) -> Question:
 
 
 def delete(root: Path, runs: Sequence[str]) -> str:
-    """Delete runs and say so; TuilabError where one must not be by now, or cannot be deleted, says how many were."""
-    done = 0
+    """Delete those of some runs that are still there, and say so.
+
+    TuilabError where one must not be deleted by now, or cannot be, says how many were.
+    """
+    there, done = [run for run in runs if os.path.lexists(root / run)], 0
     try:
-        for run in runs:
+        for run in there:
             deleting.delete(root / run)
             done += 1
     except TuilabError as problem:
         raise TuilabError(f"deleted {done} of {plural(len(runs), 'run')}: {problem}") from problem
-    return f"deleted {plural(done, 'run')}"
+    had_gone = f"; {len(runs) - done} had gone already" if done < len(runs) else ""
+    return f"deleted {plural(done, 'run')}{had_gone}"
 
 
 def _freed(entries: Sequence[Entry]) -> str:
