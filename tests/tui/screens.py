@@ -5,11 +5,12 @@ import inspect
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.worker import Worker, WorkerCancelled
 
 from tuilab.engine.messages import RunOrder
 from tuilab.tui.app import TuilabApp
@@ -140,11 +141,17 @@ async def settle(pilot: "Pilot[int]") -> None:
     while True:
         await pilot.pause()
         if workers := [worker for worker in pilot.app.workers if worker.group not in _PATIENT]:
-            await pilot.app.workers.wait_for_complete(workers)
+            await asyncio.gather(*map(_over, workers))
         elif not getattr(pilot.app.screen, "is_reading", False):
             break
     await pilot.app.animator.wait_until_complete()  # what was scrolled to is on its way
     await pilot.pause()
+
+
+async def _over(worker: Worker[object]) -> None:
+    """Wait until a worker is over; one that was called off, because its page is left or reads again, is."""
+    with suppress(WorkerCancelled):
+        await worker.wait()
 
 
 def text(pilot: "Pilot[int]") -> str:
