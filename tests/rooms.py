@@ -9,7 +9,7 @@ from tests.conftest import CHECKOUT
 HOUSE = CHECKOUT / "tuilab"
 ROOMS = [
     "ground", "record", "probes", "catalogue", "judging", "runs", "engine", "lab",
-    "drawings", "reports", "doctor", "tui", "cli",
+    "commands", "drawings", "reports", "doctor", "tui", "cli",
 ]  # fmt: skip
 MODULES = {".".join(path.relative_to(HOUSE.parent).with_suffix("").parts): path for path in HOUSE.rglob("*.py")}
 MODULES = {name.removesuffix(".__init__"): path for name, path in MODULES.items()}

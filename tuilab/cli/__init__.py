@@ -22,6 +22,7 @@ VERBS = {
     "show": "A scenario's lesson, parameters, claims and source.",
     "learn": "The next lesson, and how near your predictions came.",
     "run": "Run a scenario, a topic or all.",
+    "exec": "Run a command of yours, such as a training script, and watch how it trains.",
     "runs": "The runs on this box, newest first.",
     "compare": "Runs, or the runs of two boxes, side by side.",
     "attach": "Show a run on the screens, or follow it to its end and print its result.",

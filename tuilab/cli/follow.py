@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from tuilab.catalogue.in_language import speaker
 from tuilab.catalogue.scenario import Scenario
@@ -42,6 +43,7 @@ class Outcome:
     has_chart: bool = False
     is_silent: bool = False  # whoever asked prints what came of it
     report: str = ""  # a file that is written at the end
+    result: TextIO | None = None  # where a result is printed; None: stdout
     watched: list[tuple[Watch, str]] = field(default_factory=list)  # the runs as they were read, and their states
     codes: list[ExitCode] = field(default_factory=list)
 
@@ -56,12 +58,12 @@ class Outcome:
         self.watched.append((watch, state))
         if not (self.as_json or self.as_jsonl or self.is_silent):
             width = shutil.get_terminal_size((100, 24)).columns
-            style = style_of(sys.stdout)
+            style = style_of(self.result or sys.stdout)
             trust = calibration.beside_verdicts(watch.summary)
             before = earlier.tell(watch.run_dir, watch.summary)
             has_chart = self.has_chart
             shown = render(watch.summary, state, watch.run_dir, style, width, has_chart=has_chart, trust=trust, before=before)
-            _print(style.fit(shown))
+            _print(style.fit(shown), self.result)
 
     def finish(self) -> ExitCode:
         """Print what is printed once, at the end, and return the exit code."""
@@ -144,10 +146,10 @@ def _overview(runs: list[tuple[RunSummary, str, Path]], style: Style) -> str:
     return "\n".join([*lines, f"{plural(len(runs), 'run')}, {supported} of {plural(total, 'claim')} supported"])
 
 
-def _print(text: str) -> None:
+def _print(text: str, where: TextIO | None = None) -> None:
     """Print a result; a reader that has gone (`| head`) never ends a run."""
     try:
-        print(text, flush=True)
+        print(text, file=where, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

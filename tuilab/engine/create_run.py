@@ -44,7 +44,7 @@ def open_run(order: RunOrder) -> OpenRun:
         raise BoxLacks(f"a run could not be looked after or stopped here: {why}; {step}")
     try:
         # It may be another file than the catalogue has read: a FIFO blocks, and /dev/zero has no end.
-        source = read_regular(order.path, SOURCE_LIMIT, may_be_link=True)
+        source = read_regular(order.path, SOURCE_LIMIT, may_be_link=True) if order.path else b""  # a command may have none
     except OSError as problem:
         raise UsageError(f"cannot read {show(order.path)}: {problem.strerror}") from problem
     order.imports = still_first(order.imports, source)
@@ -95,6 +95,7 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         timeout_s=order.timeout_s,
         prediction=order.prediction,
         argv=words_for_record(order.argv, [str(order.params[name]) for name in order.secrets]),
+        command=words_for_record(order.command.words) if order.command else [],
     )
 
 

@@ -8,7 +8,7 @@ from tuilab.record.events import Event, RunDescribed, RunStarted
 from tuilab.text import clip
 
 _PORTION = 40 * 1024  # bytes of a record, beside what is always short
-_LONG = ("params", "changed", "claims", "claim_keys", "argv")
+_LONG = ("params", "changed", "claims", "claim_keys", "argv", "command")
 _TITLE_LIMIT = 1000  # characters
 _WORD_LIMIT = 5000  # of a word of the command line: more than a path has
 
@@ -17,6 +17,7 @@ def first_records(started: RunStarted) -> list[Event]:
     """Return the first record of a run, and those that hold what does not fit it."""
     started.title = clip(started.title, _TITLE_LIMIT)
     started.argv = [clip(word, _WORD_LIMIT) for word in started.argv]
+    started.command = [clip(word, _WORD_LIMIT) for word in started.command]
     first, *others = list(_portions(started)) or [RunDescribed()]
     for name in _LONG:
         setattr(started, name, getattr(first, name))
@@ -49,3 +50,4 @@ def _entries(started: RunStarted) -> Iterator[dict[str, Any]]:
     keys = [{"claim_keys": key} for key in started.claim_keys] or [{} for _ in started.claims]
     yield from ({"claims": text, **key} for text, key in zip(started.claims, keys, strict=True))
     yield from ({"argv": word} for word in started.argv)
+    yield from ({"command": word} for word in started.command)

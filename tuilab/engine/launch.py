@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -145,7 +146,8 @@ def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subpr
     if spare and not spare.is_fit():
         spare.dismiss()
         spare = None
-    supervisor = spare.supervisor if spare else _spawn_supervisor()
+    outputs = run_order.command.outputs if run_order.command else []
+    supervisor = spare.supervisor if spare else _spawn_supervisor(outputs=outputs)
     try:
         receipt = _hand_over(supervisor, run_order)
     except ScenarioError:
@@ -177,7 +179,7 @@ def _let_end(supervisor: "subprocess.Popen[bytes]") -> None:
         supervisor.wait(5)
 
 
-def _spawn_supervisor(*flags: str) -> "subprocess.Popen[bytes]":
+def _spawn_supervisor(*flags: str, outputs: Sequence[int] = ()) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "tuilab.engine.supervisor", *flags],
@@ -185,6 +187,7 @@ def _spawn_supervisor(*flags: str) -> "subprocess.Popen[bytes]":
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
+            pass_fds=outputs,
             start_new_session=True,
         )
     except OSError as problem:

@@ -23,6 +23,16 @@ _LIMIT = 200_000  # bytes; under the default send buffer of a unix socket
 _ENVELOPE = 1_000  # what a reply may have beside the value that an arm's farewell brought
 
 
+class CommandOrder(msgspec.Struct, kw_only=True):
+    """A command of the user's, to be run as it is and watched."""
+
+    words: list[str]
+    watch: str = "all"  # or `steps`, or `nothing`
+    metrics: list[str] = []  # NAME=PATTERN of numbers that it prints
+    step_of: str = ""  # the optimizer whose step ends a step
+    outputs: list[int] = []  # descriptors that what it prints goes to besides, as it comes: stdout and stderr of the front
+
+
 class RunOrder(msgspec.Struct, kw_only=True):
     """One run, as a front orders it."""
 
@@ -47,6 +57,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     waits: bool = False  # until runs before it in the queue have done with these
     prediction: float | None = None
     argv: list[str] = []
+    command: CommandOrder | None = None  # instead of a scenario
 
 
 class Receipt(msgspec.Struct):
@@ -92,6 +103,7 @@ class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
     quick: bool = False
     arm: ArmOrder | None = None
     rank: int = 0  # under torchrun
+    command: CommandOrder | None = None
 
 
 class Farewell(msgspec.Struct, tag=True):

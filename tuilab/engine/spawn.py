@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tuilab.engine import messages, processes
 from tuilab.engine.exiting import is_doomed
-from tuilab.engine.messages import ArmOrder, Farewell, WarmUp
+from tuilab.engine.messages import ArmOrder, CommandOrder, Farewell, WarmUp
 from tuilab.record import presence
 from tuilab.record.states import RunState
 
@@ -95,21 +95,25 @@ class Child:
         os.kill(self.pid, signal.SIGKILL)
 
 
-def spawn_worker(writer: str, run: str, arm: ArmOrder | None) -> Child:
-    """Start a fresh interpreter in its own session that waits for its order on a line of its own."""
+def spawn_worker(writer: str, run: str, arm: ArmOrder | None, command: CommandOrder | None = None) -> Child:
+    """Start a fresh interpreter in its own session that waits for its order on a line of its own.
+
+    It runs a scenario, or an arm of one, or a command of the user's, whose environment is the front's.
+    """
     ours, theirs = messages.pair()
-    command = [*(arm.prefix if arm else []), sys.executable, "-P", "-m", "tuilab.lab.worker", str(theirs.fileno())]
-    environment = {**worker_environment(run), **(arm.env if arm else {})}
+    module = "tuilab.commands.worker" if command else "tuilab.lab.worker"
+    words = [*(arm.prefix if arm else []), sys.executable, "-P", "-m", module, str(theirs.fileno())]
+    environment = {**worker_environment(run, is_plain=command is not None), **(arm.env if arm else {})}
     with theirs:
         try:
             process = subprocess.Popen(
-                command,
+                words,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 env=environment,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), *(command.outputs if command else [])],
                 start_new_session=True,
                 preexec_fn=_before_exec(os.getpid()),
             )
@@ -120,9 +124,9 @@ def spawn_worker(writer: str, run: str, arm: ArmOrder | None) -> Child:
     return Child(writer, process, ours)
 
 
-def worker_environment(run: str) -> dict[str, str]:
+def worker_environment(run: str, *, is_plain: bool = False) -> dict[str, str]:
     """Return the environment of a worker whose arm adds nothing to it."""
-    return {**_WORKER_DEFAULTS, **os.environ, presence.MARK: run}
+    return {**({} if is_plain else _WORKER_DEFAULTS), **os.environ, presence.MARK: run}
 
 
 def spawn_spare(modules: list[str]) -> Child | None:

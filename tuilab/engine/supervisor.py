@@ -190,7 +190,7 @@ class Supervisor:
         writer = f"worker-{self._workers_started}"
         order = messages.pack_message(self._worker_order(writer, repeat, arm))
         spare = None if arm else self._take_spare()
-        child = spare or spawn_worker(writer, self.run_dir.name, arm)
+        child = spare or spawn_worker(writer, self.run_dir.name, arm, self.order.command)
         child.writer = writer
         self._workers_started += 1
         child.repeat, child.asker = repeat, asker
@@ -224,6 +224,7 @@ class Supervisor:
             repeats=self.order.repeats,
             quick=self.order.quick,
             arm=arm,
+            command=self.order.command,
         )
 
     def _start_arm(self, arm: ArmOrder, asker: Child) -> None:

@@ -78,6 +78,7 @@ class RunStarted(Event):
     timeout_s: float | None = None
     prediction: float | None = None  # what the user expected the answer to the lesson's question to be
     argv: list[str] = []
+    command: list[str] = []  # of the user's, which was run instead of a scenario
 
 
 class RunDescribed(Event):
@@ -88,6 +89,7 @@ class RunDescribed(Event):
     claims: list[str] = []
     claim_keys: list[str] = []
     argv: list[str] = []
+    command: list[str] = []
 
 
 class StateChanged(Event):

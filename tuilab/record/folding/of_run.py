@@ -19,7 +19,7 @@ def run_described(summary: RunSummary, stream: str, event: events.RunDescribed) 
     if summary.run is None:
         return  # the record of the start is damaged
     summary.run.params |= event.params
-    for name in ("changed", "claims", "claim_keys", "argv"):
+    for name in ("changed", "claims", "claim_keys", "argv", "command"):
         getattr(summary.run, name).extend(getattr(event, name))
     _announce_claims(summary, event)
 

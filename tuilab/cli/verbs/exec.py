@@ -1,0 +1,133 @@
+"""`tuilab exec -- python train.py ...`: run any command as it is, and watch how it trains.
+
+Its words, folder, variables, output and exit code stay its own. What is seen of it (steps of torch's optimizers, where a step's
+time goes, what goes backward, what its loggers are told) is recorded like a lesson: attach, replay, report and compare work.
+
+Exits as the command does (128+n for a signal; 127 not found, 126 not executable), and with 125 where tuilab itself failed.
+"""
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from tuilab.cli import completion, options
+from tuilab.commands import order as orders
+from tuilab.engine.messages import CommandOrder, RunOrder
+from tuilab.errors import ExitCode, TuilabError, UsageError
+from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
+
+OURS = 125  # as env, nohup and timeout have it
+
+_OPTIONS: list[click.Parameter] = [
+    click.Argument(["words"], nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED),
+    click.Option(["--name"], metavar="NAME", help="What the run is called (else by the script)."),
+    click.Option(["--headless"], is_flag=True, help="Do not open the screens; what the command prints appears here."),
+    click.Option(["--detach"], is_flag=True, help="Start it, print the run's id and return at once."),
+    click.Option(
+        ["--watch"],
+        type=click.Choice(orders.WATCH),
+        default="all",
+        show_default=True,
+        help="What is watched inside: where a step's time goes, its steps alone, or nothing.",
+    ),
+    click.Option(
+        ["--metric", "metrics"],
+        multiple=True,
+        metavar="NAME=PATTERN",
+        help="A number that it prints, as in 'acc=acc ([0-9.]+)'; may be repeated.",
+    ),
+    click.Option(
+        ["--step-of"],
+        metavar="OPTIMIZER",
+        help="Whose step ends a training step, as in AdamW or 'optimizer 2' (else the rarest one's).",
+    ),
+    click.Option(["--timeout"], type=options.Number(0, min_open=True), help="Stop it after so many seconds."),
+    click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document on stdout; its prints on stderr."),
+    click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON; its prints on stderr."),
+    click.Option(
+        ["--report"],
+        metavar="FILE",
+        shell_complete=completion.files,
+        help="Write a report at the end, also when it failed; its ending says the format. No screens.",
+    ),
+    click.Option(["--quiet"], is_flag=True, help="No result at the end: nothing but what the command prints."),
+    options.FPS,
+    options.ROOT,
+]
+
+
+@click.command(
+    params=_OPTIONS, help=__doc__, context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False}
+)
+def command(**given: Any) -> int:
+    order = orders.order(
+        CommandOrder(
+            words=list(given["words"]), watch=given["watch"], metrics=list(given["metrics"]), step_of=given["step_of"] or ""
+        ),
+        root=options.root(given["root"]),
+        name=given["name"] or "",
+        timeout_s=given["timeout"],
+        argv=sys.argv[1:],
+    )
+    if given["detach"]:
+        return _detach(order, given)
+    if given["report"]:
+        from tuilab.reports.files import check_target, tell_lack
+
+        tell_lack(check_target(given["report"]))
+    if not any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report")):
+        from tuilab import tui
+
+        why = tui.why_not()
+        if not why:
+            return tui.start(options.root(given["root"]), (), [order], fps=given["fps"])
+        print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
+    try:
+        return _follow(order, given)
+    except TuilabError as problem:
+        print(f"tuilab: {problem}", file=sys.stderr)
+        return OURS
+
+
+def _detach(order: RunOrder, given: dict[str, Any]) -> int:
+    from tuilab.cli.verbs.run import detach
+
+    if given["report"]:
+        raise UsageError("--detach does not wait for the end; when it is there: tuilab report last -o FILE")
+    if given["as_jsonl"]:
+        raise UsageError("--detach follows no records; when it runs: tuilab attach last --jsonl")
+    return detach([order], as_json=given["as_json"])
+
+
+def _follow(order: RunOrder, given: dict[str, Any]) -> int:
+    """Run it with its prints passed on, and end as it ends."""
+    from tuilab.cli.follow import Outcome, run_all
+
+    outcome = Outcome(
+        as_json=given["as_json"],
+        as_jsonl=given["as_jsonl"],
+        is_quiet=True,  # what the command prints is the talk
+        is_silent=given["quiet"],
+        result=sys.stderr,
+        report=given["report"] or "",
+    )
+    assert order.command is not None
+    is_for_programs = given["as_json"] or given["as_jsonl"]
+    order.command.outputs = [os.dup(2 if is_for_programs else 1), os.dup(2)]
+    run_all([order], outcome)
+    watch, state = outcome.watched[-1]
+    return ExitCode.INTERRUPTED if watch.was_interrupted else code_of(watch.summary, state)
+
+
+def code_of(summary: RunSummary, state: str) -> int:
+    """Return what the command ended with, as a shell tells it."""
+    if state == RunState.SUCCEEDED:
+        return 0
+    worker = summary.workers.get("worker-0")
+    exited = worker.exited if worker else None
+    if exited is None:
+        return OURS
+    return 128 + exited.signal if exited.signal else exited.code or OURS

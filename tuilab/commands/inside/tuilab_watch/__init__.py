@@ -1,0 +1,52 @@
+"""Watches the training in this process for tuilab, from outside the script: `begin` is called at the end of `import torch`.
+
+Without TUILAB_WATCH in the environment nothing happens. Nothing here may ever raise into the script, or make torch load more
+than the script did.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+VARIABLE = "TUILAB_WATCH"  # the folder for marks
+HOW = "TUILAB_WATCH_HOW"  # "all" or "steps"
+_watcher: Any = None
+
+
+def begin() -> None:
+    """Begin to watch, if this process is one of a command that tuilab runs."""
+    global _watcher
+    folder = os.environ.get(VARIABLE)
+    if not folder or _watcher is not None:
+        return
+    try:
+        from .watcher import Watcher
+
+        _watcher = Watcher(folder, sys.modules["torch"], is_all=os.environ.get(HOW) != "steps")
+        _watcher.begin()
+    except Exception as problem:
+        tell_trouble(folder, problem)
+
+
+def log(step: float, values: dict[str, Any]) -> None:
+    """Mark what the script itself logs, also before it has loaded torch."""
+    global _watcher
+    folder = os.environ.get(VARIABLE)
+    if not folder:
+        return
+    if _watcher is None:
+        from .watcher import Watcher
+
+        _watcher = Watcher(folder, sys.modules.get("torch"), is_all=False)
+    _watcher.log(step, values)
+
+
+def tell_trouble(folder: str, problem: BaseException) -> None:
+    """Leave word of why nothing is watched; where that cannot be written either, tuilab finds no word of this process."""
+    try:
+        with open(os.path.join(folder, f"{os.getpid()}.trouble"), "w", encoding="utf-8", errors="replace") as file:
+            file.write(f"{type(problem).__name__}: {problem}"[:1000])
+    except OSError:
+        return

@@ -1,0 +1,60 @@
+"""How marks lie in their files: what the watcher writes and tuilab reads.
+
+Files PID.0, PID.1, ... of one size; the next one is begun when one is full, and tuilab removes those it has read. A mark has 32
+bytes, the last of which says what it is and is written last: 0 is none yet. A text stands in the slots behind its mark, which
+end with a byte of their own.
+"""
+
+from __future__ import annotations
+
+import struct
+
+SIZE = 256 * 1024  # bytes of a file
+SLOT = 32
+FIRST = 2  # slots: before them stands the count of marks that were lost
+LOST = struct.Struct("<8sQ")
+MAGIC = b"tuilab.1"
+MARK = struct.Struct("<qqdIHBB")  # begin and end in nanoseconds of CLOCK_MONOTONIC, value, number, id, flags, kind
+
+HELLO = 1  # a text: JSON about the process
+NAME = 2  # a text: what an id is called from here on
+STEPPED = 3  # id: the optimizer
+SKIPPED = 4  # id: the optimizer, whose step GradScaler left out
+WENT_BACK = 5  # a backward with its root, if HAS_VALUE
+WAITED = 6  # for data
+LOGGED = 7  # id: the name; the end is its step; number: 1 where that is no whole number but a float in those bits
+LANDED = 8  # the value of a root that was on a GPU; begin: the end of its backward
+WORKED = 9  # on a GPU: begin: the end of the mark that tells of it; value: milliseconds; id: its kind
+HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved bytes; number: the device
+
+TEXT = 255  # 31 bytes of a text
+
+HAS_VALUE = 1  # flags
+
+
+def pieces_of(text: bytes) -> bytes:
+    """Return a text as it stands in slots."""
+    size = SLOT - 1
+    return b"".join(text[at : at + size].ljust(size, b"\0") + bytes([TEXT]) for at in range(0, len(text), size))
+
+
+def text_of(slots: bytes, length: int) -> bytes:
+    """Return the text that stands in slots."""
+    return b"".join(slots[at : at + SLOT - 1] for at in range(0, len(slots), SLOT))[:length]
+
+
+def slots_for(length: int) -> int:
+    """Return how many slots a text of so many bytes takes."""
+    return -(-length // (SLOT - 1))
+
+
+def bits_of(number: float) -> int:
+    """Return a float as a whole number of 64 bits."""
+    bits: int = struct.unpack("<q", struct.pack("<d", number))[0]
+    return bits
+
+
+def float_of(bits: int) -> float:
+    """Return the float that such a number is."""
+    number: float = struct.unpack("<d", struct.pack("<q", bits))[0]
+    return number

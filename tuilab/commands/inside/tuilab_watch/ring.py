@@ -1,0 +1,104 @@
+"""Puts marks into a mapped file: some 0.3 us each, no thread, no write, and nothing lost however the process ends."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+import threading
+import time
+from typing import Any
+
+from .layout import FIRST, LOST, MAGIC, MARK, SIZE, SLOT, pieces_of
+
+_SLOTS = SIZE // SLOT
+_AGAIN_S = 1.0  # until a full disk is asked again
+_LONGEST = 4000  # bytes of a text
+
+
+class Ring:
+    """The marks of one process, file after file; the space of each is allocated first, so that a full disk is no SIGBUS."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._pid = os.getpid()
+        self._number = -1
+        self._lost = 0
+        self._again = 0.0
+        self._lock = threading.Lock()
+        self._here: Any = (None, iter(()))  # the map and the number of its next slot, which change together
+        self._roll()
+
+    def mark(
+        self, kind: int, began: int, ended: int, value: float = 0.0, number: int = 0, name: int = 0, flags: int = 0
+    ) -> None:
+        """Put a mark."""
+        marks, slots = self._here
+        slot = next(slots, _SLOTS)
+        if slot < _SLOTS:
+            MARK.pack_into(marks, slot * SLOT, began, ended, value, number, name, flags, kind)
+        else:
+            self._put_later(MARK.pack(began, ended, value, number, name, flags, kind))
+
+    def text(self, kind: int, words: str, name: int = 0) -> None:
+        """Put a text with its mark."""
+        data = words.encode("utf-8", "replace")[:_LONGEST]
+        with self._lock:
+            self._put(MARK.pack(time.monotonic_ns(), 0, 0.0, len(data), name, 0, kind), pieces_of(data))
+
+    def _put_later(self, packed: bytes) -> None:
+        with self._lock:
+            self._put(packed)
+
+    def _put(self, packed: bytes, data: bytes = b"") -> None:
+        """Put a mark and its text side by side; begin another file where this one has no room."""
+        count = 1 + len(data) // SLOT
+        for _ in range(2):
+            marks, slots = self._here
+            taken = [next(slots, _SLOTS) for _ in range(count)]
+            if taken[-1] < _SLOTS and taken[-1] - taken[0] == count - 1:
+                at = taken[0] * SLOT
+                marks[at + SLOT : at + SLOT + len(data)] = data
+                marks[at : at + SLOT] = packed
+                return
+            if not self._roll():
+                break
+        self._count_lost()
+
+    def _roll(self) -> bool:
+        """Begin the next file; False where there is no room for it now."""
+        if time.monotonic() < self._again:
+            return False
+        try:
+            new = self._map_next()
+        except OSError:
+            self._again = time.monotonic() + _AGAIN_S
+            return False
+        LOST.pack_into(new, 0, MAGIC, self._lost)
+        self._here = new, itertools.count(FIRST)
+        return True
+
+    def _map_next(self) -> Any:
+        while True:
+            self._number += 1
+            path = os.path.join(self._folder, f"{self._pid}.{self._number}")
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                break
+            except FileExistsError:  # of the program that was in this process before it executed another one
+                continue
+        try:
+            os.posix_fallocate(fd, 0, SIZE)
+            return mmap.mmap(fd, SIZE)
+        except BaseException:
+            os.unlink(path)
+            self._number -= 1
+            raise
+        finally:
+            os.close(fd)
+
+    def _count_lost(self) -> None:
+        self._lost += 1
+        marks, _ = self._here
+        if marks is not None:
+            LOST.pack_into(marks, 0, MAGIC, self._lost)

@@ -1,0 +1,139 @@
+"""Reads the marks that the processes of a command leave: what is new of each, in order, each file once."""
+
+import json
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.files import open_regular
+
+_MOST_PROCESSES = 10_000  # of one command
+_TEXT_LIMIT = 4_000
+
+
+class Mark(NamedTuple):
+    """One mark; see layout.py for what its fields hold."""
+
+    began: int
+    ended: int
+    value: float
+    number: int
+    name: int
+    flags: int
+    kind: int
+
+
+@dataclass
+class Process:
+    """A process that left marks: what it said of itself, what its ids mean, and how far it was read."""
+
+    pid: int
+    hello: dict[str, Any] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    lost: int = 0
+    trouble: str = ""  # why nothing is watched in it
+    file: int = 0
+    slot: int = layout.FIRST
+    seen: int = layout.FIRST  # slots that were written when one looked last: what is in them is whole
+
+    @property
+    def rank(self) -> str:
+        return str(self.hello.get("rank", ""))[:12]
+
+
+class Marks:
+    """The folder that the processes of a command leave marks in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.processes: dict[int, Process] = {}
+
+    def read(self, *, is_last: bool = False) -> Iterator[tuple[Process, list[Mark]]]:
+        """Yield what is new of each process; what was written just now is left for the next time, but for the last."""
+        for pid, highest in self._files().items():
+            process = self.processes.setdefault(pid, Process(pid))
+            while True:
+                is_whole = process.file < highest  # who writes has gone on to the next one
+                if marks := self._read_file(process, is_last=is_last or is_whole):
+                    yield process, marks
+                if not is_whole:
+                    break
+                self._remove(process)
+                process.file, process.slot, process.seen = process.file + 1, layout.FIRST, layout.FIRST
+
+    def _files(self) -> dict[int, int]:
+        """Return the processes that left files, with the number of the last; note what kept one from leaving any."""
+        found: dict[int, int] = {}
+        for name in sorted(os.listdir(self.folder)):
+            pid, _, number = name.partition(".")
+            if not pid.isdecimal() or len(found) >= _MOST_PROCESSES:
+                continue
+            if number.isdecimal():
+                found[int(pid)] = max(found.get(int(pid), 0), int(number))
+            elif number == "trouble":
+                process = self.processes.setdefault(int(pid), Process(int(pid)))
+                process.trouble = process.trouble or (self.folder / name).read_text(errors="replace")[:1000]
+        return found
+
+    def _read_file(self, process: Process, *, is_last: bool) -> list[Mark]:
+        """Return the next marks of a file."""
+        try:
+            with open(open_regular(self._path(process)), "rb") as file:
+                file.seek(process.slot * layout.SLOT)
+                data = file.read(layout.SIZE - process.slot * layout.SLOT)
+                file.seek(0)
+                magic, lost = layout.LOST.unpack(file.read(layout.LOST.size))
+        except (OSError, struct.error):
+            return []
+        process.lost = max(process.lost, lost if magic == layout.MAGIC else 0)
+        return self._take(process, data, is_last=is_last)
+
+    def _take(self, process: Process, data: bytes, *, is_last: bool) -> list[Mark]:
+        first = process.slot
+        slots = [data[at : at + layout.SLOT] for at in range(0, len(data) - layout.SLOT + 1, layout.SLOT)]
+        written = first + (len(slots) if is_last else _written(data))
+        whole, process.seen = (written if is_last else min(process.seen, written)), written
+        marks: list[Mark] = []
+        while process.slot < whole:
+            mark = Mark(*layout.MARK.unpack(slots[process.slot - first]))
+            behind = process.slot + 1
+            if mark.kind in (layout.HELLO, layout.NAME):
+                behind += layout.slots_for(min(mark.number, _TEXT_LIMIT))
+                if behind > whole and not is_last:
+                    break
+                self._take_text(process, mark, b"".join(slots[process.slot + 1 - first : behind - first]))
+            elif 0 < mark.kind < layout.TEXT:
+                marks.append(mark)
+            process.slot = behind
+        return marks
+
+    def _take_text(self, process: Process, mark: Mark, data: bytes) -> None:
+        text = layout.text_of(data, mark.number).decode(errors="replace")
+        if mark.kind == layout.NAME:
+            process.names[mark.name] = text
+        else:
+            try:
+                said = json.loads(text)
+            except ValueError:
+                return
+            process.hello = said if isinstance(said, dict) else {}
+
+    def _path(self, process: Process) -> Path:
+        return self.folder / f"{process.pid}.{process.file}"
+
+    def _remove(self, process: Process) -> None:
+        try:
+            self._path(process).unlink()
+        except OSError:
+            return
+
+
+def _written(data: bytes) -> int:
+    """Return how many slots were written, without gaps."""
+    kinds = data[layout.SLOT - 1 :: layout.SLOT]
+    at = kinds.find(0)
+    return len(kinds) if at < 0 else at

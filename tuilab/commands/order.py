@@ -1,0 +1,76 @@
+"""From a command line of the user's to the order of a run."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from tuilab.catalogue.imports import SOURCE_LIMIT
+from tuilab.commands.printed import split
+from tuilab.engine.messages import CommandOrder, RunOrder
+from tuilab.engine.turn import CORES
+from tuilab.errors import UsageError
+from tuilab.probes.gpu.there import is_gpu_there
+from tuilab.scrub import words_for_record
+from tuilab.text import show
+
+TOPIC = "exec"
+WATCH = ("all", "steps", "nothing")
+_LONGEST_NAME = 40
+_ODD = re.compile(r"(?a:[^\w.+-]+)")
+
+
+def order(
+    command: CommandOrder,
+    *,
+    root: Path,
+    name: str = "",
+    timeout_s: float | None = None,
+    argv: Sequence[str] = (),
+) -> RunOrder:
+    """Return the order for one run of a command as it is."""
+    for metric in command.metrics:
+        split(metric)
+    if any("\0" in word for word in command.words):
+        raise UsageError("a word of the command has a NUL, which no command can be given")
+    script = script_of(command.words)
+    return RunOrder(
+        root=str(root.absolute()),
+        scenario=plain_name(name) if name else name_of(command.words),
+        topic=TOPIC,
+        title=show(" ".join(words_for_record(command.words)), 200),
+        path=str(script or ""),
+        params={},
+        timeout_s=timeout_s,
+        devices=["cuda" if is_gpu_there() else CORES],
+        argv=list(argv),
+        command=command,
+    )
+
+
+def plain_name(name: str) -> str:
+    """Return a name as a run can have it; UsageError where nothing of it is left."""
+    if not (plain := _ODD.sub("_", name).strip("_")[:_LONGEST_NAME]):
+        raise UsageError(f"--name takes letters and digits, not {show(name, 40)}")
+    return plain
+
+
+def name_of(words: Sequence[str]) -> str:
+    """Return what a run is called by its command: the script, the module behind -m, or the program."""
+    if "-m" in words[:-1] and not script_of(words):
+        found = words[words.index("-m") + 1].rpartition(".")[2]
+    else:
+        found = Path(script_of(words) or words[0]).name
+    return _ODD.sub("_", found.removesuffix(".py"))[:_LONGEST_NAME].strip("_") or "command"
+
+
+def script_of(words: Sequence[str]) -> Path | None:
+    """Return the script that a command runs, whose source is kept with the run: the first word that is one."""
+    for word in words:
+        path = Path(word)
+        try:
+            if word.endswith((".py", ".sh")) and path.is_file() and path.stat().st_size <= SOURCE_LIMIT:
+                return path.absolute() if os.access(path, os.R_OK) else None
+        except (OSError, ValueError):
+            continue
+    return None

@@ -1,0 +1,42 @@
+"""Where the time of a step goes: waiting for data, backward, the optimizer, and the forward with all the rest."""
+
+from collections.abc import Collection
+from statistics import median
+
+from tuilab.commands.steps import Step
+
+DATA = "waits for data"
+PARTS = (DATA, "backward", "optimizer", "forward and the rest")
+_CURVES = ("data_ms", "backward_ms", "optimizer_ms", "rest_ms")  # of these; their names tell the unit
+_LONG = 2  # times as long as most: torch still warms up
+
+
+def parts_of(step: Step) -> dict[str, int]:
+    """Return the nanoseconds of each part of a step; nothing of one whose begin is not known."""
+    if step.took_ns is None or step.rest_ns is None:
+        return {}
+    return dict(zip(PARTS, (step.waited_ns, step.backward_ns, step.optimizer_ns, step.rest_ns), strict=True))
+
+
+def curves_of(step: Step) -> dict[str, float]:
+    """Return what is drawn of the times of a step."""
+    if step.took_ns is None:
+        return {}
+    parts = dict(zip(_CURVES, parts_of(step).values(), strict=True))
+    return {name: ns / 1e6 for name, ns in {"step_ms": step.took_ns, **parts}.items()}
+
+
+def steady(steps: Collection[Step]) -> list[Step]:
+    """Return the steps that are timed, without the first ones, in which torch warms up."""
+    timed = [step for step in steps if step.took_ns]
+    if not timed:
+        return []
+    usual = median(step.took_ns or 0 for step in timed)
+    return timed[next(at for at, step in enumerate(timed) if (step.took_ns or 0) < _LONG * usual) :]
+
+
+def shares_of(steps: Collection[Step]) -> dict[str, float]:
+    """Return the share of the time that each part takes, in percent."""
+    timed = steady(steps)
+    total = sum(step.took_ns or 0 for step in timed)
+    return {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in PARTS} if total else {}

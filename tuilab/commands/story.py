@@ -1,0 +1,53 @@
+"""What a command's steps amount to, in sentences."""
+
+from collections.abc import Collection, Iterator
+from statistics import fmean, median
+
+from tuilab.commands.marks import Process
+from tuilab.commands.parts import DATA, shares_of, steady
+from tuilab.commands.steps import BACKWARDS, Step, Steps
+from tuilab.text import plural
+from tuilab.words import seconds
+
+
+def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator[str]:
+    """Yield the sentences: how long a step takes and where that goes, what a step is, what was left out."""
+    if timed := steady(last):
+        yield _times(steps, timed)
+    if last:
+        yield _pattern(process, steps, last)
+    if skipped := sum(step.skipped for step in last):
+        yield f"GradScaler left out {skipped} of {plural(sum(step.optimized for step in last), 'optimizer step')}"
+
+
+def _times(steps: Steps, timed: Collection[Step]) -> str:
+    usual = seconds(median(step.took_ns or 0 for step in timed) / 1e9)
+    told = f"a step takes {usual}, median of {plural(len(timed), 'step')}"
+    if not steps.backwards:
+        return told
+    shares = shares_of(timed)
+    if not steps.waits:
+        shares.pop(DATA)
+    parts = ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
+    return f"{told}: {parts}" + ("" if steps.waits else "; data: n/a, no DataLoader was used")
+
+
+def _pattern(process: Process, steps: Steps, last: Collection[Step]) -> str:
+    """Return what makes a step, and which optimizer ends it."""
+    if steps.ends_with == BACKWARDS:
+        return "no optimizer step was seen, so a step is a backward"
+    optimized, backwards = (fmean(getattr(step, name) for step in last) for name in ("optimized", "backwards"))
+    number = len(steps.counts)
+    of = f" ({number} optimizers; a step ends with {optimizer_name(process, steps.ends_with or 0)})" if number > 1 else ""
+    went_back = f" and {_count(backwards, 'backward')}" if steps.backwards else ""
+    return f"{_count(optimized, 'optimizer step')}{of}{went_back} a step"
+
+
+def _count(number: float, noun: str) -> str:
+    return plural(round(number), noun) if abs(number - round(number)) < 0.05 else f"{number:.1f} {noun}s"
+
+
+def optimizer_name(process: Process, number: int) -> str:
+    """Return what an optimizer is called: its class, and which one it is."""
+    kind, _, which = process.names.get(number, "optimizer").partition("\n")
+    return f"{kind} {which.rpartition(' ')[2]}".strip()
