@@ -242,8 +242,9 @@ def plain_number(value: Any) -> float | None:
 
 def print_lines_at_once() -> None:
     """Have prints appear as in a terminal, although stdout is a pipe."""
+    stdout: Any = sys.stdout  # or whatever the script has put there
     try:
-        if not sys.stdout.line_buffering:  # type: ignore[union-attr]
-            sys.stdout.reconfigure(line_buffering=True)
+        if not stdout.line_buffering:
+            stdout.reconfigure(line_buffering=True)
     except Exception:
         return
