@@ -10,11 +10,14 @@ from tuilab.commands.printed import split
 from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.engine.turn import CORES
 from tuilab.errors import UsageError
+from tuilab.judging.looks import PLANNED
 from tuilab.probes.gpu.there import is_gpu_there
 from tuilab.scrub import words_for_record
 from tuilab.text import show
 
 TOPIC = "exec"
+RACE_TOPIC = "ab"
+REPEATS = 6  # an interval needs so many
 WATCH = ("all", "steps", "nothing")
 _LONGEST_NAME = 40
 _ODD = re.compile(r"(?a:[^\w.+-]+)")
@@ -26,9 +29,12 @@ def order(
     root: Path,
     name: str = "",
     timeout_s: float | None = None,
+    repeats: int | None = None,
+    budget_s: float | None = None,
+    waits: bool = False,
     argv: Sequence[str] = (),
 ) -> RunOrder:
-    """Return the order for one run of a command as it is."""
+    """Return the order for one run of a command as it is; one with arms has repeats, and may have a budget."""
     for metric in command.metrics:
         split(metric)
     if any("\0" in word for word in command.words):
@@ -37,11 +43,17 @@ def order(
     return RunOrder(
         root=str(root.absolute()),
         scenario=plain_name(name) if name else name_of(command.words),
-        topic=TOPIC,
+        topic=RACE_TOPIC if command.arms else TOPIC,
         title=show(" ".join(words_for_record(command.words)), 200),
         path=str(script or ""),
         params={},
+        claims=[claim.text for claim in command.claims],
+        claim_keys=[claim.key for claim in command.claims],
+        repeats=(repeats or (PLANNED[-1] if budget_s else REPEATS)) if command.arms else 1,
+        looks=list(PLANNED) if budget_s and not repeats else [],
+        budget_s=budget_s,
         timeout_s=timeout_s,
+        waits=waits,
         devices=["cuda" if is_gpu_there() else CORES],
         argv=list(argv),
         command=command,

@@ -1,6 +1,7 @@
 """Brings what a command's processes mark, and what it prints, into the record: curves, and where a step's time goes."""
 
 import time
+from array import array
 from collections import deque
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.story import optimizer_name, story_of
 from tuilab.commands.unseen import why_unseen
 from tuilab.engine.messages import CommandOrder
+from tuilab.judging.learning import FIRST
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 
@@ -28,6 +30,8 @@ class Lane:
         self.arm = arm
         self.steps = Steps()
         self.last: deque[Step] = deque(maxlen=_KEPT)
+        self.times_s = array("d")  # of all steps but the first
+        self.roots: list[float] = []  # the first ones
         self.count = 0
 
 
@@ -61,6 +65,18 @@ class Watched:
             self._record_steps(lane, lane.steps.finish())
         self._tell_parts()
         self._tell_story(code)
+
+    def first_roots(self) -> list[float]:
+        """Return what went backward first, in the process that stepped first."""
+        return next((lane.roots for lane in self.lanes.values()), [])
+
+    def dtype(self) -> str:
+        """Return the coarsest dtype that was computed in, as far as that was seen."""
+        return next((str(lane.process.hello.get("dtype", "float32"))[:20] for lane in self.lanes.values()), "float32")
+
+    def why_unseen(self) -> str:
+        """Return why no step was seen."""
+        return why_unseen(self._command.words, self._marks) if self._marks else "nothing was watched"
 
     # ---- what the processes mark
 
@@ -104,6 +120,9 @@ class Watched:
             if values:
                 self._journal.append(events.Logged(s=lane.count, v=values, a=lane.arm, at=step.ended))
             lane.count += 1
+            lane.roots += [*step.roots.values()][: FIRST - len(lane.roots)]
+            if step.took_ns:
+                lane.times_s.append(step.took_ns / 1e9)
         lane.last.extend(steps)
 
     def _root_name(self, lane: Lane, owner: int) -> str:
@@ -127,7 +146,7 @@ class Watched:
         for name, value in self._printed.values():
             at = self._printed_count[name] = self._printed_count.get(name, -1) + 1
             self._journal.append(events.Logged(s=at, v={f"{name} (printed)": value}, a=self._arm))
-        if progress := self._printed.progress():
+        if (progress := self._printed.progress()) and not self._arm:
             self._journal.append(events.Progressed(done=progress[0], total=progress[1]))
 
     # ---- accounts
@@ -150,7 +169,7 @@ class Watched:
                 reason = f"{process.lost} marks had no room on the disk"
                 self._journal.append(events.Unavailable(what=f"marks of process {process.pid}", reason=reason))
         if not any(lane.count for lane in self.lanes.values()):
-            self._journal.append(events.Unavailable(what="steps", reason=why_unseen(self._command.words, self._marks)))
+            self._journal.append(events.Unavailable(what="steps", reason=self.why_unseen()))
         for name, count in self._printed.found.items():
             if not count:
                 self._journal.append(events.Unavailable(what=f"{name} (printed)", reason="its pattern was found nowhere"))

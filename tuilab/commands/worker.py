@@ -6,26 +6,20 @@ last marks.
 
 import os
 import resource
-import shutil
 import signal
 import socket
 import sys
-import time
 from pathlib import Path
 from types import FrameType
 
-from tuilab.commands.passing import Passing
-from tuilab.commands.printed import Printed
-from tuilab.commands.started import CannotStart, start
-from tuilab.commands.watched import Watched
+from tuilab.commands.race import race
+from tuilab.commands.running import how_it_ended, run_watched
+from tuilab.commands.started import CannotStart
 from tuilab.engine import messages
 from tuilab.engine.messages import CommandOrder, Farewell, WorkerOrder
-from tuilab.engine.processes import signal_name
 from tuilab.record import events
 from tuilab.record.hidden import cleaner
 from tuilab.record.journal.writer import Writer
-
-_TURN_S = 0.05
 
 
 def main() -> None:
@@ -37,7 +31,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stay)
     run_dir = Path(order.run_dir)
     journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", cleaner(order.params, order.secrets))
-    farewell, code = run(order.command, run_dir, order.writer, journal)
+    if order.command.arms:
+        farewell, code = race(order.command, order.repeat, run_dir, order.writer, journal)
+    else:
+        farewell, code = run(order.command, run_dir, order.writer, journal)
     journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))
     journal.sync()
     farewell.lost = journal.lost
@@ -51,36 +48,11 @@ def _stay(number: int, frame: FrameType | None) -> None:
 
 def run(command: CommandOrder, run_dir: Path, writer: str, journal: Writer) -> tuple[Farewell, int]:
     """Run a command to its end; return what to say of it, and the code it ended with: less than 0 is a signal."""
-    marks = None if command.watch == "nothing" else run_dir / f"marks-{writer}"
-    if marks:
-        marks.mkdir(mode=0o700)
     try:
-        child = start(command.words, marks, command.watch)
+        ended = run_watched(command, run_dir / f"marks-{writer}", journal)
     except CannotStart as problem:
         return Farewell(error=str(problem)), problem.code
-    assert child.stdout and child.stderr
-    printed = Printed(command.metrics)
-    watched = Watched(command, marks, printed, journal)
-    streams = [
-        Passing(pipe, [number, *command.outputs[number - 1 : number]], printed.take)
-        for number, pipe in ((1, child.stdout), (2, child.stderr))
-    ]
-    while child.poll() is None:
-        watched.turn()
-        time.sleep(_TURN_S)
-    for stream in streams:
-        stream.finish()
-    watched.finish(child.returncode)
-    if marks:
-        shutil.rmtree(marks, ignore_errors=True)
-    return Farewell(error=how_it_ended(child.returncode)), child.returncode
-
-
-def how_it_ended(code: int) -> str:
-    """Return how a command failed, or nothing."""
-    if code < 0:
-        return f"the command was ended by {signal_name(-code)}"
-    return f"the command ended with exit code {code}" if code else ""
+    return Farewell(error=how_it_ended(ended.code)), ended.code
 
 
 def leave(code: int) -> None:
