@@ -1,6 +1,7 @@
 """`tuilab ab`: arms of a command, raced in fresh processes, from the command line to the verdict."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -71,9 +72,13 @@ def test_what_can_be_seen_is_told_before_it_starts(tuilab: Tuilab, tmp_path: Pat
     words = ["--arm", "base", "--arm", "other: A=1", "--repeat", "2", "--headless"]
     done = tuilab("ab", *words, "--", PYTHON, trainer(tmp_path), "--code", "0")
 
+    again = tuilab("ab", *words, "--", PYTHON, trainer(tmp_path), "--code", "0")
+
     first, second, *_ = done.stderr.splitlines()
-    assert first.startswith("tuilab: 2 repeats of 3 processes, base once more as its control: that sees a difference of ")
-    assert second == "tuilab: it takes 6 times as long as the command"
+    assert first.startswith("tuilab: 2 repeats of 3 processes, base once more as its control: a difference of ")
+    assert first.endswith("where a process is 10 % off by itself, as processes usually are")
+    assert second == "tuilab: it takes 6 times as long as the command, which was not run here before"
+    assert re.match(r"tuilab: it takes .* s: 6 times .* s, as the command took last time", again.stderr.splitlines()[1])
 
 
 @pytest.mark.slow
