@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tuilab import places
 from tuilab.catalogue.params import option_of, spell
 from tuilab.errors import TuilabError
+from tuilab.text import show
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, Scalar
@@ -50,6 +51,11 @@ def root_option(root: Path) -> list[str]:
     except TuilabError:
         is_usual = False
     return [] if is_usual else ["--root", str(root)]
+
+
+def hint(root: Path, *words: str) -> str:
+    """Return a command of tuilab as it is told to people: it finds the runs that it is about, wherever they are."""
+    return show(line(["tuilab", *words, *root_option(root)]))
 
 
 def changes(run: "RunStarted") -> "dict[str, Scalar]":

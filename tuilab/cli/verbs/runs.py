@@ -21,7 +21,7 @@ from tuilab.drawings.glyphs import Style, style_of
 from tuilab.errors import UsageError
 from tuilab.record.encoding import for_programs
 from tuilab.record.states import RunState
-from tuilab.runs import notes, store
+from tuilab.runs import disk_room, notes, store
 from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, words_of
 from tuilab.runs.ledger import WAITS, Entry
 from tuilab.runs.ledger_cache import LedgerCache
@@ -136,7 +136,13 @@ def command(
     not_listed = store.not_listed(folders)
     lines += [] if not_listed and not runs else _footer(len(rows), len(runs), disk, wanted, is_more=is_more)
     lines += not_listed
+    lines += [disk_room.told(root) for root in folders if _records_in(root, rows) and disk_room.is_full(root)]
     click.echo(style.fit("\n".join(lines)), color=True)
+
+
+def _records_in(root: Path, rows: Sequence[Row]) -> bool:
+    """Say whether a run goes on in a folder that may be one of this box."""
+    return any(row.entry.is_running and row.folder.parent == root and row.entry.is_of_this_box for row in rows)
 
 
 def _show_claim(run_dirs: Sequence[Path], claim: str, *, as_json: bool) -> None:

@@ -78,6 +78,11 @@ class HistoryReader:
         if not self.is_reading and (self._going_on() or store.changed_at(self._root) != self._listed_at):
             self.look()
 
+    def is_any_recorded(self) -> bool:
+        """Say whether a run goes on that may be one of this box."""
+        entries = self.known.entries
+        return any(entries[run].is_running and entries[run].is_of_this_box for run in self._going_on())
+
     @property
     def _cache(self) -> LedgerCache:
         return self._find_cache()
