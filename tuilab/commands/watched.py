@@ -44,6 +44,10 @@ class Watched:
         self._printed_count: dict[str, int] = {}
         self.lanes: dict[int, Lane] = {}
 
+    def begin(self, pid: int) -> None:
+        """Note which process the command is."""
+        self._ran = Ran(pid)
+
     def turn(self, *, is_last: bool = False) -> None:
         """Record what is new."""
         if self._marks:

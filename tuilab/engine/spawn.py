@@ -113,13 +113,16 @@ def spawn_worker(writer: str, run: str, arm: ArmOrder | None, command: CommandOr
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 env=environment,
-                pass_fds=[theirs.fileno(), *(command.outputs if command else [])],
+                pass_fds=[theirs.fileno(), *(command.descriptors if command else [])],
                 start_new_session=True,
                 preexec_fn=_before_exec(os.getpid()),
             )
         except OSError:
             ours.close()
             raise
+    if command and command.stdin is not None:
+        os.close(command.stdin)  # whoever writes there sees when the command has closed it
+        command.stdin = None
     ours.setblocking(False)
     return Child(writer, process, ours)
 
