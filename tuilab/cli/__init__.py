@@ -23,6 +23,7 @@ VERBS = {
     "learn": "The next lesson, and how near your predictions came.",
     "run": "Run a scenario, a topic or all.",
     "exec": "Run a command of yours, such as a training script, and watch how it trains.",
+    "ab": "Race ways to run a command against each other, in fresh processes.",
     "runs": "The runs on this box, newest first.",
     "compare": "Runs, or the runs of two boxes, side by side.",
     "attach": "Show a run on the screens, or follow it to its end and print its result.",

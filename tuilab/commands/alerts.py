@@ -6,6 +6,7 @@ no alarm: the first steps, an evaluation, a checkpoint, a box that is busy.
 
 import math
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 from statistics import median
 
 from tuilab.commands.steps import Step
@@ -114,7 +115,7 @@ class Creep:
         levels = [median(held for _, held in later[int(at * width) : int((at + 1) * width)]) for at in range(_BINS)]
         grown, early = levels[-1] - levels[0], levels[_BINS // 2 - 1] - levels[0]
         late = levels[-1] - levels[_BINS // 2]
-        is_rising = all(after > before for before, after in zip(levels, levels[1:], strict=False))
+        is_rising = all(after > before for before, after in pairwise(levels))
         if not is_rising or late < _LEVELS_OFF * early or grown < max(_LEAST_BYTES, _LEAST_SHARE * levels[0]):
             return ""
         self._is_told = True

@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab.catalogue.imports import SOURCE_LIMIT
+from tuilab.commands.arms import command_of
 from tuilab.commands.patterns import split
 from tuilab.commands.started import check_found
-from tuilab.engine.messages import CommandOrder, RunOrder, pack
+from tuilab.engine.messages import CommandArm, CommandOrder, RunOrder, pack
 from tuilab.engine.turn import CORES
 from tuilab.errors import UsageError
+from tuilab.judging.looks import PLANNED
 from tuilab.probes.gpu.there import is_gpu_there
 from tuilab.scrub import words_for_record
 from tuilab.text import show
 
 TOPIC = "exec"
+RACE_TOPIC = "ab"
+REPEATS = 6  # an interval needs so many
 WATCH = ("all", "steps", "nothing")
 _LONGEST_NAME = 40
 _MOST_BYTES = 150_000  # of the words of a command, as a message to the worker takes them
@@ -28,19 +32,28 @@ def order(
     root: Path,
     name: str = "",
     timeout_s: float | None = None,
+    repeats: int | None = None,
+    budget_s: float | None = None,
+    waits: bool = False,
     argv: Sequence[str] = (),
 ) -> RunOrder:
-    """Return the order for one run of a command as it is."""
+    """Return the order for one run of a command as it is; one with arms has repeats, and may have a budget."""
     check(command)
     script = script_of(command.words)
     return RunOrder(
         root=str(root.absolute()),
         scenario=plain_name(name) if name else name_of(command.words),
-        topic=TOPIC,
+        topic=RACE_TOPIC if command.arms else TOPIC,
         title=show(" ".join(words_for_record(command.words)), 200),
         path=str(script or ""),
         params={},
+        claims=[claim.text for claim in command.claims],
+        claim_keys=[claim.key for claim in command.claims],
+        repeats=(repeats or (PLANNED[-1] if budget_s else REPEATS)) if command.arms else 1,
+        looks=list(PLANNED) if budget_s and not repeats else [],
+        budget_s=budget_s,
         timeout_s=timeout_s,
+        waits=waits,
         devices=["cuda" if is_gpu_there() else CORES],
         argv=list(argv),
         command=command,
@@ -56,9 +69,12 @@ def check(command: CommandOrder) -> None:
         raise UsageError("the command is empty; name one, as in tuilab exec -- python train.py")
     if any("\0" in word for word in command.words):
         raise UsageError("a word of the command has a NUL, which no command can be given; leave it out")
-    if (total := len(pack([command.words, command.metrics]))) > _MOST_BYTES:
-        raise UsageError(f"the command has {total} bytes, and tuilab exec takes {_MOST_BYTES}; put some into a file or a script")
-    check_found(command.words[0])
+    if (total := len(pack(command))) > _MOST_BYTES:
+        raise UsageError(
+            f"the command has {total} bytes, and tuilab exec takes {_MOST_BYTES}; put some into a file or a script"
+        )
+    for arm in command.arms or [CommandArm(name="")]:
+        check_found(command_of(arm, command.words)[0])
 
 
 def plain_name(name: str) -> str:

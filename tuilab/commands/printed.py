@@ -1,7 +1,7 @@
 """Looks for numbers in what a command prints: those that the user's patterns find, and how far it is of how much.
 
-Who passes it on only leaves it here. It is looked at in the main thread, where a pattern that takes for ever can be given up: an
-alarm ends it. A line is looked at only where it has a text that the pattern cannot do without, so that much that is printed
+Who passes it on only leaves it here. It is looked at in the main thread, where a pattern that takes for ever can be given up: an alarm
+ends it. A line is looked at only where it has a text that the pattern cannot do without, so that much that is printed
 costs little; what is printed faster than it can be looked at is counted and passed over.
 """
 
@@ -43,6 +43,7 @@ class Printed:
         self._rests: list[bytes] = []  # of each stream: the line that is not whole
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._size = 0
+        self._is_heard = False
         self._lock = threading.Lock()
         self.passed_over = 0  # bytes
         self.found = {pattern.name: 0 for pattern in self._patterns}
@@ -57,6 +58,7 @@ class Printed:
 
     def _take(self, stream: int, data: bytes) -> None:
         with self._lock:
+            self._is_heard = True
             self._ends[stream].take(data)
             if not self._patterns:
                 return
@@ -65,6 +67,12 @@ class Printed:
                 return
             self._waiting.append((stream, data))
             self._size += len(data)
+
+    def is_heard(self) -> bool:
+        """Say whether anything was printed since the last time that this was asked."""
+        with self._lock:
+            found, self._is_heard = self._is_heard, False
+        return found
 
     def values(self, *, is_last: bool = False) -> Iterator[Value]:
         """Yield the numbers that were found since, as long as there is time for it in one turn."""

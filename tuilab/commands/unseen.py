@@ -39,7 +39,10 @@ def why_unseen(marks: Marks, ran: Ran, seen: Collection[Steps]) -> str:
 def _what_else(seen: Collection[Steps]) -> str:
     """Return what was seen in those that loaded torch."""
     counts = {"backward": sum(one.backwards for one in seen), "batch": sum(one.waits for one in seen)}
-    told = [plural(counts["backward"], "backward"), plural(counts["batch"], "batch from a DataLoader", "batches from DataLoaders")]
+    told = [
+        plural(counts["backward"], "backward"),
+        plural(counts["batch"], "batch from a DataLoader", "batches from DataLoaders"),
+    ]
     return f"; there were {join(told)}" if any(counts.values()) else ""
 
 

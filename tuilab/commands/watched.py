@@ -1,19 +1,25 @@
 """Brings what a command's processes mark, and what it prints, into the record: curves, and where a step's time goes."""
 
 import time
+from array import array
 from collections import deque
 from pathlib import Path
 
+from tuilab.commands.alarms import Alarms
 from tuilab.commands.inside.tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.parts import curves_of, shares_of
 from tuilab.commands.printed import Printed
+from tuilab.commands.ran import Ran
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.story import optimizer_name, story_of
 from tuilab.commands.unseen import why_unseen
 from tuilab.engine.messages import CommandOrder
+from tuilab.judging.learning import FIRST
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
+from tuilab.text import join, plural, show
+from tuilab.words import size
 
 _TELL_S = 2.0  # between two accounts of where the time goes
 _KEPT = 5_000  # of the last steps, for these accounts
@@ -28,14 +34,21 @@ class Lane:
         self.arm = arm
         self.steps = Steps()
         self.last: deque[Step] = deque(maxlen=_KEPT)
+        self.times_s = array("d")  # of all steps but the first
+        self.roots: list[float] = []  # the first ones
         self.count = 0
+        self.is_chosen = False  # what ends its steps, by the user
 
 
 class Watched:
     """One command while it runs; with an `arm` all that is recorded is told of that arm."""
 
-    def __init__(self, command: CommandOrder, marks: Path | None, printed: Printed, journal: Writer, arm: str = "") -> None:
+    def __init__(
+        self, command: CommandOrder, marks: Path | None, printed: Printed, journal: Writer, arm: str = "", pid: int = 0
+    ) -> None:
         self._command = command
+        self._ran = Ran(pid)
+        self._alarms = Alarms(pid, journal)
         self._marks = Marks(marks) if marks else None
         self._printed = printed
         self._journal = journal
@@ -44,16 +57,14 @@ class Watched:
         self._printed_count: dict[str, int] = {}
         self.lanes: dict[int, Lane] = {}
 
-    def begin(self, pid: int) -> None:
-        """Note which process the command is."""
-        self._ran = Ran(pid)
-
     def turn(self, *, is_last: bool = False) -> None:
         """Record what is new."""
         if self._marks:
             for process, marks in self._marks.read(is_last=is_last):
                 self._take(process, marks, is_last=is_last)
-        self._take_printed()
+        self._take_printed(is_last=is_last)
+        if not is_last:
+            self._look()
         if time.monotonic() - self._told_at > _TELL_S:
             self._told_at = time.monotonic()
             self._tell_parts()
@@ -65,10 +76,35 @@ class Watched:
             self._record_steps(lane, lane.steps.finish())
         self._tell_parts()
         self._tell_story(code)
+        self._tell_printed()
+
+    def first_roots(self) -> list[float]:
+        """Return what went backward first, in the process that stepped first."""
+        return next((lane.roots for lane in self.lanes.values()), [])
+
+    def dtype(self) -> str:
+        """Return the coarsest dtype that was computed in, as far as that was seen."""
+        return next((str(lane.process.hello.get("dtype", "float32"))[:20] for lane in self.lanes.values()), "float32")
+
+    def why_unseen(self) -> str:
+        """Return why no step was seen."""
+        lanes = [lane.steps for lane in self.lanes.values()]
+        return why_unseen(self._marks, self._ran, lanes) if self._marks else "nothing was watched"
+
+    def _look(self) -> None:
+        """Look at what no mark tells."""
+        if self._marks and not any(process.hello for process in self._marks.processes.values()):
+            self._ran.look()
+        if not self._arm:  # in a race nobody looks on
+            self._alarms.turn()
 
     # ---- what the processes mark
 
     def _take(self, process: Process, marks: list[Mark], *, is_last: bool) -> None:
+        self._alarms.hear(process.pid)
+        for mark in marks:
+            if mark.kind == layout.HELD:
+                self._alarms.hold(process.pid, mark.began)
         self._record_logged(process, [mark for mark in marks if mark.kind == layout.LOGGED])
         if not any(mark.kind in (layout.STEPPED, layout.SKIPPED, layout.WENT_BACK, layout.WAITED) for mark in marks):
             return
@@ -100,14 +136,20 @@ class Watched:
             for number, words in lane.process.names.items():
                 if wanted in words.lower().split("\n"):
                     lane.steps.choose(number)
+                    lane.is_chosen = True
 
     def _record_steps(self, lane: Lane, steps: list[Step]) -> None:
+        if not self._arm:
+            self._alarms.step(lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner))
         for step in steps:
             values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
             values |= curves_of(step)
             if values:
                 self._journal.append(events.Logged(s=lane.count, v=values, a=lane.arm, at=step.ended))
             lane.count += 1
+            lane.roots += [*step.roots.values()][: FIRST - len(lane.roots)]
+            if step.took_ns:
+                lane.times_s.append(step.took_ns / 1e9)
         lane.last.extend(steps)
 
     def _root_name(self, lane: Lane, owner: int) -> str:
@@ -127,12 +169,14 @@ class Watched:
 
     # ---- what is printed
 
-    def _take_printed(self) -> None:
-        for name, value in self._printed.values():
+    def _take_printed(self, *, is_last: bool) -> None:
+        if self._printed.is_heard():
+            self._alarms.hear()
+        for name, value in self._printed.values(is_last=is_last):
             at = self._printed_count[name] = self._printed_count.get(name, -1) + 1
             self._journal.append(events.Logged(s=at, v={f"{name} (printed)": value}, a=self._arm))
-        if progress := self._printed.progress():
-            self._journal.append(events.Progressed(done=progress[0], total=progress[1]))
+        if (progress := self._printed.progress(is_last=is_last)) and not self._arm:
+            self._journal.append(events.Progressed(done=progress.done, total=progress.total, unit=progress.unit))
 
     # ---- accounts
 
@@ -154,7 +198,25 @@ class Watched:
                 reason = f"{process.lost} marks had no room on the disk"
                 self._journal.append(events.Unavailable(what=f"marks of process {process.pid}", reason=reason))
         if not any(lane.count for lane in self.lanes.values()):
-            self._journal.append(events.Unavailable(what="steps", reason=why_unseen(self._command.words, self._marks)))
+            self._journal.append(events.Unavailable(what="steps", reason=self.why_unseen()))
+        self._tell_step_of()
+
+    def _tell_step_of(self) -> None:
+        """Tell that no optimizer is called as --step-of says, and how those that stepped are."""
+        wanted = self._command.step_of
+        if not wanted or not self.lanes or any(lane.is_chosen for lane in self.lanes.values()):
+            return
+        there = {optimizer_name(lane.process, number) for lane in self.lanes.values() for number in lane.steps.counts}
+        reason = f"no optimizer that stepped is called {show(wanted, 60)}; there were {join(sorted(there)) or 'none'}"
+        self._journal.append(events.Unavailable(what="--step-of", reason=reason))
+
+    def _tell_printed(self) -> None:
         for name, count in self._printed.found.items():
-            if not count:
+            if name in self._printed.given_up:
+                reason = f"given up after {plural(count, 'value')}: its pattern took too long on a line"
+                self._journal.append(events.Unavailable(what=f"{name} (printed)", reason=reason))
+            elif not count:
                 self._journal.append(events.Unavailable(what=f"{name} (printed)", reason="its pattern was found nowhere"))
+        if passed_over := self._printed.passed_over:
+            reason = f"{size(passed_over)} came faster than they could be looked through"
+            self._journal.append(events.Unavailable(what="all values that were printed", reason=reason))

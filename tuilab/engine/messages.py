@@ -23,10 +23,32 @@ _LIMIT = 200_000  # bytes; under the default send buffer of a unix socket
 _ENVELOPE = 1_000  # what a reply may have beside the value that an arm's farewell brought
 
 
+class CommandArm(msgspec.Struct, kw_only=True):
+    """One way to run a command that is raced against others."""
+
+    name: str
+    env: dict[str, str] = {}
+    prefix: list[str] = []  # before the words of the command
+    words: list[str] = []  # behind them
+
+
+class ArmClaim(msgspec.Struct, kw_only=True):
+    """That an arm of a command takes so many times less than another."""
+
+    text: str
+    key: str
+    over: str
+    under: str
+    bound: float
+
+
 class CommandOrder(msgspec.Struct, kw_only=True):
-    """A command of the user's, to be run as it is and watched."""
+    """A command of the user's, to be run as it is and watched; with arms, to be raced against itself."""
 
     words: list[str]
+    arms: list[CommandArm] = []
+    claims: list[ArmClaim] = []
+    has_guard: bool = True  # the arms have to learn the same
     watch: str = "all"  # or `steps`, or `nothing`
     metrics: list[str] = []  # NAME=PATTERN of numbers that it prints
     step_of: str = ""  # the optimizer whose step ends a step

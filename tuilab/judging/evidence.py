@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from statistics import median
 
+from tuilab.judging import learning
 from tuilab.judging.held_back import held_back, stretch
 from tuilab.judging.measure import Measure, choose, launch_bound_share, step_s
 from tuilab.record import events
@@ -43,6 +44,7 @@ class Evidence:
     strange_share: float = 0.0  # of the blocks on a GPU: whether others used it is not known
     observer_share: float = 0.0  # of a step, spent on recording
     difference: str = ""  # how the two arms differ in what they computed
+    unguarded: str = ""  # why that cannot be told, where they are to do the same
     failed_repeats: int = 0  # repeats that ended before they had measured this
     unsettled_repeats: int = 0  # repeats in which the times still drifted when the warm-up ended
     lacks: str = ""  # what the box did not give while this was measured
@@ -62,6 +64,7 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
     same, delayed = (_controls(claim, summary, writers, control) for control in ("same", "delayed"))
     marks, unwatched_share, strange_share = _marks(claim, summary, writers, pairs)
     disturbed_share = _disturbed_share(marks)
+    learns_otherwise, unguarded = learning.difference(claim, summary)
     measure = choose([*_arms(pairs), *_arms(same), *_arms(delayed)], {race.device for race in races}, disturbed_share)
     return Evidence(
         rounds=[log_ratios(*pair, measure) for pair in pairs],
@@ -78,7 +81,8 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
         unwatched_share=unwatched_share,
         strange_share=strange_share,
         observer_share=_observer_share(claim, summary, writers),
-        difference=_difference(claim, summary),
+        difference=_difference(claim, summary) or learns_otherwise,
+        unguarded=unguarded,
         failed_repeats=_failed_repeats(summary, whole),
         unsettled_repeats=_unsettled_repeats(claim, summary, writers),
         lacks=_lacks(claim, summary),

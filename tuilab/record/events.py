@@ -17,6 +17,7 @@ from tuilab.words import gpu_label
 FORMAT = 1  # major version of the journal; a reader refuses a newer one
 
 CLAIM_LIMIT = 4_000  # characters of a claim: several records repeat it, and each must hold it whole
+AGAIN = "again"  # behind the name of an arm: its control, a process of its own
 SPAN_LIMIT = 2_000  # spans of one process in one picture
 Scalar = bool | int | float | str
 Cell = str | int | float  # of a table
@@ -420,6 +421,7 @@ class RaceStarted(Event):
     uuid: str = ""  # torch's name of the GPU that it runs on, which ends NVML's
     device_index: Count | None = None  # of that GPU, as CUDA counts
     luck: float | None = None  # of one process on that GPU, as `calibrate` measured it there; where one process is to judge
+    guard: str = ""  # the curve that tells whether the arms learn the same, where they have to
 
 
 class FirstCalled(Event):
@@ -462,6 +464,8 @@ class RaceFinished(Event):
     record_ns: int = 0  # what writing a record cost, to judge the observer
     is_settled: bool | None = None  # had the times stopped drifting before the first round that counts; None: not known
     gpu_ns: dict[str, Count] = {}  # that the GPU works at a call of each arm at most: told ahead, before the race and after it
+    learned: dict[str, list[float]] = {}  # of arms that are commands: the first values of the curve that guards them
+    dtypes: dict[str, str] = {}  # and the coarsest that each computes in, where that was seen
 
 
 class CoresMeasured(Event):

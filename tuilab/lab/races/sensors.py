@@ -6,9 +6,10 @@ import os
 import resource
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from tuilab.lab.races.timing import Timed
+if TYPE_CHECKING:  # of commands it is used without torch
+    from tuilab.lab.races.timing import Timed
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _LINE_BYTES = 160  # of a core in /proc/stat, at most: a name and ten numbers
@@ -79,7 +80,7 @@ class Sensors:
         )
 
 
-def is_disturbed(seen: Seen, timed: Timed, calm_share: float, threads: int) -> bool:
+def is_disturbed(seen: Seen, timed: "Timed", calm_share: float, threads: int) -> bool:
     """Say whether a block was disturbed: throttled, robbed by the hypervisor, or off its core for a tenth of its time.
 
     `calm_share` is the CPU time that its arm uses of its wall time when nothing interferes; of one that mostly waits it tells

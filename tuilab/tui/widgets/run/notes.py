@@ -45,7 +45,9 @@ class NotesPane(TextPane):
         if run.is_over and self.next_steps.text:
             lines += [Content(""), heading(show(self.next_steps.heading, 100))] if lines else []
             lines += (row for line in self._to_try() for row in self._flowing(line))
-        self.border_title = Content("Notes" if latest or errors or alerts or shared else show(self.next_steps.heading or "Try next", 100))
+        self.border_title = Content(
+            "Notes" if latest or errors or alerts or shared else show(self.next_steps.heading or "Try next", 100)
+        )
         self.put(lines)
 
     def _flowing(self, line: Content) -> list[Content]:
