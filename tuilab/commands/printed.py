@@ -1,7 +1,7 @@
 """Looks for numbers in what a command prints: those that the user's patterns find, and how far it is of how much.
 
-Who passes it on only leaves it here. It is looked at in the main thread, where a pattern that takes for ever can be given up: an alarm
-ends it. A line is looked at only where it has a text that the pattern cannot do without, so that much that is printed
+Who passes it on only leaves it here. It is looked at in the main thread, where a pattern that takes for ever can be given up:
+an alarm ends it. A line is looked at only where it has a text that the pattern cannot do without, so that much that is printed
 costs little; what is printed faster than it can be looked at is counted and passed over.
 """
 

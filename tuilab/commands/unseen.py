@@ -24,6 +24,8 @@ def why_unseen(marks: Marks, ran: Ran, seen: Collection[Steps]) -> str:
         loaded = f"torch {versions} was loaded in {plural(len(greeted), 'process', 'processes')}"
         return f"no optimizer of torch.optim stepped: {loaded}{_what_else(seen)}"
     programs = list(ran.programs.values())
+    if not programs:
+        return "it was over before it could be looked at"
     pythons = [one for one in programs if one.is_python]
     with_torch = [one for one in programs if "torch" in one.holds]
     if not (pythons or with_torch):

@@ -3,7 +3,10 @@
 import time
 from array import array
 from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from tuilab.commands.alarms import Alarms
 from tuilab.commands.inside.tuilab_watch import layout
@@ -26,17 +29,27 @@ _KEPT = 5_000  # of the last steps, for these accounts
 ROOT = "backward root"
 
 
+class Recorded(NamedTuple):
+    """What a stream has of a process already."""
+
+    steps: int = 0
+    until_ns: int = 0
+
+
+_NOTHING = Recorded()
+
+
 class Lane:
     """One process that steps: its own steps, curves and account; of several ranks each has one."""
 
-    def __init__(self, process: Process, arm: str) -> None:
+    def __init__(self, process: Process, arm: str, recorded: Recorded = _NOTHING) -> None:
         self.process = process
         self.arm = arm
         self.steps = Steps()
         self.last: deque[Step] = deque(maxlen=_KEPT)
         self.times_s = array("d")  # of all steps but the first
         self.roots: list[float] = []  # the first ones
-        self.count = 0
+        self.count, self.until_ns = recorded
         self.is_chosen = False  # what ends its steps, by the user
 
 
@@ -44,7 +57,14 @@ class Watched:
     """One command while it runs; with an `arm` all that is recorded is told of that arm."""
 
     def __init__(
-        self, command: CommandOrder, marks: Path | None, printed: Printed, journal: Writer, arm: str = "", pid: int = 0
+        self,
+        command: CommandOrder,
+        marks: Path | None,
+        printed: Printed,
+        journal: Writer,
+        arm: str = "",
+        pid: int = 0,
+        recorded: Mapping[str, Recorded] = {},
     ) -> None:
         self._command = command
         self._ran = Ran(pid)
@@ -53,6 +73,7 @@ class Watched:
         self._printed = printed
         self._journal = journal
         self._arm = arm
+        self._recorded = recorded  # by arm
         self._told_at = time.monotonic()
         self._printed_count: dict[str, int] = {}
         self.lanes: dict[int, Lane] = {}
@@ -77,6 +98,12 @@ class Watched:
         self._tell_parts()
         self._tell_story(code)
         self._tell_printed()
+
+    def take_rest(self) -> None:
+        """Record what is left of a command whose worker was killed."""
+        self.turn(is_last=True)
+        for lane in self.lanes.values():
+            self._record_steps(lane, lane.steps.finish())
 
     def first_roots(self) -> list[float]:
         """Return what went backward first, in the process that stepped first."""
@@ -114,12 +141,25 @@ class Watched:
 
     def _lane(self, process: Process) -> Lane:
         if process.pid not in self.lanes:
-            name = f"rank {process.rank}" if process.hello.get("world") not in ("", "1", None) else ""
-            if not name and self.lanes:
-                name = f"process {len(self.lanes) + 1}"
-            self.lanes[process.pid] = Lane(process, " ".join(filter(None, (self._arm, name))))
-            self._record_process(process)
+            arm = self._name_of(process)
+            self.lanes[process.pid] = Lane(process, arm, self._recorded.get(arm, _NOTHING))
+            if arm not in self._recorded:
+                self._record_process(process)
         return self.lanes[process.pid]
+
+    def _name_of(self, process: Process) -> str:
+        """Return what the lane of a process is called; it is kept beside its marks, whose first may have been read long ago."""
+        assert self._marks is not None
+        kept = self._marks.folder / f"{process.pid}.lane"
+        with suppress(OSError):
+            return kept.read_text()
+        name = f"rank {process.rank}" if process.hello.get("world") not in ("", "1", None) else ""
+        if not name and self.lanes:
+            name = f"process {len(self.lanes) + 1}"
+        arm = " ".join(filter(None, (self._arm, name)))
+        with suppress(OSError):
+            kept.write_text(arm)
+        return arm
 
     def _record_process(self, process: Process) -> None:
         hello = process.hello
@@ -139,6 +179,7 @@ class Watched:
                     lane.is_chosen = True
 
     def _record_steps(self, lane: Lane, steps: list[Step]) -> None:
+        steps = [step for step in steps if step.ended > lane.until_ns]
         if not self._arm:
             self._alarms.step(lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner))
         for step in steps:
@@ -160,12 +201,16 @@ class Watched:
     def _record_logged(self, process: Process, marks: list[Mark]) -> None:
         for mark in marks:
             name, _, source = process.names.get(mark.name, "").partition("\n")
+            if self._recorded and (not name or mark.began <= self._recorded.get(self._arm_of(process), _NOTHING).until_ns):
+                continue
             step = layout.float_of(mark.ended) if mark.number else mark.ended
             values = {f"{name} ({source})": mark.value}
-            arm = self.lanes[process.pid].arm if process.pid in self.lanes else self._arm
             whole = int(step) if abs(step) < 2**62 else 0
             place = None if whole == step else float(step)
-            self._journal.append(events.Logged(s=whole, v=values, a=arm, at=mark.began, x=place))
+            self._journal.append(events.Logged(s=whole, v=values, a=self._arm_of(process), at=mark.began, x=place))
+
+    def _arm_of(self, process: Process) -> str:
+        return self.lanes[process.pid].arm if process.pid in self.lanes else self._arm
 
     # ---- what is printed
 

@@ -164,6 +164,22 @@ def spawn_judge(run_dir: Path, *flags: str) -> Child:
     return Child("judge", subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment))
 
 
+def spawn_rest(run_dir: Path) -> Child:
+    """Start the process that reads what a worker of a command, which was killed, had not read of its marks."""
+    environment = {**os.environ, presence.MARK: run_dir.name}
+    words = words_for_rest(run_dir)
+    return Child("rest", subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment))
+
+
+def words_for_rest(run_dir: Path) -> list[str]:
+    return [sys.executable, "-P", "-m", "tuilab.commands.rest", str(run_dir)]
+
+
+def has_rest(run_dir: Path) -> bool:
+    """Say whether marks of a command are left, which only a worker that was killed leaves."""
+    return any(run_dir.glob("marks-*"))
+
+
 def _before_exec(parent: int) -> Callable[[], None]:
     """Return what the child does between fork and exec; the supervisor has one thread, so this is safe."""
 
