@@ -338,7 +338,7 @@ ARGUMENTS = {
     "runs": "the name of a run",
     "name": "name",
     "what": "print",
-    "words": "the command",
+    "command": "the command",
 }
 EMPTY = words_with_an_empty_one()
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tuilab.commands import printed
-from tuilab.commands.patterns import number, split, sure_text
-from tuilab.commands.printed import Printed, Value
-from tuilab.commands.totals import Progress, Totals
+from tuilab.commands.output import printed
+from tuilab.commands.output.patterns import number, split, sure_text
+from tuilab.commands.output.printed import Printed, Value
+from tuilab.commands.output.totals import Progress, Totals
 from tuilab.errors import UsageError
 
 
@@ -93,7 +93,7 @@ def test_two_totals_side_by_side_do_not_flicker() -> None:
 
 def values(metrics: list[str], *portions: bytes) -> list[Value]:
     """Return what is found in what was printed in these portions."""
-    looked = Printed(metrics)
+    looked = Printed(metrics, clock=lambda: 0.0)
     ear = looked.ear()
     found = []
     for portion in portions:
@@ -144,7 +144,7 @@ def test_what_every_match_has_is_known_from_the_pattern(pattern: bytes, text: by
 
 
 def test_a_pattern_that_takes_for_ever_is_given_up_and_the_others_are_not() -> None:
-    looked = Printed(["bad=(a+)+b", "good=good ([0-9])"])
+    looked = Printed(["bad=(a+)+b", "good=good ([0-9])"], clock=lambda: 0.0)
     ear = looked.ear()
     for _ in range(5):
         ear(b"a" * 60 + b"c\ngood 1\n")
@@ -159,7 +159,7 @@ def test_a_pattern_with_a_line_break_ends() -> None:
 
 def test_what_comes_faster_than_it_is_looked_at_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(printed, "_MOST_WAITING", 1000)
-    looked = Printed(["x=x ([0-9])"])
+    looked = Printed(["x=x ([0-9])"], clock=lambda: 0.0)
     ear = looked.ear()
     for _ in range(300):
         ear(b"x 1\nabc\n\n")
@@ -169,7 +169,7 @@ def test_what_comes_faster_than_it_is_looked_at_is_counted(monkeypatch: pytest.M
 
 
 def test_values_that_are_found_are_all_counted_however_many() -> None:
-    looked = Printed(["x=x ([0-9])"])
+    looked = Printed(["x=x ([0-9])"], clock=lambda: 0.0)
     looked.ear()(b"x 1\n" * 50_000)
 
     assert len(list(looked.values(is_last=True))) == looked.found["x"] == 50_000

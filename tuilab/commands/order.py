@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.commands.arms import command_of
-from tuilab.commands.patterns import split
+from tuilab.commands.output.patterns import split
 from tuilab.commands.started import check_found
 from tuilab.engine.messages import CommandArm, CommandOrder, RunOrder, pack
 from tuilab.engine.turn import CORES

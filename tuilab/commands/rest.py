@@ -10,7 +10,7 @@ import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
-from tuilab.commands.printed import Printed
+from tuilab.commands.output.printed import Printed
 from tuilab.commands.watched import Recorded, Watched
 from tuilab.engine.messages import CommandOrder
 from tuilab.record import events

@@ -16,8 +16,8 @@ from types import FrameType
 from typing import NamedTuple
 
 from tuilab.commands.arms import command_of
-from tuilab.commands.passing import Passing
-from tuilab.commands.printed import Printed
+from tuilab.commands.output.passing import Passing
+from tuilab.commands.output.printed import Printed
 from tuilab.commands.started import start
 from tuilab.commands.watched import Watched
 from tuilab.engine.messages import CommandArm, CommandOrder

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from tuilab.commands.alarms import Alarms
 from tuilab.commands.inside.tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
+from tuilab.commands.output.printed import Printed
 from tuilab.commands.parts import curves_of, shares_of
-from tuilab.commands.printed import Printed
 from tuilab.commands.ran import Ran
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.story import optimizer_name, story_of

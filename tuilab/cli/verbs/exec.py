@@ -1,9 +1,18 @@
 """`tuilab exec -- python train.py ...`: run any command as it is, and watch how it trains.
 
-Its words, folder, variables, output and exit code stay its own. What is seen of it (steps of torch's optimizers, where a step's
-time goes, what goes backward, what its loggers are told) is recorded like a lesson: attach, replay, report and compare work.
+Its words, folder, variables, input, output and exit code stay its own. What is seen of it (the steps of torch's optimizers,
+where the time of a step goes, what goes backward, what its loggers are told) is recorded like a lesson: attach, replay, report
+and compare work. A stall, a NaN, memory that creeps up and a rank that is slow are told as they happen.
 
-Exits as the command does (128+n for a signal; 127 not found, 126 not executable), and with 125 where tuilab itself failed.
+\b
+    tuilab exec -- python train.py --lr 0.1
+    tuilab exec -- torchrun --nproc-per-node 2 train.py
+    tuilab exec --metric 'acc=acc ([0-9.]+)' -- ./train.sh
+
+Without screens its stdout and stderr appear as they are, and the result on stderr. It reads what tuilab reads, but no terminal.
+
+Exits as the command does (128+n for signal n; 127 not found, 126 not executable), with 125 where tuilab itself failed, and with
+2 where an option is wrong. Ctrl-C stops it in order, and a second one at once.
 """
 
 import os
@@ -28,7 +37,14 @@ if TYPE_CHECKING:
 OURS = 125  # as env, nohup and timeout have it
 
 _OPTIONS: list[click.Parameter] = [
-    click.Argument(["words"], nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED),
+    click.Argument(
+        ["command"],
+        nargs=-1,
+        required=True,
+        metavar="-- COMMAND...",
+        type=click.UNPROCESSED,
+        shell_complete=completion.files,
+    ),
     click.Option(["--name"], metavar="NAME", help="What the run is called (else by the script)."),
     click.Option(["--headless"], is_flag=True, help="Do not open the screens; what the command prints appears here."),
     click.Option(["--detach"], is_flag=True, help="Start it, print the run's id and return at once."),
@@ -50,7 +66,9 @@ _OPTIONS: list[click.Parameter] = [
         metavar="OPTIMIZER",
         help="Whose step ends a training step, as in AdamW or 'optimizer 2' (else the rarest one's).",
     ),
-    click.Option(["--timeout"], type=options.Number(0, min_open=True), help="Stop it after so many seconds."),
+    click.Option(
+        ["--timeout"], type=options.Number(0, min_open=True), metavar="SECONDS", help="Stop it after so many seconds."
+    ),
     click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document on stdout; its prints on stderr."),
     click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON; its prints on stderr."),
     click.Option(
@@ -98,7 +116,7 @@ def command(**given: Any) -> int:
 def _order(given: dict[str, Any]) -> RunOrder:
     return orders.order(
         CommandOrder(
-            words=list(given["words"]), watch=given["watch"], metrics=list(given["metrics"]), step_of=given["step_of"] or ""
+            words=list(given["command"]), watch=given["watch"], metrics=list(given["metrics"]), step_of=given["step_of"] or ""
         ),
         root=options.root(given["root"]),
         name=given["name"] or "",

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from tuilab.commands.patterns import Alarm, Pattern
-from tuilab.commands.totals import Progress, Totals
+from tuilab.commands.output.patterns import Alarm, Pattern
+from tuilab.commands.output.totals import Progress, Totals
 
 _LONGEST = 4096  # bytes of a line that are looked at
 _MOST_WAITING = 16 << 20  # bytes
