@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
-from tuilab.record.told import gpu_errors, neighbour_notes
+from tuilab.record.told import alert_words, gpu_errors, neighbour_notes
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold, heading, inline
@@ -35,16 +35,19 @@ class NotesPane(TextPane):
     def show(self, run: Shown, view: View) -> None:
         self._last = run, view
         latest = {text.title: text.text for text in run.summary.texts}
+        alerts = list(map(alert_words, run.summary.alerts))
         errors, shared = gpu_errors(run.summary), neighbour_notes(run.summary)
         lines = [Content.styled(sentence, "$text-error") for sentence in errors]
-        lines += [Content.styled(sentence, "$text-warning") for sentence in shared]
+        lines += [Content.styled(sentence, "$text-warning") for sentence in (*alerts, *shared)]
         for title, text in latest.items():
             lines += [plain(title, 200, "bold")] if title else []
             lines += self._of_text(text)
         if run.is_over and self.next_steps.text:
             lines += [Content(""), heading(show(self.next_steps.heading, 100))] if lines else []
             lines += (row for line in self._to_try() for row in self._flowing(line))
-        self.border_title = Content("Notes" if latest or errors or shared else show(self.next_steps.heading or "Try next", 100))
+        self.border_title = Content(
+            "Notes" if latest or errors or alerts or shared else show(self.next_steps.heading or "Try next", 100)
+        )
         self.put(lines)
 
     def _flowing(self, line: Content) -> list[Content]:
