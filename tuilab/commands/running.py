@@ -9,6 +9,7 @@ from subprocess import Popen
 from typing import NamedTuple
 
 from tuilab.commands.arms import command_of
+from tuilab.commands.failed import Tail, failure_of
 from tuilab.commands.passing import Passing
 from tuilab.commands.printed import Printed
 from tuilab.commands.started import start
@@ -36,24 +37,32 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
     if is_watched:
         marks.mkdir(mode=0o700)
     try:
-        child = start(command_of(arm, command.words), marks if is_watched else None, command.watch, arm.env)
+        child = start(command_of(arm, command.words), marks if is_watched else None, command.watch, arm.env, command.folder)
         printed = Printed(command.metrics)
         watched = Watched(command, marks if is_watched else None, printed, journal, told_as)
-        streams = _pass_on(child, command.outputs, printed)
+        said = Tail()
+        streams = _pass_on(child, command.outputs, printed, said)
         code, cpu_s, peak_bytes = _follow(child, watched)
         for stream in streams:
             stream.finish()
         watched.finish(code)
+        if code and (failure := failure_of(said.text(), command.words, command.folder)):
+            journal.append(failure)
     finally:
         if is_watched:
             shutil.rmtree(marks, ignore_errors=True)
     return Ended(code, cpu_s, peak_bytes, watched)
 
 
-def _pass_on(child: "Popen[bytes]", outputs: Sequence[int], printed: Printed) -> list[Passing]:
+def _pass_on(child: "Popen[bytes]", outputs: Sequence[int], printed: Printed, said: Tail) -> list[Passing]:
     assert child.stdout and child.stderr
-    pipes = ((1, child.stdout), (2, child.stderr))
-    return [Passing(pipe, [number, *outputs[number - 1 : number]], printed.take) for number, pipe in pipes]
+
+    def take(data: bytes) -> None:
+        printed.take(data)
+        said.take(data)
+
+    pipes = ((1, child.stdout, printed.take), (2, child.stderr, take))
+    return [Passing(pipe, [number, *outputs[number - 1 : number]], on_data) for number, pipe, on_data in pipes]
 
 
 def _follow(child: "Popen[bytes]", watched: Watched) -> tuple[int, float, int]:

@@ -24,8 +24,12 @@ class CannotStart(Exception):
         self.code = code
 
 
-def start(words: Sequence[str], marks: Path | None, how: str, extra: Mapping[str, str] = {}) -> "subprocess.Popen[bytes]":
+def start(
+    words: Sequence[str], marks: Path | None, how: str, extra: Mapping[str, str] = {}, folder: str = ""
+) -> "subprocess.Popen[bytes]":
     """Start a command in a session of its own, which ends when this process does; without `marks` it is not watched."""
+    if folder and not os.path.isdir(folder):
+        raise CannotStart(f"its folder {folder} is not there", NOT_FOUND)
     environment = {**os.environ, **extra}
     if marks is not None:
         before = environment.get("PYTHONPATH", "")
@@ -38,6 +42,7 @@ def start(words: Sequence[str], marks: Path | None, how: str, extra: Mapping[str
             stderr=subprocess.PIPE,
             bufsize=0,
             env=environment,
+            cwd=folder or None,
             start_new_session=True,
             preexec_fn=_before_exec(os.getpid()),
         )
