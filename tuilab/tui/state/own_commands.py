@@ -26,7 +26,13 @@ _LISTED = 12
 _LOOKED_AT = 200  # runs, the newest
 _WATCH = ("all", "steps", "nothing")
 _HOW = "`tuilab exec -- python train.py` runs a script of yours as it is, and shows where its steps go. So does this form: `f`."
-_EXPLAINED = "To race ways to run it, name them under arms. The manual has all of it: docs/own-scripts.md."
+_EXPLAINED = """To race ways to run it, name them in the form under `arm`, with `;` between them:
+
+- `x: OMP_NUM_THREADS=8`: with a variable
+- `x: numactl -N0`: with words before it
+- `x: -- --batch 64`: with words behind it
+
+The command as it is races with them, as `base`; docs/own-scripts.md has more."""
 
 
 @dataclass(frozen=True)
@@ -110,16 +116,16 @@ def _params(given: dict[str, list[str]], words: Sequence[str], folder: str = "")
 
     watch = given.get("watch", ["all"])[-1]
     return (
-        Param("command", "str", line(words), label="as in a shell, but without pipes and variables"),
-        Param("folder", "str", folder, label="that it runs in; empty: this one"),
-        text("name", "what its runs are called; empty: as the script"),
-        Param("watch", "choice", watch if watch in _WATCH else "all", _WATCH, label="where a step's time goes, or less"),
-        text("metric", "numbers that it prints, as acc=acc ([0-9.]+); several between ;", "; "),
-        text("step-of", "whose step ends a training step, as AdamW"),
-        text("timeout", "stop it when it takes longer: 90s, 2m"),
-        text("arm", "ways to race it: x: OMP_NUM_THREADS=8; y: -- --batch 64", "; "),
-        text("claim", "of arms, as x 1.3x base; several between ;", "; "),
-        text("repeat", "processes an arm; empty: 6"),
+        Param("command", "str", line(words), label="words as in a shell, no pipes"),
+        Param("folder", "str", folder, label="where it runs"),
+        text("name", "of its runs; else the script's"),
+        Param("watch", "choice", watch if watch in _WATCH else "all", _WATCH, label="where steps go, or less"),
+        text("metric", "it prints: acc=acc ([0-9.]+); …", "; "),
+        text("step-of", "optimizer that ends a step"),
+        text("timeout", "stop it after: 90s, 2m"),
+        text("arm", "races: x: OMP_NUM_THREADS=8; …", "; "),
+        text("claim", "of arms: x 1.3x base; …", "; "),
+        text("repeat", "processes an arm, else 6"),
         text("budget", "of a race: 5m"),
     )
 
