@@ -63,17 +63,17 @@ def command_of(arm: CommandArm, words: Sequence[str]) -> list[str]:
     return [*arm.prefix, *words, *arm.words]
 
 
-def parse_claims(given: Sequence[str], arms: Sequence[CommandArm]) -> list[ArmClaim]:
-    """Return the claims; without any, that each arm is faster than the first."""
+def parse_claims(given: Sequence[str], arms: Sequence[CommandArm], measure: str = "") -> list[ArmClaim]:
+    """Return the claims; without any, that each arm is faster than the first, or has less of what is measured."""
     if not given:
-        return [_claim(arm.name, arms[0].name, 1.0) for arm in arms[1:]]
-    claims = [_parse_claim(text, [arm.name for arm in arms]) for text in given]
+        return [_claim(arm.name, arms[0].name, 1.0, measure) for arm in arms[1:]]
+    claims = [_parse_claim(text, [arm.name for arm in arms], measure) for text in given]
     if len({claim.key for claim in claims}) < len(claims):
         raise UsageError("a claim is made twice; once is enough")
     return claims
 
 
-def _parse_claim(text: str, names: Sequence[str]) -> ArmClaim:
+def _parse_claim(text: str, names: Sequence[str], measure: str) -> ArmClaim:
     found = _CLAIM.fullmatch(text.strip())
     try:
         bound = float(found["bound"]) if found else 0.0
@@ -86,11 +86,14 @@ def _parse_claim(text: str, names: Sequence[str]) -> ArmClaim:
             raise UsageError(f"--claim {show(text, 60)}: no arm is called {show(name, 40)}{did_you_mean(name, names)}")
     if found["arm"] == found["other"]:
         raise UsageError(f"--claim {show(text, 60)}: an arm is as fast as itself")
-    return _claim(found["arm"], found["other"], bound)
+    return _claim(found["arm"], found["other"], bound, measure)
 
 
-def _claim(arm: str, other: str, bound: float) -> ArmClaim:
-    how = "is faster than" if bound == 1 else f"is at least {bound:g} times faster than"
+def _claim(arm: str, other: str, bound: float, measure: str) -> ArmClaim:
+    if measure:
+        how = f"has less {measure} than" if bound == 1 else f"has at least {bound:g} times less {measure} than"
+    else:
+        how = "is faster than" if bound == 1 else f"is at least {bound:g} times faster than"
     return ArmClaim(text=f"{arm} {how} {other}", key=f"{arm}-{bound:g}x-{other}", over=other, under=arm, bound=bound)
 
 
@@ -104,6 +107,7 @@ def _outputs(words: Sequence[str]) -> dict[str, str]:
     found = {}
     for word, following in zip(words, [*words[1:], ""], strict=True):
         option, is_given, value = word.partition("=")
-        if _WRITES.fullmatch(option) and (value if is_given else following) and not following.startswith("-"):
-            found[option] = value if is_given else following
+        value = value if is_given else following
+        if _WRITES.fullmatch(option) and value and not value.startswith("-"):
+            found[option] = value
     return found

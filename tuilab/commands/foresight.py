@@ -1,42 +1,90 @@
-"""What a race of commands can see before it starts: how small a difference, and how long it takes."""
+"""What a race of commands can see before it starts, and how long it takes: by earlier runs of the command, if there are any."""
 
 import math
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
 
 from tuilab.engine.messages import RunOrder
-from tuilab.judging import calibration_file, stats
+from tuilab.errors import TuilabError
+from tuilab.judging import stats
 from tuilab.judging.looks import PLANNED
-from tuilab.judging.units import UNKNOWN_LUCK
+from tuilab.record.live_run import Watch
+from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
+from tuilab.runs.past_runs import runs_of
+from tuilab.scrub import words_for_record
 from tuilab.text import plural
 from tuilab.words import clock
 
 _CONFIDENCE = 0.95
-# How far off a process is by itself, of training scripts: the lab's own races, whose arms take turns in one process, see less.
-_LUCK_OF_SCRIPTS = 0.1
+_USUAL_LUCK = 0.1  # how far off a process of a training script is by itself on a quiet box, where it was never raced
+_NEWEST = 5  # earlier runs that are looked at
+_LARGEST = 64 * 1024 * 1024  # bytes of a journal that is read for it
 
 
 def foresee(order: RunOrder) -> list[str]:
     """Return what is known before the first process starts."""
     assert order.command is not None
-    processes = len(order.command.arms) + 1
-    first = order.command.arms[0].name
-    return [
-        f"{plural(order.repeats, 'repeat')} of {processes} processes, {first} once more as its control: {_seen(order)}",
-        f"it ends when the claims are decided, or after {clock(order.budget_s)}"
-        if order.budget_s
-        else _how_long(processes, order),
-    ]
+    earlier = list(_earlier(order))
+    luck = next((luck for one in earlier if (luck := luck_of(one)) is not None), None)
+    process_s = next((took for one in earlier if (took := process_s_of(one))), None)
+    processes, first = len(order.command.arms) + 1, order.command.arms[0].name
+    what = f"{plural(order.repeats, 'repeat')} of {processes} processes, {first} once more as its control"
+    if order.looks:
+        what = f"up to {what}"
+    return [f"{what}: {_seen(order, luck)}", _how_long(order, processes, process_s)]
 
 
-def _seen(order: RunOrder) -> str:
+def _seen(order: RunOrder, luck: float | None) -> str:
     """Return how small a difference would be seen four times in five."""
-    luck = calibration_file.load().luck
-    spread = max(luck or UNKNOWN_LUCK, _LUCK_OF_SCRIPTS)
     count = order.repeats if not order.looks else PLANNED[0]
     if count < 2:
         return "one repeat decides nothing"
-    effect = stats.smallest_effect(count, spread * math.sqrt(2 / count), _CONFIDENCE)
-    return f"that sees a difference of {100 * math.expm1(effect):.0f} % where a process is {100 * spread:.0f} % off by itself"
+    spread = _USUAL_LUCK if luck is None else luck
+    effect = math.expm1(stats.smallest_effect(count, spread * math.sqrt(2 / count), _CONFIDENCE))
+    by = "as processes usually are" if luck is None else "as in its last race"
+    after = f"after {count} " if order.looks else ""
+    return f"{after}a difference of {100 * effect:.2g} % is seen, where a process is {100 * spread:.2g} % off by itself, {by}"
 
 
-def _how_long(processes: int, order: RunOrder) -> str:
-    return f"it takes {order.repeats * processes} times as long as the command"
+def _how_long(order: RunOrder, processes: int, process_s: float | None) -> str:
+    count = order.repeats * processes
+    if order.budget_s:
+        return f"it ends when the claims are decided, or after {clock(order.budget_s)}"
+    if process_s is None:
+        return f"it takes {count} times as long as the command, which was not run here before"
+    return f"it takes {clock(count * process_s)}: {count} times {clock(process_s)}, as the command took last time"
+
+
+def luck_of(summary: RunSummary) -> float | None:
+    """Return how far off a process was by itself in a race: the standard deviation of logs of what one arm measured."""
+    by_arm: dict[str, list[float]] = {}
+    for (_, arm), blocks in summary.blocks.items():
+        by_arm.setdefault(arm, []).extend(math.log(block.step_s) for block in blocks if block.step_s > 0)
+    squares = [stats.spread(logs) ** 2 for logs in by_arm.values() if len(logs) >= 3]
+    return math.sqrt(fmean(squares)) if squares else None
+
+
+def process_s_of(summary: RunSummary) -> float:
+    """Return how long a process of a run took."""
+    blocks = [*summary.blocks.values(), *summary.controls.values()]
+    return summary.elapsed_s / max(sum(map(len, blocks)), 1)
+
+
+def _earlier(order: RunOrder) -> Iterator[RunSummary]:
+    """Yield the newest runs of the same command that ended well."""
+    assert order.command is not None
+    words = words_for_record(order.command.words)
+    for run_dir in runs_of(order.scenario, Path(order.root))[:_NEWEST]:
+        try:
+            if sum(stream.stat().st_size for stream in (run_dir / "journal").iterdir()) > _LARGEST:
+                continue
+            watch = Watch(run_dir)
+            watch.catch_up()
+            watch.close()
+        except (OSError, TuilabError):
+            continue
+        run = watch.summary.run
+        if run and run.command == words and watch.summary.state == RunState.SUCCEEDED:
+            yield watch.summary

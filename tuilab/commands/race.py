@@ -8,8 +8,8 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
+from tuilab.commands.measured import measured, name_of, unit_of
 from tuilab.commands.running import Ended, how_it_ended, run_watched
-from tuilab.commands.settling import Steady, steady
 from tuilab.commands.started import CannotStart
 from tuilab.commands.watched import ROOT
 from tuilab.engine.messages import CommandOrder, Farewell
@@ -17,7 +17,6 @@ from tuilab.lab.races.sensors import Seen, Sensors, is_robbed
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.record.order import order_of_round
-from tuilab.text import plural
 
 
 def race(command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal: Writer) -> tuple[Farewell, int]:
@@ -39,14 +38,13 @@ def race(command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal
             except CannotStart as problem:
                 return Farewell(error=f"arm {arm.name}: {problem}"), problem.code
             seen, took_ns = sensors.read().since(before), time.perf_counter_ns() - began
-            found = _steady(ended)
-            if failure := how_it_ended(ended.code) or _too_few(ended, found):
+            found = measured(command.measure, ended)
+            if failure := how_it_ended(ended.code) or found.lacks:
                 return Farewell(error=f"arm {arm.name}: {failure}"), abs(ended.code) or 1
-            assert found is not None
             settled.append(found.is_settled)
             learned[told_as] = ended.watched.first_roots()
             dtypes[told_as] = ended.watched.dtype()
-            journal.append(_block(arm.name, slot, control, found, ended, seen, took_ns))
+            journal.append(_block(arm.name, slot, control, found.amount, ended, seen, took_ns))
             journal.append(_peak(told_as, ended))
     journal.append(events.RaceFinished(arms=names, is_settled=all(settled), learned=learned, dtypes=dtypes))
     return Farewell(), 0
@@ -64,33 +62,20 @@ def _declare(command: CommandOrder, names: list[str], journal: Writer) -> None:
                 text=claim.text, key=claim.key, over=claim.over, under=claim.under, op="at_least", bound=claim.bound
             )
         )
-    guard = ROOT if command.has_guard and command.watch == "all" else ""
-    loops = dict.fromkeys(names, 1)
-    journal.append(
-        events.RaceStarted(arms=names, threads=0, device="process", loops=loops, base=names[0], has_instances=True, guard=guard)
+    started = events.RaceStarted(
+        arms=names, threads=0, device="process", loops=dict.fromkeys(names, 1), base=names[0], has_instances=True
     )
-
-
-def _steady(ended: Ended) -> Steady | None:
-    """Return the steady steps of the slowest process: the others wait for it."""
-    found = [one for lane in ended.watched.lanes.values() if (one := steady(lane.times_s))]
-    return max(found, key=lambda one: one.step_s, default=None)
-
-
-def _too_few(ended: Ended, found: Steady | None) -> str:
-    if found is not None:
-        return ""
-    count = max((lane.count for lane in ended.watched.lanes.values()), default=0)
-    return f"{plural(count, 'step')} were seen, which are too few to time one" if count else ended.watched.why_unseen()
+    started.guard = ROOT if command.has_guard and command.watch == "all" else ""
+    started.measure, started.unit = name_of(command.measure), unit_of(command.measure)
+    journal.append(started)
 
 
 def _block(
-    arm: str, slot: int, control: events.Control, found: Steady, ended: Ended, seen: Seen, took_ns: int
+    arm: str, slot: int, control: events.Control, amount: int, ended: Ended, seen: Seen, took_ns: int
 ) -> events.BlockTimed:
-    wall_ns = max(round(found.step_s * 1e9), 1)
-    steps = max(lane.count for lane in ended.watched.lanes.values())
+    steps = max((lane.count for lane in ended.watched.lanes.values()), default=0) or 1
     block = events.BlockTimed(
-        arm=arm, round=0, slot=slot, loops=1, wall_ns=wall_ns, cpu_ns=round(ended.cpu_s / steps * 1e9), control=control
+        arm=arm, round=0, slot=slot, loops=1, wall_ns=amount, cpu_ns=round(ended.cpu_s / steps * 1e9), control=control
     )
     block.pressure_us, block.steal_ticks, block.throttled = seen.pressure_us, seen.steal_ticks, seen.throttled
     block.is_disturbed = bool(seen.throttled) or is_robbed(seen.steal_ticks, took_ns, os.cpu_count() or 1)

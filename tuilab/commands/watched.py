@@ -47,6 +47,7 @@ class Watched:
         self._told_at = time.monotonic()
         self._printed_count: dict[str, int] = {}
         self.lanes: dict[int, Lane] = {}
+        self.last: dict[str, float] = {}  # value of each curve
 
     def turn(self, *, is_last: bool = False) -> None:
         """Record what is new."""
@@ -118,7 +119,7 @@ class Watched:
             values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
             values |= curves_of(step)
             if values:
-                self._journal.append(events.Logged(s=lane.count, v=values, a=lane.arm, at=step.ended))
+                self._log(events.Logged(s=lane.count, v=values, a=lane.arm, at=step.ended))
             lane.count += 1
             lane.roots += [*step.roots.values()][: FIRST - len(lane.roots)]
             if step.took_ns:
@@ -138,14 +139,18 @@ class Watched:
             arm = self.lanes[process.pid].arm if process.pid in self.lanes else self._arm
             whole = int(step) if abs(step) < 2**62 else 0
             place = None if whole == step else float(step)
-            self._journal.append(events.Logged(s=whole, v=values, a=arm, at=mark.began, x=place))
+            self._log(events.Logged(s=whole, v=values, a=arm, at=mark.began, x=place))
+
+    def _log(self, record: events.Logged) -> None:
+        self.last |= record.v
+        self._journal.append(record)
 
     # ---- what is printed
 
     def _take_printed(self) -> None:
         for name, value in self._printed.values():
             at = self._printed_count[name] = self._printed_count.get(name, -1) + 1
-            self._journal.append(events.Logged(s=at, v={f"{name} (printed)": value}, a=self._arm))
+            self._log(events.Logged(s=at, v={f"{name} (printed)": value}, a=self._arm))
         if (progress := self._printed.progress()) and not self._arm:
             self._journal.append(events.Progressed(done=progress[0], total=progress[1]))
 

@@ -50,6 +50,7 @@ class CommandOrder(msgspec.Struct, kw_only=True):
     arms: list[CommandArm] = []
     claims: list[ArmClaim] = []
     has_guard: bool = True  # the arms have to learn the same
+    measure: str = ""  # what is held against each other of them: `memory`, or the last value of a curve; "": the time of a step
     watch: str = "all"  # or `steps`, or `nothing`
     metrics: list[str] = []  # NAME=PATTERN of numbers that it prints
     step_of: str = ""  # the optimizer whose step ends a step

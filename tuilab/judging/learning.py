@@ -71,4 +71,4 @@ def _apart(one: float, other: float) -> float:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    return f"{100 * share:.2g} %" if math.isfinite(share) else "more than any number"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from math import gcd
+from typing import NamedTuple
 
 from tuilab.record.parts import Block
 from tuilab.record.summary import RunSummary
@@ -43,11 +44,29 @@ def has_times(summary: RunSummary) -> bool:
     return any(not block.is_warmup for blocks in summary.blocks.values() for block in blocks)
 
 
+class Measure(NamedTuple):
+    """What the blocks of a run measure: its name and unit, and of what."""
+
+    name: str = "time"
+    unit: str = "s"
+    of: str = "call"
+    sample: str = "block"
+
+
+def measure_of(summary: RunSummary) -> Measure:
+    """Return what the arms of a run are held against each other by: time, but for races of commands by something else."""
+    race = summary.races[0][1] if summary.races else None
+    is_of_commands = bool(summary.run and summary.run.command)
+    of, sample = ("step", "process") if is_of_commands else ("call", "block")
+    return Measure(race.measure, race.unit, of, sample) if race and race.measure else Measure(of=of, sample=sample)
+
+
 def times_of(summary: RunSummary) -> dict[str, list[float]]:
-    """Return, by arm, the seconds of a call in every block of every repeat that counts."""
+    """Return, by arm, the seconds of a call in every block of every repeat that counts; or what was measured instead."""
     found: dict[str, list[float]] = {}
+    scale = 1e9 if measure_of(summary).unit == "bytes" else 1
     for (_, arm), blocks in in_order(summary).items():
-        found.setdefault(arm, []).extend(block.step_s for block in counted(blocks))
+        found.setdefault(arm, []).extend(block.step_s * scale for block in counted(blocks))
     return {arm: times for arm, times in found.items() if times}
 
 

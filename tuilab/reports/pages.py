@@ -9,7 +9,7 @@ from tuilab.catalogue.params import spell
 from tuilab.drawings.figures import figures_of
 from tuilab.drawings.glyphs import VERDICT_MARKS, Style
 from tuilab.drawings.lines import NAME_LIMIT
-from tuilab.record.blocks import noise_floor
+from tuilab.record.blocks import measure_of, noise_floor
 from tuilab.record.events import ImageShown
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
@@ -152,7 +152,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         claims=rows[: room.claims],
         charts=tuple(draw(panel, share, room.places) for panel in panels),
         machine=tuple(draw(panel, share, room.places) for panel in machine),
-        timings=draw_spreads(spreads(summary)[:24], noise_floor(summary)),
+        timings=draw_spreads(spreads(summary)[:24], noise_floor(summary), measure_of(summary)),
         pictures=tuple(_pictures(list(summary.images.values())[: room.pictures])),
         figures=() if is_brief else tuple(map(shapes_of, that_fit(figures_of(summary), room.figures, room.spans))),
         texts=() if is_brief else tuple(_texts(subject, room)),

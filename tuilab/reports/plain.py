@@ -11,7 +11,7 @@ from tuilab.drawings.shade import shade
 from tuilab.drawings.symbols import ASCII, BRAILLE
 from tuilab.drawings.text_chart import line_chart
 from tuilab.judging import prediction
-from tuilab.record.blocks import times_of
+from tuilab.record.blocks import Measure, measure_of, times_of
 from tuilab.record.digest import digest_of
 from tuilab.record.events import CLAIM_LIMIT, AxesNamed, TableShown
 from tuilab.record.parts import Claim
@@ -23,7 +23,7 @@ from tuilab.record.tracebacks import frames, own_frame
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import command_line, store
 from tuilab.text import clip, plural, show, show_lines, told_apart
-from tuilab.words import seconds, size, spell_of
+from tuilab.words import number, seconds, size, spell_of
 from tuilab.wrapping import cells, spans, wrap
 
 _TEXT_LINES = 30
@@ -186,12 +186,18 @@ def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
     """Return the median time of each arm, and what its first call cost where that is another matter."""
     rows = []
     times = list(times_of(summary).items())[:12]
+    measure = measure_of(summary)
+    samples = (measure.sample, "processes" if measure.sample == "process" else "")
     names = told_apart([arm for arm, _ in times], name_width)
     for arm, found in times:
         usual, first = median(found), median(summary.first_calls.get(arm, [0.0]))
         once = f", the first one {seconds(first)}" if first > 3 * usual else ""
-        rows.append((names[arm], f"{seconds(usual)} a call, median of {plural(len(found), 'block')}{once}"))
+        rows.append((names[arm], f"{_amount(usual, measure)}, median of {plural(len(found), *samples)}{once}"))
     return rows
+
+
+def _amount(value: float, measure: Measure) -> str:
+    return f"{number(value, measure.unit, 3)} {f'a {measure.of}' if measure.unit == 's' else measure.name}"
 
 
 def _setting_rows(summary: RunSummary) -> list[tuple[str, str]]:

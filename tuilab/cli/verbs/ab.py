@@ -34,6 +34,15 @@ _OPTIONS: list[click.Parameter] = [
     ),
     click.Option(["--repeat"], type=click.IntRange(1, 1000), help="Processes an arm (else 6)."),
     click.Option(["--budget"], type=options.Duration(), help="Repeat until the claims are decided, or this time is spent."),
+    click.Option(
+        ["--measure"], metavar="WHAT", help="Instead of the time of a step: memory, or the last value of a curve, as acc."
+    ),
+    click.Option(
+        ["--metric", "metrics"],
+        multiple=True,
+        metavar="NAME=PATTERN",
+        help="A number that it prints, as in 'acc=acc ([0-9.]+)'.",
+    ),
     click.Option(["--different-learning"], is_flag=True, help="The arms learn different things on purpose."),
     click.Option(["--name"], metavar="NAME", help="What the run is called (else by the script)."),
     click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
@@ -104,8 +113,10 @@ def _order(given: dict[str, Any]) -> RunOrder:
         CommandOrder(
             words=list(given["words"]),
             arms=raced,
-            claims=arms.parse_claims(given["given_claims"], raced),
+            claims=arms.parse_claims(given["given_claims"], raced, given["measure"] or ""),
             has_guard=not given["different_learning"],
+            measure=given["measure"] or "",
+            metrics=list(given["metrics"]),
             watch=given["watch"],
             step_of=given["step_of"] or "",
         ),

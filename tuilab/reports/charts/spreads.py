@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuilab.drawings.spreads import Spread, spread_axis
+from tuilab.record.blocks import Measure
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
-from tuilab.text import told_apart
+from tuilab.text import show, told_apart
 from tuilab.words import number
 
+_TIME = Measure()
 _NAME_WIDTH = 56  # characters that have room above a row
 _ROW, _FIRST = 40, 28  # pixels of a row, and down to the middle of the first one
 
@@ -39,18 +41,22 @@ class Timings:
     band: tuple[float, float] | None  # the noise floor around the first arm
     noise: str
     height: int
+    title: str = "time of a call"
+    sample: str = "block"
     width: int = WIDTH
     left: int = 8
     right: int = 560
 
 
-def draw_spreads(found: Sequence[Spread], noise: float | None) -> Timings:
-    """Return the shapes of the arms' times over one axis."""
+def draw_spreads(found: Sequence[Spread], noise: float | None, measure: Measure = _TIME) -> Timings:
+    """Return the shapes of the arms' times, or of what was measured instead, over one axis."""
+    unit = measure.unit
     known = [one for one in found if all(map(math.isfinite, (one.least, one.greatest)))]
     if not known:
         return Timings((), (), None, "", 0)
-    axis = spread_axis(known, "s", 5)
-    frame = Timings((), (), None, "", _ROW * len(known) + 38)
+    axis = spread_axis(known, unit, 5)
+    title = f"time of a {measure.of}" if unit == "s" else show(measure.name, 60)
+    frame = Timings((), (), None, "", _ROW * len(known) + 38, title)
 
     def place(value: float) -> float:
         return round(frame.left + min(max(axis.share(value), 0.0), 1.0) * (frame.right - frame.left), 1)
@@ -59,15 +65,17 @@ def draw_spreads(found: Sequence[Spread], noise: float | None) -> Timings:
     rows = []
     for at, one in enumerate(known):
         places = place(one.least), place(one.low), place(one.value), place(one.high), place(one.greatest)
-        ends = tuple(number(end, "s", 3) for end in (one.least, one.low, one.high, one.greatest))
-        row = Row(one, letter(one.look), labels[one.label], number(one.value, "s", 3), ends, float(_FIRST + _ROW * at), *places)
+        ends = tuple(number(end, unit, 3) for end in (one.least, one.low, one.high, one.greatest))
+        row = Row(
+            one, letter(one.look), labels[one.label], number(one.value, unit, 3), ends, float(_FIRST + _ROW * at), *places
+        )
         rows.append(row)
     ticks = [
         Tick(round(frame.left + share * (frame.right - frame.left), 1), label) for share, label in axis.ticks if 0 <= share <= 1
     ]
     band = (place(known[0].value * (1 - noise)), place(known[0].value * (1 + noise))) if noise else None
     words = f"noise floor ±{100 * noise:.2g} % (an arm against itself)" if noise else ""
-    return Timings(tuple(rows), tuple(ticks), band, words, frame.height)
+    return Timings(tuple(rows), tuple(ticks), band, words, frame.height, title, measure.sample)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from statistics import median
 
-from tuilab.record.blocks import times_of
+from tuilab.record.blocks import measure_of, times_of
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.comparing.call_times import shifts_of, times_of_processes
@@ -142,7 +142,8 @@ def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
 
 def _medians(summary: RunSummary) -> dict[str, float]:
     """Return the median time of a call of each arm."""
-    return {arm: median(found) for arm, found in times_of(summary).items()}
+    is_time = measure_of(summary).unit == "s"
+    return {arm: median(found) for arm, found in times_of(summary).items()} if is_time else {}
 
 
 def _sizes(summary: RunSummary) -> dict[str, float]:

@@ -7,7 +7,7 @@ from textual.content import Content
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import Symbols
-from tuilab.record.blocks import noise_floor, times_of
+from tuilab.record.blocks import measure_of, noise_floor, times_of
 from tuilab.text import plural, show
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
@@ -22,11 +22,13 @@ class TimingsPane(DrawingPane):
 
     def show(self, run: Shown, view: View) -> None:
         times = times_of(run.summary)
-        noise = noise_floor(run.summary)
+        noise, measure = noise_floor(run.summary), measure_of(run.summary)
+        if measure.unit != "s":
+            self.border_title = Content(show(measure.name, 40))
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
             spreads = [_spread(arm, times[arm], look) for look, arm in enumerate(run.arms) if arm in times]
-            return draw_spreads(spreads, width, height, symbols, unit="s", noise=noise)
+            return draw_spreads(spreads, width, height, symbols, unit=measure.unit, noise=noise)
 
         counts = tuple((arm, len(found)) for arm, found in times.items())
         self.need(len(times) + 1 + (noise is not None))

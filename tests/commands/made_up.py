@@ -1,0 +1,40 @@
+"""A trainer that needs no torch and no time: it marks the steps of a training whose times are made up."""
+
+from pathlib import Path
+
+TRAINER = '''"""Marks made-up steps, as the watcher marks those of torch."""
+import argparse, json, math, os, random, sys, time
+
+from tuilab_watch import layout
+from tuilab_watch.ring import Ring
+
+options = argparse.ArgumentParser()
+options.add_argument("--step-ms", type=float, default=10.0)
+options.add_argument("--luck", type=float, default=0.0)  # of this process: a standard deviation of logs
+options.add_argument("--seed", type=int, default=-1)  # of what it learns; -1: always the same, -2: never
+options.add_argument("--steps", type=int, default=60)
+options.add_argument("--code", type=int, default=0)
+given = options.parse_args()
+
+lot = random.Random(os.environ.get("LOT", "") + str(os.getpid()))
+ring = Ring(os.environ["TUILAB_WATCH"])
+ring.text(layout.HELLO, json.dumps({"pid": os.getpid(), "torch": "2.99", "python": "3.99", "threads": 1}))
+ring.text(layout.NAME, "SGD\\noptimizer 1", 1)
+now, luck = time.monotonic_ns(), math.exp(lot.gauss(0, given.luck))
+learned = random.Random(given.seed if given.seed > -2 else os.getpid())
+for step in range(given.steps):
+    took = int(given.step_ms * luck * 1e6 * (3 if step < 2 else 1))
+    ring.mark(layout.WAITED, now, now + took // 5)
+    ring.mark(layout.WENT_BACK, now + took // 2, now + took * 8 // 10, 1 / (1 + step) + learned.random() / 20, 0, 0, 1)
+    ring.mark(layout.STEPPED, now + took * 9 // 10, now + took, 0.0, 0, 1)
+    now += took
+print(f"step {given.steps}/{given.steps} acc 0.5")
+sys.exit(given.code)
+'''
+
+
+def trainer(folder: Path) -> str:
+    """Write the trainer and return its path."""
+    path = folder / "train.py"
+    path.write_text(TRAINER)
+    return str(path)

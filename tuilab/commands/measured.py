@@ -1,0 +1,59 @@
+"""What is held against each other of the arms of a command: the time of a step, the memory, or the last value of a curve."""
+
+import math
+from typing import NamedTuple
+
+from tuilab.commands.running import Ended
+from tuilab.commands.settling import steady
+from tuilab.text import join, plural
+
+MEMORY = "memory"
+_BILLIONTHS = 1e9
+_MOST = 9e9  # a value that still has room in a record
+
+
+class Measured(NamedTuple):
+    """One process's amount, as a block tells it: nanoseconds, bytes, or billionths; or why there is none."""
+
+    amount: int = 1
+    lacks: str = ""
+    is_settled: bool = True
+
+
+def name_of(measure: str) -> str:
+    """Return what is told instead of the time of a step; nothing where it is that."""
+    return "peak memory" if measure == MEMORY else f"last {measure}" if measure else ""
+
+
+def unit_of(measure: str) -> str:
+    return "bytes" if measure == MEMORY else ""
+
+
+def measured(measure: str, ended: Ended) -> Measured:
+    """Return what was measured of a process that has ended."""
+    if measure == MEMORY:
+        return Measured(max(ended.peak_bytes, 1))
+    return _last(measure, ended) if measure else _step(ended)
+
+
+def _step(ended: Ended) -> Measured:
+    """Return the steady time of a step, of several processes that of the slowest: the others wait for it."""
+    found = [one for lane in ended.watched.lanes.values() if (one := steady(lane.times_s))]
+    if found:
+        slowest = max(found, key=lambda one: one.step_s)
+        return Measured(max(round(slowest.step_s * _BILLIONTHS), 1), is_settled=slowest.is_settled)
+    count = max((lane.count for lane in ended.watched.lanes.values()), default=0)
+    few = f"{plural(count, 'step')} were seen, which are too few to time one" if count else ended.watched.why_unseen()
+    return Measured(lacks=few)
+
+
+def _last(curve: str, ended: Ended) -> Measured:
+    """Return the last value of a curve that is named, with or without where it comes from."""
+    last = ended.watched.last
+    names = [name for name in last if name == curve or name.rpartition(" (")[0] == curve]
+    if not names:
+        return Measured(lacks=f"no curve is called {curve}: there are {join(last) or 'none'}")
+    value = last[names[0]]
+    if not (math.isfinite(value) and 1 / _BILLIONTHS <= value < _MOST):
+        return Measured(lacks=f"{curve} ended at {value:g}: ratios take numbers above 0")
+    return Measured(round(value * _BILLIONTHS))
