@@ -21,7 +21,7 @@ from tuilab.tui.state import command_line, drafts
 from tuilab.tui.state.background_reader import Lookout
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.drafts import Drafts
-from tuilab.tui.state.own_commands import TOPIC, OwnCommand
+from tuilab.tui.state.own.own_commands import TOPIC, OwnCommand
 from tuilab.tui.terminal.later import later
 from tuilab.tui.widgets.lab.columns import Columns
 from tuilab.tui.widgets.lab.running_line import GoingLine

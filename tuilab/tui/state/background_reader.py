@@ -12,7 +12,7 @@ from textual.message import Message
 from tuilab.catalogue.scenario import Scenario
 from tuilab.runs import past_runs
 from tuilab.runs.past_runs import PastRun
-from tuilab.tui.state.own_commands import OwnCommand
+from tuilab.tui.state.own.own_commands import OwnCommand
 
 if TYPE_CHECKING:
     from textual.screen import Screen

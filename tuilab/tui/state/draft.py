@@ -8,8 +8,8 @@ from tuilab.catalogue.params import has_gpus, parse, parse_duration, parse_predi
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario, Value
 from tuilab.catalogue.translation import translated
 from tuilab.errors import UsageError
-from tuilab.tui.state import own_commands
-from tuilab.tui.state.own_commands import OwnCommand
+from tuilab.tui.state.own import own_form
+from tuilab.tui.state.own.own_commands import OwnCommand
 
 if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
@@ -56,7 +56,7 @@ class Draft:
     def problem(self, key: str) -> str:
         """Return what is wrong in a field; nothing when it can be used."""
         if self.command:
-            return own_commands.problem(self, key)
+            return own_form.problem(self.text, key)
         text = self.text(key)
         if is_option(key) and not text.strip():
             return ""
@@ -123,7 +123,7 @@ class Draft:
     def order(self, root: Path, argv: list[str]) -> "RunOrder":
         """Return the run as it is to be started."""
         if self.command:
-            return own_commands.order(self, root)
+            return own_form.order(self.text, root)
         from tuilab.engine import launch
 
         return launch.order(

@@ -79,7 +79,7 @@ class Desk:
 
     def _command_of(self, run: "RunStarted") -> Scenario:
         """Return the command of the user's that a run was of, which is listed from then on."""
-        from tuilab.tui.state import own_commands
+        from tuilab.tui.state.own import own_commands
 
         command = own_commands.of_run(run)
         known = {one.path: one for one in self.commands}
@@ -94,7 +94,7 @@ class Desk:
 
     def read_commands(self) -> bool:
         """Read which commands of the user's ran last, and say whether that is news."""
-        from tuilab.tui.state import own_commands
+        from tuilab.tui.state.own import own_commands
 
         found: list[Scenario] = [*own_commands.last(self.ledger, self.root)]
         before, self.commands = self.commands, found

@@ -14,7 +14,7 @@ from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, Verdict
 from tuilab.runs.last_verdicts import Said
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
-from tuilab.tui.state.own_commands import OwnCommand
+from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lines import PickList
 
 _WORDS = {

@@ -9,8 +9,8 @@ from textual.containers import Horizontal
 from tuilab.catalogue.scenario import Scenario
 from tuilab.runs.past_runs import PastRun
 from tuilab.tui.navigator import Navigator
-from tuilab.tui.state import own_commands
 from tuilab.tui.state.draft import Draft
+from tuilab.tui.state.own import own_commands
 from tuilab.tui.state.session import Desk
 from tuilab.tui.widgets.lab.catalogue import Catalogue
 from tuilab.tui.widgets.lab.catalogue_pane import CataloguePane

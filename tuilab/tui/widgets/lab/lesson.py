@@ -19,7 +19,7 @@ from tuilab.tui.looks.reading import fold, hang, heading, lay_out
 from tuilab.tui.state.command_line import check_words
 from tuilab.tui.state.command_line import line as spell_command
 from tuilab.tui.state.draft import Draft
-from tuilab.tui.state.own_commands import OwnCommand
+from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.search import SearchedLines
 
 

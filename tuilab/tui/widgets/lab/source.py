@@ -15,7 +15,7 @@ from tuilab.runs.past_runs import PastRun, newest_verdicts, verdict_on
 from tuilab.tui.looks.highlight import highlight
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.state.draft import Draft
-from tuilab.tui.state.own_commands import OwnCommand
+from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lines import strip_of
 from tuilab.tui.widgets.search import SearchedLines
 

@@ -8,7 +8,7 @@ from tuilab.tui.navigator import Navigator
 from tuilab.tui.state import drafts
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.drafts import Drafts
-from tuilab.tui.state.own_commands import TOPIC
+from tuilab.tui.state.own.own_commands import TOPIC
 from tuilab.tui.widgets.lab.columns import Columns
 
 if TYPE_CHECKING:

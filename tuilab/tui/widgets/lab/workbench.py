@@ -18,7 +18,7 @@ from tuilab.text import plural, show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.gpus import GpuList
-from tuilab.tui.state.own_commands import OwnCommand
+from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lab.lesson import Lesson
 from tuilab.tui.widgets.lab.parts import PARTS, Parts
 from tuilab.tui.widgets.search import SearchedLines

@@ -1,24 +1,19 @@
 """The user's own commands, as the Lab lists them beside the lessons: what ran last, each once, with a form of its words."""
 
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuilab.catalogue.params import parse_duration
 from tuilab.catalogue.scenario import Param, Scenario
-from tuilab.errors import UsageError
-from tuilab.runs.command_line import line, root_option, short, verb_of, why_not_again
+from tuilab.runs.command_line import line, short, verb_of, why_not_again
 from tuilab.runs.run_name import RunName, kind_of_run
-from tuilab.text import GONE, show
+from tuilab.text import show
 
 if TYPE_CHECKING:
-    from tuilab.engine.messages import CommandArm, RunOrder
     from tuilab.record.events import RunStarted
     from tuilab.runs.ledger_cache import LedgerCache
-    from tuilab.tui.state.draft import Draft
 
 TOPIC = "your commands"
 ABOUT = "Commands of your own, such as training scripts: run as they are, and watched"
@@ -107,9 +102,6 @@ def _ended(state: str, elapsed_s: float, run_dir: Path) -> str:
     return f"{took}\n\n{told[0]}" if told else took
 
 
-# ---- its form
-
-
 def _params(given: dict[str, list[str]], words: Sequence[str], folder: str = "") -> tuple[Param, ...]:
     def text(name: str, label: str, between: str = " ") -> Param:
         return Param(name, "str", between.join(given.get(name, [])), label=label)
@@ -139,121 +131,3 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         if name != "different-learning":
             found.setdefault(name, []).append(value if is_given else next(rest, ""))
     yield from found.items()
-
-
-def run_words(draft: "Draft", root: Path) -> list[str]:
-    """Return the words of the command that runs a form; UsageError when it cannot be run as it is."""
-    _order(draft, root, [])
-    options = []
-    for name in ("name", "watch", "metric", "step-of", "timeout", *(_RACING if _arms(draft) else ())):
-        values = _several(draft, name) if name in _SEVERAL else [draft.text(name).strip()]
-        options += [word for value in values if value and (name, value) != ("watch", "all") for word in (f"--{name}", value)]
-    return ["tuilab", "ab" if _arms(draft) else "exec", *options, *root_option(root), "--", *_command(draft)]
-
-
-def run_line(draft: "Draft", root: Path) -> str:
-    """Return the line that does what a form says, in its folder."""
-    folder = draft.text("folder").strip()
-    words = line(run_words(draft, root))
-    return f"cd {line([folder])} && {words}" if folder and folder != os.getcwd() else words
-
-
-def order(draft: "Draft", root: Path) -> "RunOrder":
-    """Return what is run of a form."""
-    return _order(draft, root, run_words(draft, root)[1:])
-
-
-_RACING = ("arm", "claim", "repeat", "budget")
-_SEVERAL = ("metric", "arm", "claim")
-
-
-def _order(draft: "Draft", root: Path, argv: list[str]) -> "RunOrder":
-    from tuilab.commands import arms, order
-    from tuilab.engine.messages import CommandOrder
-
-    raced = _arms(draft)
-    budget = draft.text("budget").strip()
-    repeat = draft.text("repeat").strip()
-    command = CommandOrder(
-        words=_command(draft),
-        folder=os.path.expanduser(draft.text("folder").strip()),
-        arms=raced,
-        claims=arms.parse_claims(_several(draft, "claim"), raced) if raced else [],
-        watch=draft.text("watch"),
-        metrics=_several(draft, "metric"),
-        step_of=draft.text("step-of").strip(),
-    )
-    timeout = draft.text("timeout").strip()
-    return order.order(
-        command,
-        root=root,
-        name=draft.text("name").strip(),
-        timeout_s=parse_duration(timeout) if timeout else None,
-        repeats=int(repeat) if repeat and raced else None,
-        budget_s=parse_duration(budget) if budget and raced else None,
-        argv=argv,
-    )
-
-
-def problem(draft: "Draft", key: str) -> str:
-    """Return what is wrong in a field of a command's form; nothing when it can be used."""
-    try:
-        _check(draft, key, draft.text(key).strip())
-    except UsageError as found:
-        return str(found)
-    return ""
-
-
-def _check(draft: "Draft", key: str, text: str) -> None:
-    if key == "command":
-        _command(draft)
-    elif key == "folder" and text and not os.path.isdir(os.path.expanduser(text)):
-        raise UsageError("there is no such folder")
-    elif key == "name" and text:
-        from tuilab.commands.order import plain_name
-
-        plain_name(text)
-    elif key == "metric":
-        from tuilab.commands.printed import split
-
-        for metric in _several(draft, key):
-            split(metric)
-    elif key in ("timeout", "budget") and text:
-        parse_duration(text)
-    elif key == "repeat" and text and not (text.isdecimal() and 1 <= int(text) <= 1000):
-        raise UsageError("a number from 1 to 1000")
-    elif key == "arm":
-        _arms(draft)
-    elif key == "claim" and text and not problem(draft, "arm"):
-        from tuilab.commands.arms import parse_claims
-
-        if not (raced := _arms(draft)):
-            raise UsageError("a claim is about arms; name some")
-        parse_claims(_several(draft, key), raced)
-
-
-def _command(draft: "Draft") -> list[str]:
-    """Return the words of a command; UsageError where there are none, or a secret is missing among them."""
-    try:
-        words = shlex.split(draft.text("command"))
-    except ValueError as found:
-        raise UsageError(f"{str(found).lower()}: close what was quoted") from found
-    if not words:
-        raise UsageError("type a command, as python train.py")
-    if any(GONE in word for word in words):
-        raise UsageError(f"put the secret back where {GONE} stands")
-    return words
-
-
-def _arms(draft: "Draft") -> "list[CommandArm]":
-    """Return the arms; the command as it is comes first where none of them is that."""
-    from tuilab.commands import arms
-
-    texts = _several(draft, "arm")
-    if texts and all(text.partition(":")[2].strip() for text in texts):
-        texts = [arms.BASE, *texts]
-    return arms.parse(texts) if texts else []
-
-
-def _several(draft: "Draft", key: str) -> list[str]:
-    return [part.strip() for part in draft.text(key).split(";") if part.strip()]
