@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,12 +40,13 @@ def order(
 ) -> RunOrder:
     """Return the order for one run of a command as it is; one with arms has repeats, and may have a budget."""
     check(command)
-    script = script_of(command.words)
+    command.folder = command.folder or _here()
+    script = script_of(command.words, command.folder)
     return RunOrder(
         root=str(root.absolute()),
-        scenario=plain_name(name) if name else name_of(command.words),
+        scenario=plain_name(name) if name else name_of(command.words, command.folder),
         topic=RACE_TOPIC if command.arms else TOPIC,
-        title=show(" ".join(words_for_record(command.words)), 200),
+        title=show(shlex.join(words_for_record(command.words)), 200),
         path=str(script or ""),
         params={},
         claims=[claim.text for claim in command.claims],
@@ -84,22 +86,31 @@ def plain_name(name: str) -> str:
     return plain
 
 
-def name_of(words: Sequence[str]) -> str:
+def name_of(words: Sequence[str], folder: str) -> str:
     """Return what a run is called by its command: the script, the module behind -m, or the program."""
-    if "-m" in words[:-1] and not script_of(words):
+    script = script_of(words, folder)
+    if "-m" in words[:-1] and not script:
         found = words[words.index("-m") + 1].rpartition(".")[2]
     else:
-        found = Path(script_of(words) or words[0]).name
+        found = Path(script or words[0]).name
     return _ODD.sub("_", found.removesuffix(".py"))[:_LONGEST_NAME].strip("_") or "command"
 
 
-def script_of(words: Sequence[str]) -> Path | None:
-    """Return the script that a command runs, whose source is kept with the run: the first word that is one."""
+def script_of(words: Sequence[str], folder: str) -> Path | None:
+    """Return the script that a command runs in a folder, whose source is kept with the run: the first word that is one."""
     for word in words:
-        path = Path(word)
+        path = Path(folder, word)
         try:
             if word.endswith((".py", ".sh")) and path.is_file() and path.stat().st_size <= SOURCE_LIMIT:
                 return path.absolute() if os.access(path, os.R_OK) else None
         except (OSError, ValueError):
             continue
     return None
+
+
+def _here() -> str:
+    """Return the folder that one is in; nothing where it has gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from tuilab.commands.arms import command_of
+from tuilab.commands.failed import Tail, failure_of
 from tuilab.commands.output.passing import Passing
 from tuilab.commands.output.printed import Printed
 from tuilab.commands.started import start
@@ -59,31 +60,51 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
             marks if is_watched else None,
             command.watch,
             arm.env,
+            command.folder,
             stdin=command.stdin,
             is_joined=command.is_joined,
         )
         if command.stdin is not None:
             os.close(command.stdin)
-        printed = Printed(command.metrics)
-        streams = _pass_on(child, command.outputs, printed)
+        printed, said = Printed(command.metrics), Tail()
+        streams = _pass_on(child, command.outputs, printed, said)
         watched = Watched(command, marks if is_watched else None, printed, journal, told_as, child.pid)
         code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
         _finish(streams, journal)
         Turns(lambda: watched.finish(code), journal).take()
+        if code and (failure := failure_of(said.text(), command.words, command.folder)):
+            journal.append(failure)
     finally:
         if is_watched:
             shutil.rmtree(marks, ignore_errors=True)
     return Ended(code, cpu_s, peak_bytes, watched)
 
 
-def _pass_on(child: "Popen[bytes]", outputs: Sequence[int], printed: Printed) -> dict[str, Passing]:
-    """Pass on what the command prints, to the worker's own streams, which the supervisor keeps, and to the front's."""
+def _pass_on(child: "Popen[bytes]", outputs: Sequence[int], printed: Printed, said: Tail) -> dict[str, Passing]:
+    """Pass on what the command prints, to the worker's own streams, which the supervisor keeps, and to the front's.
+
+    What it said last is where it tells why it failed: on stderr, or where that goes with stdout.
+    """
     pipes = {"stdout": child.stdout, "stderr": child.stderr}
+    last = "stderr" if child.stderr else "stdout"
     return {
-        name: Passing(pipe, number, next(iter(outputs[number - 1 : number]), None), printed.ear())
+        name: Passing(
+            pipe, number, next(iter(outputs[number - 1 : number]), None), _ear(printed, said if name == last else None)
+        )
         for number, (name, pipe) in enumerate(pipes.items(), 1)
         if pipe
     }
+
+
+def _ear(printed: Printed, said: Tail, is_last: bool) -> Callable[[bytes], None]:
+    hear = printed.ear()
+
+    def take(data: bytes) -> None:
+        hear(data)
+        if is_last:
+            said.take(data)
+
+    return take
 
 
 def _finish(streams: dict[str, Passing], journal: Writer) -> None:

@@ -36,6 +36,7 @@ def start(
     marks: Path | None,
     how: str,
     extra: Mapping[str, str] = {},
+    folder: str = "",
     *,
     stdin: int | None = None,
     is_joined: bool = False,
@@ -44,6 +45,8 @@ def start(
 
     It reads from `stdin`, or nothing; what is joined goes into one pipe.
     """
+    if folder and not os.path.isdir(folder):
+        raise CannotStart(f"its folder {folder} is not there", NOT_FOUND)
     environment = {**os.environ, **extra}
     if marks is not None:
         before = environment.get("PYTHONPATH", "")
@@ -56,6 +59,7 @@ def start(
             stderr=subprocess.STDOUT if is_joined else subprocess.PIPE,
             bufsize=0,
             env=environment,
+            cwd=folder or None,
             start_new_session=True,
             preexec_fn=_before_exec(os.getpid()),
         )

@@ -46,6 +46,7 @@ class CommandOrder(msgspec.Struct, kw_only=True):
     """A command of the user's, to be run as it is and watched; with arms, to be raced against itself."""
 
     words: list[str]
+    folder: str = ""  # that it runs in; empty: that of the front
     arms: list[CommandArm] = []
     claims: list[ArmClaim] = []
     has_guard: bool = True  # the arms have to learn the same

@@ -80,6 +80,7 @@ class RunStarted(Event):
     prediction: float | None = None  # what the user expected the answer to the lesson's question to be
     argv: list[str] = []
     command: list[str] = []  # of the user's, which was run instead of a scenario
+    folder: str = ""  # that the command ran in
 
 
 class RunDescribed(Event):

@@ -87,7 +87,9 @@ def _kinds(summary: RunSummary, names: Sequence[str], *, has_notes: bool) -> tup
     has_notes = has_notes or bool(summary.texts or summary.alerts or neighbour_notes(summary))
     before = charts[:1] + figures + (charts[1:2] if figures else [])
     drawn = [*before, "memory", *(chart for chart in charts if chart not in before), *pictures]
-    return drawn, ["claims", *(["notes"] if has_notes else []), "output"]
+    is_command = bool(summary.run and summary.run.command)
+    answers = [*([] if is_command and not summary.claims else ["claims"]), *(["notes"] if has_notes or is_command else [])]
+    return drawn, [*answers, "output"]
 
 
 def _text_rows(texts: Sequence[str], room: Room, needs: Mapping[str, int], most: int) -> tuple[dict[str, int], list[str]]:
