@@ -88,15 +88,13 @@ def _pass_on(child: "Popen[bytes]", outputs: Sequence[int], printed: Printed, sa
     pipes = {"stdout": child.stdout, "stderr": child.stderr}
     last = "stderr" if child.stderr else "stdout"
     return {
-        name: Passing(
-            pipe, number, next(iter(outputs[number - 1 : number]), None), _ear(printed, said if name == last else None)
-        )
+        name: Passing(pipe, number, next(iter(outputs[number - 1 : number]), None), _ear(printed, said, is_last=name == last))
         for number, (name, pipe) in enumerate(pipes.items(), 1)
         if pipe
     }
 
 
-def _ear(printed: Printed, said: Tail, is_last: bool) -> Callable[[bytes], None]:
+def _ear(printed: Printed, said: Tail, *, is_last: bool) -> Callable[[bytes], None]:
     hear = printed.ear()
 
     def take(data: bytes) -> None:
