@@ -14,7 +14,7 @@ import pytest
 
 from tests.record_journals import JOURNALS, RECIPES
 from tuilab.judging.flaw import flaw
-from tuilab.judging.integrity import examine
+from tuilab.judging.honest.integrity import examine
 from tuilab.judging.judge_run import judge
 from tuilab.judging.question import ask
 from tuilab.judging.standing import standings

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine import newest, write_scenario
 from tests.test_scrub import TOKENS
-from tuilab.judging.integrity import examine
+from tuilab.judging.honest.integrity import examine
 from tuilab.record.events import ImageShown, Logged, MemoryMeasured, TextShown
 from tuilab.record.journal.lines import Item
 from tuilab.runs.archive.unpack import unpack

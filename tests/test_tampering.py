@@ -12,9 +12,9 @@ import pytest
 
 from tests.record_journals import JOURNALS
 from tuilab.engine.stream_counts import stream_counts
-from tuilab.judging.integrity import examine
+from tuilab.judging.honest.integrity import examine
+from tuilab.judging.honest.race_record import RaceRecord
 from tuilab.judging.judge_run import judge
-from tuilab.judging.race_record import RaceRecord
 from tuilab.record import events
 from tuilab.record.encoding import spell_out
 from tuilab.record.imported import mark_imported

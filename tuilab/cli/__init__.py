@@ -44,7 +44,13 @@ VERBS = {
     "new": "Write a new scenario from a template.",
 }
 
-_MODULES = {"import": "import_", "check": "authors.check", "new": "authors.new"}  # where they are not called as the verb is
+_MODULES = {
+    "export": "handing_on.export",
+    "import": "handing_on.import_",
+    "verify": "handing_on.verify",
+    "check": "authors.check",
+    "new": "authors.new",
+}  # where they are not called as the verb is
 
 
 class _Verbs(click.Group):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 
+from tuilab.commands.order import RACE_TOPIC, TOPIC
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import TuilabError
 from tuilab.judging import stats
@@ -13,6 +14,7 @@ from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.runs.past_runs import runs_of
+from tuilab.runs.run_name import kind_of_run
 from tuilab.scrub import words_for_record
 from tuilab.text import plural
 from tuilab.words import clock
@@ -76,7 +78,9 @@ def _earlier(order: RunOrder) -> Iterator[RunSummary]:
     """Yield the newest runs of the same command that ended well."""
     assert order.command is not None
     words = words_for_record(order.command.words)
-    for run_dir in runs_of(order.scenario, Path(order.root))[:_NEWEST]:
+    kinds = (kind_of_run(order.scenario, verb) for verb in (TOPIC, RACE_TOPIC))
+    runs = sorted((run for kind in kinds for run in runs_of(kind, Path(order.root))), reverse=True)
+    for run_dir in runs[:_NEWEST]:
         try:
             if sum(stream.stat().st_size for stream in (run_dir / "journal").iterdir()) > _LARGEST:
                 continue

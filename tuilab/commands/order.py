@@ -2,12 +2,15 @@
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab.catalogue.imports import SOURCE_LIMIT
-from tuilab.commands.printed import split
-from tuilab.engine.messages import CommandOrder, RunOrder
+from tuilab.commands.arms import command_of
+from tuilab.commands.output.patterns import split
+from tuilab.commands.started import check_found
+from tuilab.engine.messages import CommandArm, CommandOrder, RunOrder, pack
 from tuilab.engine.turn import CORES
 from tuilab.errors import UsageError
 from tuilab.judging.looks import PLANNED
@@ -20,6 +23,7 @@ RACE_TOPIC = "ab"
 REPEATS = 6  # an interval needs so many
 WATCH = ("all", "steps", "nothing")
 _LONGEST_NAME = 40
+_MOST_BYTES = 150_000  # of the words of a command, as a message to the worker takes them
 _ODD = re.compile(r"(?a:[^\w.+-]+)")
 
 
@@ -35,16 +39,14 @@ def order(
     argv: Sequence[str] = (),
 ) -> RunOrder:
     """Return the order for one run of a command as it is; one with arms has repeats, and may have a budget."""
-    for metric in command.metrics:
-        split(metric)
-    if any("\0" in word for word in command.words):
-        raise UsageError("a word of the command has a NUL, which no command can be given")
-    script = script_of(command.words)
+    check(command)
+    command.folder = command.folder or _here()
+    script = script_of(command.words, command.folder)
     return RunOrder(
         root=str(root.absolute()),
-        scenario=plain_name(name) if name else name_of(command.words),
+        scenario=plain_name(name) if name else name_of(command.words, command.folder),
         topic=RACE_TOPIC if command.arms else TOPIC,
-        title=show(" ".join(words_for_record(command.words)), 200),
+        title=show(shlex.join(words_for_record(command.words)), 200),
         path=str(script or ""),
         params={},
         claims=[claim.text for claim in command.claims],
@@ -60,6 +62,23 @@ def order(
     )
 
 
+def check(command: CommandOrder) -> None:
+    """Refuse what could not be run, before there is a run of it."""
+    names = [split(metric)[0] for metric in command.metrics]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise UsageError(f"--metric {show(twice, 40)} is given twice; call one of them otherwise")
+    if not command.words or not command.words[0].strip():
+        raise UsageError("the command is empty; name one, as in tuilab exec -- python train.py")
+    if any("\0" in word for word in command.words):
+        raise UsageError("a word of the command has a NUL, which no command can be given; leave it out")
+    if (total := len(pack(command))) > _MOST_BYTES:
+        raise UsageError(
+            f"the command has {total} bytes, and tuilab exec takes {_MOST_BYTES}; put some into a file or a script"
+        )
+    for arm in command.arms or [CommandArm(name="")]:
+        check_found(command_of(arm, command.words)[0])
+
+
 def plain_name(name: str) -> str:
     """Return a name as a run can have it; UsageError where nothing of it is left."""
     if not (plain := _ODD.sub("_", name).strip("_")[:_LONGEST_NAME]):
@@ -67,22 +86,31 @@ def plain_name(name: str) -> str:
     return plain
 
 
-def name_of(words: Sequence[str]) -> str:
+def name_of(words: Sequence[str], folder: str) -> str:
     """Return what a run is called by its command: the script, the module behind -m, or the program."""
-    if "-m" in words[:-1] and not script_of(words):
+    script = script_of(words, folder)
+    if "-m" in words[:-1] and not script:
         found = words[words.index("-m") + 1].rpartition(".")[2]
     else:
-        found = Path(script_of(words) or words[0]).name
+        found = Path(script or words[0]).name
     return _ODD.sub("_", found.removesuffix(".py"))[:_LONGEST_NAME].strip("_") or "command"
 
 
-def script_of(words: Sequence[str]) -> Path | None:
-    """Return the script that a command runs, whose source is kept with the run: the first word that is one."""
+def script_of(words: Sequence[str], folder: str) -> Path | None:
+    """Return the script that a command runs in a folder, whose source is kept with the run: the first word that is one."""
     for word in words:
-        path = Path(word)
+        path = Path(folder, word)
         try:
             if word.endswith((".py", ".sh")) and path.is_file() and path.stat().st_size <= SOURCE_LIMIT:
                 return path.absolute() if os.access(path, os.R_OK) else None
         except (OSError, ValueError):
             continue
     return None
+
+
+def _here() -> str:
+    """Return the folder that one is in; nothing where it has gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""

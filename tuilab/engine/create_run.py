@@ -20,6 +20,7 @@ from tuilab.record.hidden import cleaner
 from tuilab.record.journal.writer import Writer
 from tuilab.record.verdicts import RULE
 from tuilab.runs import store
+from tuilab.runs.run_name import kind_of_run
 from tuilab.scrub import GONE, words_for_record
 from tuilab.text import show
 
@@ -48,7 +49,7 @@ def open_run(order: RunOrder) -> OpenRun:
     except OSError as problem:
         raise UsageError(f"cannot read {show(order.path)}: {problem.strerror}") from problem
     order.imports = still_first(order.imports, source)
-    run_dir = store.create(order.scenario, Path(order.root))
+    run_dir = store.create(kind_of_run(order.scenario, order.topic if order.command else ""), Path(order.root))
     try:
         (run_dir / "scenario.py").write_bytes(source)
         clean = cleaner(order.params, order.secrets)
@@ -96,6 +97,7 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         prediction=order.prediction,
         argv=words_for_record(order.argv, [str(order.params[name]) for name in order.secrets]),
         command=words_for_record(order.command.words) if order.command else [],
+        folder=order.command.folder if order.command and order.command.folder.isprintable() else "",
     )
 
 

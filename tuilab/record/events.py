@@ -80,6 +80,7 @@ class RunStarted(Event):
     prediction: float | None = None  # what the user expected the answer to the lesson's question to be
     argv: list[str] = []
     command: list[str] = []  # of the user's, which was run instead of a scenario
+    folder: str = ""  # that the command ran in
 
 
 class RunDescribed(Event):
@@ -552,6 +553,14 @@ class Unavailable(Event):
     reason: str
 
 
+class Alerted(Event):
+    """Something that whoever trains wants to know at once, as it was seen: told by every view, in these words."""
+
+    what: Word  # "stall", "not finite", "memory" or "slow rank"
+    text: str
+    arm: str = ""
+
+
 # ---- written by the judge
 
 
@@ -594,7 +603,7 @@ Record = (
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
     | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld | GpuShared
-    | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered | SettingRaced
+    | Alerted | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered | SettingRaced
 )  # fmt: skip
 
 

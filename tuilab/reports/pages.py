@@ -125,6 +125,9 @@ class Page:
     notes: tuple[tuple[str, str], ...]  # when, and what
     environment: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     source: str
+    source_title: str
+    is_command: bool  # of the user's, and no scenario
+    texts_title: str
 
 
 def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) -> Page:
@@ -144,7 +147,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         when=when_of(subject),
         elapsed=f"{summary.elapsed_s:.1f} s",
         repeats=_repeats(subject),
-        command=command_line.line(command_line.rerun_words(run, summary.planned_repeats)) if run else "",
+        command=command_line.rerun_line(run, summary.planned_repeats) if run else "",
         counts=_counts(rows),
         claims=rows[: room.claims],
         charts=tuple(draw(panel, share, room.places) for panel in panels),
@@ -163,6 +166,9 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         notes=tuple((day(when), text) for when, text in subject.notes.texts[-_MOST_NOTES:]),
         environment=() if is_brief else environment_of(subject),
         source=cut(subject.source, room),
+        source_title="The script as it was" if run and run.command else "Source as it ran",
+        is_command=bool(run and run.command),
+        texts_title="What was seen of its steps" if run and run.command else "Shown by the scenario",
     )
 
 

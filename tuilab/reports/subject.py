@@ -93,6 +93,8 @@ def _subject_of(watch: Watch, state: str, private: Private | None, cache: Ledger
     run = summary.run
     handed_on = private.of if private else _as_it_is
     scenario, data = read_recorded(run_dir / "scenario.py", run.topic if run else "", run.scenario if run else "")
+    if run and run.command:
+        scenario = Scenario(run.scenario, run.topic, scenario.path)  # its source is no scenario, and need be none
     noted = notes.read(run_dir)
     return Subject(
         run_dir,

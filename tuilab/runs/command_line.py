@@ -10,16 +10,33 @@ from typing import TYPE_CHECKING
 from tuilab import places
 from tuilab.catalogue.params import option_of, spell
 from tuilab.errors import TuilabError
-from tuilab.text import show
+from tuilab.text import GONE, show
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, Scalar
 
 _FOLDER_OPTION = "--scenarios"
+_COMMAND_VERBS = ("exec", "ab")  # that run commands of the user's
+_SHOWING = {"--headless", "--detach", "--beside", "--json", "--jsonl", "--quiet", "--strict"}
+_SHOWING_WITH_VALUE = {"--report", "--fps", "--root"}
+
+
+def rerun_line(run: "RunStarted", repeats: int) -> str:
+    """Return the line that makes a run again, wherever it is pasted: a command of the user's wants its folder."""
+    words = line(rerun_words(run, repeats))
+    return f"cd {line([run.folder])} && {words}" if run.folder else words
+
+
+def why_not_again(run: "RunStarted") -> str:
+    """Return why the line that makes a run again does not do so by itself; nothing where it does."""
+    has_gone = any(GONE in word for word in run.command)
+    return f"its words have a secret, which is kept nowhere: put it where {GONE} stands" if has_gone else ""
 
 
 def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
     """Return the words of the command that runs a scenario as it ran: what differs from its defaults, and its repeats."""
+    if run.command:
+        return [*verb_of(run), "--headless", "--", *run.command]
     words = ["tuilab", "run", file_of(run) or run.scenario]
     for name, value in changes(run).items():
         words += option_words(name, value if isinstance(value, bool) else spell(value))
@@ -44,6 +61,11 @@ def line(words: Sequence[str]) -> str:
     return " ".join(f"~/{shlex.quote(word[2:])}" if word[:2] == "~/" and word[2:] else shlex.quote(word) for word in words)
 
 
+def short(words: Sequence[str]) -> str:
+    """Return a command as a list has room for it: without the folder of its program."""
+    return line([os.path.basename(words[0]) or words[0], *words[1:]]) if words else ""
+
+
 def root_option(root: Path) -> list[str]:
     """Return the option that a command needs to find the runs; none where it finds them by itself."""
     try:
@@ -66,6 +88,21 @@ def changes(run: "RunStarted") -> "dict[str, Scalar]":
 def file_of(run: "RunStarted") -> str:
     """Return the file that was named on the command line, when the run was made from one."""
     return next((word for word in run.argv if word.rpartition("/")[2] == f"{run.scenario}.py"), "")
+
+
+def verb_of(run: "RunStarted") -> list[str]:
+    """Return how a command of the user's was run: the verb, and its options but for those about what is shown."""
+    verb = next((word for word in run.argv if word in _COMMAND_VERBS), "")
+    options = iter(run.argv[run.argv.index(verb) + 1 : len(run.argv) - len(run.command)] if verb else [])
+    kept = []
+    for word in options:
+        name = word.partition("=")[0]
+        if name in _SHOWING_WITH_VALUE:
+            if "=" not in word:
+                next(options, None)
+        elif word not in _SHOWING and word != "--":
+            kept.append(word)
+    return ["tuilab", verb or _COMMAND_VERBS[0], *kept]
 
 
 def _folders_of(run: "RunStarted") -> list[str]:

@@ -3,6 +3,7 @@
 softmax !stopped verdict:refuted state:failed tag:mine since:1d      all of it; `!` before a word: none that has it
 """
 
+import re
 import time
 from calendar import timegm
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,7 @@ HINT = "words  !word  verdict:refuted  state:stopped  since:1d  tag:mine"
 _CHOICES: Mapping[str, Sequence[str]] = {"verdict": list(VERDICTS), "state": STATES}
 _KEYS = ("verdict", "state", "since", "tag")
 TIMES = "2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"
+_FOLDER = re.compile(r"^\S*/")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DAYS = {"today": 0, "yesterday": 1}  # ago
 
@@ -102,8 +104,15 @@ def words_of(entry: Entry, notes: Notes) -> str:
     """Return what is told of a run, for words that may stand anywhere."""
     verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
     written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
-    parts = (entry.name, entry.state, verdicts, changed_words(entry), entry.run, exactly(entry.started_s), written, *entry.gpus)
+    words = own_words(entry) or changed_words(entry)
+    parts = (entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, *entry.gpus)
     return " ".join(parts).lower()
+
+
+def own_words(entry: Entry) -> str:
+    """Return the command of the user's that a run was of, without the folder of its program; nothing of a scenario."""
+    is_command = RunName(entry.run).scenario.endswith((".exec", ".ab"))
+    return _FOLDER.sub("", entry.title) if is_command else ""
 
 
 def changed_words(entry: Entry) -> str:

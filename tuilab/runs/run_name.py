@@ -37,6 +37,19 @@ class RunName:
         return "n/a" if started_s is None else time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(started_s))
 
 
+def kind_of_run(scenario: str, verb: str) -> str:
+    """Return what stands for its scenario in the name of a run: a command of the user's has the verb in it, as no lesson has.
+
+    So a script that is called as a lesson is has no part in what is said of the lesson.
+    """
+    return f"{scenario[:50]}.{verb}" if verb else scenario
+
+
+def is_watched(run: str) -> bool:
+    """Say whether a run is of a command that was watched, and not of a scenario or a race."""
+    return RunName(run).scenario.endswith(".exec")
+
+
 def by_time(name: str) -> tuple[bool, str]:
     """Return the key that sorts names of runs by when they started; one that tells no time comes before all that do."""
     return name[:8].isdigit() and name[8:9] == "T", name

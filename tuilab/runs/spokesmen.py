@@ -7,6 +7,7 @@ from tuilab.record.states import RunState
 from tuilab.runs import store
 from tuilab.runs.ledger import Entry, from_name
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.run_name import is_watched
 
 _LOOKED_AT = 2000  # runs of a folder, the newest
 _QUICK = 2
@@ -34,7 +35,8 @@ def spokesmen(root: Path, cache: LedgerCache | None = None) -> dict[str, Path]:
 
 def in_order(root: Path, cache: LedgerCache | None = None) -> list[Path]:
     """Return the run that speaks for every scenario, in the order of the catalogue; others come last."""
-    runs = spokesmen(root, cache)
+    found = spokesmen(root, cache)
+    runs = {name: run for name, run in found.items() if not is_watched(run.name)} or found  # those claim nothing
     if not runs:
         store.find("last", root)  # which says that there are none
     places = {scenario.id: at for at, scenario in enumerate(catalog.load())}

@@ -22,7 +22,7 @@ from tuilab.errors import UsageError
 from tuilab.record.encoding import for_programs
 from tuilab.record.states import RunState
 from tuilab.runs import disk_room, notes, store
-from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, words_of
+from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, own_words, parse, words_of
 from tuilab.runs.ledger import WAITS, Entry
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.notes import Notes
@@ -175,7 +175,7 @@ def _chosen(runs: Sequence[Path], caches: dict[Path, LedgerCache], wanted: Wante
 def _line(row: Row, style: Style, *, has_box: bool) -> str:
     name, entry = RunName(row.folder.name), row.entry
     marks = "".join(style.mark(verdict) for _, verdict in entry.claims)
-    told = show(entry.reason, 200) if entry.state == RunState.UNREADABLE else marks
+    told = show(entry.reason, 200) if entry.state == RunState.UNREADABLE else marks or show(own_words(entry), 60)
     tags = " ".join(f"#{tag}" for tag in row.notes.tags)
     last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
     box = style.dim(show(row.folder.parent)) if has_box else ""

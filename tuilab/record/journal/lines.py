@@ -38,11 +38,15 @@ Item = Record | Unknown | Corrupt | Gap
 
 def last_number(path: Path) -> int:
     """Return the number of the last whole record of a stream, -1 where there is none, without reading what is before it."""
+    return next((record.n for record in reversed(last_records(path))), -1)
+
+
+def last_records(path: Path) -> list[Record | Unknown]:
+    """Return the last few whole records of a stream, without reading what is before them."""
     with open(open_regular(path), "rb") as stream:
         stream.seek(max(os.fstat(stream.fileno()).st_size - 2 * LINE_LIMIT, 0))
         *lines, _ = stream.read().split(b"\n")
-    records = map(parse, reversed(lines))
-    return next((record.n for record in records if not isinstance(record, str)), -1)
+    return [record for record in map(parse, lines) if not isinstance(record, str)]
 
 
 def are_intact(lines: list[bytes], bodies: list[bytes]) -> bool:

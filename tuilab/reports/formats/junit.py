@@ -79,7 +79,7 @@ def _properties(subject: Subject) -> Iterator[tuple[str, str]]:
     if run is None:
         return
     yield from (("tuilab", run.tuilab), ("title", run.title), ("repeats", str(summary.planned_repeats)))
-    yield "command", command_line.line(command_line.rerun_words(run, summary.planned_repeats))
+    yield "command", command_line.rerun_line(run, summary.planned_repeats)
     for part, fact in (("torch", "version"), ("gpu", "driver")):
         if known := summary.environment.get(part, {}).get(fact):
             yield f"{part} {fact}", str(known)

@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any
 
 from tuilab.catalogue.params import spell
+from tuilab.record.events import BarsShown
 from tuilab.record.gpus.own_gpus import name_of_gpu, own_gpus
 from tuilab.record.summary import RunSummary
+from tuilab.runs import command_line
 from tuilab.text import plural
 from tuilab.words import gpu_words, size
 
@@ -73,6 +75,7 @@ def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
         return {}
     found = {("run", "scenario"): f"{run.topic}/{run.scenario}" if run.topic else run.scenario}
     found |= {("parameter", name): _words(value) for name, value in run.params.items()}
+    found |= {("run", name): value for name, value in _of_command(summary).items()}
     found["source", "scenario.py"] = run.source_sha256[:12] or ABSENT
     found["run", "repeats"] = f"up to {run.repeats}" if run.looks else str(summary.planned_repeats)
     found["run", "quick"] = "yes" if run.quick else "no"
@@ -87,6 +90,23 @@ def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
     for part, facts in summary.environment.items():
         found |= {("environment", _spoken(name)): value for name, value in _flat(part, facts).items()}
     return dict(list(found.items())[:_FACTS])
+
+
+def _of_command(summary: RunSummary) -> dict[str, str]:
+    """Return of a command of the user's what was run, and what its steps amounted to."""
+    run = summary.run
+    if run is None or not run.command:
+        return {}
+    found = {"command": command_line.line(run.command), "how": " ".join(command_line.verb_of(run)[1:]), "folder": run.folder}
+    for text in summary.texts:
+        found[text.title] = text.text.partition(":")[0]
+    for bars in summary.figures.values():
+        if isinstance(bars, BarsShown):
+            found |= {
+                f"{bars.title}: {name}": f"{value:.0f} {bars.unit}"
+                for name, value in zip(bars.names, bars.values, strict=False)
+            }
+    return {name: value[:LENGTH] for name, value in found.items()}
 
 
 def absent(summary: RunSummary, part: str, *, is_going_on: bool = False) -> str:

@@ -21,6 +21,7 @@ from tuilab.tui.state import command_line, drafts
 from tuilab.tui.state.background_reader import Lookout
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.drafts import Drafts
+from tuilab.tui.state.own.own_commands import TOPIC, OwnCommand
 from tuilab.tui.terminal.later import later
 from tuilab.tui.widgets.lab.columns import Columns
 from tuilab.tui.widgets.lab.running_line import GoingLine
@@ -124,7 +125,8 @@ class LabPage(Page):
 
     def places(self) -> list[str]:
         found = super().places()
-        if self._catalogue.has_focus and self.scenario is None:
+        row = self._catalogue.row
+        if self._catalogue.has_focus and self.scenario is None and not (row and row.topic == TOPIC):
             found.insert(0, "topic")
         return [*found[:-1], "a run goes on", *found[-1:]] if self._going_on.runs else found
 
@@ -176,7 +178,9 @@ class LabPage(Page):
         """Open the file of the scenario, where it is broken or what is open of it begins; then read it again."""
         if self.scenario is None:
             self.lab.tell("choose a scenario of the topic to edit", is_problem=False)
-        elif self.lab.edit(self.scenario.path, self.scenario.error_line):
+        elif isinstance(self.scenario, OwnCommand) and not self.scenario.script:
+            self.lab.tell("the command names no script that is on this box")
+        elif self.lab.edit(getattr(self.scenario, "script", self.scenario.path), self.scenario.error_line):
             self.look_at_files()
 
     def action_toggle_quick(self) -> None:
@@ -187,7 +191,7 @@ class LabPage(Page):
 
     def fill(self, scenario: str, values: Mapping[str, Value], *, is_quick: bool = False) -> None:
         """Show the form of a scenario with the values of a run, or as many of them as it still has."""
-        self.columns.take(self.desk.scenarios)  # among them may be one that its run has brought
+        self.columns.take(self.desk.listed)  # among them may be one that its run has brought
         if not self._catalogue.go_to(scenario) or (draft := self.draft) is None:
             self.lab.tell(f"no scenario is called {show(scenario, 60)} here")
             return
@@ -249,7 +253,7 @@ class LabPage(Page):
 
     def on_lookout_files_changed(self) -> None:
         """Show what the files say now; what was typed into forms stays."""
-        self.columns.take(self.desk.scenarios)
+        self.columns.take(self.desk.listed)
         self._show_chosen()
 
     def on_lookout_runs_came(self, event: Lookout.RunsCame) -> None:

@@ -10,7 +10,7 @@ from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import store
 from tuilab.runs.beside.against import held_against
-from tuilab.runs.command_line import root_option
+from tuilab.runs.command_line import root_option, why_not_again
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.following import DELETED, FollowingPage
@@ -175,10 +175,12 @@ class RunPage(FollowingPage):
     def action_edit(self) -> None:
         """Open the file of the scenario; where the run failed, at that line."""
         summary = self.following.summary
-        here = self.scenario
+        here = getattr(self.scenario, "script", self.scenario.path if self.scenario else "")
         frame = tracebacks.own_frame(summary)
-        if path := tracebacks.file_of(summary, self.run_dir) or (here.path if here else ""):
+        if path := tracebacks.file_of(summary, self.run_dir) or here:
             self.lab.edit(path, frame.line if frame else 1)
+        elif summary.run and summary.run.command:
+            self.lab.tell("its command names no file that is on this box")
         else:
             self.lab.tell(f"its file is not on this box any more; what ran is {self.run_dir}/scenario.py")
 
@@ -200,6 +202,8 @@ class RunPage(FollowingPage):
         """Copy the command that makes the run again."""
         if command := rerun_command(self.following.summary):
             self.lab.copy(command)
+        if (run := self.following.summary.run) and (why := why_not_again(run)):
+            self.lab.tell(why)
 
     def action_export(self) -> None:
         self.export([self.run_dir])

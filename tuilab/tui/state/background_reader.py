@@ -12,6 +12,7 @@ from textual.message import Message
 from tuilab.catalogue.scenario import Scenario
 from tuilab.runs import past_runs
 from tuilab.runs.past_runs import PastRun
+from tuilab.tui.state.own.own_commands import OwnCommand
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -147,12 +148,18 @@ class Lookout:
         self._going_on = self._going_on or GoingOn(self._desk.ledger)
         going_on = self._going_on.look()
         self._looks_around = False
+        if self._desk.read_commands():
+            self._screen.post_message(self.FilesChanged())
         self._screen.post_message(self.RunsCame(self._desk.verdicts(), going_on, is_paused=queue.is_paused(self._desk.root)))
 
     def _look_at(self, scenario: Scenario) -> None:
         runs: list[PastRun] = []
-        for run_dir in past_runs.runs_of(scenario.id, self._desk.root):
-            runs.append(self._desk.ledger.past(run_dir))
+        command = scenario if isinstance(scenario, OwnCommand) else None
+        for run_dir in past_runs.runs_of(command.kind if command else scenario.id, self._desk.root):
+            past = self._desk.ledger.past(run_dir)
+            if command and not command.is_of(past.run):
+                continue
+            runs.append(past)
             if len(runs) == 1:
                 self._past[scenario.path] = runs[:]
                 self._screen.post_message(self.PastSeen(scenario, False))

@@ -10,22 +10,32 @@ from tuilab.errors import TuilabError
 from tuilab.runs.command_line import line as line
 from tuilab.runs.command_line import option_words, root_option
 from tuilab.tui.state.draft import BUDGET, Draft, spelt
+from tuilab.tui.state.own import own_form
+from tuilab.tui.state.own.own_commands import OwnCommand
 
 
 def chosen_line(draft: Draft | None, shown: Sequence[Scenario], root: Path, folders: Sequence[str], *, is_whole: bool) -> str:
     """Return the command that runs a draft; without one, what is shown of a topic, which may be all of it."""
     try:
+        if draft is None and shown and isinstance(shown[0], OwnCommand):
+            return line(["tuilab", "runs", *root_option(root)])
+        if draft and draft.command:
+            return own_form.run_line(draft.text, root)
         if draft is None:
             return line(topic_words(shown, root, folders, is_whole=is_whole))
         if draft.scenario.error:
             return line(check_words(draft.scenario.path))
         return line(run_words(draft, root, folders))
     except TuilabError:  # the form tells what is wrong
+        if draft and draft.command:
+            return line(["tuilab", "exec", "--help"])
         return line(["tuilab", "run", draft.scenario.id if draft else shown[0].topic, "--help"])
 
 
 def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str]:
     """Return the words of the command that runs a draft; UsageError when it cannot be run as it is."""
+    if draft.command:
+        return own_form.run_words(draft.text, root)
     words = ["tuilab", "run", _name(draft.scenario, folders)]
     params = {param.name: param for param in draft.scenario.params}
     words += [word for name, value in draft.given.items() for word in _option(params[name], value)]

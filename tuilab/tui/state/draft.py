@@ -8,6 +8,8 @@ from tuilab.catalogue.params import has_gpus, parse, parse_duration, parse_predi
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario, Value
 from tuilab.catalogue.translation import translated
 from tuilab.errors import UsageError
+from tuilab.tui.state.own import own_form
+from tuilab.tui.state.own.own_commands import OwnCommand
 
 if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
@@ -30,12 +32,21 @@ class Draft:
     @property
     def fields(self) -> dict[str, Param]:
         """Every field of the form, from top to bottom."""
+        if self.command:
+            return {param.name: param for param in self.command.params}
         guess = {GUESS: _GUESS} if "Predict" in self.scenario.sections else {}
         own = {param.name: param for param in translated(self.scenario).params}
         return guess | own | {REPEAT: self._repeat_param, BUDGET: _BUDGET, TIMEOUT: _TIMEOUT}
 
+    @property
+    def command(self) -> "OwnCommand | None":
+        """The command of the user's that the form is of, where it is of no scenario."""
+        return self.scenario if isinstance(self.scenario, OwnCommand) else None
+
     def text(self, key: str) -> str:
         """Return what stands in a field."""
+        if self.command and key not in self.typed:
+            return str(self.fields[key].default)
         return self.typed.get(key, "" if is_option(key) else spelt(self.fields[key], self.standard(self.fields[key])))
 
     def type(self, key: str, text: str) -> None:
@@ -44,6 +55,8 @@ class Draft:
 
     def problem(self, key: str) -> str:
         """Return what is wrong in a field; nothing when it can be used."""
+        if self.command:
+            return own_form.problem(self.text, key)
         text = self.text(key)
         if is_option(key) and not text.strip():
             return ""
@@ -61,6 +74,8 @@ class Draft:
 
     def is_changed(self, key: str) -> bool:
         """Whether a field says something else than the default."""
+        if self.command:
+            return self.text(key) != self.fields[key].default
         if is_option(key):
             return bool(self.text(key).strip())
         return bool(self.problem(key)) or parse(self.fields[key], self.text(key)) != self.fields[key].default
@@ -107,6 +122,8 @@ class Draft:
 
     def order(self, root: Path, argv: list[str]) -> "RunOrder":
         """Return the run as it is to be started."""
+        if self.command:
+            return own_form.order(self.text, root)
         from tuilab.engine import launch
 
         return launch.order(

@@ -42,6 +42,7 @@ class Desk:
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
         self.watched: dict[str, None] = {}  # the runs that were looked at here
         self._files: list[str] = []  # of scenarios in none of the folders, of which there are runs
+        self.commands: list[Scenario] = []  # of the user's that ran last; the form of a new one is among them
         self.calibrating: Calibrating | None = None  # the calibration that was started from here last
         self._told_ended = 0  # how many of them were over when that was asked
         self._spare: Spare | None = None
@@ -66,6 +67,8 @@ class Desk:
 
     def scenario_of(self, run: "RunStarted", run_dir: Path) -> Scenario | None:
         """Return the scenario that a run was made from: that of the named file, while it is there, else by its name."""
+        if run.command:
+            return self._command_of(run)
         from tuilab.runs.command_line import file_of
 
         file = os.path.realpath(named) if (named := file_of(run)) and not is_imported(run_dir) else ""
@@ -73,6 +76,29 @@ class Desk:
             self.take_file(file)
         same = [one for one in self.scenarios if one.id == run.scenario]
         return next((one for one in same if one.path == file), next(iter(same), None))
+
+    def _command_of(self, run: "RunStarted") -> Scenario:
+        """Return the command of the user's that a run was of, which is listed from then on."""
+        from tuilab.tui.state.own import own_commands
+
+        command = own_commands.of_run(run)
+        known = {one.path: one for one in self.commands}
+        if command.path not in known:
+            self.commands = [command, *self.commands]
+        return known.get(command.path, command)
+
+    @property
+    def listed(self) -> list[Scenario]:
+        """What the Lab lists: the user's own commands first, as long as there are any."""
+        return [*self.commands, *self.scenarios] if len(self.commands) > 1 else [*self.scenarios, *self.commands]
+
+    def read_commands(self) -> bool:
+        """Read which commands of the user's ran last, and say whether that is news."""
+        from tuilab.tui.state.own import own_commands
+
+        found: list[Scenario] = [*own_commands.last(self.ledger, self.root)]
+        before, self.commands = self.commands, found
+        return found != before
 
     def read_again(self) -> bool:
         """Read the catalogue again where a file came, went or changed, and say so; a scenario that says the same stays."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from textual.content import Content
 
 from tuilab.runs.beside.baseline import TAG
-from tuilab.runs.filters import changed_words
+from tuilab.runs.filters import changed_words, own_words
 from tuilab.runs.ledger import WAITS, Entry
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
@@ -119,7 +119,7 @@ def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
         return Content.styled("…" if column.name == "state" else "", "dim")
     match column.name:
         case "changed":
-            told = (plain(changed_words(entry), 400, "$text-secondary"), on_gpus(entry), noted(notes))
+            told = (plain(changed_words(entry) or own_words(entry), 400, "$text-secondary"), on_gpus(entry), noted(notes))
             parts = [part for part in told if part]
             return Content("  ").join(parts)
         case "state":

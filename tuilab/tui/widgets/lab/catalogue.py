@@ -13,7 +13,8 @@ from tuilab.catalogue.translation import translated
 from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, Verdict
 from tuilab.runs.last_verdicts import Said
 from tuilab.text import show
-from tuilab.tui.looks.marks import mark, plain, tally
+from tuilab.tui.looks.marks import mark, plain, state_words, tally
+from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lines import PickList
 
 _WORDS = {
@@ -62,9 +63,9 @@ class Catalogue(PickList):
         return self._rows[self.cursor] if self.cursor < len(self._rows) else None
 
     @property
-    def shown(self) -> int:
-        """How many scenarios the filter leaves."""
-        return len(self._matching)
+    def matching(self) -> Sequence[Scenario]:
+        """The scenarios that the filter leaves."""
+        return self._matching
 
     @property
     def words(self) -> str:
@@ -174,7 +175,8 @@ class Catalogue(PickList):
         if not self._rows:
             none = "nothing has all these words; esc clears" if self._filter else "no scenarios; write one: tuilab new NAME"
             return Content.styled(none, "$text-muted").wrap(max(width, 8))
-        longest = max((len(row.scenario.id) for row in self._rows if row.scenario), default=0)
+        lessons = (row.scenario for row in self._rows if row.scenario and not isinstance(row.scenario, OwnCommand))
+        longest = max((len(scenario.id) for scenario in lessons), default=0)
         return [self._draw_row(row, width, min(longest, 30)) for row in self._rows]
 
     def _draw_row(self, row: Row, width: int, longest: int) -> Content:
@@ -182,11 +184,15 @@ class Catalogue(PickList):
 
     def _draw_topic(self, topic: str, width: int) -> Content:
         scenarios = self.of_topic(topic)
+        if isinstance(scenarios[0], OwnCommand):
+            return Content.styled(f"{'▾' if self.is_open(topic) else '▸'} {topic}", "bold")
         left = Content.styled(f"{'▾' if self.is_open(topic) else '▸'} {show(topic, 100)}", "bold")
         counts = tally(map(self.verdict, scenarios)) or Content.styled("0", "$text-muted")
         return spread(left, Content.assemble(counts, (f" of {len(scenarios)}", "$text-muted")), width)
 
     def _draw_scenario(self, scenario: Scenario, width: int, longest: int) -> Content:
+        if isinstance(scenario, OwnCommand):
+            return _draw_command(scenario, width)
         verdict, of = self._said(scenario)
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
         name = plain(scenario.id, 100, "$text-muted" if scenario.error else "")
@@ -200,6 +206,12 @@ class Catalogue(PickList):
         if verdict and verdict not in (RUNNING, QUEUED) and of:
             right = Content.assemble(right, ", " if right else "", (_in_short(of), "$text-muted"))
         return spread(left, right, width)
+
+
+def _draw_command(command: OwnCommand, width: int) -> Content:
+    """Return the line of a command of the user's: its words, and how its last run ended."""
+    sign = state_words(command.state).truncate(1) if command.state else Content.styled("+", "$text-muted")
+    return spread(Content.assemble("  ", sign, " ", plain(command.id, 200)), Content(""), width)
 
 
 def _in_short(of: str) -> str:

@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 from tuilab.catalogue.scenario import Scenario
+from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.completion import Completion, last_word_completed
 from tuilab.tui.widgets.lab.catalogue import Catalogue
 
@@ -33,7 +34,7 @@ class CataloguePane(Vertical):
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
         super().__init__(id="left")
-        self._count = len(scenarios)
+        self._count = _count(scenarios)
         self.catalogue = Catalogue(scenarios)
         self._filter: Filter | None = None
 
@@ -45,7 +46,7 @@ class CataloguePane(Vertical):
 
     def take(self, scenarios: Sequence[Scenario]) -> None:
         """Show these scenarios."""
-        self._count = len(scenarios)
+        self._count = _count(scenarios)
         self.catalogue.take(scenarios)
         self._name_itself()
 
@@ -88,5 +89,10 @@ class CataloguePane(Vertical):
         self._name_itself()
 
     def _name_itself(self) -> None:
-        shown = self.catalogue.shown
+        shown = _count(self.catalogue.matching)
         self.border_title = Content(f"Scenarios {self._count if shown == self._count else f'{shown} of {self._count}'}")
+
+
+def _count(scenarios: Sequence[Scenario]) -> int:
+    """Return how many there are, without commands of the user's."""
+    return sum(not isinstance(one, OwnCommand) for one in scenarios)

@@ -10,6 +10,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.runs.past_runs import PastRun
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.state.draft import Draft
+from tuilab.tui.state.own import own_commands
 from tuilab.tui.state.session import Desk
 from tuilab.tui.widgets.lab.catalogue import Catalogue
 from tuilab.tui.widgets.lab.catalogue_pane import CataloguePane
@@ -22,7 +23,7 @@ class Columns(Horizontal):
     def __init__(self, desk: Desk) -> None:
         super().__init__(id="columns")
         self._desk = desk
-        self._left = CataloguePane(desk.scenarios)
+        self._left = CataloguePane(desk.listed)
         self.bench = Workbench(desk.settings.part)
 
     def compose(self) -> ComposeResult:
@@ -44,7 +45,7 @@ class Columns(Horizontal):
         if draft:
             self.bench.show_draft(draft, past)
         elif row := self.catalogue.row:
-            about = self._desk.topics.get(row.topic, "")
+            about = self._desk.topics.get(row.topic, own_commands.ABOUT if row.topic == own_commands.TOPIC else "")
             shown, is_whole = self.catalogue.of_topic(row.topic), self.catalogue.is_whole(row.topic)
             self.bench.show_topic(row.topic, about, shown, self.catalogue.verdicts, is_whole=is_whole)
         elif words := self.catalogue.words:

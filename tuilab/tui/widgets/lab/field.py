@@ -67,11 +67,11 @@ class Field(Widget):
         if self._is_typed:
             editor = Input(self._put, placeholder=self._placeholder, compact=True, classes="editor")
             editor.cursor_blink = False
-            editor.styles.width = self._box
+            editor.styles.width = "1fr" if self.draft.command else self._box
         else:
             editor = Choice(self._words, classes="editor")
             editor.put(self.draft.text(self.key))
-        editor.styles.margin = (0, 0, 0, self._column - (not self._is_typed))
+        editor.styles.margin = (0, 2 * bool(self.draft.command), 0, self._column - (not self._is_typed))
         return editor
 
     @property
@@ -170,6 +170,8 @@ class Field(Widget):
             return left
         box = Content.styled("[", "$text-muted"), Content.styled("]", "$text-muted")
         line = left.pad_right(self._column - 1 - left.cell_length) + box[0]
+        if self.draft.command:
+            return line.pad_right(width - line.cell_length - 2) + box[1]
         line = line.pad_right(self._box) + box[1] + Content(" ")
         return (line + Content.styled(self._takes(), "$text-muted")).truncate(width, ellipsis=True)
 
@@ -187,5 +189,5 @@ class Field(Widget):
             return fold(plain(f"✗ {problem}", 400, "$text-error"), room)
         label = self.param.label
         if not self._is_typed and self.draft.is_changed(self.key):
-            label = f"{label} (default {spell(self.param.default)})"
+            label = label if self.draft.command else f"{label} (default {spell(self.param.default)})"
         return fold(plain(label, 300, "$text-muted"), room)[:3] if label else []

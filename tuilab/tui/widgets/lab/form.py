@@ -79,6 +79,9 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
     def _make(self, draft: Draft) -> list[Widget]:
         if draft.scenario.error:
             return [Static(plain("There is no form: the file cannot be used.", None, "$text-muted"))]
+        if draft.command:
+            column = max(len(name) for name in draft.fields) + 4
+            return [*(Field(draft, key, column) for key in draft.fields), _gap(), Static(id="command")]
         names = [param.name for param in draft.fields.values()] + ([_VALUES] if draft.scenario.params else [])
         column = max(9, min(18, max(map(len, names)) + 4))
         widgets: list[Widget] = [Static(plain(f"! {OLD}", None, "$text-muted"))] if is_old(draft.scenario) else []

@@ -14,11 +14,12 @@ from tuilab.record.verdicts import Verdict
 from tuilab.runs.last_verdicts import Said
 from tuilab.runs.past_runs import PastRun, began, newest_verdicts, verdict_on
 from tuilab.text import show
-from tuilab.tui.looks.marks import mark, plain, verdict_words
+from tuilab.tui.looks.marks import mark, plain, state_words, verdict_words
 from tuilab.tui.looks.reading import fold, hang, heading, lay_out
 from tuilab.tui.state.command_line import check_words
 from tuilab.tui.state.command_line import line as spell_command
 from tuilab.tui.state.draft import Draft
+from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.search import SearchedLines
 
 
@@ -79,7 +80,13 @@ def _none_lines(topics: Sequence[str], width: int) -> Iterator[Content]:
 def _topic_lines(
     scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], width: int, *, is_whole: bool
 ) -> Iterator[Content]:
-    usable = sum(not scenario.error for scenario in scenarios)
+    if isinstance(scenarios[0], OwnCommand):
+        yield from lay_out("`enter` on one opens its form, and there runs it again.", width)
+        yield Content("")
+        scenarios = [one for one in scenarios if isinstance(one, OwnCommand) and one.words]
+        if not scenarios:
+            yield from lay_out("None was run yet: `tuilab exec -- python train.py`", width)
+    usable = sum(not (scenario.error or isinstance(scenario, OwnCommand)) for scenario in scenarios)
     which = "" if is_whole else " that the filter leaves"
     several = f"all {usable}{which} with their defaults; those that time something one after another, the others beside them"
     what = several if usable > 1 else f"the one{which} with its defaults"
@@ -87,6 +94,9 @@ def _topic_lines(
         yield from lay_out(f"`enter` runs {what}.", width)
         yield Content("")
     for scenario in scenarios:
+        if isinstance(scenario, OwnCommand):
+            yield from hang(state_words(scenario.state).truncate(1), plain(scenario.title, 300), width)
+            continue
         verdict = verdicts.get(scenario.id, Said()).verdict
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
         yield from hang(sign, plain(translated(scenario).title or scenario.id, 300, "bold"), width)

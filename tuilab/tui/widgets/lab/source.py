@@ -15,6 +15,7 @@ from tuilab.runs.past_runs import PastRun, newest_verdicts, verdict_on
 from tuilab.tui.looks.highlight import highlight
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.state.draft import Draft
+from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lines import strip_of
 from tuilab.tui.widgets.search import SearchedLines
 
@@ -46,7 +47,7 @@ class Source(SearchedLines):
         is_other = draft.scenario.path != self._path
         if draft.scenario is not self._scenario:
             self._scenario, self._path = draft.scenario, draft.scenario.path
-            self._code, self._claims, self._start = _read(self._path)
+            self._code, self._claims, self._start = _of_command(draft.command) if draft.command else _read(self._path)
         last = newest_verdicts(runs)
         self._signs = {line: _sign(text, draft.scenario, last) for line, text in self._claims.items()}
         self.renew()
@@ -89,6 +90,13 @@ def _sign(text: str, scenario: Scenario, last: PastRun | None) -> Content:
     """Return the mark of a claim's last verdict; of a claim without one, and of a race, a dot."""
     verdict = verdict_on(match(text, scenario.claims), last) if last and text else None
     return mark(verdict.verdict) if verdict else Content.styled("●" if text else "○", "$text-accent")
+
+
+def _of_command(command: OwnCommand) -> tuple[list[Content], dict[int, str], int]:
+    """Return the lines of the script of a command; it claims nothing, and may be missing."""
+    if not command.script:
+        return [Content.styled("It names no script that is on this box.", "$text-muted")], {}, 0
+    return _read(command.script)[0], {}, 0
 
 
 def _read(path: str) -> tuple[list[Content], dict[int, str], int]:

@@ -8,6 +8,7 @@ from tuilab.tui.navigator import Navigator
 from tuilab.tui.state import drafts
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.drafts import Drafts
+from tuilab.tui.state.own.own_commands import TOPIC
 from tuilab.tui.widgets.lab.columns import Columns
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ class Starter:
 
     def start(self, draft: Draft | None, command: str) -> None:
         """Run a draft, or the topic under the cursor."""
-        if draft and self._drafts.has_to_ask(draft):
+        if draft and draft.command and not self._columns.bench.is_in_form:
+            self._columns.show_part("form", "command")
+        elif draft and self._drafts.has_to_ask(draft):
             self._ask(draft, command)
         elif draft and draft.problems:
             self._columns.show_part("form", next(iter(draft.problems)))
@@ -56,4 +59,7 @@ class Starter:
         if draft:
             return [drafts.order_of(draft, self._lab.desk)]
         row, catalogue = self._columns.catalogue.row, self._columns.catalogue
+        if row and row.topic == TOPIC:
+            self._lab.tell("choose one of your commands: its form runs it", is_problem=False)
+            return []
         return drafts.orders_of_topic(catalogue.of_topic(row.topic), command, self._lab.desk) if row else []

@@ -18,6 +18,7 @@ from tuilab.text import plural, show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.gpus import GpuList
+from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lab.lesson import Lesson
 from tuilab.tui.widgets.lab.parts import PARTS, Parts
 from tuilab.tui.widgets.search import SearchedLines
@@ -68,6 +69,11 @@ class Workbench(Vertical):
     @property
     def _open_part(self) -> str:
         return self.part if self._draft else "lesson"
+
+    @property
+    def is_in_form(self) -> bool:
+        """Whether the user is in the form."""
+        return self._form is not None and self._form.has_focus_within
 
     @property
     def is_among_runs(self) -> bool:
@@ -149,6 +155,8 @@ class Workbench(Vertical):
         """Return the lesson of a scenario; where the code is open, the whole file, or why it cannot be read."""
         from tuilab.catalogue.source import Broken, read_text
 
+        if isinstance(scenario, OwnCommand):
+            return scenario.lesson
         if self.part != "code":
             return translated(scenario).lesson
         try:

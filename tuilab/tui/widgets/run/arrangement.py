@@ -84,10 +84,12 @@ def _kinds(summary: RunSummary, names: Sequence[str], *, has_notes: bool) -> tup
     charts += ["timings"] if has_times(summary) else []
     charts += ["gpu"] if has_strips(summary) else []
     pictures = ["pictures"] if summary.images else []
-    has_notes = has_notes or bool(summary.texts or neighbour_notes(summary))
+    has_notes = has_notes or bool(summary.texts or summary.alerts or neighbour_notes(summary))
     before = charts[:1] + figures + (charts[1:2] if figures else [])
     drawn = [*before, "memory", *(chart for chart in charts if chart not in before), *pictures]
-    return drawn, ["claims", *(["notes"] if has_notes else []), "output"]
+    is_command = bool(summary.run and summary.run.command)
+    answers = [*([] if is_command and not summary.claims else ["claims"]), *(["notes"] if has_notes or is_command else [])]
+    return drawn, [*answers, "output"]
 
 
 def _text_rows(texts: Sequence[str], room: Room, needs: Mapping[str, int], most: int) -> tuple[dict[str, int], list[str]]:

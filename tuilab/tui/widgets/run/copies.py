@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.runs import store
-from tuilab.runs.command_line import line, rerun_words
+from tuilab.runs.command_line import rerun_line
 from tuilab.text import show
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
@@ -35,7 +35,7 @@ def copies(run: Shown, view: View, panes: Panes, command: str) -> list[Item]:
 
 def rerun_command(summary: RunSummary) -> str:
     """Return the command that makes a run again, as it may be pasted; nothing where its start was not recorded."""
-    return show(line(rerun_words(summary.run, summary.planned_repeats)), _LONGEST) if summary.run else ""
+    return show(rerun_line(summary.run, summary.planned_repeats), _LONGEST) if summary.run else ""
 
 
 def _name(run: Shown) -> str:

@@ -10,6 +10,7 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import device_notices, done_words, gpu_errors, rate_words, repeat_words, seconds_left
 from tuilab.runs import store
+from tuilab.runs.command_line import short
 from tuilab.text import show
 from tuilab.tui.looks.marks import state_words, tally
 from tuilab.tui.state.following import Following
@@ -60,6 +61,7 @@ def _more(following: Following | Playback) -> Content:
     parts += [(words, "$text-error")] if (words := _bad(summary)) else []
     parts += [(stage, "")] if stage else []
     parts += [(show(summary.reason, 200), "$text-muted")] if summary.reason and following.state != RunState.QUEUED else []
+    parts += [(show(short(run.command), 200), "$text-secondary")] if (run := summary.run) and run.command else []
     parts += [("the record is not whole", "$text-error")] if summary.damage.is_any else []
     return Content("").join(Content.styled(f"  {words}", style) for words, style in parts)
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
-from tuilab.record.told import gpu_errors, neighbour_notes
+from tuilab.record.summary import RunSummary
+from tuilab.record.told import alert_words, gpu_errors, neighbour_notes
+from tuilab.runs.command_line import short
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold, heading, inline
@@ -35,16 +37,20 @@ class NotesPane(TextPane):
     def show(self, run: Shown, view: View) -> None:
         self._last = run, view
         latest = {text.title: text.text for text in run.summary.texts}
+        alerts = list(map(alert_words, run.summary.alerts))
         errors, shared = gpu_errors(run.summary), neighbour_notes(run.summary)
-        lines = [Content.styled(sentence, "$text-error") for sentence in errors]
-        lines += [Content.styled(sentence, "$text-warning") for sentence in shared]
+        lines = list(_command_lines(run.summary))
+        lines += [Content.styled(sentence, "$text-error") for sentence in errors]
+        lines += [Content.styled(sentence, "$text-warning") for sentence in (*alerts, *shared)]
         for title, text in latest.items():
             lines += [plain(title, 200, "bold")] if title else []
             lines += self._of_text(text)
         if run.is_over and self.next_steps.text:
             lines += [Content(""), heading(show(self.next_steps.heading, 100))] if lines else []
             lines += (row for line in self._to_try() for row in self._flowing(line))
-        self.border_title = Content("Notes" if latest or errors or shared else show(self.next_steps.heading or "Try next", 100))
+        is_command = bool(run.summary.run and run.summary.run.command)
+        title = "Command" if is_command else "Notes" if latest or errors or alerts or shared else ""
+        self.border_title = Content(title or show(self.next_steps.heading or "Try next", 100))
         self.put(lines)
 
     def _flowing(self, line: Content) -> list[Content]:
@@ -67,3 +73,13 @@ class NotesPane(TextPane):
             keys = [str(key) for key, option in enumerate(self.next_steps.options, 1) if f"`{option.name}`" in block.text]
             sign = Content.styled(",".join(keys), "bold $text-accent") if keys else Content("▸" if block.kind == "item" else "")
             yield Content.assemble(sign, " " if sign else "", inline(block.text))
+
+
+def _command_lines(summary: RunSummary) -> Iterator[Content]:
+    """Yield what was run, of a command of the user's, and why nothing of its steps is known where that is so."""
+    run = summary.run
+    if run is None or not run.command:
+        return
+    yield Content.assemble(("$ ", "$text-muted"), plain(short(run.command), 2000, "bold"))
+    if why := summary.unavailable.get("steps"):
+        yield plain(f"steps n/a: {why}", 600, "$text-warning")

@@ -17,6 +17,7 @@ from tuilab.tui.widgets.chart import Chart, Curves
 from tuilab.tui.widgets.pane import Pane
 from tuilab.words import size, unit_of
 
+_LEARNED = "backward root"  # what a command of the user's learns from
 MEMORY = "memory"  # the chart of it: its seconds are those of the other things that have no steps
 _GUIDES = (Guide(65504.0, "fp16 max"), Guide(3.4028235e38, "fp32 max"))
 
@@ -121,5 +122,13 @@ def bad_names(summary: RunSummary) -> set[str]:
 
 
 def names_of(summary: RunSummary) -> list[str]:
-    """Return the names that were logged, losses first, the others in the order in which they came."""
-    return sorted(dict.fromkeys(name for name, _, _ in summary.series), key=lambda name: "loss" not in name.lower())
+    """Return the names that were logged, losses first, the others in the order in which they came.
+
+    Of a command of the user's, what it learns comes before what its steps take.
+    """
+    is_command = bool(summary.run and summary.run.command)
+
+    def place(name: str) -> tuple[bool, bool]:
+        return not (name.startswith(_LEARNED) or "loss" in name.lower()), is_command and name.endswith("_ms")
+
+    return sorted(dict.fromkeys(name for name, _, _ in summary.series), key=place)

@@ -11,7 +11,7 @@ import click
 
 from tuilab.cli import completion, options
 from tuilab.errors import ExitCode
-from tuilab.judging.integrity import Findings, examine
+from tuilab.judging.honest.integrity import Findings, examine
 from tuilab.record.digest import digest_of
 from tuilab.record.events import VerdictReached
 from tuilab.record.verdicts import NOT_JUDGED, RULE

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from tuilab.judging.race_record import RaceRecord, Told
+from tuilab.judging.honest.race_record import RaceRecord, Told
 from tuilab.record import events
 from tuilab.record.events import Unknown
 from tuilab.record.journal.lines import Corrupt, Gap, Item

@@ -12,7 +12,7 @@ import msgspec
 from tuilab import __version__
 from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.files import open_regular
-from tuilab.judging.agreement import Stream, disagreements, ended_in_order
+from tuilab.judging.honest.agreement import Stream, disagreements, ended_in_order
 from tuilab.judging.judge_run import judge
 from tuilab.record import unwritten
 from tuilab.record.events import VerdictReached

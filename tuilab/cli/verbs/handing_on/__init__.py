@@ -1,0 +1,1 @@
+"""Verbs for runs that leave this box or come from another."""

@@ -1,0 +1,1 @@
+"""Whether the record of a run was edited."""

@@ -1,0 +1,133 @@
+"""The user's own commands, as the Lab lists them beside the lessons: what ran last, each once, with a form of its words."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuilab.catalogue.scenario import Param, Scenario
+from tuilab.runs.command_line import line, short, verb_of, why_not_again
+from tuilab.runs.run_name import RunName, kind_of_run
+from tuilab.text import show
+
+if TYPE_CHECKING:
+    from tuilab.record.events import RunStarted
+    from tuilab.runs.ledger_cache import LedgerCache
+
+TOPIC = "your commands"
+ABOUT = "Commands of your own, such as training scripts: run as they are, and watched"
+_LISTED = 12
+_LOOKED_AT = 200  # runs, the newest
+_WATCH = ("all", "steps", "nothing")
+_HOW = "`tuilab exec -- python train.py` runs a script of yours as it is, and shows where its steps go. So does this form: `f`."
+_EXPLAINED = """To race ways to run it, name them in the form under `arm`, with `;` between them:
+
+- `x: OMP_NUM_THREADS=8`: with a variable
+- `x: numactl -N0`: with words before it
+- `x: -- --batch 64`: with words behind it
+
+The command as it is races with them, as `base`; docs/own-scripts.md has more."""
+
+
+@dataclass(frozen=True)
+class OwnCommand(Scenario):
+    """A command that is listed as a scenario is; its `path` only tells it from others, and is no file."""
+
+    kind: str = ""  # what stands in the names of its runs
+    words: tuple[str, ...] = ()
+    script: str = ""  # its file, if that is on this box
+    state: str = ""  # of its last run
+
+    def is_of(self, run: "RunStarted | None") -> bool:
+        """Say whether a run is of this command, with whatever options."""
+        return run is not None and tuple(run.command) == self.words
+
+
+def new_command() -> OwnCommand:
+    """Return the form of a command that was never run."""
+    return OwnCommand(
+        "a new command", TOPIC, "new", "Run a command of your own", f"{_HOW} {_EXPLAINED}", params=_params({}, [])
+    )
+
+
+def of_run(run: "RunStarted", state: str = "", ended: str = "") -> OwnCommand:
+    """Return the command that a run was of."""
+    from tuilab.commands.order import script_of
+
+    told = show(short(run.command), 160)
+    script = script_of(run.command, run.folder)
+    lesson = [f"`{line(run.command)}`", f"In {run.folder}." if run.folder else "", ended, why_not_again(run), _EXPLAINED]
+    given = dict(_options(verb_of(run)[2:]))
+    return OwnCommand(
+        id=told,
+        topic=TOPIC,
+        path=f"{run.topic} {run.scenario} in {run.folder}: {line(run.command)}",
+        title=told,
+        lesson="\n\n".join(filter(None, lesson)),
+        params=_params(given, run.command, run.folder),
+        kind=kind_of_run(run.scenario, run.topic),
+        words=tuple(run.command),
+        script=str(script or ""),
+        state=state,
+    )
+
+
+def last(cache: "LedgerCache", root: Path) -> list[OwnCommand]:
+    """Return the commands that ran last, each once, the newest first; then the form of a new one."""
+    from tuilab.runs.last_verdicts import runs_in
+
+    names = [name for name in runs_in(os.fspath(root))[:_LOOKED_AT] if RunName(name).scenario.endswith((".exec", ".ab"))]
+    found: dict[str, OwnCommand] = {}
+    for name in names:
+        past = cache.past(root / name)
+        if past.run is None or not past.run.command or len(found) >= _LISTED:
+            continue
+        command = of_run(past.run, past.state, _ended(past.state, past.elapsed_s, root / name))
+        found.setdefault(command.path, command)
+    return [*found.values(), new_command()]
+
+
+def _ended(state: str, elapsed_s: float, run_dir: Path) -> str:
+    """Return how a run ended, and what its steps took."""
+    from tuilab.record import events
+    from tuilab.record.journal.lines import last_records
+
+    took = f"Last run: {state}" + (f" in {elapsed_s:.1f} s" if elapsed_s else "")
+    try:
+        records = last_records(run_dir / "journal" / "worker-0.jsonl")
+    except OSError:
+        return took
+    told = [record.text for record in records if isinstance(record, events.TextShown)]
+    return f"{took}\n\n{told[0]}" if told else took
+
+
+def _params(given: dict[str, list[str]], words: Sequence[str], folder: str = "") -> tuple[Param, ...]:
+    def text(name: str, label: str, between: str = " ") -> Param:
+        return Param(name, "str", between.join(given.get(name, [])), label=label)
+
+    watch = given.get("watch", ["all"])[-1]
+    return (
+        Param("command", "str", line(words), label="words as in a shell, no pipes"),
+        Param("folder", "str", folder, label="where it runs"),
+        text("name", "of its runs; else the script's"),
+        Param("watch", "choice", watch if watch in _WATCH else "all", _WATCH, label="where steps go, or less"),
+        text("metric", "it prints: acc=acc ([0-9.]+); …", "; "),
+        text("step-of", "optimizer that ends a step"),
+        text("timeout", "stop it after: 90s, 2m"),
+        text("arm", "races: x: OMP_NUM_THREADS=8; …", "; "),
+        text("claim", "of arms: x 1.3x base; …", "; "),
+        text("repeat", "processes an arm, else 6"),
+        text("budget", "of a race: 5m"),
+    )
+
+
+def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the options of a command line with their values."""
+    found: dict[str, list[str]] = {}
+    rest = iter(words)
+    for word in rest:
+        name, is_given, value = word.removeprefix("--").partition("=")
+        if name != "different-learning":
+            found.setdefault(name, []).append(value if is_given else next(rest, ""))
+    yield from found.items()
