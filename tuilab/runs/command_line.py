@@ -75,9 +75,11 @@ def root_option(root: Path) -> list[str]:
     return [] if is_usual else ["--root", str(root)]
 
 
-def hint(root: Path, *words: str) -> str:
+def hint(root: Path | Sequence[Path], *words: str) -> str:
     """Return a command of tuilab as it is told to people: it finds the runs that it is about, wherever they are."""
-    return show(line(["tuilab", *words, *root_option(root)]))
+    roots = [root] if isinstance(root, Path) else [*dict.fromkeys(root)]
+    where = root_option(roots[0]) if len(roots) == 1 else [word for one in roots for word in ("--root", str(one))]
+    return show(line(["tuilab", *words, *where]))
 
 
 def changes(run: "RunStarted") -> "dict[str, Scalar]":

@@ -12,6 +12,7 @@ from textual.types import IgnoreReturnCallbackType
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.search import BEGINNING, WHOLE, fit
 from tuilab.errors import TuilabError
+from tuilab.runs.command_line import hint
 from tuilab.text import show
 from tuilab.tui.keys import BY_NAME, KEYS, Key
 from tuilab.tui.looks import themes
@@ -30,9 +31,8 @@ _ELSEWHERE = {
     "replay": "in a run or in History, R",
     "report": "in a run or in History, e",
     "stop": "in a run or in History, s",
-    "export": "on the command line: tuilab export RUN",
-    "verify": "on the command line: tuilab verify RUN",
 }
+_ON_THE_COMMAND_LINE = ("export", "verify")  # verbs that no screen does
 _ORDER = [*(key for keys in KEYS.values() for key in keys), *BY_NAME]
 
 
@@ -88,7 +88,8 @@ class Commands(Provider):
 
     def _elsewhere(self, words: Sequence[str]) -> Iterator[Hit]:
         """Tell where a command is that this screen has not, or the command line that does it."""
-        for name, where in _ELSEWHERE.items():
+        told = {verb: f"on the command line: {hint(self._lab.desk.root, verb, 'RUN')}" for verb in _ON_THE_COMMAND_LINE}
+        for name, where in {**_ELSEWHERE, **told}.items():
             if not self._is_here(name) and (score := _score(words, name) / 2):
                 yield Hit(score, Content.assemble(_marked(words, name), (f": {where}", "dim")), _do_nothing, f"{name}: {where}")
 

@@ -2,6 +2,7 @@
 
 from textual.content import Content
 
+from tuilab.runs.command_line import hint
 from tuilab.runs.filters import HINT
 from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.tui.widgets.history.ordering import ORDERS
@@ -32,4 +33,5 @@ def why_empty(reader: HistoryReader) -> str:
         return "Reading the folder of runs …"
     if reader.known.entries:
         return f"No run is like that; esc shows all. What may be typed: {HINT}"
-    return "No runs yet. Choose a scenario (esc) and press enter there; or: tuilab run softmax --headless"
+    command = hint(reader.root, "run", "softmax", "--headless")
+    return f"No runs yet. Choose a scenario (esc) and press enter there; or: {command}"
