@@ -72,7 +72,7 @@ class HistoryPage(Page):
 
     def compose_body(self) -> ComposeResult:
         self.runs = RunList()
-        self.filter = FilterLine(tags=lambda: self._reader.known.tags)
+        self.filter = FilterLine(there=lambda: self._reader.known.values)
         yield self.filter
         self._disk = DiskRoom(self.desk.root)
         self.warning = WarningLine()
