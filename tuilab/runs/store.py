@@ -137,7 +137,9 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
     if back := _LAST.fullmatch(reference):
         number = int(back[1] or 0)
         if number >= len(runs):
-            raise UsageError(f"there are only {len(runs)} runs; {hint(roots, 'runs')} shows them")
+            raise UsageError(
+                f"there {'is' if len(runs) == 1 else 'are'} only {plural(len(runs), 'run')}; {hint(roots, 'runs')} shows them"
+            )
         return runs[number]
     exact = [run for run in runs if run.name == reference]
     near = exact or [run for run in runs if _may_mean(reference, run.name)]

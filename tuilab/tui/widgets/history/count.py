@@ -13,7 +13,8 @@ def words_of(reader: HistoryReader, matching: int, marked: int, hidden: int, ord
     """Return how many runs there are, how many of them match the filter or are marked, and what they take on disk."""
     known = reader.known
     total, used = len(known.entries), size(known.bytes_known)
-    count = f"{matching:,} of {total:,} runs" if matching != total else f"{total:,} run{'s' * (total != 1)}"
+    every = f"{total:,} run{'s' * (total != 1)}"
+    count = f"{matching:,} of {every}" if matching != total else every
     parts = [count] if known.is_listed else []
     if known.unread:
         parts.append(f"{known.unread:,} still to be read")
