@@ -49,6 +49,24 @@ def fill(disk: Path) -> Path:
     return filler
 
 
+def test_30_a_disk_that_is_full_is_told_while_the_run_goes_on(site: Site, small_disk: Path) -> None:
+    body = 'wait_for("full")\nfor step in range(300): lab.log(step, half=step / 2)\nwait_for("free")'
+    at = gates(site)
+    front = site.start("run", str(write_scenario(site.folder, body, STEPS)), "--headless")
+    reaches(at, "full")
+    filler = fill(small_disk)
+    (at / "full").touch()
+    assert front.stderr
+    told = next(line for line in front.stderr if "no room in" in line)
+    listed = site.run("runs").stdout
+    filler.unlink()
+    (at / "free").touch()
+    front.communicate(timeout=60)
+
+    assert told.startswith(f"probe: no room in {small_disk}: what runs record is lost until there is some; make room")
+    assert f"no room in {small_disk}" in listed
+
+
 def test_30_a_disk_that_is_full_for_a_while_loses_what_was_written_then_and_says_so(site: Site, small_disk: Path) -> None:
     body = """
 for step in range(100): lab.log(step, half=step / 2)
