@@ -338,6 +338,7 @@ ARGUMENTS = {
     "runs": "the name of a run",
     "name": "name",
     "what": "print",
+    "command": "the command",
 }
 EMPTY = words_with_an_empty_one()
 

@@ -140,7 +140,8 @@ def load() -> None:
 
         def __init__(self, command: list[str], **more: Any) -> None:
             if command[1:3] == ["-P", "-m"] and command[3] in PARTS:
-                more["preexec_fn"] = partial(become_part, command[3:], {**(more.get("env") or os.environ)}, take_mark)
+                environment, handed_on = {**(more.get("env") or os.environ)}, [*more.get("pass_fds", ())]
+                more["preexec_fn"] = partial(become_part, command[3:], environment, take_mark, handed_on)
             super().__init__(command, **more)
 
     setattr(subprocess, "Popen", Popen)  # noqa: B010
@@ -175,10 +176,12 @@ def become(
     os._exit(1)
 
 
-def become_part(words: list[str], environment: dict[str, str], take_mark: Callable[[str], None]) -> NoReturn:
+def become_part(
+    words: list[str], environment: dict[str, str], take_mark: Callable[[str], None], handed_on: list[int]
+) -> NoReturn:
     """Go on as the module of that name with these arguments, where exec would start an interpreter of its own."""
     for fd in map(int, os.listdir("/proc/self/fd")):
-        if fd > 2:
+        if fd > 2 and fd not in handed_on:
             with suppress(OSError):
                 os.close(fd)
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:

@@ -88,6 +88,8 @@ def view(*words: str) -> tuple[int, str]:
             print(f"tuilab: {problem}")
             code = problem.exit_code
     text = out.getvalue()
+    out.seek(0)
+    out.truncate()  # click remembers whatever has stood for stdout: a soak would keep all that it ever printed
     assert UNSAFE.findall(text) == [], (words, UNSAFE.findall(text))
     return ExitCode(int(code or 0)), text
 

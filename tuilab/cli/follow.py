@@ -42,6 +42,7 @@ class Outcome:
     is_quiet: bool = False
     has_chart: bool = False
     is_silent: bool = False  # whoever asked prints what came of it
+    tells_alerts: bool = False  # and nothing else, while a run goes on
     report: str = ""  # a file that is written at the end
     result: TextIO | None = None  # where a result is printed; None: stdout
     watched: list[tuple[Watch, str]] = field(default_factory=list)  # the runs as they were read, and their states
@@ -115,7 +116,7 @@ def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool, scenarios: Lis
     """
     watch = Watch(run_dir)
     speak = speaker(tuple if outcome.as_json or outcome.as_jsonl or outcome.report else scenarios)
-    talk: headless.Talk = headless.Quiet()
+    talk: headless.Talk = headless.Alerts(style_of(sys.stderr)) if outcome.tells_alerts else headless.Quiet()
     if not outcome.is_quiet:
         is_live = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
         talk = headless.Live(style_of(sys.stderr)) if is_live else headless.Plain(style_of(sys.stderr))
@@ -151,7 +152,7 @@ def _print(text: str, where: TextIO | None = None) -> None:
     try:
         print(text, file=where, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (where or sys.stdout).fileno())
 
 
 def _say(sentence: str) -> None:

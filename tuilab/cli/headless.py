@@ -21,7 +21,7 @@ from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import device_notices, last_values, progress_words, repeat_words
+from tuilab.record.told import alert_words, device_notices, last_values, progress_words, repeat_words
 from tuilab.record.verdicts import Verdict
 from tuilab.text import show
 
@@ -117,6 +117,22 @@ class Quiet:
         pass
 
 
+class Alerts:
+    """Tells what a run is alerted of, as it happens, and nothing else: the rest of the talk is the command's own."""
+
+    def __init__(self, style: Style) -> None:
+        self._style = style
+        self._told = 0
+
+    def update(self, watch: Watch) -> None:
+        for alert in watch.summary.alerts[self._told :]:
+            print(self._style.fit(f"tuilab: {alert_words(alert)}"), file=sys.stderr, flush=True)
+        self._told = len(watch.summary.alerts)
+
+    def close(self) -> None:
+        pass
+
+
 class Plain:
     """One line for each stage, claim and change of state, and now and then how far it is: for pipes and logs.
 
@@ -186,6 +202,7 @@ def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
     """Return everything worth a line so far, as (kind, line)."""
     lines = [("state", show(f"{event.state} {event.reason}".strip())) for event in summary.states]
     lines += [("notice", f"notice: {words}") for words in device_notices(summary)]
+    lines += [("alert", f"notice: {alert_words(alert)}") for alert in summary.alerts]
     lines += [("stage", f"{style.dot} {show(stage.name)}") for stage in summary.stages]
     for claim in summary.claims.values():
         if claim.measured or claim.needs:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab.catalogue.imports import SOURCE_LIMIT
-from tuilab.commands.printed import split
-from tuilab.engine.messages import CommandOrder, RunOrder
+from tuilab.commands.arms import command_of
+from tuilab.commands.output.patterns import split
+from tuilab.commands.started import check_found
+from tuilab.engine.messages import CommandArm, CommandOrder, RunOrder, pack
 from tuilab.engine.turn import CORES
 from tuilab.errors import UsageError
 from tuilab.judging.looks import PLANNED
@@ -21,6 +23,7 @@ RACE_TOPIC = "ab"
 REPEATS = 6  # an interval needs so many
 WATCH = ("all", "steps", "nothing")
 _LONGEST_NAME = 40
+_MOST_BYTES = 150_000  # of the words of a command, as a message to the worker takes them
 _ODD = re.compile(r"(?a:[^\w.+-]+)")
 
 
@@ -36,10 +39,7 @@ def order(
     argv: Sequence[str] = (),
 ) -> RunOrder:
     """Return the order for one run of a command as it is; one with arms has repeats, and may have a budget."""
-    for metric in command.metrics:
-        split(metric)
-    if any("\0" in word for word in command.words):
-        raise UsageError("a word of the command has a NUL, which no command can be given")
+    check(command)
     command.folder = command.folder or _here()
     script = script_of(command.words, command.folder)
     return RunOrder(
@@ -60,6 +60,23 @@ def order(
         argv=list(argv),
         command=command,
     )
+
+
+def check(command: CommandOrder) -> None:
+    """Refuse what could not be run, before there is a run of it."""
+    names = [split(metric)[0] for metric in command.metrics]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise UsageError(f"--metric {show(twice, 40)} is given twice; call one of them otherwise")
+    if not command.words or not command.words[0].strip():
+        raise UsageError("the command is empty; name one, as in tuilab exec -- python train.py")
+    if any("\0" in word for word in command.words):
+        raise UsageError("a word of the command has a NUL, which no command can be given; leave it out")
+    if (total := len(pack(command))) > _MOST_BYTES:
+        raise UsageError(
+            f"the command has {total} bytes, and tuilab exec takes {_MOST_BYTES}; put some into a file or a script"
+        )
+    for arm in command.arms or [CommandArm(name="")]:
+        check_found(command_of(arm, command.words)[0])
 
 
 def plain_name(name: str) -> str:

@@ -1,25 +1,34 @@
-"""Runs a command to its end, and watches it: what a run of a command does once, and a race of commands again and again."""
+"""Runs a command to its end, and watches it: what a run of a command does once, and a race of commands again and again.
 
+What goes wrong with the watching leaves the command alone.
+"""
+
+import contextlib
 import os
+import select
 import shutil
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import Popen
+from types import FrameType
 from typing import NamedTuple
 
 from tuilab.commands.arms import command_of
 from tuilab.commands.failed import Tail, failure_of
-from tuilab.commands.passing import Passing
-from tuilab.commands.printed import Printed
+from tuilab.commands.output.passing import Passing
+from tuilab.commands.output.printed import Printed
 from tuilab.commands.started import start
 from tuilab.commands.watched import Watched
 from tuilab.engine.messages import CommandArm, CommandOrder
 from tuilab.engine.processes import signal_name
+from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 
 _TURN_S = 0.05
 _AS_IT_IS = CommandArm(name="")
+_stopped: list[int] = []  # the signals that asked this process to stop
 
 
 class Ended(NamedTuple):
@@ -31,21 +40,38 @@ class Ended(NamedTuple):
     watched: Watched
 
 
+def stay_when_stopped() -> None:
+    """Have this process outlive a stop, which reaches the command, too: what that marks and prints to its end is kept."""
+
+    def stay(number: int, frame: FrameType | None) -> None:
+        _stopped.append(number)
+
+    signal.signal(signal.SIGTERM, stay)
+
+
 def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: CommandArm = _AS_IT_IS, told_as: str = "") -> Ended:
     """Run a command, or an arm of it, to its end; CannotStart where it cannot be started."""
     is_watched = command.watch != "nothing"
     if is_watched:
         marks.mkdir(mode=0o700)
     try:
-        child = start(command_of(arm, command.words), marks if is_watched else None, command.watch, arm.env, command.folder)
-        printed = Printed(command.metrics)
-        watched = Watched(command, marks if is_watched else None, printed, journal, told_as)
-        said = Tail()
+        child = start(
+            command_of(arm, command.words),
+            marks if is_watched else None,
+            command.watch,
+            arm.env,
+            command.folder,
+            stdin=command.stdin,
+            is_joined=command.is_joined,
+        )
+        if command.stdin is not None:
+            os.close(command.stdin)
+        printed, said = Printed(command.metrics), Tail()
         streams = _pass_on(child, command.outputs, printed, said)
-        code, cpu_s, peak_bytes = _follow(child, watched)
-        for stream in streams:
-            stream.finish()
-        watched.finish(code)
+        watched = Watched(command, marks if is_watched else None, printed, journal, told_as, child.pid)
+        code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
+        _finish(streams, journal)
+        Turns(lambda: watched.finish(code), journal).take()
         if code and (failure := failure_of(said.text(), command.words, command.folder)):
             journal.append(failure)
     finally:
@@ -54,26 +80,74 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
     return Ended(code, cpu_s, peak_bytes, watched)
 
 
-def _pass_on(child: "Popen[bytes]", outputs: Sequence[int], printed: Printed, said: Tail) -> list[Passing]:
-    assert child.stdout and child.stderr
+def _pass_on(child: "Popen[bytes]", outputs: Sequence[int], printed: Printed, said: Tail) -> dict[str, Passing]:
+    """Pass on what the command prints, to the worker's own streams, which the supervisor keeps, and to the front's.
+
+    What it said last is where it tells why it failed: on stderr, or where that goes with stdout.
+    """
+    pipes = {"stdout": child.stdout, "stderr": child.stderr}
+    last = "stderr" if child.stderr else "stdout"
+    return {
+        name: Passing(pipe, number, next(iter(outputs[number - 1 : number]), None), _ear(printed, said, is_last=name == last))
+        for number, (name, pipe) in enumerate(pipes.items(), 1)
+        if pipe
+    }
+
+
+def _ear(printed: Printed, said: Tail, *, is_last: bool) -> Callable[[bytes], None]:
+    hear = printed.ear()
 
     def take(data: bytes) -> None:
-        printed.take(data)
-        said.take(data)
+        hear(data)
+        if is_last:
+            said.take(data)
 
-    pipes = ((1, child.stdout, printed.take), (2, child.stderr, take))
-    return [Passing(pipe, [number, *outputs[number - 1 : number]], on_data) for number, pipe, on_data in pipes]
+    return take
 
 
-def _follow(child: "Popen[bytes]", watched: Watched) -> tuple[int, float, int]:
+def _finish(streams: dict[str, Passing], journal: Writer) -> None:
+    for name, stream in streams.items():
+        stream.finish(lambda: bool(_stopped))
+        if stream.trouble:
+            what = f"{name} of the command on {name} of tuilab, from some point on"
+            journal.append(events.Unavailable(what=what, reason=stream.trouble))
+
+
+class Turns:
+    """What is done again and again while a command runs; when it fails that is told once, and the command goes on without."""
+
+    def __init__(self, act: Callable[[], None], journal: Writer) -> None:
+        self._act = act
+        self._journal = journal
+        self._has_failed = False
+
+    def take(self) -> None:
+        if self._has_failed:
+            return
+        try:
+            self._act()
+        except Exception as problem:  # whatever it is: it is ours, and no reason to end a training
+            self._has_failed = True
+            reason = f"tuilab failed at watching it: {type(problem).__name__}: {problem}"
+            self._journal.append(events.Unavailable(what="what the command did from some point on", reason=reason[:1000]))
+
+
+def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
     """Take what is new until the command ends; return its code, the seconds of a core, and the most memory it had."""
+    end = select.poll()
+    handle = -1
+    with contextlib.suppress(OSError):  # an old kernel, a sandbox: then it is looked at with every turn
+        handle = os.pidfd_open(child.pid)
+        end.register(handle, select.POLLIN)
     while True:
+        began = time.monotonic()
         pid, status, used = os.wait4(child.pid, os.WNOHANG)
         if pid:
+            os.close(handle) if handle >= 0 else None
             child.returncode = os.waitstatus_to_exitcode(status)
             return child.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
-        watched.turn()
-        time.sleep(_TURN_S)
+        turns.take()
+        end.poll(1000 * max(_TURN_S, time.monotonic() - began))  # half of a core is left to others, at least
 
 
 def how_it_ended(code: int) -> str:

@@ -1,5 +1,6 @@
 """Starts a command of the user's as it is: its words, folder, variables; besides, what watches stands on PYTHONPATH."""
 
+import errno
 import os
 import shutil
 import signal
@@ -10,13 +11,19 @@ from pathlib import Path
 from tuilab.commands import inside
 from tuilab.commands.inside.tuilab_watch import HOW, VARIABLE
 from tuilab.engine import processes
+from tuilab.errors import TuilabError
+from tuilab.text import show
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells have it
 
-_INSIDE = str(Path(inside.__file__).parent)
+_REASONS = {
+    errno.ENOEXEC: "it is no program, and has no line #! that names one",
+    errno.E2BIG: "its words and variables are too long for this system",
+}
+INSIDE = str(Path(inside.__file__).parent)
 
 
-class CannotStart(Exception):
+class CannotStart(TuilabError):
     """The command cannot be started; `code` is what a shell would end with."""
 
     def __init__(self, why: str, code: int) -> None:
@@ -25,21 +32,31 @@ class CannotStart(Exception):
 
 
 def start(
-    words: Sequence[str], marks: Path | None, how: str, extra: Mapping[str, str] = {}, folder: str = ""
+    words: Sequence[str],
+    marks: Path | None,
+    how: str,
+    extra: Mapping[str, str] = {},
+    folder: str = "",
+    *,
+    stdin: int | None = None,
+    is_joined: bool = False,
 ) -> "subprocess.Popen[bytes]":
-    """Start a command in a session of its own, which ends when this process does; without `marks` it is not watched."""
+    """Start a command in a session of its own, which ends when this process does; without `marks` it is not watched.
+
+    It reads from `stdin`, or nothing; what is joined goes into one pipe.
+    """
     if folder and not os.path.isdir(folder):
         raise CannotStart(f"its folder {folder} is not there", NOT_FOUND)
     environment = {**os.environ, **extra}
     if marks is not None:
         before = environment.get("PYTHONPATH", "")
-        environment |= {"PYTHONPATH": f"{_INSIDE}:{before}" if before else _INSIDE, VARIABLE: str(marks), HOW: how}
+        environment |= {"PYTHONPATH": f"{INSIDE}:{before}" if before else INSIDE, VARIABLE: str(marks), HOW: how}
     try:
         return subprocess.Popen(
             words,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.STDOUT if is_joined else subprocess.PIPE,
             bufsize=0,
             env=environment,
             cwd=folder or None,
@@ -47,11 +64,25 @@ def start(
             preexec_fn=_before_exec(os.getpid()),
         )
     except FileNotFoundError as problem:
-        is_script = shutil.which(words[0]) is not None  # what is missing is then its interpreter
-        why = f"the interpreter of {words[0]} is not there" if is_script else f"there is no command {words[0]}"
-        raise CannotStart(why, NOT_FOUND) from problem
+        check_found(words[0])
+        raise CannotStart(f"the interpreter that {show(words[0], 200)} names is not there", NOT_FOUND) from problem
     except OSError as problem:
-        raise CannotStart(f"{words[0]} cannot be executed: {problem.strerror}", NOT_EXECUTABLE) from problem
+        why = _REASONS.get(problem.errno or 0) or problem.strerror or str(problem)
+        raise CannotStart(f"{show(words[0], 200)} cannot be executed: {why}", NOT_EXECUTABLE) from problem
+
+
+def check_found(name: str) -> None:
+    """Raise CannotStart where a command of this name is not there, or cannot be executed, as a shell would tell."""
+    if shutil.which(name) is not None:
+        return
+    found = name if "/" in name else shutil.which(name, os.F_OK)
+    told = show(name, 200)
+    if found is None or not os.path.lexists(found):
+        raise CannotStart(f"there is no command {told}{'' if '/' in name else ' on PATH'}", NOT_FOUND)
+    if os.path.isdir(found):
+        raise CannotStart(f"{told} is a folder, and no command", NOT_EXECUTABLE)
+    step = f"; try: python {told}" if name.endswith(".py") else f"; chmod +x {told} permits it" if os.path.exists(found) else ""
+    raise CannotStart(f"{told} cannot be executed{step or ': the link leads nowhere'}", NOT_EXECUTABLE)
 
 
 def _before_exec(parent: int) -> Callable[[], None]:

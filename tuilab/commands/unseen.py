@@ -1,33 +1,77 @@
 """Why no step of a command was seen, as far as that can be told."""
 
-import os
-from collections.abc import Sequence
+import re
+from collections.abc import Collection
 
 from tuilab.commands.marks import Marks
-from tuilab.text import join, plural
+from tuilab.commands.ran import Program, Ran, version_of_torch
+from tuilab.commands.started import INSIDE
+from tuilab.commands.steps import Steps
+from tuilab.text import join, plural, show
 
 _OFF = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-_BLIND = {"-I": "python -I leaves PYTHONPATH out", "-E": "python -E leaves PYTHONPATH out"}
+_OLDEST = (2, 5)  # torch that loads what watches by itself
+_OTHERS = ("jax", "tensorflow", "mlx")
 
 
-def why_unseen(words: Sequence[str], marks: Marks) -> str:
+def why_unseen(marks: Marks, ran: Ran, seen: Collection[Steps]) -> str:
     """Return why nothing stepped: what was seen instead, or what kept the watcher out."""
     processes = marks.processes.values()
     if troubles := [process.trouble for process in processes if process.trouble]:
-        return f"the watcher failed: {troubles[0]}"
+        return f"the watcher failed: {show(troubles[0], 300)}"
     if greeted := [process for process in processes if process.hello]:
         versions = join(sorted({str(process.hello.get("torch")) for process in greeted}))
-        seen = f"torch {versions} was loaded in {plural(len(greeted), 'process', 'processes')}"
-        return f"no optimizer step was seen: {seen}, and no optimizer of torch.optim stepped"
-    return f"no process of the command was seen to load torch: {_cause(words)}"
+        loaded = f"torch {versions} was loaded in {plural(len(greeted), 'process', 'processes')}"
+        return f"no optimizer of torch.optim stepped: {loaded}{_what_else(seen)}"
+    programs = list(ran.programs.values())
+    if not programs:
+        return "it was over before it could be looked at"
+    pythons = [one for one in programs if one.is_python]
+    with_torch = [one for one in programs if "torch" in one.holds]
+    if not (pythons or with_torch):
+        return f"no Python was seen among its processes{_named(programs)}"
+    for one in [*with_torch, *pythons]:
+        if why := _why_blind(one):
+            return why
+    if others := sorted({name for one in programs for name in one.holds if name in _OTHERS}):
+        return f"it trains with {join(others)}, and steps are seen in torch only; --metric NAME=PATTERN draws what it prints"
+    return f"none of {plural(len(pythons), 'Python process', 'Python processes')} was seen to load torch"
 
 
-def _cause(words: Sequence[str]) -> str:
-    if os.environ.get(_OFF) == "0":
-        return f"{_OFF}=0 switches off what watches"
-    for word in words[1:]:
-        if word in _BLIND:
-            return _BLIND[word]
-        if not word.startswith("-"):
-            break
-    return "it has none, or one older than 2.5, or its environment was cleared on the way"
+def _what_else(seen: Collection[Steps]) -> str:
+    """Return what was seen in those that loaded torch."""
+    counts = {"backward": sum(one.backwards for one in seen), "batch": sum(one.waits for one in seen)}
+    told = [
+        plural(counts["backward"], "backward"),
+        plural(counts["batch"], "batch from a DataLoader", "batches from DataLoaders"),
+    ]
+    return f"; there were {join(told)}" if any(counts.values()) else ""
+
+
+def _named(programs: Collection[Program]) -> str:
+    names = sorted({show(one.name, 30) for one in programs})[:6]
+    return f": {join(names)}; what runs elsewhere, as in a container or over ssh, is not seen" if names else ""
+
+
+def _why_blind(one: Program) -> str:
+    """Return what keeps the watcher out of a process, if that shows."""
+    name, environment = show(one.name, 40), one.environment
+    for flag in sorted(one.flags() & {"I", "E"}):
+        return f"{name} -{flag} leaves PYTHONPATH out, and with it what watches; run it without -{flag}"
+    if not one.is_reached:
+        return f"the environment of {name} was cleared on the way, and with it what watches (as by env -i, or sudo)"
+    if environment is not None and environment.get(_OFF) == "0":
+        return f"{_OFF}=0 switches off what watches; leave it out"
+    if environment is not None and INSIDE not in environment.get("PYTHONPATH", "").split(":"):
+        return f"PYTHONPATH was set anew on the way to {name}; add to it instead, as in PYTHONPATH=DIR:$PYTHONPATH"
+    if "torch" in one.holds:
+        return _of_torch(version_of_torch(one.holds["torch"]))
+    return ""
+
+
+def _of_torch(version: str) -> str:
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    if numbers and numbers < _OLDEST:
+        return f"torch {version} was loaded, and what watches is loaded by torch 2.5 and newer; its steps are not seen"
+    told = f"torch {version}".strip()
+    return f"{told} was loaded, but not what watches: the process may have switched that off ({_OFF}=0), or changed sys.path"

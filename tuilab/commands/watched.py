@@ -3,12 +3,17 @@
 import time
 from array import array
 from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
+from tuilab.commands.alarms import Alarms
 from tuilab.commands.inside.tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
+from tuilab.commands.output.printed import Printed
 from tuilab.commands.parts import curves_of, shares_of
-from tuilab.commands.printed import Printed
+from tuilab.commands.ran import Ran
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.story import optimizer_name, story_of
 from tuilab.commands.unseen import why_unseen
@@ -16,34 +21,59 @@ from tuilab.engine.messages import CommandOrder
 from tuilab.judging.learning import FIRST
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
+from tuilab.text import join, plural, show
+from tuilab.words import size
 
 _TELL_S = 2.0  # between two accounts of where the time goes
 _KEPT = 5_000  # of the last steps, for these accounts
 ROOT = "backward root"
 
 
+class Recorded(NamedTuple):
+    """What a stream has of a process already."""
+
+    steps: int = 0
+    until_ns: int = 0
+
+
+_NOTHING = Recorded()
+
+
 class Lane:
     """One process that steps: its own steps, curves and account; of several ranks each has one."""
 
-    def __init__(self, process: Process, arm: str) -> None:
+    def __init__(self, process: Process, arm: str, recorded: Recorded = _NOTHING) -> None:
         self.process = process
         self.arm = arm
         self.steps = Steps()
         self.last: deque[Step] = deque(maxlen=_KEPT)
         self.times_s = array("d")  # of all steps but the first
         self.roots: list[float] = []  # the first ones
-        self.count = 0
+        self.count, self.until_ns = recorded
+        self.is_chosen = False  # what ends its steps, by the user
 
 
 class Watched:
     """One command while it runs; with an `arm` all that is recorded is told of that arm."""
 
-    def __init__(self, command: CommandOrder, marks: Path | None, printed: Printed, journal: Writer, arm: str = "") -> None:
+    def __init__(
+        self,
+        command: CommandOrder,
+        marks: Path | None,
+        printed: Printed,
+        journal: Writer,
+        arm: str = "",
+        pid: int = 0,
+        recorded: Mapping[str, Recorded] = {},
+    ) -> None:
         self._command = command
+        self._ran = Ran(pid)
+        self._alarms = Alarms(pid, journal)
         self._marks = Marks(marks) if marks else None
         self._printed = printed
         self._journal = journal
         self._arm = arm
+        self._recorded = recorded  # by arm
         self._told_at = time.monotonic()
         self._printed_count: dict[str, int] = {}
         self.lanes: dict[int, Lane] = {}
@@ -54,7 +84,9 @@ class Watched:
         if self._marks:
             for process, marks in self._marks.read(is_last=is_last):
                 self._take(process, marks, is_last=is_last)
-        self._take_printed()
+        self._take_printed(is_last=is_last)
+        if not is_last:
+            self._look()
         if time.monotonic() - self._told_at > _TELL_S:
             self._told_at = time.monotonic()
             self._tell_parts()
@@ -66,6 +98,13 @@ class Watched:
             self._record_steps(lane, lane.steps.finish())
         self._tell_parts()
         self._tell_story(code)
+        self._tell_printed()
+
+    def take_rest(self) -> None:
+        """Record what is left of a command whose worker was killed."""
+        self.turn(is_last=True)
+        for lane in self.lanes.values():
+            self._record_steps(lane, lane.steps.finish())
 
     def first_roots(self) -> list[float]:
         """Return what went backward first, in the process that stepped first."""
@@ -77,11 +116,23 @@ class Watched:
 
     def why_unseen(self) -> str:
         """Return why no step was seen."""
-        return why_unseen(self._command.words, self._marks) if self._marks else "nothing was watched"
+        lanes = [lane.steps for lane in self.lanes.values()]
+        return why_unseen(self._marks, self._ran, lanes) if self._marks else "nothing was watched"
+
+    def _look(self) -> None:
+        """Look at what no mark tells."""
+        if self._marks and not any(process.hello for process in self._marks.processes.values()):
+            self._ran.look()
+        if not self._arm:  # in a race nobody looks on
+            self._alarms.turn()
 
     # ---- what the processes mark
 
     def _take(self, process: Process, marks: list[Mark], *, is_last: bool) -> None:
+        self._alarms.hear(process.pid)
+        for mark in marks:
+            if mark.kind == layout.HELD:
+                self._alarms.hold(process.pid, mark.began)
         self._record_logged(process, [mark for mark in marks if mark.kind == layout.LOGGED])
         if not any(mark.kind in (layout.STEPPED, layout.SKIPPED, layout.WENT_BACK, layout.WAITED) for mark in marks):
             return
@@ -91,12 +142,25 @@ class Watched:
 
     def _lane(self, process: Process) -> Lane:
         if process.pid not in self.lanes:
-            name = f"rank {process.rank}" if process.hello.get("world") not in ("", "1", None) else ""
-            if not name and self.lanes:
-                name = f"process {len(self.lanes) + 1}"
-            self.lanes[process.pid] = Lane(process, " ".join(filter(None, (self._arm, name))))
-            self._record_process(process)
+            arm = self._name_of(process)
+            self.lanes[process.pid] = Lane(process, arm, self._recorded.get(arm, _NOTHING))
+            if arm not in self._recorded:
+                self._record_process(process)
         return self.lanes[process.pid]
+
+    def _name_of(self, process: Process) -> str:
+        """Return what the lane of a process is called; it is kept beside its marks, whose first may have been read long ago."""
+        assert self._marks is not None
+        kept = self._marks.folder / f"{process.pid}.lane"
+        with suppress(OSError):
+            return kept.read_text()
+        name = f"rank {process.rank}" if process.hello.get("world") not in ("", "1", None) else ""
+        if not name and self.lanes:
+            name = f"process {len(self.lanes) + 1}"
+        arm = " ".join(filter(None, (self._arm, name)))
+        with suppress(OSError):
+            kept.write_text(arm)
+        return arm
 
     def _record_process(self, process: Process) -> None:
         hello = process.hello
@@ -113,8 +177,12 @@ class Watched:
             for number, words in lane.process.names.items():
                 if wanted in words.lower().split("\n"):
                     lane.steps.choose(number)
+                    lane.is_chosen = True
 
     def _record_steps(self, lane: Lane, steps: list[Step]) -> None:
+        steps = [step for step in steps if step.ended > lane.until_ns]
+        if not self._arm:
+            self._alarms.step(lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner))
         for step in steps:
             values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
             values |= curves_of(step)
@@ -134,12 +202,16 @@ class Watched:
     def _record_logged(self, process: Process, marks: list[Mark]) -> None:
         for mark in marks:
             name, _, source = process.names.get(mark.name, "").partition("\n")
+            if self._recorded and (not name or mark.began <= self._recorded.get(self._arm_of(process), _NOTHING).until_ns):
+                continue
             step = layout.float_of(mark.ended) if mark.number else mark.ended
             values = {f"{name} ({source})": mark.value}
-            arm = self.lanes[process.pid].arm if process.pid in self.lanes else self._arm
             whole = int(step) if abs(step) < 2**62 else 0
             place = None if whole == step else float(step)
-            self._log(events.Logged(s=whole, v=values, a=arm, at=mark.began, x=place))
+            self._log(events.Logged(s=whole, v=values, a=self._arm_of(process), at=mark.began, x=place))
+
+    def _arm_of(self, process: Process) -> str:
+        return self.lanes[process.pid].arm if process.pid in self.lanes else self._arm
 
     def _log(self, record: events.Logged) -> None:
         self.last |= record.v
@@ -147,12 +219,14 @@ class Watched:
 
     # ---- what is printed
 
-    def _take_printed(self) -> None:
-        for name, value in self._printed.values():
+    def _take_printed(self, *, is_last: bool) -> None:
+        if self._printed.is_heard():
+            self._alarms.hear()
+        for name, value in self._printed.values(is_last=is_last):
             at = self._printed_count[name] = self._printed_count.get(name, -1) + 1
             self._log(events.Logged(s=at, v={f"{name} (printed)": value}, a=self._arm))
-        if (progress := self._printed.progress()) and not self._arm:
-            self._journal.append(events.Progressed(done=progress[0], total=progress[1]))
+        if (progress := self._printed.progress(is_last=is_last)) and not self._arm:
+            self._journal.append(events.Progressed(done=progress.done, total=progress.total, unit=progress.unit))
 
     # ---- accounts
 
@@ -175,6 +249,24 @@ class Watched:
                 self._journal.append(events.Unavailable(what=f"marks of process {process.pid}", reason=reason))
         if not any(lane.count for lane in self.lanes.values()):
             self._journal.append(events.Unavailable(what="steps", reason=self.why_unseen()))
+        self._tell_step_of()
+
+    def _tell_step_of(self) -> None:
+        """Tell that no optimizer is called as --step-of says, and how those that stepped are."""
+        wanted = self._command.step_of
+        if not wanted or not self.lanes or any(lane.is_chosen for lane in self.lanes.values()):
+            return
+        there = {optimizer_name(lane.process, number) for lane in self.lanes.values() for number in lane.steps.counts}
+        reason = f"no optimizer that stepped is called {show(wanted, 60)}; there were {join(sorted(there)) or 'none'}"
+        self._journal.append(events.Unavailable(what="--step-of", reason=reason))
+
+    def _tell_printed(self) -> None:
         for name, count in self._printed.found.items():
-            if not count:
+            if name in self._printed.given_up:
+                reason = f"given up after {plural(count, 'value')}: its pattern took too long on a line"
+                self._journal.append(events.Unavailable(what=f"{name} (printed)", reason=reason))
+            elif not count:
                 self._journal.append(events.Unavailable(what=f"{name} (printed)", reason="its pattern was found nowhere"))
+        if passed_over := self._printed.passed_over:
+            reason = f"{size(passed_over)} came faster than they could be looked through"
+            self._journal.append(events.Unavailable(what="all values that were printed", reason=reason))

@@ -10,16 +10,17 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from types import FrameType
 
 from tuilab.commands.race import race
-from tuilab.commands.running import how_it_ended, run_watched
+from tuilab.commands.running import how_it_ended, run_watched, stay_when_stopped
 from tuilab.commands.started import CannotStart
 from tuilab.engine import messages
 from tuilab.engine.messages import CommandOrder, Farewell, WorkerOrder
 from tuilab.record import events
 from tuilab.record.hidden import cleaner
 from tuilab.record.journal.writer import Writer
+
+_SWITCH_S = 0.0005  # that who passes on what is printed waits for who looks through it
 
 
 def main() -> None:
@@ -28,7 +29,8 @@ def main() -> None:
     order = messages.receive(line)
     if not isinstance(order, WorkerOrder) or order.command is None:
         return
-    signal.signal(signal.SIGTERM, _stay)
+    stay_when_stopped()
+    sys.setswitchinterval(_SWITCH_S)
     run_dir = Path(order.run_dir)
     journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", cleaner(order.params, order.secrets))
     if order.command.arms:
@@ -42,10 +44,6 @@ def main() -> None:
     leave(code)
 
 
-def _stay(number: int, frame: FrameType | None) -> None:
-    """Those that are stopped with this process are waited for."""
-
-
 def run(command: CommandOrder, run_dir: Path, writer: str, journal: Writer) -> tuple[Farewell, int]:
     """Run a command to its end; return what to say of it, and the code it ended with: less than 0 is a signal."""
     try:
@@ -57,7 +55,6 @@ def run(command: CommandOrder, run_dir: Path, writer: str, journal: Writer) -> t
 
 def leave(code: int) -> None:
     """End as the command did: with its code, or by its signal, but without a core of our own."""
-    sys.stdout.flush()
     if code < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuilab.engine import processes
 from tuilab.engine.children import Crew
-from tuilab.engine.spawn import Child, spawn_judge, spawn_sampler
+from tuilab.engine.spawn import Child, has_rest, spawn_judge, spawn_rest, spawn_sampler
 from tuilab.files import open_regular
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
@@ -18,11 +18,13 @@ SAMPLER_SILENCE_S = 10.0
 SAMPLER_END_S = 2.0  # nobody waits for its readings any more
 SAMPLER_STARTS = 4  # the first and three more
 JUDGE_PATIENCE_S = 60.0
+REST_PATIENCE_S = 20.0
 JUDGE_SLOW_S = 5.0  # then it is told what the run waits for
 _DISMISSED = "dismissed"
 _CLAIM = b'"claim_'  # in every record of a claim
 _LACK = b'"box_lacked"'  # decides every claim that was announced
 _RACE = b'"race_started"'
+_LAST_MARKS = "the last marks of the command"
 _PORTION = 1024 * 1024
 _CALLED_OFF = "not waited for, because the run was stopped"
 
@@ -85,7 +87,7 @@ class Attendants:
     def note_death(self, child: Child, *, is_stopping: bool) -> bool:
         """Take note of a death and say whether it was that of an attendant; a sampler is started again, but not for the end."""
         if child is not self._sampler:
-            return child.writer == "judge"
+            return child.writer in ("judge", "rest")
         self._sampler = None
         if child.reason != _DISMISSED:
             self._journal.append(events.SamplerEnded(reason=child.how_it_ended(), restarts=self._samplers_started - 1))
@@ -131,6 +133,22 @@ class Attendants:
         if not (is_well or is_look):
             self._journal.append(events.Unavailable(what="verdicts", reason=trouble))
         return is_well
+
+    def read_rest(self) -> None:
+        """Have what a command marked read to its end where its worker was killed before it could."""
+        if not has_rest(self._run_dir):
+            return
+        try:
+            child = spawn_rest(self._run_dir)
+        except OSError as problem:
+            self._journal.append(events.Unavailable(what=_LAST_MARKS, reason=f"nothing could be started: {problem.strerror}"))
+            return
+        child.deadline = child.started + REST_PATIENCE_S
+        self._crew.add(child)
+        while not (child.is_over or child.cannot_be_killed()):
+            self._crew.turn(0.1)
+        if child.code != 0:
+            self._journal.append(events.Unavailable(what=_LAST_MARKS, reason=child.how_it_ended()))
 
     def _wait_for_judge(self, judge: Child, tell: Callable[[str], None], is_called_off: Callable[[], bool]) -> Child:
         judge.deadline = judge.started + JUDGE_PATIENCE_S

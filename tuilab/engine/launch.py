@@ -146,8 +146,8 @@ def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subpr
     if spare and not spare.is_fit():
         spare.dismiss()
         spare = None
-    outputs = run_order.command.outputs if run_order.command else []
-    supervisor = spare.supervisor if spare else _spawn_supervisor(outputs=outputs)
+    descriptors = run_order.command.descriptors if run_order.command else []
+    supervisor = spare.supervisor if spare else _spawn_supervisor(descriptors=descriptors)
     try:
         receipt = _hand_over(supervisor, run_order)
     except ScenarioError:
@@ -161,6 +161,8 @@ def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subpr
         failure = TuilabError(receipt.error)
         failure.exit_code = type(failure.exit_code)(receipt.exit_code)
         raise failure
+    for one in descriptors:
+        os.close(one)  # whoever writes or reads at the other end sees when the command has closed it
     return Path(receipt.run_dir), supervisor
 
 
@@ -179,7 +181,7 @@ def _let_end(supervisor: "subprocess.Popen[bytes]") -> None:
         supervisor.wait(5)
 
 
-def _spawn_supervisor(*flags: str, outputs: Sequence[int] = ()) -> "subprocess.Popen[bytes]":
+def _spawn_supervisor(*flags: str, descriptors: Sequence[int] = ()) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "tuilab.engine.supervisor", *flags],
@@ -187,7 +189,7 @@ def _spawn_supervisor(*flags: str, outputs: Sequence[int] = ()) -> "subprocess.P
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            pass_fds=outputs,
+            pass_fds=descriptors,
             start_new_session=True,
         )
     except OSError as problem:

@@ -55,6 +55,13 @@ class CommandOrder(msgspec.Struct, kw_only=True):
     metrics: list[str] = []  # NAME=PATTERN of numbers that it prints
     step_of: str = ""  # the optimizer whose step ends a step
     outputs: list[int] = []  # descriptors that what it prints goes to besides, as it comes: stdout and stderr of the front
+    is_joined: bool = False  # these are one file, as after 2>&1: then they are for the command, too, and keep their order
+    stdin: int | None = None  # a descriptor that it reads, of the front; None: nothing
+
+    @property
+    def descriptors(self) -> list[int]:
+        """Those of the front that the processes on the way to the command inherit."""
+        return [*self.outputs, *([] if self.stdin is None else [self.stdin])]
 
 
 class RunOrder(msgspec.Struct, kw_only=True):

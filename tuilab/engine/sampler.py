@@ -9,6 +9,7 @@ heartbeat of one byte a sample.
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from tuilab.engine import processes
 from tuilab.engine.gpu_rounds import PERIOD_S, Answer
 from tuilab.engine.gpu_watch import GpuWatch
 from tuilab.engine.raced_gpu import RacedGpu
+from tuilab.engine.spawn import has_rest, words_for_rest
 from tuilab.probes.tree import Tree, Usage
 from tuilab.record.events import EnvironmentRecorded, Sampled
 from tuilab.record.journal.writer import Writer
@@ -30,7 +32,7 @@ def main() -> None:
     """Sample until the supervisor ends this process, or is gone."""
     run_dir, supervisor, stream = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     _set_signals()
-    Thread(target=_hold_lifeline, args=[run_dir.name], daemon=True).start()
+    Thread(target=_hold_lifeline, args=[run_dir], daemon=True).start()
     journal = Writer(run_dir / "journal" / f"{stream}.jsonl")
     tree = Tree(supervisor)
     _write(journal, tree.read(), Answer({}, {}))  # before anything that is slow
@@ -59,13 +61,15 @@ def _set_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
-def _hold_lifeline(run: str) -> None:
+def _hold_lifeline(run_dir: Path) -> None:
     """Wait for the end of the supervisor; this works while the main thread hangs in a system call too."""
     try:
         with contextlib.suppress(OSError):
             while os.read(0, 64):
                 pass
-        processes.end_marked(run)
+        processes.end_marked(run_dir.name)
+        if has_rest(run_dir):
+            subprocess.run(words_for_rest(run_dir), stdin=subprocess.DEVNULL, check=False)
     finally:
         os._exit(0)
 

@@ -113,13 +113,16 @@ def spawn_worker(writer: str, run: str, arm: ArmOrder | None, command: CommandOr
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 env=environment,
-                pass_fds=[theirs.fileno(), *(command.outputs if command else [])],
+                pass_fds=[theirs.fileno(), *(command.descriptors if command else [])],
                 start_new_session=True,
                 preexec_fn=_before_exec(os.getpid()),
             )
         except OSError:
             ours.close()
             raise
+    if command and command.stdin is not None:
+        os.close(command.stdin)  # whoever writes there sees when the command has closed it
+        command.stdin = None
     ours.setblocking(False)
     return Child(writer, process, ours)
 
@@ -159,6 +162,22 @@ def spawn_judge(run_dir: Path, *flags: str) -> Child:
     command = [sys.executable, "-P", "-m", "tuilab.engine.judge", str(run_dir), *flags]
     environment = {**os.environ, presence.MARK: run_dir.name}
     return Child("judge", subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment))
+
+
+def spawn_rest(run_dir: Path) -> Child:
+    """Start the process that reads what a worker of a command, which was killed, had not read of its marks."""
+    environment = {**os.environ, presence.MARK: run_dir.name}
+    words = words_for_rest(run_dir)
+    return Child("rest", subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment))
+
+
+def words_for_rest(run_dir: Path) -> list[str]:
+    return [sys.executable, "-P", "-m", "tuilab.commands.rest", str(run_dir)]
+
+
+def has_rest(run_dir: Path) -> bool:
+    """Say whether marks of a command are left, which only a worker that was killed leaves."""
+    return any(run_dir.glob("marks-*"))
 
 
 def _before_exec(parent: int) -> Callable[[], None]:

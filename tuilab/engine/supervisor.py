@@ -66,6 +66,8 @@ class Supervisor:
         self._enter(RunState.STARTING)
         self._attendants.start_sampler()
         state, reason = self._run_repeats()
+        if self.order.command and self.journal.is_in_place():
+            self._attendants.read_rest()
         if self.journal.is_in_place() and has_claims(self.run_dir):
             is_done = state == RunState.SUCCEEDED
             if not self._judge(is_done=is_done) and is_done and self._stop:

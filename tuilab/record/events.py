@@ -553,6 +553,14 @@ class Unavailable(Event):
     reason: str
 
 
+class Alerted(Event):
+    """Something that whoever trains wants to know at once, as it was seen: told by every view, in these words."""
+
+    what: Word  # "stall", "not finite", "memory" or "slow rank"
+    text: str
+    arm: str = ""
+
+
 # ---- written by the judge
 
 
@@ -595,7 +603,7 @@ Record = (
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
     | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld | GpuShared
-    | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered | SettingRaced
+    | Alerted | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered | SettingRaced
 )  # fmt: skip
 
 

@@ -68,6 +68,7 @@ class RunSummary:
     gpus: dict[str, events.GpuFound] = field(default_factory=Few)
     neighbours: dict[str, Neighbours] = field(default_factory=Few)  # by NVML's UUID of the GPU
     unavailable: dict[str, str] = field(default_factory=Few)
+    alerts: list[events.Alerted] = field(default_factory=list)  # in the order in which they were seen
     leftovers: list[str] = field(default_factory=list)
     leftover_count: int = 0
     faults: list[str] = field(default_factory=list)  # where crashed workers were

@@ -5,6 +5,7 @@ Every view tells them so.
 
 from collections.abc import Sequence
 
+from tuilab.record.events import Alerted
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.states import FINAL_STATES, RunState
@@ -146,6 +147,11 @@ def gpu_errors(summary: RunSummary) -> list[str]:
         often = f", {count} times" if count > 1 else ""
         found.append(f"{show(gpu.label) if gpu else show(uuid, 60)} reported Xid {xid}{meaning}{often}")
     return found
+
+
+def alert_words(alert: Alerted) -> str:
+    """Return what a run was alerted of, and whose it is where it has several processes."""
+    return show(f"{alert.arm}: {alert.text}" if alert.arm else alert.text)
 
 
 def unmeasured(summary: RunSummary) -> list[tuple[str, str]]:

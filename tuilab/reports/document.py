@@ -49,6 +49,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "gpus": _gpus(summary),
         "texts": [{"title": text.title, "text": text.text} for text in summary.texts],
         **_figures(summary),
+        "alerts": [{"what": one.what, "text": one.text, "arm": one.arm} for one in summary.alerts],
         "unavailable": {**summary.unavailable, **summary.left_out},
         "environment": summary.environment,
         "failure": _failure(summary),

@@ -18,7 +18,16 @@ from tuilab.record.parts import Claim
 from tuilab.record.series import Series, siblings
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import device_notices, device_words, dropped_words, evidence, gpu_errors, gpu_rows, unmeasured
+from tuilab.record.told import (
+    alert_words,
+    device_notices,
+    device_words,
+    dropped_words,
+    evidence,
+    gpu_errors,
+    gpu_rows,
+    unmeasured,
+)
 from tuilab.record.tracebacks import frames, own_frame
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import command_line, store
@@ -141,7 +150,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     if summary.leftovers:
         names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
         lines.append(f"left behind and ended: {plural(summary.leftover_count, 'process', 'processes')}: {names}")
-    lines += [f"notice: {words}" for words in gpu_errors(summary)]
+    lines += [f"notice: {words}" for words in (*gpu_errors(summary), *map(alert_words, summary.alerts))]
     damage = summary.damage
     if damage.is_any:
         lines.append(

@@ -18,7 +18,7 @@ from tuilab.errors import UsageError
 from tuilab.text import show
 
 _OPTIONS: list[click.Parameter] = [
-    click.Argument(["words"], nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED),
+    click.Argument(["command"], nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED),
     click.Option(
         ["--arm", "given_arms"],
         multiple=True,
@@ -111,7 +111,7 @@ def _order(given: dict[str, Any]) -> RunOrder:
     raced = arms.parse(given["given_arms"])
     return order.order(
         CommandOrder(
-            words=list(given["words"]),
+            words=list(given["command"]),
             arms=raced,
             claims=arms.parse_claims(given["given_claims"], raced, given["measure"] or ""),
             has_guard=not given["different_learning"],

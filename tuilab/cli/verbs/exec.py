@@ -1,28 +1,50 @@
 """`tuilab exec -- python train.py ...`: run any command as it is, and watch how it trains.
 
-Its words, folder, variables, output and exit code stay its own. What is seen of it (steps of torch's optimizers, where a step's
-time goes, what goes backward, what its loggers are told) is recorded like a lesson: attach, replay, report and compare work.
+Its words, folder, variables, input, output and exit code stay its own. What is seen of it (the steps of torch's optimizers,
+where the time of a step goes, what goes backward, what its loggers are told) is recorded like a lesson: attach, replay, report
+and compare work. A stall, a NaN, memory that creeps up and a rank that is slow are told as they happen.
 
-Exits as the command does (128+n for a signal; 127 not found, 126 not executable), and with 125 where tuilab itself failed.
+\b
+    tuilab exec -- python train.py --lr 0.1
+    tuilab exec -- torchrun --nproc-per-node 2 train.py
+    tuilab exec --metric 'acc=acc ([0-9.]+)' -- ./train.sh
+
+Without screens its stdout and stderr appear as they are, and the result on stderr. It reads what tuilab reads, but no terminal.
+
+Exits as the command does (128+n for signal n; 127 not found, 126 not executable), with 125 where tuilab itself failed, and with
+2 where an option is wrong. Ctrl-C stops it in order, and a second one at once.
 """
 
 import os
+import signal
+import stat
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuilab.cli import completion, options
 from tuilab.commands import order as orders
+from tuilab.commands.started import CannotStart
 from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 
+if TYPE_CHECKING:
+    from tuilab.cli.follow import Outcome
+
 OURS = 125  # as env, nohup and timeout have it
 
 _OPTIONS: list[click.Parameter] = [
-    click.Argument(["words"], nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED),
+    click.Argument(
+        ["command"],
+        nargs=-1,
+        required=True,
+        metavar="-- COMMAND...",
+        type=click.UNPROCESSED,
+        shell_complete=completion.files,
+    ),
     click.Option(["--name"], metavar="NAME", help="What the run is called (else by the script)."),
     click.Option(["--headless"], is_flag=True, help="Do not open the screens; what the command prints appears here."),
     click.Option(["--detach"], is_flag=True, help="Start it, print the run's id and return at once."),
@@ -44,7 +66,9 @@ _OPTIONS: list[click.Parameter] = [
         metavar="OPTIMIZER",
         help="Whose step ends a training step, as in AdamW or 'optimizer 2' (else the rarest one's).",
     ),
-    click.Option(["--timeout"], type=options.Number(0, min_open=True), help="Stop it after so many seconds."),
+    click.Option(
+        ["--timeout"], type=options.Number(0, min_open=True), metavar="SECONDS", help="Stop it after so many seconds."
+    ),
     click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document on stdout; its prints on stderr."),
     click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON; its prints on stderr."),
     click.Option(
@@ -63,17 +87,14 @@ _OPTIONS: list[click.Parameter] = [
     params=_OPTIONS, help=__doc__, context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False}
 )
 def command(**given: Any) -> int:
-    order = orders.order(
-        CommandOrder(
-            words=list(given["words"]), watch=given["watch"], metrics=list(given["metrics"]), step_of=given["step_of"] or ""
-        ),
-        root=options.root(given["root"]),
-        name=given["name"] or "",
-        timeout_s=given["timeout"],
-        argv=sys.argv[1:],
-    )
+    try:
+        order = _order(given)
+    except CannotStart as problem:
+        print(f"tuilab: {problem}", file=sys.stderr)
+        return problem.code
     if given["detach"]:
         return _detach(order, given)
+    outcome = _outcome(given)
     if given["report"]:
         from tuilab.reports.files import check_target, tell_lack
 
@@ -86,10 +107,22 @@ def command(**given: Any) -> int:
             return tui.start(options.root(given["root"]), (), [order], fps=given["fps"])
         print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
     try:
-        return _follow(order, given)
-    except TuilabError as problem:
+        return _follow(order, outcome)
+    except (TuilabError, OSError) as problem:
         print(f"tuilab: {problem}", file=sys.stderr)
         return OURS
+
+
+def _order(given: dict[str, Any]) -> RunOrder:
+    return orders.order(
+        CommandOrder(
+            words=list(given["command"]), watch=given["watch"], metrics=list(given["metrics"]), step_of=given["step_of"] or ""
+        ),
+        root=options.root(given["root"]),
+        name=given["name"] or "",
+        timeout_s=given["timeout"],
+        argv=sys.argv[1:],
+    )
 
 
 def _detach(order: RunOrder, given: dict[str, Any]) -> int:
@@ -102,32 +135,59 @@ def _detach(order: RunOrder, given: dict[str, Any]) -> int:
     return detach([order], as_json=given["as_json"])
 
 
-def _follow(order: RunOrder, given: dict[str, Any]) -> int:
-    """Run it with its prints passed on, and end as it ends."""
-    from tuilab.cli.follow import Outcome, run_all
+def _outcome(given: dict[str, Any]) -> "Outcome":
+    from tuilab.cli.follow import Outcome
 
-    outcome = Outcome(
+    return Outcome(
         as_json=given["as_json"],
         as_jsonl=given["as_jsonl"],
         is_quiet=True,  # what the command prints is the talk
+        tells_alerts=not given["quiet"],
         is_silent=given["quiet"],
         result=sys.stderr,
         report=given["report"] or "",
     )
+
+
+def _follow(order: RunOrder, outcome: "Outcome") -> int:
+    """Run it with its prints passed on, and end as it ends."""
+    from tuilab.cli.follow import run_all
+
     assert order.command is not None
-    is_for_programs = given["as_json"] or given["as_jsonl"]
+    is_for_programs = outcome.as_json or outcome.as_jsonl
     order.command.outputs = [os.dup(2 if is_for_programs else 1), os.dup(2)]
+    order.command.is_joined = not is_for_programs and _is_one_file(1, 2)
+    order.command.stdin = _hand_over_stdin()
     run_all([order], outcome)
     watch, state = outcome.watched[-1]
     return ExitCode.INTERRUPTED if watch.was_interrupted else code_of(watch.summary, state)
 
 
+def _is_one_file(one: int, other: int) -> bool:
+    """Say whether two descriptors lead to one file, terminal or pipe, in which what is written to both has an order."""
+    seen = os.fstat(one)
+    return os.path.samestat(seen, os.fstat(other)) and (os.isatty(one) or not stat.S_ISCHR(seen.st_mode))
+
+
+def _hand_over_stdin() -> int | None:
+    """Return a descriptor of what the command is to read; None of a terminal, which belongs to whoever types there."""
+    if os.isatty(0):
+        return None
+    handed_over, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)  # so that whoever writes there sees when the command has closed it
+    os.close(null)
+    return handed_over
+
+
 def code_of(summary: RunSummary, state: str) -> int:
-    """Return what the command ended with, as a shell tells it."""
-    if state == RunState.SUCCEEDED:
-        return 0
+    """Return what the command ended with, as a shell tells it; of one that was stopped and ended well, that it was stopped."""
     worker = summary.workers.get("worker-0")
     exited = worker.exited if worker else None
+    if state == RunState.SUCCEEDED:
+        return 0
     if exited is None:
         return OURS
-    return 128 + exited.signal if exited.signal else exited.code or OURS
+    if exited.signal:
+        return 128 + exited.signal
+    was_stopped = any(event.state == RunState.STOPPING for event in summary.states)
+    return exited.code or (128 + signal.SIGTERM if was_stopped else OURS)

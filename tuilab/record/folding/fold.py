@@ -145,5 +145,6 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.GpuShared: gpu_shared,
     events.XidReported: xid_reported,
     events.Unavailable: unavailable,
+    events.Alerted: lambda summary, stream, event: keep(summary.alerts, event),
     events.VerdictReached: verdict_reached,
 }

@@ -17,6 +17,7 @@ from tuilab.files import identity, open_regular
 from tuilab.record.encoding import LINE_LIMIT, encode_anything, refusal
 from tuilab.record.events import Event
 from tuilab.record.hidden import Clean, without
+from tuilab.record.journal.lines import last_number
 
 _MOST = 2**63 - 1
 Encode = Callable[[Event], bytes]
@@ -25,18 +26,22 @@ Encode = Callable[[Event], bytes]
 class Writer:
     """Appends records to one stream; safe for threads and signal handlers, useless after a fork (one process, one stream)."""
 
-    def __init__(self, path: Path, clean: Clean | None = None) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    def __init__(self, path: Path, clean: Clean | None = None, *, goes_on: bool = False) -> None:
+        """Begin a stream; or go on with that of a process that has ended."""
+        new = 0 if goes_on else os.O_CREAT | os.O_EXCL
+        flags = os.O_WRONLY | os.O_APPEND | new | os.O_CLOEXEC | os.O_NOFOLLOW
         self._path = path
         self._clean = clean  # takes out what must not be recorded
         self._fd = os.open(path, flags, 0o600)
         self._file = identity(os.fstat(self._fd))
-        self._position = 0  # where the last record ended: in another file a descriptor stands elsewhere
+        self._position = os.lseek(
+            self._fd, 0, os.SEEK_END
+        )  # where the last record ended: in another file a descriptor stands elsewhere
         self._lock = threading.RLock()
         self._is_busy = False
         self._waiting: list[tuple[Event, Encode]] = []  # from a signal handler that ran in the middle of a record
-        self._next = 0
-        self._is_torn = False
+        self._next = last_number(path) + 1 if goes_on else 0
+        self._is_torn = goes_on  # its last line may not be whole, and an empty one does no harm
         self.lost = 0
         self.trouble = ""
         os.register_at_fork(after_in_child=self.disown)

@@ -88,7 +88,7 @@ def _check(text: Text, key: str, typed: str) -> None:
 
         plain_name(typed)
     elif key == "metric":
-        from tuilab.commands.printed import split
+        from tuilab.commands.output.patterns import split
 
         for metric in _several(text, key):
             split(metric)

@@ -84,7 +84,7 @@ def _kinds(summary: RunSummary, names: Sequence[str], *, has_notes: bool) -> tup
     charts += ["timings"] if has_times(summary) else []
     charts += ["gpu"] if has_strips(summary) else []
     pictures = ["pictures"] if summary.images else []
-    has_notes = has_notes or bool(summary.texts or neighbour_notes(summary))
+    has_notes = has_notes or bool(summary.texts or summary.alerts or neighbour_notes(summary))
     before = charts[:1] + figures + (charts[1:2] if figures else [])
     drawn = [*before, "memory", *(chart for chart in charts if chart not in before), *pictures]
     is_command = bool(summary.run and summary.run.command)

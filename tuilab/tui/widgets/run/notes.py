@@ -7,7 +7,7 @@ from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import gpu_errors, neighbour_notes
+from tuilab.record.told import alert_words, gpu_errors, neighbour_notes
 from tuilab.runs.command_line import short
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain
@@ -37,10 +37,11 @@ class NotesPane(TextPane):
     def show(self, run: Shown, view: View) -> None:
         self._last = run, view
         latest = {text.title: text.text for text in run.summary.texts}
+        alerts = list(map(alert_words, run.summary.alerts))
         errors, shared = gpu_errors(run.summary), neighbour_notes(run.summary)
         lines = list(_command_lines(run.summary))
         lines += [Content.styled(sentence, "$text-error") for sentence in errors]
-        lines += [Content.styled(sentence, "$text-warning") for sentence in shared]
+        lines += [Content.styled(sentence, "$text-warning") for sentence in (*alerts, *shared)]
         for title, text in latest.items():
             lines += [plain(title, 200, "bold")] if title else []
             lines += self._of_text(text)
@@ -48,7 +49,7 @@ class NotesPane(TextPane):
             lines += [Content(""), heading(show(self.next_steps.heading, 100))] if lines else []
             lines += (row for line in self._to_try() for row in self._flowing(line))
         is_command = bool(run.summary.run and run.summary.run.command)
-        title = "Command" if is_command else "Notes" if latest or errors or shared else ""
+        title = "Command" if is_command else "Notes" if latest or errors or alerts or shared else ""
         self.border_title = Content(title or show(self.next_steps.heading or "Try next", 100))
         self.put(lines)
 

@@ -1,0 +1,343 @@
+"""Whole runs of `tuilab exec`: a command's words, input, output and exit code stay its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import TUILAB
+from tests.engine import look, newest, processes_of, start, until
+from tests.report_aids import described
+from tuilab.runs import store
+
+Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def python(folder: Path, *lines: str) -> list[str]:
+    """Return the command of a script that has these lines."""
+    path = folder / "script.py"
+    path.write_text("import os, signal, subprocess, sys, time\n" + "\n".join(lines) + "\n")
+    return [sys.executable, str(path)]
+
+
+def shell(root: Path, line: str, **more: Any) -> "subprocess.CompletedProcess[bytes]":
+    """Do what a user types; TUILAB stands for the program."""
+    environment = {**os.environ, "TUILAB_ROOT": str(root), "TUILAB": TUILAB}
+    return subprocess.run(["bash", "-c", line], env=environment, capture_output=True, timeout=100, **more)
+
+
+def test_what_is_printed_is_passed_on_to_its_stream_and_the_result_is_on_stderr(tuilab: Tuilab, root: Path) -> None:
+    done = tuilab("exec", "--headless", "--", "sh", "-c", "echo one; echo two >&2; printf three")
+
+    assert (done.returncode, done.stdout) == (0, "one\nthree")
+    assert done.stderr.startswith("two\n") and "exec/sh  succeeded" in done.stderr
+    run_dir = store.find("last", root)
+    assert [(run_dir / name).read_text() for name in ("stdout.log", "stderr.log")] == ["one\nthree", "two\n"]
+
+
+@pytest.mark.parametrize(
+    "command", ["seq 1 300000", "head -c 3000000 /dev/zero", "printf 'no end'", "printf 'a\\0b\\377\\r\\n'", "true"]
+)
+def test_bytes_are_the_commands_own_whatever_they_are_and_however_many(root: Path, command: str) -> None:
+    done = shell(root, f'"$TUILAB" exec --quiet -- {command} | cmp - <({command}) && echo same')
+
+    assert (done.stdout, done.stderr) == (b"same\n", b"")
+
+
+def test_what_is_appended_to_a_file_stands_behind_what_was_there(root: Path) -> None:
+    shell(root, 'echo before > out; "$TUILAB" exec --quiet -- echo behind >> out; echo last >> out')
+
+    assert Path("out").read_text() == "before\nbehind\nlast\n"
+
+
+def test_both_streams_in_one_file_keep_their_order(root: Path) -> None:
+    done = shell(root, """"$TUILAB" exec --quiet -- sh -c 'for i in 1 2 3 4 5 6; do echo $i; echo $i- >&2; done' 2>&1""")
+
+    assert done.stdout.split() == [word.encode() for at in range(1, 7) for word in (f"{at}", f"{at}-")]
+
+
+def test_a_reader_that_goes_away_ends_the_command_as_without_tuilab(root: Path) -> None:
+    done = shell(root, '"$TUILAB" exec --quiet -- yes | head -2; echo ${PIPESTATUS[0]}')
+
+    assert done.stdout == b"y\ny\n141\n"
+
+
+def test_a_stdout_that_takes_nothing_is_told_and_the_command_goes_on(root: Path) -> None:
+    done = shell(root, '"$TUILAB" exec --headless -- sh -c "echo a; echo b >&2; exit 7" >/dev/full; echo $?')
+
+    assert done.stdout == b"7\n"
+    assert done.stderr.startswith(b"b\n") and b"No space left on device" in b" ".join(done.stderr.split())
+
+
+def test_closed_streams_do_no_harm(root: Path) -> None:
+    done = shell(root, '"$TUILAB" exec --headless -- sh -c "echo a; exit 3" >&- 2>&- <&-; echo $?')
+
+    assert done.stdout == b"3\n"
+
+
+def test_a_pipe_that_does_not_wait_loses_nothing(root: Path) -> None:
+    """Whoever shares a pipe may have set it so that it takes nothing at once."""
+    unset = "python3 -c 'import os; os.set_blocking(1, False)'"
+
+    assert shell(root, f'{{ {unset}; "$TUILAB" exec --quiet -- seq 1 300000; }} | tail -1').stdout == b"300000\n"
+
+
+def test_a_reader_that_is_slow_gets_all_of_it_after_the_command_has_ended(root: Path) -> None:
+    process = start(root, "exec", "--quiet", "--", "seq", "1", "20000")
+    until(lambda: (run := newest(root)) and (run / "stdout.log").stat().st_size > 65536)
+
+    assert (process.communicate(timeout=60)[0].split()[-1], process.returncode) == ("20000", 0)
+
+
+def test_it_reads_what_tuilab_reads(root: Path) -> None:
+    assert shell(root, 'seq 3 | "$TUILAB" exec --quiet -- cat').stdout == b"1\n2\n3\n"
+    assert shell(root, 'echo "print(6 * 7)" | "$TUILAB" exec --quiet -- python3 -').stdout == b"42\n"
+    assert shell(root, '"$TUILAB" exec --quiet -- wc -c </dev/null').stdout == b"0\n"
+
+
+def test_who_writes_to_a_command_that_reads_no_more_is_not_held_up(root: Path) -> None:
+    done = shell(
+        root, 'yes | { "$TUILAB" exec --quiet -- sh -c "head -1; exec <&-; echo done"; echo $?; }; echo ${PIPESTATUS[0]}'
+    )
+
+    assert done.stdout == b"y\ndone\n0\n141\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "state"),
+    [
+        ("exit 0", 0, "succeeded"), ("exit 3", 3, "failed"), ("exit 255", 255, "failed"), ("kill -9 $$", 137, "killed"),
+        ("kill -SEGV $$", 139, "killed"), ("kill -INT $$", 130, "killed"), ("exit 130", 130, "failed"),
+    ],
+)  # fmt: skip
+def test_it_ends_as_the_command_does(tuilab: Tuilab, root: Path, command: str, code: int, state: str) -> None:
+    assert tuilab("exec", "--quiet", "--", "sh", "-c", command).returncode == code
+
+    seen = look(store.find("last", root))
+    assert seen.state == state and (seen.summary.reason != "") == (code != 0)
+    assert not list(store.find("last", root).glob("marks*"))
+
+
+def test_a_result_for_programs_is_all_that_is_on_stdout(tuilab: Tuilab) -> None:
+    done = tuilab("exec", "--json", "--", "sh", "-c", "echo one; echo two >&2; exit 4")
+
+    told = described(json.loads(done.stdout))
+    assert done.returncode == 4 and sorted(done.stderr.split()) == ["one", "two"]
+    assert (told["runs"][0]["topic"], told["runs"][0]["state"]) == ("exec", "failed")
+
+
+def test_every_record_is_a_line_on_stdout(tuilab: Tuilab) -> None:
+    done = tuilab("exec", "--jsonl", "--", "echo", "one")
+
+    kinds = [json.loads(line)["k"] for line in done.stdout.splitlines()]
+    assert kinds[0] == "run_started" and "worker_exited" in kinds and done.stderr == "one\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ([], 2, "Missing argument"),
+        (["--", ""], 2, "the command is empty; name one"),
+        (["--", "no-such-command"], 127, "there is no command no-such-command on PATH"),
+        (["--", "./nothing"], 127, "there is no command ./nothing"),
+        (["--", "/tmp"], 126, "/tmp is a folder, and no command"),
+        (["--", "./plain"], 126, "chmod +x ./plain"),
+        (["--", "./plain.py"], 126, "try: python ./plain.py"),
+        (["--name", "///", "--", "true"], 2, "--name takes letters and digits"),
+        (["--metric", "acc", "--", "true"], 2, "NAME=PATTERN"),
+        (["--metric", "a=(x)", "--metric", "a=(y)", "--", "true"], 2, "is given twice"),
+        (["--json", "--jsonl", "--", "true"], 2, "choose one"),
+        (["--detach", "--jsonl", "--", "true"], 2, "tuilab attach last --jsonl"),
+        (["--headless", "--", "true", "x" * 160_000], 2, "tuilab exec takes 150000; put some into a file"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_one_sentence_and_leaves_no_run(
+    tuilab: Tuilab, root: Path, words: list[str], code: int, told: str
+) -> None:
+    for name in ("plain", "plain.py"):
+        Path(name).write_text("print(1)\n")
+
+    done = tuilab("exec", *words)
+
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (code, "", 1)
+    assert told in done.stderr and "Traceback" not in done.stderr
+    assert newest(root) is None
+
+
+def test_what_turns_out_when_it_is_started_is_told_likewise(tuilab: Tuilab, tmp_path: Path) -> None:
+    for name, line in (("gone.sh", "#!/no/such/interpreter"), ("odd", "no program at all")):
+        (tmp_path / name).write_text(f"{line}\n")
+        (tmp_path / name).chmod(0o755)
+
+    gone, odd = (tuilab("exec", "--headless", "--", f"./{name}") for name in ("gone.sh", "odd"))
+
+    assert gone.returncode == 127 and "the interpreter that ./gone.sh names is not there" in gone.stderr
+    assert odd.returncode == 126 and "has no line #!" in odd.stderr
+
+
+def test_a_long_command_line_and_odd_words_come_through(tuilab: Tuilab, root: Path) -> None:
+    words = ["x" * 50_000, "", " ", "$HOME", "--json", "\udcff", "é\n", *map(str, range(5000))]
+    done = tuilab("exec", "--headless", "--", sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))", *words)
+
+    assert done.stdout == ascii(words) + "\n"
+    assert len(look(store.find("last", root)).summary.run.command) == len(words) + 3  # type: ignore[union-attr]
+
+
+def test_a_folder_that_was_removed_is_no_harm_to_a_command_that_needs_none(root: Path) -> None:
+    done = shell(root, 'mkdir gone; cd gone; rmdir ../gone; "$TUILAB" exec --quiet -- echo fine; echo $?')
+
+    assert done.stdout == b"fine\n0\n", done.stderr
+
+
+def test_odd_variables_come_through(tuilab: Tuilab) -> None:
+    env = {"A B": "c", "BASH_FUNC_x%%": "() { :; }", "LONG": "y" * 100_000, "EMPTY": ""}
+    code = "import os; print([len(os.environ[name]) for name in ('A B', 'BASH_FUNC_x%%', 'LONG', 'EMPTY')])"
+
+    assert tuilab("exec", "--quiet", "--", sys.executable, "-c", code, env=env).stdout == "[1, 9, 100000, 0]\n"
+
+
+def test_secrets_on_the_command_line_are_not_recorded(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    secret = "sk-proj-Zx81mQp20Lw93Kd74Tb65Rn56"
+    assert tuilab("exec", "--headless", "--", "echo", f"--api-key={secret}", "--token", secret).returncode == 0
+    run_dir = store.find("last", root)
+
+    records = b"".join(path.read_bytes() for path in run_dir.rglob("*.jsonl"))
+    assert b"--api-key=" in records and secret.encode() not in records
+    tuilab("report", "last", "-o", f"{tmp_path}/r.md")
+    tuilab("export", "last", "-o", f"{tmp_path}/r.tgz")
+    assert secret not in (tmp_path / "r.md").read_text()
+    unpacked = subprocess.run(["tar", "-xzOf", f"{tmp_path}/r.tgz"], capture_output=True).stdout
+    assert b"api-key" in unpacked and secret.encode() not in unpacked
+
+
+def test_numbers_that_are_printed_are_drawn_and_progress_is_told(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    lines = ["for at in range(1, 6): print(f'step {at}/5 acc 0.{at}', flush=True)", "print('acc 0.9', end='')"]
+    tuilab(
+        "exec", "--quiet", "--metric", "acc=acc ([0-9.]+)", "--metric", "no=nowhere ([0-9])", "--", *python(tmp_path, *lines)
+    )
+
+    summary = look(store.find("last", root)).summary
+    (acc,) = [one for one in summary.series.values() if one.name == "acc (printed)"]
+    assert (acc.count, acc.last) == (6, 0.9)
+    assert summary.progress and (summary.progress.done, summary.progress.total) == (5, 5)
+    assert summary.unavailable["no (printed)"] == "its pattern was found nowhere"
+
+
+def test_a_pattern_that_takes_for_ever_holds_up_neither_the_command_nor_its_end(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    line = "for _ in range(9): print('a' * 2000 + 'c', flush=True)"
+    done = tuilab("exec", "--quiet", "--metric", "bad=(a+)+b", "--metric", "worse=(a|aa)+$", "--", *python(tmp_path, line))
+
+    assert (done.returncode, len(done.stdout)) == (0, 9 * 2002)
+    assert "took too long" in look(store.find("last", root)).summary.unavailable["worse (printed)"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("exec >&- 2>&-; sleep 0.2; exit 5", 5),
+        ("setsid sleep 1000 & echo left; exit 6", 6),
+        ("(sleep 1000; echo never) & exit 0", 0),
+        ("yes & exit 0", 0),
+        ("kill 0", 143),
+        ("setsid sh -c 'echo elsewhere; exit 0'; exit 8", 8),
+    ],
+    ids=[
+        "closes its stdout",
+        "a daemon",
+        "one that holds its pipes",
+        "one that prints for ever",
+        "kills its group",
+        "elsewhere",
+    ],
+)
+def test_what_a_command_does_to_its_processes_is_not_what_ends_the_run(
+    tuilab: Tuilab, root: Path, body: str, code: int
+) -> None:
+    assert tuilab("exec", "--quiet", "--", "sh", "-c", body).returncode == code
+
+    seen = look(store.find("last", root))
+    assert seen.state in ("succeeded", "failed", "killed")
+    assert processes_of(store.find("last", root)) == []
+
+
+def test_a_command_that_nothing_was_seen_of_says_why(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    def why(*command: str, env: dict[str, str] | None = None) -> str:
+        tuilab("exec", "--quiet", "--", *command, env=env)
+        return look(store.find("last", root)).summary.unavailable["steps"]
+
+    sleepy = python(tmp_path, "time.sleep(0.6)")
+    assert "none of 1 Python process was seen to load torch" in why(*sleepy)
+    assert "-E leaves PYTHONPATH out" in why(sleepy[0], "-uE", sleepy[1])
+    assert "was cleared on the way" in why("env", "-i", *sleepy)
+    assert "PYTHONPATH was set anew" in why("env", "PYTHONPATH=/x", *sleepy)
+    assert "TORCH_DEVICE_BACKEND_AUTOLOAD=0 switches off" in why(*sleepy, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+    assert "no Python was seen among its processes: sleep" in why("sleep", "0.6")
+
+
+def test_interrupted_once_it_stops_in_order_and_twice_at_once(root: Path, tmp_path: Path) -> None:
+    lines = [
+        "signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))",
+        "print('begun', flush=True)",
+        "time.sleep(1000)",
+    ]
+    process = start(root, "exec", "--headless", "--", *python(tmp_path, *lines))
+    assert process.stdout and process.stdout.readline() == "begun\n"
+
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "asked\n"
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+
+    assert process.returncode == 130 and "stop" in told
+    assert look(store.find("last", root)).state == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"), [("sys.exit(0)", 143), ("sys.exit(9)", 9), ("os.kill(os.getpid(), signal.SIGUSR1)", 138)]
+)
+def test_stopped_from_elsewhere_it_ends_as_the_command_did_but_never_well(
+    tuilab: Tuilab, root: Path, tmp_path: Path, ending: str, code: int
+) -> None:
+    lines = [f"signal.signal(signal.SIGTERM, lambda *_: {ending})", "print('begun', flush=True)", "time.sleep(1000)"]
+    process = start(root, "exec", "--headless", "--", *python(tmp_path, *lines))
+    assert process.stdout and process.stdout.readline() == "begun\n"
+
+    assert tuilab("stop", "last").returncode == 0
+    process.communicate(timeout=60)
+
+    seen = look(store.find("last", root))
+    assert (process.returncode, seen.state, seen.summary.reason) == (code, "stopped", "stop requested")
+
+
+def test_out_of_time_it_is_stopped_and_failed(tuilab: Tuilab, root: Path) -> None:
+    done = tuilab("exec", "--headless", "--timeout", "0.5", "--", "sleep", "1000")
+
+    assert done.returncode == 143 and "timed out after 0.5 s" in done.stderr
+    assert look(store.find("last", root)).state == "failed"
+
+
+def test_a_reader_that_takes_nothing_does_not_hold_up_a_stop(tuilab: Tuilab, root: Path) -> None:
+    process = start(root, "exec", "--quiet", "--", "yes")
+    until(lambda: (run := newest(root)) and (run / "stdout.log").stat().st_size > 65536)
+
+    tuilab("stop", "last")
+    until(lambda: look(store.find("last", root)).state == "stopped")
+    assert process.wait(60) == 143
+    process.communicate()
+
+
+def test_detached_it_goes_on_without_the_front_and_its_prints_are_in_the_record(tuilab: Tuilab, root: Path) -> None:
+    done = tuilab("exec", "--detach", "--", "sh", "-c", "cat; echo fine")
+
+    assert done.returncode == 0 and done.stdout
+    until(lambda: look(store.find("last", root)).summary.is_over)
+    assert (store.find("last", root) / "stdout.log").read_text() == "fine\n"

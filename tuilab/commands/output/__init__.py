@@ -1,0 +1,1 @@
+"""What a command prints: passed on as it comes, and looked through for numbers."""
