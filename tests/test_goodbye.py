@@ -34,7 +34,7 @@ def test_what_waits_or_goes_on_is_told_last_and_the_lines_are_few(root: Path) ->
     lines = lines_of(desk)
 
     assert len(lines) == 10
-    assert lines[0] == "14 runs more.  All of them: tuilab runs"
+    assert lines[0] == f"14 runs more.  All of them: tuilab runs --root {root}"
     assert [line.split()[1:4] for line in lines[7:]] == [
         ["queued", "is", "queued."],
         ["runnin", "goes", "on."],

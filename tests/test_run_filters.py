@@ -94,7 +94,9 @@ def test_what_is_no_time_is_none(text: str) -> None:
     [
         ("v", "verdict:"),
         ("xent !verdict:r", "xent !verdict:refuted"),
-        ("state:sto", "state:stopping"),
+        ("state:st", "state:stopped"),
+        ("state:starti", None),
+        ("verdict:su", None),
         ("tag:", "tag:mine"),
         ("since:", "since:1d"),
         ("xent", None),
@@ -102,8 +104,14 @@ def test_what_is_no_time_is_none(text: str) -> None:
         ("", None),
     ],
 )
-def test_the_last_word_is_completed(text: str, whole: str | None) -> None:
-    assert completed(text, ["mine"]) == whole
+def test_the_last_word_is_completed_to_what_runs_have(text: str, whole: str | None) -> None:
+    there = {"verdict": ["refuted"], "state": ["stopped", "failed"], "tag": ["mine"]}
+
+    assert completed(text, there) == whole
+
+
+def test_a_key_that_no_run_has_a_value_of_is_not_offered() -> None:
+    assert [completed(text, {"state": ["failed"]}) for text in ("t", "v", "s", "si")] == [None, None, "state:", "since:"]
 
 
 def test_the_command_line_takes_the_same_words(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,6 +172,16 @@ def test_errors_of_a_gpu_are_counted_and_told_by_its_name_and_their_meaning() ->
     ]
 
 
+def test_how_often_a_sampler_was_started_again_is_told_in_words() -> None:
+    ends = [[("supervisor", events.SamplerEnded(reason="killed", restarts=restarts))] for restarts in (0, 1, 2)]
+
+    assert [fold(end).unavailable["sampler"] for end in ends] == [
+        "killed",
+        "killed (restarted once)",
+        "killed (restarted 2 times)",
+    ]
+
+
 def test_very_many_kinds_of_errors_are_counted_within_bounds() -> None:
     summary = fold([("sampler", events.XidReported(uuid="GPU-a", xid=xid)) for xid in range(1000)])
 

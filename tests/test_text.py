@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.text import brief_beside, percent, plural, show, show_lines
+from tuilab.text import brief_beside, has_colour, percent, plural, show, show_lines
 
 
 def test_what_could_steer_a_terminal_is_replaced() -> None:
@@ -79,3 +79,24 @@ def test_an_end_of_an_interval_has_the_digits_that_tell_it_from_the_bound() -> N
 
     assert [brief_beside(1.3, end) for end in ends] == ["1.298", "1.3004", "1.3", "1.25"]
     assert [brief_beside(1.0, 0.9996), brief_beside(1000, 1000.2), brief_beside(2, 1234.5)] == ["0.9996", "1000.2", "1234"]
+
+
+@pytest.mark.parametrize("term", ["vt100", "vt220-8bit", "xterm-mono", "linux-m", "dumb"])
+def test_terminals_that_have_no_colours_are_known(monkeypatch: pytest.MonkeyPatch, term: str) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    found = []
+    for kind in (term, "xterm", "vt525", "screen.xterm-256color", "linux"):
+        monkeypatch.setenv("TERM", kind)
+        found.append(has_colour())
+
+    assert found == [False, True, True, True, True]
+
+
+def test_an_empty_no_color_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    found = []
+    for value in ("", "1"):
+        monkeypatch.setenv("NO_COLOR", value)
+        found.append(has_colour())
+
+    assert found == [True, False]

@@ -17,6 +17,7 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
 _PLAIN_TERM = re.compile(r"(linux|vt\d+|ansi|cons25)(-.*)?")
+_MONOCHROME_TERM = re.compile(r"dumb|vt(?!525)\d+(-.*)?|.*-m(ono)?")
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 _BREAKS = re.compile("[\t\n]+")
 
@@ -82,6 +83,16 @@ def why_ascii() -> str:
     if "utf-8" in locale.lower() or "utf8" in locale.lower():
         return ""
     return f"the locale ({locale or 'not set'}) does not promise UTF-8"
+
+
+def has_colour() -> bool:
+    """Say whether a terminal shows colours, as far as the environment tells, and the user wants them."""
+    return not os.environ.get("NO_COLOR") and not is_monochrome(os.environ.get("TERM", ""))
+
+
+def is_monochrome(term: str) -> bool:
+    """Say whether a kind of terminal has no colours."""
+    return bool(_MONOCHROME_TERM.fullmatch(term))
 
 
 def _own_ctype() -> str:

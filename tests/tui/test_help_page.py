@@ -154,11 +154,15 @@ async def test_the_palette_offers_scenarios_by_name(root: Path) -> None:
     [
         ("delete", "delete: in History, h, then d"),
         ("verify", "verify: on the command line: tuilab verify RUN"),
-        ("zoom", "zoom: in a run, z"),
+        ("zoom", "zoom: in a run, in Compare or in Box, z"),
+        ("faster", "faster: in a replay, ]"),
         ("stop", "stop: in a run or in History, s"),
     ],
 )
-async def test_the_palette_says_where_a_command_is_that_the_screen_has_not(root: Path, word: str, told: str) -> None:
+async def test_the_palette_says_where_a_command_is_that_the_screen_has_not(
+    root: Path, word: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(root))
     async with opened(root) as pilot:
         offered = await hits(Commands(pilot.app.screen), word)
 
@@ -222,3 +226,40 @@ async def test_an_empty_queue_offers_no_key_that_has_nothing_to_act_on(root: Pat
 
     assert "p pause" in keys and "back" in keys
     assert not any(word in keys for word in ("open", "earlier", "later", "take out"))
+
+
+@pytest.mark.parametrize("page", ["Lab", "History", "Box", "Queue", "Doctor", "Advise", "Calibrate", "Help"])
+async def test_every_page_is_found_by_its_name_from_every_other(root: Path, page: str) -> None:
+    for start in ("h", "b", "Q", "question_mark", ""):
+        async with opened(app_on(root), *([start] if start else [])) as pilot:
+            await press(pilot, "ctrl+p", *page.lower(), "enter")
+            found = type(pilot.app.screen).__name__
+
+        assert (start, found) == (start, f"{page}Page")
+
+
+@pytest.mark.parametrize("place", ["lab", "run", "history", "compare", "queue", "box", "doctor", "advise", "calibrate"])
+async def test_the_word_of_every_key_is_found_wherever_one_is(root: Path, place: str) -> None:
+    finished(root, {})
+    words = [key.word for key in KEYS[place] if key.word]
+    for keys in ((), ("h",), ("Q",), ("h", "enter")):
+        async with opened(app_on(root), *keys) as pilot:
+            commands = Commands(pilot.app.screen)
+            missing = [word for word in words if not any(one.startswith(f"{word}: ") for one in await hits(commands, word))]
+
+        assert (keys, missing) == (keys, [])
+
+
+async def test_a_key_that_is_told_in_a_state_is_found_by_its_word_and_pressed(root: Path) -> None:
+    finished(root, {})
+    async with opened(app_on(root), "h", "enter", "ctrl+p", *"replay", "enter") as pilot:
+        page = pilot.app.screen
+
+        assert isinstance(page, RunPage) and not page.is_following
+
+
+async def test_where_nothing_may_be_changed_no_key_that_does_is_named(root: Path) -> None:
+    async with opened(app_on(root, is_read_only=True)) as pilot:
+        offered = await hits(Commands(pilot.app.screen), "delete")
+
+    assert offered == ["no such command"]

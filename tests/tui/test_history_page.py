@@ -143,7 +143,7 @@ async def test_a_run_that_goes_on_is_not_deleted(root: Path, now: float) -> None
         assert isinstance(pilot.app.screen, HistoryPage)
 
         assert "● running" in shown
-        assert said(pilot) == ["abcdef is running; stop it first: tuilab stop abcdef"]
+        assert said(pilot) == [f"abcdef is running; stop it first: tuilab stop abcdef --root {root}"]
     assert runs_in(root) == ["abcdef"]
 
 
@@ -167,7 +167,10 @@ async def test_a_run_that_a_newer_tuilab_records_is_deleted_neither_here_nor_the
     assert here.startswith("abcdef stays, because whether it goes on is not known: was recorded by a newer tuilab")
 
 
-async def test_a_lost_run_with_processes_left_is_deleted_neither_here_nor_there(tuilab: Tuilab, root: Path, now: float) -> None:
+async def test_a_lost_run_with_processes_left_is_deleted_neither_here_nor_there(
+    tuilab: Tuilab, root: Path, now: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(root))
     run_dir = make_run(root, started(), events.StateChanged(state="running"), at_s=now - HOUR)
     with subprocess.Popen(["sleep", "600"], env={**os.environ, presence.MARK: run_dir.name}) as left:
         try:
@@ -187,7 +190,7 @@ async def test_a_run_that_comes_alive_while_one_is_asked_is_not_deleted(root: Pa
         (going / "journal" / "supervisor.jsonl").replace(run_dir / "journal" / "supervisor.jsonl")
         await press(pilot, "y")
 
-        assert said(pilot) == ["deleted 0 of 1 run: abcdef is running; stop it first: tuilab stop abcdef"]
+        assert said(pilot) == [f"deleted 0 of 1 run: abcdef is running; stop it first: tuilab stop abcdef --root {root}"]
     assert runs_in(root) == ["abcdef"]
 
 
@@ -379,7 +382,7 @@ async def test_a_page_that_cannot_be_written_is_a_sentence(
     async with opened(three, "h", "e") as pilot:
         sentences = said(pilot)
 
-    assert sentences == ["the folder that tuilab was started in is gone; use tuilab report RUN -o FILE"]
+    assert sentences == [f"the folder that tuilab was started in is gone; use tuilab report RUN -o FILE --root {three}"]
 
 
 async def test_a_run_is_played_again_from_the_list(three: Path) -> None:

@@ -15,8 +15,9 @@ GOOD = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "COLORTERM": "truecolor"}
 COLOURED = re.compile(rb"\x1b\[[0-9;]*\b([34][0-8]|9[0-7]|10[0-7])\b[0-9;]*m")
 
 
-def test_with_no_color_no_colour_is_sent(tmp_path: Path) -> None:
-    with terminal(tmp_path, kind={**GOOD, "NO_COLOR": "1"}) as term:
+@pytest.mark.parametrize("kind", [{"NO_COLOR": "1"}, {"TERM": "vt100", "COLORTERM": ""}], ids=["NO_COLOR", "vt100"])
+def test_where_colours_are_not_wanted_or_not_there_none_is_sent(tmp_path: Path, kind: dict[str, str]) -> None:
+    with terminal(tmp_path, kind={**GOOD, **kind}) as term:
         term.wait_for("softmax", "quit", " cores")
         term.type("?")
         term.wait_for("Here: lab")

@@ -13,8 +13,10 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import until
 from tests.seldom import seldom
+from tests.tui.made_up import make_run, started
 from tests.tui.terminals import PATIENCE_S, terminal
 from tuilab.catalogue import catalog
+from tuilab.record.events import StateChanged
 
 
 def cpu_s_of_a_second(process: psutil.Process) -> float:
@@ -221,3 +223,17 @@ def test_a_key_of_a_burst_is_heard_when_the_one_before_has_acted_however_slow_th
 
     heard = [word for word in (tmp_path / "slow.py.log").read_text().split() if word != "other"]
     assert heard[:5] == ["slash", "acted", "b", "acted", "x"]
+
+
+@pytest.mark.parametrize(("state", "is_told"), [("running", True), ("succeeded", False)])
+def test_who_attached_and_leaves_while_the_run_goes_on_is_told_how_to_come_back(
+    tmp_path: Path, state: str, is_told: bool
+) -> None:
+    make_run(tmp_path / "runs", started(is_alive=True), StateChanged(state=state))
+    with terminal(tmp_path, "attach", "abcdef") as term:
+        term.wait_for("softmax", "quit")
+        term.type("q")
+        code = term.wait()
+
+        assert code == 0
+        assert (b"softmax abcdef goes on.  Come back: tuilab attach abcdef" in term.sent) == is_told

@@ -27,6 +27,7 @@ def keys_of(*parts: str, silence_s: float = 0.0) -> list[str]:
         (["abc"], ["a", "b", "c"]),
         (["é日"], ["é", "日"]),
         (["\r\t\x7f"], ["enter", "tab", "backspace"]),
+        (["h\n\n", "\x1b[106;5u"], ["h", "enter", "enter", "enter"]),
         (["\x1b"], ["escape"]),
         (["\x1b\x1b\x1b"], ["escape"] * 3),
         (["\x1b[27u\x1b[97u"], ["escape", "a"]),
@@ -70,6 +71,10 @@ def test_a_paste_is_one_text_whatever_is_in_it() -> None:
 
     assert keys_of(f"a\x1b[200~{text}\x1b[201~b") == ["a", "paste q s\ufffds" + "s" * 40 + "\ufffd[A\n\n", "b"]
     assert keys_of("a\x1b[20", "0~x\x1b[2", "01~b") == ["a", "paste x", "b"]
+
+
+def test_a_line_that_is_pasted_is_no_enter() -> None:
+    assert keys_of("\x1b[200~a\nb\rc\x1b[201~\n") == ["paste a\nb\nc", "enter"]
 
 
 def test_a_paste_whose_end_is_lost_ends_with_a_silence() -> None:

@@ -107,9 +107,10 @@ def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | Non
     from tuilab import tui
 
     if why := tui.why_not():
-        raise UsageError(
-            f"{why}, so no screens open here; tuilab run stability --headless prints results, tuilab --help the rest"
-        )
+        from tuilab.runs.command_line import hint
+
+        step = hint(options.root(root), "run", "stability", "--headless")
+        raise UsageError(f"{why}, so no screens open here; {step} prints results, tuilab --help the rest")
     from tuilab import config
     from tuilab.catalogue import catalog
 

@@ -147,5 +147,6 @@ def _newest(ctx: click.Context) -> Iterable[Any]:
     from tuilab.cli import options
     from tuilab.runs import store
 
-    given = ctx.params.get("roots") or [one for one in [ctx.params.get("root")] if one]
+    before = ctx.parent.params.get("root") if ctx.parent else None  # of `queue`, before its commands
+    given = ctx.params.get("roots") or [one for one in [ctx.params.get("root") or before] if one]
     return store.newest(options.roots(given))[:_MOST]

@@ -27,6 +27,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.reports.document import document
 from tuilab.reports.plain import render
 from tuilab.runs import earlier, queue, store
+from tuilab.runs.command_line import hint
 from tuilab.text import plural, show
 
 Listed = Callable[[], Sequence[Scenario]]
@@ -106,7 +107,8 @@ def _tell_others(order: RunOrder) -> None:
     others = [one for one in queue.running(Path(order.root)) if queue.share(one.devices, order.devices)]
     if others:
         names = ", ".join(f"{show(one.name)} {store.short_id(one.run)}" for one in others)
-        _say(f"beside {names}: both will be slower, and their times less certain; tuilab queue shows who runs")
+        step = hint(Path(order.root), "queue")
+        _say(f"beside {names}: both will be slower, and their times less certain; {step} shows who runs")
 
 
 def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool, scenarios: Listed = tuple) -> None:
@@ -128,7 +130,8 @@ def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool, scenarios: Lis
     state = headless.follow(watch, talk, pass_on, is_ours=is_ours, speak=speak)
     if watch.was_interrupted and not is_ours:
         name = store.short_id(run_dir.name)
-        _say(f"\nleft {name}, which goes on; come back: tuilab attach {name}   end it: tuilab stop {name}")
+        back, end = (hint(run_dir.parent, verb, name) for verb in ("attach", "stop"))
+        _say(f"\nleft {name}, which goes on; come back: {back}   end it: {end}")
         outcome.codes.append(ExitCode.INTERRUPTED)
     else:
         outcome.take(watch, state)

@@ -23,6 +23,7 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import alert_words, device_notices, last_values, progress_words, repeat_words
 from tuilab.record.verdicts import Verdict
+from tuilab.runs.disk_room import DiskRoom
 from tuilab.text import show
 
 Speak = Callable[[RunSummary], None]
@@ -34,7 +35,7 @@ _PLAIN_PERIOD_S = 10.0
 class Talk(Protocol):
     """Somebody who says what goes on."""
 
-    def update(self, watch: Watch) -> None: ...
+    def update(self, watch: Watch, warning: str = "") -> None: ...
 
     def close(self) -> None: ...
 
@@ -54,6 +55,7 @@ def _follow(
 ) -> str:
     stops = 0
     is_news = False  # of a run that is over already there is nothing to tell but its result
+    disk = DiskRoom(watch.run_dir)
     while True:
         try:
             turns.be_ready()
@@ -62,7 +64,7 @@ def _follow(
             state = watch.state(on_items)
             is_over = watch.summary.is_over or state == RunState.LOST
             if is_news or not is_over:
-                talk.update(watch)
+                talk.update(watch, disk.warning(watch))
             if is_over:
                 talk.close()
                 return state
@@ -110,7 +112,7 @@ def json_line(run_dir: Path, stream: str, item: Item) -> str:
 class Quiet:
     """Says nothing."""
 
-    def update(self, watch: Watch) -> None:
+    def update(self, watch: Watch, warning: str = "") -> None:
         pass
 
     def close(self) -> None:
@@ -123,11 +125,15 @@ class Alerts:
     def __init__(self, style: Style) -> None:
         self._style = style
         self._told = 0
+        self._warning = ""
 
-    def update(self, watch: Watch) -> None:
+    def update(self, watch: Watch, warning: str = "") -> None:
         for alert in watch.summary.alerts[self._told :]:
             print(self._style.fit(f"tuilab: {alert_words(alert)}"), file=sys.stderr, flush=True)
         self._told = len(watch.summary.alerts)
+        if warning and warning != self._warning:
+            print(self._style.fit(f"tuilab: {warning}"), file=sys.stderr, flush=True)
+        self._warning = warning
 
     def close(self) -> None:
         pass
@@ -136,22 +142,26 @@ class Alerts:
 class Plain:
     """One line for each stage, claim and change of state, and now and then how far it is: for pipes and logs.
 
-    After each repeat, one for each claim about a ratio: how it stands.
+    After each repeat, one for each claim about a ratio: how it stands. A warning is told when it comes.
     """
 
     def __init__(self, style: Style) -> None:
         self._style = style
         self._standings = Standings()
         self._said: set[tuple[str, str]] = set()
+        self._warning = ""
         self._last = time.monotonic()
 
-    def update(self, watch: Watch) -> None:
+    def update(self, watch: Watch, warning: str = "") -> None:
         name = show(watch.summary.run.scenario) if watch.summary.run else watch.run_dir.name
         standing = [("standing", line) for line in standing_lines(watch.summary, self._standings, self._style)]
         for kind, line in news(watch.summary, self._style) + standing:
             if (kind, line) not in self._said:
                 self._said.add((kind, line))
                 self._say(f"{name}: {line}")
+        if warning and warning != self._warning:
+            self._say(f"{name}: {warning}")
+        self._warning = warning
         if time.monotonic() - self._last > _PLAIN_PERIOD_S and watch.summary.progress:
             self._say(f"{name}: {progress_words(watch.summary)}")
 
@@ -166,7 +176,7 @@ class Plain:
 class Live:
     """A live line with stage, step, rate, time left and last values, and above it how the claims about ratios stand.
 
-    Other claims scroll by as they come.
+    Other claims scroll by as they come. A warning stands there as long as it holds.
     """
 
     def __init__(self, style: Style) -> None:
@@ -183,7 +193,7 @@ class Live:
         self._live = RichLive(console=self._console, refresh_per_second=4, transient=True)
         self._live.start()
 
-    def update(self, watch: Watch) -> None:
+    def update(self, watch: Watch, warning: str = "") -> None:
         for kind, line in news(watch.summary, self._style):
             if (kind, line) not in self._said:
                 self._said.add((kind, line))
@@ -191,6 +201,7 @@ class Live:
                     self._live.console.print(self._text.from_ansi(self._style.fit(line)))
         standing = standing_lines(watch.summary, self._standings, self._style)
         shown = [self._text.from_ansi(self._style.fit(line)) for line in standing]
+        shown += [self._text.from_ansi(self._style.fit(self._style.paint(warning, 31)))] if warning else []
         last = self._text(self._style.fit(live_line(watch)), overflow="ellipsis", no_wrap=True)
         self._live.update(self._group(*shown, last))
 

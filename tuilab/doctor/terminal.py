@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from tuilab.doctor import Box, Finding, passed, unknown, warn
-from tuilab.text import why_ascii
+from tuilab.text import is_monochrome, why_ascii
 
 _TMUX_PATIENCE_S = 1.0
 _NONE = "there is no terminal: stdout is a file or a pipe"
@@ -46,7 +46,8 @@ def colours(box: Box) -> Finding:
         return passed("256; COLORTERM=truecolor tells of more, where the terminal has them")
     if term in ("", "dumb"):
         return unknown("the terminal does not say")
-    return warn(f"16 at most, as TERM={term} promises", "export TERM=xterm-256color, if the terminal has 256")
+    promised = "none" if is_monochrome(term) else "16 at most"
+    return warn(f"{promised}, as TERM={term} promises", "export TERM=xterm-256color, if the terminal has 256")
 
 
 def symbols(box: Box) -> Finding:

@@ -1,12 +1,11 @@
 """The marks of verdicts and states, and how they look in a terminal with UTF-8 and colour, or without."""
 
-import os
 from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TextIO
 
 from tuilab.record.verdicts import FAILED, Verdict
-from tuilab.text import is_utf8_terminal
+from tuilab.text import has_colour, is_utf8_terminal
 
 Kind = Literal["good", "fair", "bad", "open", "none"]  # how a claim came out: what gives it its colour in every view
 VERDICT_MARKS: dict[str, tuple[str, str, Kind]] = {  # verdict -> (mark, plain mark, kind)
@@ -73,5 +72,4 @@ class Style(NamedTuple):
 
 def style_of(stream: TextIO) -> Style:
     """Return what a stream's terminal can show."""
-    is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
-    return Style(is_utf8=is_utf8_terminal(), has_colour=is_terminal and not os.environ.get("NO_COLOR"))
+    return Style(is_utf8=is_utf8_terminal(), has_colour=stream.isatty() and has_colour())

@@ -24,6 +24,7 @@ from tuilab.record.imported import is_imported
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.runs import elsewhere, ledger, store
+from tuilab.runs.command_line import hint
 from tuilab.scrub import is_secret_value
 from tuilab.text import show
 
@@ -260,7 +261,8 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
     if watch.summary.is_over:
         return f"{name} is over already: {state}"
     if is_imported(run_dir):
-        return f"{name} came out of an archive: nothing of it runs here that could be stopped; delete it: tuilab rm {name}"
+        step = hint(run_dir.parent, "rm", name)
+        return f"{name} came out of an archive: nothing of it runs here that could be stopped; delete it: {step}"
     if not (watch.summary.records or watch.unreadable) and ledger.is_newborn(run_dir.name):
         raise UsageError(f"{name} has just been made and has not begun; say it again in some seconds")
     if watch.summary.run is None or state == RunState.LOST:
@@ -268,11 +270,12 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
     supervisor = watch.summary.run.supervisor
     if watch.supervisor_presence == "elsewhere":
         raise UsageError(elsewhere.told(run_dir, supervisor))
-    _signal(name, supervisor, signal.SIGINT if at_once else signal.SIGTERM)
+    _signal(run_dir, supervisor, signal.SIGINT if at_once else signal.SIGTERM)
     return f"asked {name} to stop{' at once' if at_once else ''}"
 
 
-def _signal(name: str, supervisor: Identity, number: int) -> None:
+def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
+    name = store.short_id(run_dir.name)
     try:
         is_heard = processes.send(supervisor.pid, supervisor.start, number)
         processes.send(supervisor.pid, supervisor.start, signal.SIGCONT)  # a suspended one could not hear it
@@ -282,7 +285,8 @@ def _signal(name: str, supervisor: Identity, number: int) -> None:
         why = problem.strerror or str(problem)
         raise UsageError(f"{name} could not be asked to stop: its supervisor cannot be looked at ({why})") from problem
     if not is_heard:
-        raise UsageError(f"{name} could not be asked to stop: its supervisor has just ended; tuilab runs shows how")
+        step = hint(run_dir.parent, "runs")
+        raise UsageError(f"{name} could not be asked to stop: its supervisor has just ended; {step} shows how")
 
 
 def _end_orphans(run: str) -> str:

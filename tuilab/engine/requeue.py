@@ -10,6 +10,7 @@ from tuilab.engine import launch
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import UsageError
 from tuilab.runs import queue, store
+from tuilab.runs.command_line import hint
 from tuilab.text import show
 
 
@@ -17,7 +18,8 @@ def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str,
     """Queue the chosen ones of the runs that were lost while they waited, or all; yield each with the folder of its new run."""
     lost = [one for one in queue.lost(root) if not chosen or one.run in chosen]
     if strangers := set(chosen) - {one.run for one in lost}:
-        raise UsageError(f"{show(store.short_id(min(strangers)))} was not lost while it waited; tuilab queue shows what was")
+        step = hint(root, "queue")
+        raise UsageError(f"{show(store.short_id(min(strangers)))} was not lost while it waited; {step} shows what was")
     for one in lost:
         if (order := queue.own_order(root, one.run)) is None:
             id = store.short_id(one.run)

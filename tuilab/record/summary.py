@@ -42,6 +42,7 @@ class RunSummary:
     stages: list[events.StageEntered] = field(default_factory=list)
     progress: events.Progressed | None = None
     first_progress: events.Progressed | None = None  # of the same total: the rate is measured from here
+    progress_told: list[events.Progressed] = field(default_factory=list)  # the last of each total and unit; of a few
     series: dict[tuple[str, str, str], Series] = field(default_factory=Few)  # name, arm, writer
     axes: dict[str, events.AxesNamed] = field(default_factory=Few)  # by metric
     resources: dict[str, Series] = field(default_factory=Few)  # what the sampler saw, and what torch held on GPUs

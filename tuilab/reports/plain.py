@@ -163,9 +163,8 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
 def _last_frames(lines: list[str], style: Style) -> list[str]:
     """Return the end of a traceback, and how much of it is left out."""
     left_out = len(lines) - _FRAME_LINES
-    return [
-        style.dim("  " + line) for line in [*([f"… {left_out} lines before"] if left_out > 0 else []), *lines[-_FRAME_LINES:]]
-    ]
+    before = [f"… {plural(left_out, 'line')} before"] if left_out > 0 else []
+    return [style.dim("  " + line) for line in [*before, *lines[-_FRAME_LINES:]]]
 
 
 def _key_numbers(summary: RunSummary, style: Style, width: int, trust: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tuilab import places
 from tuilab.catalogue.params import option_of, spell
 from tuilab.errors import TuilabError
-from tuilab.text import GONE
+from tuilab.text import GONE, show
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, Scalar
@@ -73,6 +73,13 @@ def root_option(root: Path) -> list[str]:
     except TuilabError:
         is_usual = False
     return [] if is_usual else ["--root", str(root)]
+
+
+def hint(root: Path | Sequence[Path], *words: str) -> str:
+    """Return a command of tuilab as it is told to people: it finds the runs that it is about, wherever they are."""
+    roots = [root] if isinstance(root, Path) else [*dict.fromkeys(root)]
+    where = root_option(roots[0]) if len(roots) == 1 else [word for one in roots for word in ("--root", str(one))]
+    return show(line(["tuilab", *words, *where]))
 
 
 def changes(run: "RunStarted") -> "dict[str, Scalar]":

@@ -7,6 +7,7 @@ from tuilab.record import live_run, presence
 from tuilab.record.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import elsewhere, ledger, queue, store
+from tuilab.runs.command_line import hint
 from tuilab.runs.ledger import Entry
 from tuilab.text import show
 
@@ -20,7 +21,7 @@ def why_not(run_dir: Path, entry: Entry, *, is_given_up: bool = False) -> str:
     if entry.state == RunState.UNREADABLE:
         return f"{name} stays, because whether it goes on is not known: {show(entry.reason)}"
     if entry.state == RunState.LOST:
-        return "" if is_imported(run_dir) else _why_not_while_some_are_left(name, entry.run)
+        return "" if is_imported(run_dir) else _why_not_while_some_are_left(run_dir)
     if not entry.is_over:  # in whatever state: a newer tuilab may know others
         return _why_not_yet(run_dir, entry, is_given_up)
     return ""
@@ -34,12 +35,13 @@ def delete(run_dir: Path, *, is_given_up: bool = False) -> None:
     queue.leave(run_dir.parent, run_dir.name)  # one that was lost there has a ticket still
 
 
-def _why_not_while_some_are_left(name: str, run: str) -> str:
+def _why_not_while_some_are_left(run_dir: Path) -> str:
+    name, step = show(store.short_id(run_dir.name)), _stop(run_dir)
     try:
-        is_any_left = bool(presence.marked(run))
+        is_any_left = bool(presence.marked(run_dir.name))
     except OSError as problem:
-        return f"{name} is lost, and whether processes of it are left is not known: {problem.strerror}; try tuilab stop {name}"
-    return f"{name} is lost, and processes of it are left; end them first: tuilab stop {name}" if is_any_left else ""
+        return f"{name} is lost, and whether processes of it are left is not known: {problem.strerror}; try {step}"
+    return f"{name} is lost, and processes of it are left; end them first: {step}" if is_any_left else ""
 
 
 def _why_not_yet(run_dir: Path, entry: Entry, is_given_up: bool) -> str:
@@ -48,9 +50,13 @@ def _why_not_yet(run_dir: Path, entry: Entry, is_given_up: bool) -> str:
     try:
         summary, _ = ledger.look(run_dir)
         if summary.run is None or live_run.presence(run_dir, summary) != "elsewhere":
-            return f"{name} is {entry.state}; stop it first: tuilab stop {name}"
+            return f"{name} is {entry.state}; stop it first: {_stop(run_dir)}"
         if is_given_up and elsewhere.is_silent(run_dir):
             return ""
         return elsewhere.told(run_dir, summary.run.supervisor)
     except OSError as problem:
         return f"{name} stays, because whether it goes on is not known: {problem.strerror}"
+
+
+def _stop(run_dir: Path) -> str:
+    return hint(run_dir.parent, "stop", store.short_id(run_dir.name))

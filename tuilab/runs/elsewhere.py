@@ -10,6 +10,7 @@ from pathlib import Path
 from tuilab.record import presence
 from tuilab.record.events import Identity
 from tuilab.runs import store
+from tuilab.runs.command_line import hint
 from tuilab.text import show
 
 SILENCE_S = 300.0  # a run that goes on writes twice a second, and a disk that boxes share shows it a minute later at most
@@ -21,7 +22,7 @@ def told(run_dir: Path, supervisor: Identity) -> str:
     if not is_silent(run_dir):
         return f"{name} runs {place}; stop it there"
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(_written_at(run_dir)))
-    step = f"stop it there, or if you know that it is over, delete it: tuilab rm {name} --yes"
+    step = f"stop it there, or if you know that it is over, delete it: {hint(run_dir.parent, 'rm', name, '--yes')}"
     return f"{name} ran {place} and has no end; nothing was written to it since {since}; {step}"
 
 

@@ -6,7 +6,7 @@ softmax !stopped verdict:refuted state:failed tag:mine since:1d      all of it; 
 import re
 import time
 from calendar import timegm
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -91,13 +91,25 @@ def moment(text: str, now_s: float) -> float | None:
     return now_s - float(text[:-1]) * unit if unit and number.isascii() and number.isdigit() and len(number) < 10 else None
 
 
-def completed(text: str, tags: Sequence[str]) -> str | None:
-    """Return a filter with its last word completed; None where there is nothing to complete."""
+def completed(text: str, there: Mapping[str, Sequence[str]]) -> str | None:
+    """Return a filter with its last word completed, by the values of a key that are there; None where there is none."""
     bare = text.rpartition(" ")[2].removeprefix("!")
-    known = [f"{key}:{value}" for key, values in {**_CHOICES, "tag": tags}.items() for value in values]
-    whole = [*(f"{key}:" for key in _KEYS), *known, "since:1d", "since:today", "since:yesterday", "since:2026-11-21"]
+    known = [f"{key}:{value}" for key in _KEYS for value in there.get(key, ())]
+    keys = [f"{key}:" for key in _KEYS if there.get(key) or key == "since"]
+    whole = [*keys, *known, "since:1d", "since:today", "since:yesterday", "since:2026-11-21"]
     found = next((one for one in whole if bare and one.startswith(bare.lower()) and one != bare.lower()), None)
     return text + found[len(bare) :] if found else None
+
+
+def values_of(entries: Iterable[Entry]) -> dict[str, Sequence[str]]:
+    """Return which of the words that a filter takes some runs have, by their key."""
+    states: set[str] = set()
+    verdicts: set[str] = set()
+    for entry in entries:
+        states.add(entry.state)
+        verdicts.update(verdict for _, verdict in entry.claims)
+    found = {"verdict": [word for word, verdict in VERDICTS.items() if verdict in verdicts]}
+    return {**found, "state": [state for state in STATES if state in states]}
 
 
 def words_of(entry: Entry, notes: Notes) -> str:

@@ -15,6 +15,7 @@ from tuilab.record.folding.fold import fold
 from tuilab.record.imported import is_imported
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import presence
+from tuilab.record.presence import host_name
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.runs.run_name import RunName
@@ -65,6 +66,10 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_over(self) -> bool:
         """Whether it came to an end that is in its record, so that it stays as it is."""
         return self.state in FINAL_STATES
+
+    @property
+    def is_of_this_box(self) -> bool:
+        return self.host == host_name()
 
     @property
     def is_lost(self) -> bool:

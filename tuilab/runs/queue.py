@@ -22,6 +22,7 @@ from tuilab.record import presence
 from tuilab.record.events import Count, Identity
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.runs import ledger, store
+from tuilab.runs.command_line import hint
 from tuilab.text import show
 
 FOLDER = ".queue"
@@ -179,8 +180,8 @@ def _waiting_one(root: Path, run: str, line: Sequence[Ticket]) -> Ticket:
     id = show(store.short_id(run))
     ticket = _read(root, run)
     if ticket and ticket.has_begun:
-        raise UsageError(f"{id} has begun and waits no more; stop it: tuilab stop {id}")
-    raise UsageError(f"{id} does not wait; tuilab queue shows what does")
+        raise UsageError(f"{id} has begun and waits no more; stop it: {hint(root, 'stop', id)}")
+    raise UsageError(f"{id} does not wait; {hint(root, 'queue')} shows what does")
 
 
 def find(reference: str, root: Path) -> Path:

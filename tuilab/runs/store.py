@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tuilab import filetree
 from tuilab.errors import CannotRecord, UsageError
+from tuilab.runs.command_line import hint
 from tuilab.runs.run_name import RunName, by_time, new_name
 from tuilab.text import plural, show
 
@@ -127,25 +128,29 @@ def find(reference: str, under: Path) -> Path:
 def find_among(reference: str, roots: Sequence[Path]) -> Path:
     """Return the run that a reference means in several folders of runs."""
     if not reference.strip():
-        raise UsageError("the name of a run is empty; name one, or say last: tuilab runs shows them")
+        raise UsageError(f"the name of a run is empty; name one, or say last: {hint(roots, 'runs')} shows them")
     runs = newest(roots)
     if not runs:
         where = " and ".join(map(show, roots))
-        none = f"there are no runs in {where} yet; make one: tuilab run stability --headless"
+        none = f"there are no runs in {where} yet; make one: {hint(roots[0], 'run', 'stability', '--headless')}"
         raise UsageError("; ".join(not_listed(roots)) or none)
     if back := _LAST.fullmatch(reference):
         number = int(back[1] or 0)
         if number >= len(runs):
-            raise UsageError(f"there are only {len(runs)} runs; tuilab runs shows them")
+            raise UsageError(
+                f"there {'is' if len(runs) == 1 else 'are'} only {plural(len(runs), 'run')}; {hint(roots, 'runs')} shows them"
+            )
         return runs[number]
     exact = [run for run in runs if run.name == reference]
     near = exact or [run for run in runs if _may_mean(reference, run.name)]
     if len(near) == 1:
         return near[0]
     if near:
-        raise UsageError(f"{show(reference)} could be any of {len(near)} runs; add characters: tuilab runs shows them")
+        raise UsageError(
+            f"{show(reference)} could be any of {len(near)} runs; add characters: {hint(roots, 'runs')} shows them"
+        )
     passed_over = [folder for folder in _passed_over(roots) if _may_mean(reference, os.path.basename(folder))]
-    unknown = f"no run is called {show(reference)}; tuilab runs shows them"
+    unknown = f"no run is called {show(reference)}; {hint(roots, 'runs')} shows them"
     raise UsageError("; ".join(_why_not_listed(passed_over, roots)) or unknown)
 
 

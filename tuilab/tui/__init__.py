@@ -79,8 +79,10 @@ def start(
 
         stop_all(desk)
     if app.return_code and code is None:
-        raise ScenarioError("the screens failed (above); that is a mistake of tuilab. Runs go on: tuilab runs")
-    if app.is_terminal_given_back and (desk.started or desk.calibrating):
+        from tuilab.runs.command_line import hint
+
+        raise ScenarioError(f"the screens failed (above); that is a mistake of tuilab. Runs go on: {hint(root, 'runs')}")
+    if app.is_terminal_given_back and (desk.started or desk.calibrating or desk.has_watched_one_that_goes_on()):
         from tuilab.tui.goodbye import say_goodbye
 
         say_goodbye(desk)

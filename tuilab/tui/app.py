@@ -151,8 +151,7 @@ class TuilabApp(PacedApp[int]):
 
     def open_form(self, scenario: str, values: "dict[str, Value]", *, is_quick: bool = False) -> None:
         """Go back to the Lab screen, with the form of a scenario filled in."""
-        while len(self.screen_stack) > 2:
-            self.pop_screen()
+        self.action_open_lab()
         if isinstance(self.screen, LabPage):
             self.screen.fill(scenario, values, is_quick=is_quick)
 
@@ -161,6 +160,11 @@ class TuilabApp(PacedApp[int]):
         from tuilab.tui.screens.compare import ComparePage
 
         self.push_screen(ComparePage(run_dirs))
+
+    def action_open_lab(self) -> None:
+        """Go back to the Lab screen, which is below all others."""
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
 
     def action_open_history(self) -> None:
         from tuilab.tui.screens.history import HistoryPage

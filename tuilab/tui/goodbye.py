@@ -7,12 +7,15 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Callable
+from functools import partial
 
 from tuilab.engine import launch
 from tuilab.errors import TuilabError
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.runs import queue, store
+from tuilab.runs.command_line import hint
 from tuilab.text import is_utf8_terminal, plural, show
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal.guardian import open_again
@@ -27,7 +30,8 @@ def say_goodbye(desk: Desk) -> None:
     width = terminal_columns()
     lines = lines_of(desk)
     if desk.calibrating and not desk.calibrating.is_over:
-        lines.append("the calibration goes on.  When it is over: tuilab calibrate --show   end its run: tuilab stop last")
+        end = hint(desk.root, "stop", "last")
+        lines.append(f"the calibration goes on.  When it is over: tuilab calibrate --show   end its run: {end}")
     text = "".join(f"{fitted(line, width)}\n" for line in lines)
     if text:
         with contextlib.suppress(OSError):
@@ -53,10 +57,11 @@ def lines_of(desk: Desk) -> list[str]:
     told = sorted((one for one in found if one), key=lambda one: _place(one[0]))
     states, lines = [state for state, _ in told], [line for _, line in told]
     if len(lines) > _MOST:
-        lines = [f"{plural(len(lines) - _MOST, 'run')} more.  All of them: tuilab runs", *lines[-_MOST:]]
+        lines = [f"{plural(len(lines) - _MOST, 'run')} more.  All of them: {hint(desk.root, 'runs')}", *lines[-_MOST:]]
     waiting = max(len(queue.look(desk.root).waiting), states.count(RunState.QUEUED)) if queue.is_paused(desk.root) else 0
     if waiting:
-        lines.append(f"The queue is paused: {plural(waiting, 'run')} in it, and none begins.  Go on: tuilab queue resume")
+        step = hint(desk.root, "queue", "resume")
+        lines.append(f"The queue is paused: {plural(waiting, 'run')} in it, and none begins.  Go on: {step}")
     return lines
 
 
@@ -89,12 +94,12 @@ def _told(desk: Desk, name: str) -> tuple[str, str] | None:
         return None
     run = watch.summary.run
     title = f"{show(run.topic)}/{show(run.scenario)} {id}" if run else id
-    return state, _line(title, state, id)
+    return state, _line(title, state, id, partial(hint, desk.root))
 
 
-def _line(title: str, state: str, id: str) -> str:
+def _line(title: str, state: str, id: str, command: Callable[..., str]) -> str:
     if state == RunState.QUEUED:
-        return f"{title} is queued.  All that waits: tuilab queue   take it out: tuilab queue cancel {id}"
+        return f"{title} is queued.  All that waits: {command('queue')}   take it out: {command('queue', 'cancel', id)}"
     if state in RUNNING_STATES:
-        return f"{title} goes on.  Come back: tuilab attach {id}   end it: tuilab stop {id}"
-    return f"{title} {state}.  Its result: tuilab attach {id} --headless"
+        return f"{title} goes on.  Come back: {command('attach', id)}   end it: {command('stop', id)}"
+    return f"{title} {state}.  Its result: {command('attach', id, '--headless')}"

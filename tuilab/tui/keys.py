@@ -307,6 +307,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
 
 # What the palette offers wherever one is, although no key leads there.
 BY_NAME = (
+    Key("", "app.open_lab", "lab", "The scenarios: their lessons, forms and code, and what came of them."),
     Key("", "app.open_history", "history", "All runs on this box."),
     Key("", "app.open_box", "box", "What this machine is, what it does now, and who computes there."),
     Key("", "app.open_doctor", "doctor", "What will disturb, slow or end a run here, and what to do about it."),

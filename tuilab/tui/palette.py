@@ -1,8 +1,8 @@
-"""What the command palette offers: the command of every key by its name, and every scenario."""
+"""What the command palette offers: every screen and the command of every key by its name, and every scenario."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -12,6 +12,7 @@ from textual.types import IgnoreReturnCallbackType
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.search import BEGINNING, WHOLE, fit
 from tuilab.errors import TuilabError
+from tuilab.runs.command_line import hint
 from tuilab.text import show
 from tuilab.tui.keys import BY_NAME, KEYS, Key
 from tuilab.tui.looks import themes
@@ -20,20 +21,26 @@ from tuilab.tui.shown_keys import changes, shown
 
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
 _NO_COMMANDS = ("app.command_palette", "app.press(")
-# What the screens or the command line do elsewhere: the word that one looks for, and where it is.
-_ELSEWHERE = {
-    **{word: f"in History, h, then {key}" for word, key in (("delete", "d"), ("tag", "t"), ("note", "n"), ("compare", "m"))},
-    **{
-        word: f"in a run, {key}"
-        for word, key in (("zoom", "z"), ("smooth", "o"), ("log", "l"), ("replay", "R"), ("again", "a"))
-    },
-    "replay": "in a run or in History, R",
-    "report": "in a run or in History, e",
-    "stop": "in a run or in History, s",
-    "export": "on the command line: tuilab export RUN",
-    "verify": "on the command line: tuilab verify RUN",
+# Where keys are told to be that the open screen has not, by their place; the dialogs tell their own.
+_WHERE = {
+    "run": "in a run",
+    "history": "in History",
+    "lab": "in the Lab",
+    "queue": "in the queue",
+    "compare": "in Compare",
+    "box": "in Box",
+    "doctor": "in what the doctor says",
+    "advise": "in what is advised",
+    "calibrate": "in the calibration",
+    "replay": "in a replay",
+    "topic": "on a topic of the Lab",
+    "lesson": "in a lesson",
+    "code": "in code",
+    "printed text": "in what is printed",
 }
-_ORDER = [*(key for keys in KEYS.values() for key in keys), *BY_NAME]
+_DOORS = {"history": "h", "queue": "Q"}  # the keys to them, from everywhere
+_ON_THE_COMMAND_LINE = ("export", "verify")  # verbs that no screen does
+_ORDER = [*(key.action for keys in KEYS.values() for key in keys), *(key.action for key in BY_NAME)]
 
 
 class Commands(Provider):
@@ -88,29 +95,39 @@ class Commands(Provider):
 
     def _elsewhere(self, words: Sequence[str]) -> Iterator[Hit]:
         """Tell where a command is that this screen has not, or the command line that does it."""
-        for name, where in _ELSEWHERE.items():
-            if not self._is_here(name) and (score := _score(words, name) / 2):
+        here = {key.word for key, _ in self.commands()}
+        told = {name: where for name, where in _elsewhere(self._lab.desk.is_read_only).items() if name not in here}
+        told |= {verb: f"on the command line: {hint(self._lab.desk.root, verb, 'RUN')}" for verb in _ON_THE_COMMAND_LINE}
+        for name, where in told.items():
+            if score := _score(words, name) / 2:
                 yield Hit(score, Content.assemble(_marked(words, name), (f": {where}", "dim")), _do_nothing, f"{name}: {where}")
-
-    def _is_here(self, name: str) -> bool:
-        return any(key.word == name for key, _ in self.commands())
 
     def commands(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
         """Yield the keys that may be used where the user is, each with what it does; and what has a name alone."""
         places: list[str] = getattr(self.screen, "places", list)()
-        keys = {key.action: key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action}
+        every = [key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action]
+        keys = {key.action: _named(key) for key in every}
         keys |= {key.action: key for key in BY_NAME if key.action not in keys}
         is_read_only = self._lab.desk.is_read_only
-        for key in sorted(keys.values(), key=_ORDER.index):
+        for key in sorted(keys.values(), key=lambda key: _ORDER.index(key.action)):
             is_command = key.key not in _MOVES and not key.action.startswith(_NO_COMMANDS)
             if is_command and not (is_read_only and changes(key, places)):
                 yield key, partial(self._do, key.action)
+        told = {(key.key, key.word) for key in keys.values()} | {(key.key, "") for key in every}
+        for key in (key for place in places for key in KEYS[place] if not key.action and key.key not in _MOVES):
+            if (key.key, key.word) not in told and not (is_read_only and changes(key, places)):
+                told.add((key.key, key.word))
+                yield key, partial(self._press, key.key)
 
     @property
     def _verbs(self) -> list[tuple[str, Callable[[Scenario], None]]]:
         """What may be done with a scenario."""
         run = [] if self._lab.desk.is_read_only else [("run", self._run)]
         return [("open", self._open), *run]
+
+    async def _press(self, key: str) -> None:
+        """Do what a key does that is only told here."""
+        await self.app.run_action(f"press({key!r})", self.app)
 
     async def _do(self, action: str) -> None:
         await self.app.run_action(action, self.app if action.startswith("app.") else self.screen)
@@ -131,6 +148,31 @@ class Commands(Provider):
 
     def _open(self, scenario: Scenario) -> None:
         self._lab.open_form(scenario.id, {})
+
+
+@cache
+def _elsewhere(is_read_only: bool) -> dict[str, str]:
+    """Return, by the word of each key, where that key is: of keys of several places those of the first."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for place in _WHERE:
+        for key in KEYS[place]:
+            if key.word and not (is_read_only and changes(key, [place])):
+                found.setdefault(key.word, []).append((place, shown(key)))
+    return {word: _where(uses) for word, uses in found.items()}
+
+
+def _where(uses: Sequence[tuple[str, str]]) -> str:
+    key = uses[0][1]
+    places = list(dict.fromkeys(place for place, other in uses if other == key))
+    if len(places) == 1:
+        return f"{_WHERE[places[0]]}, {f'{_DOORS[places[0]]}, then ' if places[0] in _DOORS else ''}{key}"
+    return f"{', '.join(_WHERE[place] for place in places[:-1])} or {_WHERE[places[-1]]}, {key}"
+
+
+def _named(key: Key) -> Key:
+    """Return a key with its word, where it opens a screen that has a name."""
+    names = (named.word for named in BY_NAME if named.action == key.action)
+    return key if key.word else key._replace(word=next(names, ""))
 
 
 def _score(words: Sequence[str], text: str) -> float:

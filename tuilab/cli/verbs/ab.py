@@ -15,6 +15,7 @@ from tuilab.commands import arms, order
 from tuilab.commands.foresight import foresee
 from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.errors import UsageError
+from tuilab.runs.command_line import hint
 from tuilab.text import show
 
 _OPTIONS: list[click.Parameter] = [
@@ -79,9 +80,11 @@ def command(**given: Any) -> int:
         from tuilab.cli.verbs.run import detach
 
         if given["report"]:
-            raise UsageError("--detach does not wait for the end; when it is there: tuilab report last -o FILE")
+            step = hint(options.root(given["root"]), "report", "last", "-o", "FILE")
+            raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
         if given["as_jsonl"]:
-            raise UsageError("--detach follows no records; when it runs: tuilab attach last --jsonl")
+            step = hint(options.root(given["root"]), "attach", "last", "--jsonl")
+            raise UsageError(f"--detach follows no records; when it runs: {step}")
         return detach([run_order], as_json=given["as_json"])
     if given["report"]:
         from tuilab.reports.files import check_target, tell_lack

@@ -20,6 +20,7 @@ from tuilab.errors import BoxLacks, ScenarioError, UsageError
 from tuilab.judging import calibration, calibration_file
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
+from tuilab.runs.command_line import hint
 from tuilab.text import show as shown
 from tuilab.wrapping import hung
 
@@ -69,7 +70,7 @@ def _run(minutes: float, device: str, root: Path) -> RunSummary:
     if summary.box_lacks:
         raise BoxLacks(summary.box_lacks)
     if outcome.codes[-1]:
-        raise ScenarioError(f"the calibration did not end well: tuilab attach {run_dir.name}")
+        raise ScenarioError(f"the calibration did not end well: {hint(root, 'attach', run_dir.name)}")
     return summary
 
 

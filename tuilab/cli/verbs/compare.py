@@ -24,6 +24,7 @@ from tuilab.reports.compare_text import fields, going_on, render, width_here
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.runs import ledger, store
 from tuilab.runs.beside.baseline import needed_baseline
+from tuilab.runs.command_line import hint
 from tuilab.runs.comparing import comparison
 from tuilab.runs.spokesmen import spokesmen
 from tuilab.text import plural, show
@@ -64,7 +65,8 @@ def command(
     roots: Sequence[str],
 ) -> int:
     kind = _format(target) if target else ""
-    groups, only = _groups(_beside_baseline([_choose(reference, options.roots(roots)) for reference in runs]))
+    folders = options.roots(roots)
+    groups, only = _groups(_beside_baseline([_choose(reference, folders) for reference in runs], folders))
     if not groups:
         raise UsageError("no scenario was run in all of these folders, and so there is nothing to compare")
     compared = []
@@ -138,13 +140,13 @@ def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
     return found
 
 
-def _beside_baseline(chosen: Sequence[Chosen]) -> Sequence[Chosen]:
+def _beside_baseline(chosen: Sequence[Chosen], roots: Sequence[Path]) -> Sequence[Chosen]:
     """Return what is compared: of one run alone the baseline of its scenario, too, first."""
     match chosen:
         case [Path() as run_dir]:
             return [needed_baseline(run_dir), run_dir]
         case [_]:
-            raise UsageError("name two runs or more, or two folders of runs; tuilab runs shows what there is")
+            raise UsageError(f"name two runs or more, or two folders of runs; {hint(roots, 'runs')} shows what there is")
     return chosen
 
 

@@ -30,6 +30,7 @@ from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
+from tuilab.runs.command_line import hint
 
 if TYPE_CHECKING:
     from tuilab.cli.follow import Outcome
@@ -129,9 +130,11 @@ def _detach(order: RunOrder, given: dict[str, Any]) -> int:
     from tuilab.cli.verbs.run import detach
 
     if given["report"]:
-        raise UsageError("--detach does not wait for the end; when it is there: tuilab report last -o FILE")
+        step = hint(options.root(given["root"]), "report", "last", "-o", "FILE")
+        raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
     if given["as_jsonl"]:
-        raise UsageError("--detach follows no records; when it runs: tuilab attach last --jsonl")
+        step = hint(options.root(given["root"]), "attach", "last", "--jsonl")
+        raise UsageError(f"--detach follows no records; when it runs: {step}")
     return detach([order], as_json=given["as_json"])
 
 

@@ -1,8 +1,9 @@
 """`tuilab queue`: the runs that wait for others to be done with their device, and those that they wait for."""
 
+import functools
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,22 @@ from tuilab.drawings.glyphs import Style, style_of
 from tuilab.errors import UsageError
 from tuilab.record.states import RunState
 from tuilab.runs import queue, store
+from tuilab.runs.command_line import hint
 from tuilab.text import show
 
 _RUN = click.Argument(["run"], shell_complete=completion.going_on)
 _RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=completion.going_on)
+
+
+def _with_root(act: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the folder of runs that is named behind it, else the one that is named before it."""
+
+    @functools.wraps(act)
+    def with_root(*, root: str | None, **given: Any) -> None:
+        before: str | None = click.get_current_context().obj
+        act(options.root(before if root is None else root), **given)
+
+    return with_root
 
 
 @click.group(
@@ -26,15 +39,15 @@ _RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=complet
 )
 @click.pass_context
 def command(ctx: click.Context, as_json: bool, root: str | None) -> None:
-    ctx.obj = options.root(root)
+    ctx.obj = root
     if ctx.invoked_subcommand is None:
-        _show(ctx.obj, as_json=as_json)
+        _show(options.root(root), as_json=as_json)
     elif as_json:
         raise UsageError(f"--json stands behind {ctx.invoked_subcommand}: tuilab queue {ctx.invoked_subcommand} --json")
 
 
-@command.command(params=[_RUN, click.Argument(["place"], type=int), options.AS_JSON])
-@click.pass_obj
+@command.command(params=[_RUN, click.Argument(["place"], type=int), options.AS_JSON, options.ROOT])
+@_with_root
 def move(root: Path, run: str, place: int, as_json: bool) -> None:
     """Give a run that waits another place; 1 is the next."""
     run_dir = queue.find(run, root)
@@ -42,8 +55,8 @@ def move(root: Path, run: str, place: int, as_json: bool) -> None:
     _show(root, as_json=as_json)
 
 
-@command.command(params=[_RUNS, options.AS_JSON])
-@click.pass_obj
+@command.command(params=[_RUNS, options.AS_JSON, options.ROOT])
+@_with_root
 def cancel(root: Path, runs: Sequence[str], as_json: bool) -> None:
     """Take runs that wait out of the queue; one that has begun is stopped by `tuilab stop`."""
     from tuilab.engine import launch
@@ -51,24 +64,26 @@ def cancel(root: Path, runs: Sequence[str], as_json: bool) -> None:
     _tell(root, map(launch.stop, [queue.find(run, root) for run in runs]), as_json=as_json)
 
 
-@command.command(params=[options.AS_JSON])
-@click.pass_obj
+@command.command(params=[options.AS_JSON, options.ROOT])
+@_with_root
 def pause(root: Path, as_json: bool) -> None:
     """Let no run begin until `tuilab queue resume`; what has begun goes on."""
     queue.pause(root)
-    _tell(root, [f"the queue is paused, {len(queue.waiting(root))} wait; go on: tuilab queue resume"], as_json=as_json)
+    _tell(
+        root, [f"the queue is paused, {len(queue.waiting(root))} wait; go on: {hint(root, 'queue', 'resume')}"], as_json=as_json
+    )
 
 
-@command.command(params=[options.AS_JSON])
-@click.pass_obj
+@command.command(params=[options.AS_JSON, options.ROOT])
+@_with_root
 def resume(root: Path, as_json: bool) -> None:
     """Let runs begin again."""
     queue.resume(root)
     _tell(root, [f"the queue goes on, {len(queue.waiting(root))} wait"], as_json=as_json)
 
 
-@command.command(params=[click.Argument(["runs"], nargs=-1, shell_complete=completion.over), options.AS_JSON])
-@click.pass_obj
+@command.command(params=[click.Argument(["runs"], nargs=-1, shell_complete=completion.over), options.AS_JSON, options.ROOT])
+@_with_root
 def again(root: Path, runs: Sequence[str], as_json: bool) -> None:
     """Queue runs again that waited when they were killed or the box was started anew: those named, or all."""
     from tuilab.engine.launch import check_outlived
@@ -102,11 +117,12 @@ def _page(root: Path, style: Style) -> str:
     names = {RunState.RUNNING: "now"}
     lines = [_line(str(place or names.get(state, state)), one, style) for state, place, one in now.rows]
     if not lines:
-        lines = ["nothing waits; queue runs: tuilab run TOPIC --detach"]
+        lines = [f"nothing waits; queue runs: {hint(root, 'run', 'TOPIC', '--detach')}"]
     if now.is_paused:
-        lines.append("paused: none begins; go on: tuilab queue resume")
+        lines.append(f"paused: none begins; go on: {hint(root, 'queue', 'resume')}")
     if now.lost:
-        lines.append("lost: they waited when they were killed or the box was started anew; once more: tuilab queue again")
+        again = hint(root, "queue", "again")
+        lines.append(f"lost: they waited when they were killed or the box was started anew; once more: {again}")
     return style.fit("\n".join(lines))
 
 

@@ -9,6 +9,7 @@ from tuilab.catalogue import catalog
 from tuilab.cli import completion, options
 from tuilab.errors import UsageError
 from tuilab.runs import store
+from tuilab.runs.command_line import hint
 
 
 @click.command(
@@ -28,6 +29,6 @@ def command(run: str, fps: float, read_only: bool, root: str | None) -> int:
     run_dir = store.find(run, folder)
     if why := tui.why_not():
         name = store.short_id(run_dir.name)
-        raise UsageError(f"{why}, so nothing can be played here; tuilab attach {name} prints the result")
+        raise UsageError(f"{why}, so nothing can be played here; {hint(folder, 'attach', name)} prints the result")
     options.tell_language(catalog.load)
     return tui.start(folder, show=run_dir, is_replay=True, fps=fps, is_read_only=read_only)

@@ -23,6 +23,7 @@ from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode, UsageError
 from tuilab.record.events import Scalar
 from tuilab.runs import queue, store
+from tuilab.runs.command_line import hint
 from tuilab.text import show
 
 _BASE: list[click.Parameter] = [
@@ -196,9 +197,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             print(f"left out {scenario.id}: {scenario.error}", file=sys.stderr)
     if given["detach"]:
         if given["report"]:
-            raise UsageError("--detach does not wait for the end; when it is there: tuilab report last -o FILE")
+            step = hint(options.root(given["root"]), "report", "last", "-o", "FILE")
+            raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
         if given["as_jsonl"]:
-            raise UsageError("--detach follows no records; when it runs: tuilab attach last --jsonl")
+            step = hint(options.root(given["root"]), "attach", "last", "--jsonl")
+            raise UsageError(f"--detach follows no records; when it runs: {step}")
         return detach(orders, as_json=given["as_json"])
     if given["report"]:
         from tuilab.reports.files import check_target, tell_lack
@@ -242,6 +245,7 @@ def detach(orders: list[RunOrder], *, as_json: bool) -> int:
     finally:
         if as_json and started:
             options.print_document("tuilab.started/1", runs=started)
-    if any(order.waits and queue.is_paused(Path(order.root)) for order in orders):
-        print("tuilab: the queue is paused: what times something waits; let it begin: tuilab queue resume", file=sys.stderr)
+    for root in dict.fromkeys(Path(order.root) for order in orders if order.waits and queue.is_paused(Path(order.root))):
+        step = hint(root, "queue", "resume")
+        print(f"tuilab: the queue is paused: what times something waits; let it begin: {step}", file=sys.stderr)
     return ExitCode.DONE

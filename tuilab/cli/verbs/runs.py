@@ -21,7 +21,8 @@ from tuilab.drawings.glyphs import Style, style_of
 from tuilab.errors import UsageError
 from tuilab.record.encoding import for_programs
 from tuilab.record.states import RunState
-from tuilab.runs import notes, store
+from tuilab.runs import disk_room, notes, store
+from tuilab.runs.command_line import hint
 from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, own_words, parse, words_of
 from tuilab.runs.ledger import WAITS, Entry
 from tuilab.runs.ledger_cache import LedgerCache
@@ -134,9 +135,15 @@ def command(
     lines = [_line(row, style, has_box=len(folders) > 1) for row in rows]
     disk = f"{'' if is_all else 'more than '}{size(used)} on disk"
     not_listed = store.not_listed(folders)
-    lines += [] if not_listed and not runs else _footer(len(rows), len(runs), disk, wanted, is_more=is_more)
+    lines += [] if not_listed and not runs else _footer(folders, len(rows), len(runs), disk, wanted, is_more=is_more)
     lines += not_listed
+    lines += [disk_room.told(root) for root in folders if _records_in(root, rows) and disk_room.is_full(root)]
     click.echo(style.fit("\n".join(lines)), color=True)
+
+
+def _records_in(root: Path, rows: Sequence[Row]) -> bool:
+    """Say whether a run goes on in a folder that may be one of this box."""
+    return any(row.entry.is_running and row.folder.parent == root and row.entry.is_of_this_box for row in rows)
 
 
 def _show_claim(run_dirs: Sequence[Path], claim: str, *, as_json: bool) -> None:
@@ -192,9 +199,9 @@ def _size(cache: LedgerCache, runs: Sequence[Path]) -> tuple[int, bool]:
     return cache.size(run.name for run in runs)
 
 
-def _footer(shown: int, total: int, disk: str, wanted: Wanted, *, is_more: bool) -> list[str]:
+def _footer(roots: Sequence[Path], shown: int, total: int, disk: str, wanted: Wanted, *, is_more: bool) -> list[str]:
     if not total:
-        return ["no runs yet; make one: tuilab run stability --headless"]
+        return [f"no runs yet; make one: {hint(roots[0], 'run', 'stability', '--headless')}"]
     if not shown:
         return [f"none of {plural(total, 'run')} is like that"]
     if wanted == Wanted():

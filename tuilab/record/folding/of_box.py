@@ -77,4 +77,5 @@ def unavailable(summary: RunSummary, stream: str, event: events.Unavailable) -> 
 
 
 def sampler_ended(summary: RunSummary, stream: str, event: events.SamplerEnded) -> None:
-    summary.unavailable["sampler"] = f"{event.reason} (restarted {event.restarts} times)"
+    often = {0: "", 1: " (restarted once)"}.get(event.restarts, f" (restarted {event.restarts} times)")
+    summary.unavailable["sampler"] = f"{event.reason}{often}"

@@ -9,6 +9,8 @@ from tuilab.record.parts import Claim, Worker
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 
+_COUNTED = 8  # totals of which the last progress is kept: those of stages, of epochs and of the steps in each
+
 
 def run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> None:
     summary.run = summary.run or event  # there is one; a second would change who is alive
@@ -81,6 +83,8 @@ def progressed(summary: RunSummary, stream: str, event: events.Progressed) -> No
     if first is None or first.total != event.total or event.done < first.done:
         summary.first_progress = event
     summary.progress = event
+    others = [told for told in summary.progress_told if (told.total, told.unit) != (event.total, event.unit)]
+    summary.progress_told = [*others[1 - _COUNTED :], event]
 
 
 def image_shown(summary: RunSummary, stream: str, event: events.ImageShown) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from tuilab.drawings.lines import Line, step_at, values_at
 from tuilab.reports.charts.frame import letter
+from tuilab.text import plural
 from tuilab.words import number
 
 
@@ -55,7 +56,7 @@ def summary(lines: Sequence[Line], labels: Mapping[str, str], unit: str, most: i
     """Return in words how each line goes: a chart for whoever does not see it."""
     told = [f"{labels[line.label] or 'the line'} {_course(line, unit)}" for line in lines[:most]]
     more = len(lines) - len(told)
-    return "; ".join(told) + (f"; {more} lines more" if more > 0 else "")
+    return "; ".join(told) + (f"; {plural(more, 'line')} more" if more > 0 else "")
 
 
 def _course(line: Line, unit: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tuilab.errors import UsageError
 from tuilab.runs import notes
+from tuilab.runs.command_line import hint
 from tuilab.runs.last_verdicts import runs_in
 from tuilab.runs.run_name import RunName
 from tuilab.text import show
@@ -30,7 +31,8 @@ def needed_baseline(run_dir: Path) -> Path:
     """Return the run that one which is named alone is compared with; UsageError where there is none."""
     found, scenario = baseline_of(run_dir), show(RunName(run_dir.name).scenario, 60)
     if found is None:
-        raise UsageError(f"{scenario} has no baseline: name two runs or more, or choose one: tuilab note RUN --tag {TAG}")
+        step = hint(run_dir.parent, "note", "RUN", "--tag", TAG)
+        raise UsageError(f"{scenario} has no baseline: name two runs or more, or choose one: {step}")
     if found == run_dir:
         raise UsageError(f"{RunName(run_dir.name).id} is the baseline of {scenario}; name a run to compare with it")
     return found

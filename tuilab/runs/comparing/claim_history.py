@@ -8,6 +8,7 @@ from tuilab.errors import UsageError
 from tuilab.record.live_run import read_run
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
+from tuilab.runs.command_line import hint
 from tuilab.runs.comparing.claim_pairs import Side, side_of
 from tuilab.runs.comparing.differences import ABSENT, Difference, facts_of
 from tuilab.text import join, plural, show
@@ -43,7 +44,11 @@ def history_of(run_dirs: Sequence[Path], wanted: str) -> ClaimHistory:
     names = dict.fromkeys(_scenario(summary) for _, summary in runs if _claim_of(summary, wanted))
     if not names:
         known = dict.fromkeys(claim.claim_id for _, summary in runs for claim in summary.claims.values())
-        told = f"they claim {join([*known][:12])}" if known else "tuilab runs shows what there is"
+        told = (
+            f"they claim {join([*known][:12])}"
+            if known
+            else f"{hint([run_dir.parent for run_dir in run_dirs], 'runs')} shows what there is"
+        )
         raise UsageError(f"none of {plural(len(runs), 'run')} claims {show(wanted, 60)}; {told}")
     if len(names) > 1:
         raise UsageError(f"{join(names)} all claim {show(wanted, 60)}; choose one with --scenario NAME")

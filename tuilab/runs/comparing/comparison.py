@@ -14,7 +14,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.runs.comparing.call_times import shifts_of, times_of_processes
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side, are_apart, pairs_of
 from tuilab.runs.comparing.differences import ABSENT, Difference, absent, differing
-from tuilab.text import brief
+from tuilab.text import brief, plural
 from tuilab.words import seconds
 
 _CHANGED_LINES = 200  # of two sources
@@ -63,7 +63,7 @@ def source_changes(first: str, other: str) -> list[str]:
     """Return the lines that differ between two sources, as `diff -u` has them, without a heading."""
     lines = list(unified_diff(first.splitlines(), other.splitlines(), lineterm="", n=1))[2:]
     kept = lines[:_CHANGED_LINES]
-    return [*kept, f"… and {len(lines) - len(kept)} lines more"] if len(lines) > len(kept) else kept
+    return [*kept, f"… and {plural(len(lines) - len(kept), 'line')} more"] if len(lines) > len(kept) else kept
 
 
 def claim_groups(found: Comparison) -> dict[str, list[ClaimPair]]:

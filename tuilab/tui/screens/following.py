@@ -37,9 +37,11 @@ from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.others import Others
 from tuilab.tui.widgets.run.panes import Panes
 from tuilab.tui.widgets.run.waiting import WaitingLine
+from tuilab.tui.widgets.warning import WarningLine
 
 _SOON_S = 0.03  # between two looks for the first point
 _COMPANY_S = 2.0
+_WARNING_S = 1.0
 _NEIGHBOURS_S = 2.0  # between two looks which other runs go on
 DELETED = f"this run {WAS_DELETED}"
 _KEYS_S = 0.01  # that keys are given before more is read
@@ -90,6 +92,8 @@ class FollowingPage(Page):
         self.charts_line = ChartsLine()
         self.waiting = WaitingLine(self.run_dir)
         yield self.waiting
+        self.warning = WarningLine()
+        yield self.warning
         self.company = CompanyLine()
         yield self.company
         neighbours = Neighbours(self, self.desk.ledger, self.run_dir)
@@ -102,6 +106,7 @@ class FollowingPage(Page):
         self.set_interval(1 / self.desk.fps, self.turn)
         self.set_interval(_COMPANY_S, self._look_for_company)
         self.set_interval(_NEIGHBOURS_S, self._look_around)
+        self.set_interval(_WARNING_S, self._look_for_warning)
 
     def on_screen_resume(self) -> None:
         self.others.look()
@@ -189,6 +194,11 @@ class FollowingPage(Page):
     def _look_around(self) -> None:
         if self.is_current:
             self.others.look_again()
+
+    def _look_for_warning(self) -> None:
+        """Tell what keeps the run from being recorded, also of one that is frozen: it goes on."""
+        if self.is_current:
+            self.warning.tell(self.following.warning if isinstance(self.following, Following) else "")
 
     def _look_for_company(self) -> None:
         """See who else computes here: on the GPUs by the run's record; on cores only while it goes on, and is looked at."""

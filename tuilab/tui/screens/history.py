@@ -15,9 +15,10 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from tuilab.runs import store
+from tuilab.runs import disk_room, store
 from tuilab.runs.beside import baseline
 from tuilab.runs.command_line import root_option
+from tuilab.runs.disk_room import DiskRoom
 from tuilab.runs.filters import parse
 from tuilab.runs.ledger import Entry
 from tuilab.tui.keys import bindings
@@ -28,6 +29,7 @@ from tuilab.tui.widgets.filterline import FilterLine
 from tuilab.tui.widgets.history import count, deletion, ordering, writing
 from tuilab.tui.widgets.history.rundetails import details
 from tuilab.tui.widgets.history.runlist import RunList
+from tuilab.tui.widgets.warning import WarningLine
 
 _POLL_S = 1.5  # while a run goes on
 _CLOCK_S = 60.0  # the words of the past age
@@ -70,8 +72,11 @@ class HistoryPage(Page):
 
     def compose_body(self) -> ComposeResult:
         self.runs = RunList()
-        self.filter = FilterLine(tags=lambda: self._reader.known.tags)
+        self.filter = FilterLine(there=lambda: self._reader.known.values)
         yield self.filter
+        self._disk = DiskRoom(self.desk.root)
+        self.warning = WarningLine()
+        yield self.warning
         yield self.runs
         yield Static(id="details")
 
@@ -106,6 +111,11 @@ class HistoryPage(Page):
     def _poll(self) -> None:
         if self.is_current:
             self._reader.look_again()
+            self.warning.tell(self._warning())
+
+    def _warning(self) -> str:
+        """Return what is told while runs go on here, and their disk is full."""
+        return disk_room.told(self.desk.root) if self._reader.is_any_recorded() and self._disk.is_full() else ""
 
     def on_history_reader_listed(self, message: HistoryReader.Listed) -> None:
         self._reader.take_list(message)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import CannotRecord
+from tuilab.runs.command_line import hint
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 
@@ -17,7 +18,8 @@ def export(run_dirs: Sequence[Path], known: Sequence[Scenario]) -> str:
     try:
         target = os.path.join(os.getcwd(), _name(run_dirs))
     except FileNotFoundError as problem:
-        raise CannotRecord("the folder that tuilab was started in is gone; use tuilab report RUN -o FILE") from problem
+        step = hint(run_dirs[0].parent, "report", "RUN", "-o", "FILE")
+        raise CannotRecord(f"the folder that tuilab was started in is gone; use {step}") from problem
     files.write(files.read_subjects(run_dirs), target, files.check_target(target), known=known)
     return f"wrote {show(target, 300)} ({plural(len(run_dirs), 'run')})"
 

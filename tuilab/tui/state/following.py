@@ -7,6 +7,7 @@ from typing import Protocol
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
+from tuilab.runs.disk_room import DiskRoom
 
 GONE = "deleted"  # no state of a run: there is no record of it any more
 WAS_DELETED = "was deleted; what the screen shows of it was read before"
@@ -40,6 +41,7 @@ class Following:
         self.state: str = ""  # until its record is read, or somebody has looked at the end of it
         self.arms: list[str] = []
         self._watch = Watch(run_dir)
+        self._disk = DiskRoom(run_dir)
         self.summary = self._watch.summary
 
     @property
@@ -65,6 +67,11 @@ class Following:
         if self.is_over or not self.summary.last_t:
             return 0.0
         return max(self._watch.now_ns - self.summary.last_t, 0) / 1e9
+
+    @property
+    def warning(self) -> str:
+        """What is told of a run that goes on here, and cannot record what it does."""
+        return "" if self.is_over else self._disk.warning(self._watch)
 
     def read(self) -> bool:
         """Take in what is new, for a moment at most; return whether anything was."""

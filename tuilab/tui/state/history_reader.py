@@ -75,32 +75,38 @@ class HistoryReader:
 
     def look_again(self) -> None:
         """Look again at what goes on, and for runs that came or went; nobody is asked about what stays as it is."""
-        if not self.is_reading and (self._going_on() or store.changed_at(self._root) != self._listed_at):
+        if not self.is_reading and (self._going_on() or store.changed_at(self.root) != self._listed_at):
             self.look()
+
+    def is_any_recorded(self) -> bool:
+        """Say whether a run goes on that may be one of this box."""
+        entries = self.known.entries
+        return any(entries[run].is_running and entries[run].is_of_this_box for run in self._going_on())
 
     @property
     def _cache(self) -> LedgerCache:
         return self._find_cache()
 
     @property
-    def _root(self) -> Path:
+    def root(self) -> Path:
+        """The folder of runs."""
         return Path(self._cache.root)
 
     def _going_on(self) -> Sequence[str]:
         return self.known.going_on(self._clock())
 
     def _list(self) -> None:
-        self._listed_at = store.changed_at(self._root)
+        self._listed_at = store.changed_at(self.root)
         known = {} if self.known.is_listed else self._cache.over()
         try:
-            runs = [run_dir.name for run_dir in store.list_runs(self._root)]
-            problem = "" if runs else "; ".join(store.not_listed([self._root]))
+            runs = [run_dir.name for run_dir in store.list_runs(self.root)]
+            problem = "" if runs else "; ".join(store.not_listed([self.root]))
         except TuilabError as error:
             runs, problem = [], str(error)
         if problem:
             self._screen.post_message(self.Listed([], {}, {}, problem))
         else:
-            written = {run: notes.read(self._root / run) for run in runs if os.path.lexists(f"{self._root}/{run}/{notes.FILE}")}
+            written = {run: notes.read(self.root / run) for run in runs if os.path.lexists(f"{self.root}/{run}/{notes.FILE}")}
             self._screen.post_message(self.Listed(runs, known, written))
 
     def _read(self, runs: Sequence[str]) -> None:
@@ -108,11 +114,11 @@ class HistoryReader:
         deadline = time.monotonic() + _PORTION_S
         entries = []
         for run in runs:
-            entries.append(self._cache.look(self._root / run))
+            entries.append(self._cache.look(self.root / run))
             if time.monotonic() > deadline:
                 break
         self._screen.post_message(self.Read(entries))
 
     def _remember(self) -> None:
         if self._cache.keep():
-            self._listed_at = store.changed_at(self._root)
+            self._listed_at = store.changed_at(self.root)

@@ -6,7 +6,7 @@ from itertools import islice
 
 from tuilab.runs import ledger
 from tuilab.runs.beside.baseline import TAG
-from tuilab.runs.filters import Filter, words_of
+from tuilab.runs.filters import Filter, values_of, words_of
 from tuilab.runs.ledger import Entry
 from tuilab.runs.notes import Notes
 
@@ -63,6 +63,11 @@ class KnownRuns:
             for run, entry in self.entries.items()
             if wanted.matches(entry, self.notes_of(run), partial(self._words_of, run))
         ]
+
+    @property
+    def values(self) -> Mapping[str, Sequence[str]]:
+        """What the runs have of that which a filter may ask for, by its keys."""
+        return {**values_of(self.entries.values()), "tag": self.tags}
 
     @property
     def tags(self) -> list[str]:

@@ -23,7 +23,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker
 
-from tuilab.text import is_utf8_terminal, show_lines
+from tuilab.text import has_colour, is_utf8_terminal, show_lines
 from tuilab.tui.terminal.driver import Terminal, leave_on_signals
 from tuilab.tui.terminal.frames import Frames
 from tuilab.tui.terminal.later import later
@@ -46,6 +46,7 @@ class PacedApp(TextualApp[ReturnType]):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(driver_class=Terminal, **more)
+        self.no_color = self.no_color or not has_colour()  # Textual asks NO_COLOR alone
         self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # and given back
         self.terminal: Terminal | None = None  # which says so itself; a headless app has none
         self._frames: Frames | None = None
@@ -189,7 +190,7 @@ class PacedApp(TextualApp[ReturnType]):
 
     @property
     def _colours(self) -> ColorSystem | None:
-        """How many colours the terminal is sent; with NO_COLOR none: what stands out does so by bold, underlined or reverse."""
+        """How many colours the terminal is sent; or none: what stands out does so by bold, underlined or reverse."""
         return None if self.no_color else COLOR_SYSTEMS.get(self.console.color_system or "")
 
     def _mark(self) -> None:

@@ -113,4 +113,9 @@ class Typed:
                 self._parser = KeyParser()
             else:
                 found += self._parser.stop_waiting()
-        yield from (event for event in found if not isinstance(event, _NOT_TYPED))
+        yield from (_as_meant(event) for event in found if not isinstance(event, _NOT_TYPED))
+
+
+def _as_meant(event: Message) -> Message:
+    """Return the enter that a line feed stands for: what was typed before the screens had the terminal was made one by it."""
+    return events.Key("enter", "\r") if isinstance(event, events.Key) and event.key == "ctrl+j" else event

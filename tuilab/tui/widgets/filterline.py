@@ -1,6 +1,6 @@
 """The line in which one types the words that the list of runs is narrowed to; how a word goes on stands behind it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -31,15 +31,15 @@ class FilterLine(Horizontal):
     class Left(Message):
         """The user goes back to the list."""
 
-    def __init__(self, wanted: str = HINT, tags: Callable[[], Sequence[str]] | None = None) -> None:
+    def __init__(self, wanted: str = HINT, there: Callable[[], Mapping[str, Sequence[str]]] | None = None) -> None:
         super().__init__()
         self._wanted = wanted  # told while nothing is typed
-        self._tags = tags  # of runs, where these are looked for
+        self._there = there  # what runs have by the keys of a filter, where runs are looked for
 
     def compose(self) -> ComposeResult:
         yield Static("/")
-        tags = self._tags
-        suggester = Completion(lambda typed: completed(typed, tags())) if tags else None
+        there = self._there
+        suggester = Completion(lambda typed: completed(typed, there())) if there else None
         line = _Line(placeholder=self._wanted, compact=True, suggester=suggester)
         line.cursor_blink = False  # a screen on which nothing happens sends nothing
         yield line

@@ -3,7 +3,6 @@
 Nothing in an archive is believed: names, links, sizes and modes are checked, and nothing of it is ever executed.
 """
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import click
 from tuilab.cli import options
 from tuilab.runs import store
 from tuilab.runs.archive import unpack
+from tuilab.runs.command_line import hint
 from tuilab.runs.private import taken_out, words_of
 from tuilab.text import plural, show
 
@@ -30,11 +30,10 @@ def command(files: Sequence[Path], as_json: bool, root: str | None) -> None:
         unpacked = [_fields(unpack.unpack(path, options.root(root))) for path in files]
         options.print_document("tuilab.import/1", runs=unpacked)
         return
-    where = f" --root {shlex.quote(show(root))}" if root else ""
     for path in files:
         found = unpack.unpack(path, options.root(root))
         name = store.short_id(found.run_dir.name)
-        click.echo(f"{name}  {found.run_dir}  see it: tuilab attach {name}{where}")
+        click.echo(f"{name}  {found.run_dir}  see it: {hint(found.run_dir.parent, 'attach', name)}")
         if (out := taken_out(found.run_dir)) is not None:
             click.echo(f"{name}: before it was packed: {words_of(out.places)}", err=True)
         if found.damage:

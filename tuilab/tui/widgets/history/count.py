@@ -2,6 +2,7 @@
 
 from textual.content import Content
 
+from tuilab.runs.command_line import hint
 from tuilab.runs.filters import HINT
 from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.tui.widgets.history.ordering import ORDERS
@@ -12,7 +13,8 @@ def words_of(reader: HistoryReader, matching: int, marked: int, hidden: int, ord
     """Return how many runs there are, how many of them match the filter or are marked, and what they take on disk."""
     known = reader.known
     total, used = len(known.entries), size(known.bytes_known)
-    count = f"{matching:,} of {total:,} runs" if matching != total else f"{total:,} run{'s' * (total != 1)}"
+    every = f"{total:,} run{'s' * (total != 1)}"
+    count = f"{matching:,} of {every}" if matching != total else every
     parts = [count] if known.is_listed else []
     if known.unread:
         parts.append(f"{known.unread:,} still to be read")
@@ -32,4 +34,5 @@ def why_empty(reader: HistoryReader) -> str:
         return "Reading the folder of runs …"
     if reader.known.entries:
         return f"No run is like that; esc shows all. What may be typed: {HINT}"
-    return "No runs yet. Choose a scenario (esc) and press enter there; or: tuilab run softmax --headless"
+    command = hint(reader.root, "run", "softmax", "--headless")
+    return f"No runs yet. Choose a scenario (esc) and press enter there; or: {command}"

@@ -6,7 +6,7 @@ from textual.content import Content
 
 from tuilab.record.summary import RunSummary
 from tuilab.record.tracebacks import Frame, file_of, own_frame, parts_of
-from tuilab.text import show_lines
+from tuilab.text import plural, show_lines
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
@@ -36,7 +36,7 @@ def _lines(summary: RunSummary) -> Iterator[Content]:
     yield plain(f"{failure.type}: {first}", 1000, "$text-error")
     yield from (Content.styled(line[:1000], "$text-error") for line in rest[:_MESSAGE_LINES])
     if len(rest) > _MESSAGE_LINES:
-        yield Content.styled(f"… and {len(rest) - _MESSAGE_LINES} lines more", "$text-muted")
+        yield Content.styled(f"… and {plural(len(rest) - _MESSAGE_LINES, 'line')} more", "$text-muted")
     yield from [plain(f"hint: {failure.hint}")] if failure.hint else []
     yield from _below("All frames, the last called last", _all_frames(summary))
     yield from _below("Where a process crashed", [plain(line) for fault in summary.faults for line in fault.splitlines()[:12]])

@@ -9,7 +9,7 @@ from tuilab.catalogue.lesson import blocks
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import alert_words, gpu_errors, neighbour_notes
 from tuilab.runs.command_line import short
-from tuilab.text import show
+from tuilab.text import plural, show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold, heading, inline
 from tuilab.tui.looks.sgr import coloured
@@ -62,7 +62,9 @@ class NotesPane(TextPane):
         lines = [*coloured(text.splitlines())]
         if (width := self.scrollable_content_region.width) and _DRAWN.search(text):
             lines = [line.truncate(width, ellipsis=True) for line in lines]
-        more = [Content.styled(f"… and {len(lines) - _LINES} lines more", "$text-muted")] if len(lines) > _LINES else []
+        more = (
+            [Content.styled(f"… and {plural(len(lines) - _LINES, 'line')} more", "$text-muted")] if len(lines) > _LINES else []
+        )
         return lines[:_LINES] + more
 
     def _to_try(self) -> Iterator[Content]:

@@ -6,6 +6,7 @@ from textual.content import Content
 
 from tuilab.record.events import StageEntered
 from tuilab.record.summary import RunSummary
+from tuilab.text import plural
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.sgr import coloured
 from tuilab.tui.state.following import Shown
@@ -37,7 +38,7 @@ class OutputPane(TextPane):
             lines += self._printed(run)
         left_out = max(len(lines) - _MOST, 0)
         if left_out:
-            lines[left_out] = Content.styled(f"{left_out + 1} lines above; v shows all that was kept", "$text-muted")
+            lines[left_out] = Content.styled(f"{plural(left_out + 1, 'line')} above; v shows all that was kept", "$text-muted")
         self.put(lines[left_out:] or [Content.styled("nothing printed", "$text-muted")])
         if at is not None and at != self.stage_at_cursor:
             self.call_after_refresh(self.scroll_to, y=max(at - left_out - 1, 0), animate=False)

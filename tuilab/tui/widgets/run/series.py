@@ -1,6 +1,5 @@
 """The lines of a run: one pane for each name that was logged, and one for memory, the same chart in all of them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from textual.app import ComposeResult
@@ -8,7 +7,7 @@ from textual.content import Content
 
 from tuilab.drawings.linechart import Guide
 from tuilab.record.gpus.own_gpus import memory_lines, memory_title, other_gpus
-from tuilab.record.series import Series
+from tuilab.record.planned_end import planned_end
 from tuilab.record.summary import RunSummary
 from tuilab.text import plural, show
 from tuilab.tui.state.beside.behind import Behind, Curve
@@ -45,6 +44,7 @@ class SeriesPane(ChartPane):
         super().__init__(f"series {name}")
         self.series_name = name
         self.behind = Behind()
+        self._end: float | None = None  # the last step that is expected
 
     def show(self, run: Shown, view: View) -> None:
         summary = run.summary
@@ -54,6 +54,7 @@ class SeriesPane(ChartPane):
         found = [one for one in every if not repeat or summary.repeat_of(one.writer) == repeat]
         others = [Curve("", one, summary.first_t) for one in every if repeat and summary.repeat_of(one.writer) != repeat]
         axes = summary.axes_of(self.series_name)
+        self._end = planned_end(summary, found, self._end)
         curves = Curves(
             tuple(found),
             tuple(one.arm for one in found),
@@ -62,7 +63,7 @@ class SeriesPane(ChartPane):
             unit=unit_of(self.series_name) if found else "",
             axes=axes,
             starts=(summary.first_t,) * len(found),
-            x_end=_last_step(summary, found),
+            x_end=self._end,
             is_over=run.is_over,
             guides=() if unit_of(self.series_name) else _GUIDES,
             others=(*others, *(self.behind.curves(self.series_name) if view.has_others else [])),
@@ -72,14 +73,6 @@ class SeriesPane(ChartPane):
         told = [(f"{bad} not finite", "$text-error")] if bad else []
         told += [(f"repeat {repeat} of {repeats[-1]}", "")] if repeat else []
         self.note(Content("  ").join(Content.styled(*one) for one in told))
-
-
-def _last_step(summary: RunSummary, found: Sequence[Series]) -> float | None:
-    """Return the last step that will come, where the progress counts the steps of just these series."""
-    progress = summary.progress
-    if progress is None or not found or abs(progress.done - max(one.last_step for one in found)) > 1:
-        return None
-    return float(progress.total)
 
 
 class MemoryPane(ChartPane):

@@ -1,0 +1,115 @@
+"""Each command that is told as a next step finds the runs that it is about, where these are in no usual folder."""
+
+import ast
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.rooms import MODULES
+from tests.tui.made_up import finished, make_run, started
+from tests.tui.screens import app_on, opened, press, text
+from tuilab.errors import UsageError
+from tuilab.record.events import StateChanged
+from tuilab.runs import queue, store
+from tuilab.runs.command_line import hint
+from tuilab.tui.goodbye import lines_of
+from tuilab.tui.state.session import Desk
+from tuilab.tui.state.settings import Settings
+
+Tuilab = Callable[..., "CompletedProcess[str]"]
+VERBS = "attach|stop|queue|runs|rm|verify|report|compare|replay|note|export"
+USUAL = {"tuilab.doctor"}  # looks at the usual folder alone
+NAMED = {  # verbs that are told as what there is, or with words that have a place of their own
+    "tuilab.cli": {"tuilab attach RUN --read-only"},
+    "tuilab.cli.verbs.compare": {"tuilab report has more formats"},
+    "tuilab.cli.verbs.queue": {"tuilab queue "},
+    "tuilab.cli.verbs.rm": {"tuilab rm --help"},
+    "tuilab.lab.failures.hints": {"that tuilab runs in"},
+}
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """A folder of runs that is not the usual one, and has a space in its name."""
+    return tmp_path / "other runs"
+
+
+def test_the_usual_folder_is_not_named_and_of_several_each_is(root: Path, other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUILAB_ROOT", str(root))
+
+    assert hint(root, "attach", "abc") == "tuilab attach abc"
+    assert shlex.split(hint(other, "attach", "abc")) == ["tuilab", "attach", "abc", "--root", str(other)]
+    assert shlex.split(hint([root, other], "runs")) == ["tuilab", "runs", "--root", str(root), "--root", str(other)]
+
+
+def test_no_command_about_runs_is_told_without_their_folder() -> None:
+    """Who tells one builds it with `hint`."""
+    told = [(name, words) for name in MODULES for words in _texts(name) if re.search(rf"\btuilab ({VERBS})\b", words)]
+    plain = [
+        (name, words)
+        for name, words in told
+        if not name.startswith(tuple(USUAL)) and not any(one in words for one in NAMED.get(name, ()))
+    ]
+
+    assert plain == []
+
+
+def _texts(module: str) -> Iterator[str]:
+    """Yield the texts of a module that are no docstrings."""
+    tree = ast.parse(MODULES[module].read_text())
+    documents = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
+            yield node.value
+
+
+def test_the_farewell_of_the_screens_names_the_folder_in_each_command(other: Path) -> None:
+    desk = Desk(other, [], Settings())
+    runs = [
+        make_run(other, started(is_alive=True), StateChanged(state=state), end=state[:6]) for state in ("running", "queued")
+    ]
+    desk.started = [run.name for run in [*runs, finished(other, {}, end="bbbbbb")]]
+    queue.pause(other)
+
+    told = "\n".join(lines_of(desk))
+    assert told.count("tuilab ") == told.count(f"--root '{other}'") == 6
+
+
+def test_what_is_refused_names_the_folder_in_the_next_step(other: Path) -> None:
+    run_dir = make_run(other, started(is_alive=True), StateChanged(state="running"))
+    where = re.escape(f"--root '{other}'")
+
+    with pytest.raises(UsageError, match=f"tuilab runs {where}"):
+        store.find("zzzz", other)
+    with pytest.raises(UsageError, match=f"tuilab queue {where}"):
+        queue.find(run_dir.name, other)
+
+
+def test_the_commands_of_the_queue_take_the_folder_before_or_behind_them(tuilab: Tuilab, other: Path) -> None:
+    step = f"tuilab queue resume --root '{other}'"
+    behind = tuilab("queue", "pause", "--root", str(other))
+    before = tuilab("queue", "--root", str(other), "pause")
+    shown = tuilab("queue", "--root", str(other))
+    done = [tuilab("queue", *words, "--root", str(other)) for words in (("resume",), ("again",), ("resume", "--json"))]
+    missing = [tuilab("queue", *words, "--root", str(other)) for words in (("cancel", "zzzz"), ("move", "zzzz", "1"))]
+
+    assert step in behind.stdout and behind.stdout == before.stdout and step in shown.stdout
+    assert [one.returncode for one in done] == [0, 0, 0] and not queue.is_paused(other)
+    assert all(f"there are no runs in {other}" in one.stderr for one in missing)
+
+
+async def test_the_palette_names_the_folder_in_what_the_command_line_does(other: Path) -> None:
+    async with opened(app_on(other), "ctrl+p", size=(160, 40)) as pilot:
+        await press(pilot, *"verify")
+
+        assert f"tuilab verify RUN --root '{other}'" in text(pilot)
