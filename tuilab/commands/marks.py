@@ -25,6 +25,8 @@ class Mark(NamedTuple):
     name: int
     flags: int
     kind: int
+    gpu_ns: int | None = None  # how long it took on a GPU
+    gpu_since_ns: int | None = None  # and how long it was there since the end of the one before
 
 
 @dataclass

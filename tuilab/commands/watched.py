@@ -46,6 +46,7 @@ class Watched:
         self._arm = arm
         self._told_at = time.monotonic()
         self._printed_count: dict[str, int] = {}
+        self._held_count = -1
         self.lanes: dict[int, Lane] = {}
 
     def turn(self, *, is_last: bool = False) -> None:
@@ -82,7 +83,8 @@ class Watched:
 
     def _take(self, process: Process, marks: list[Mark], *, is_last: bool) -> None:
         self._record_logged(process, [mark for mark in marks if mark.kind == layout.LOGGED])
-        if not any(mark.kind in (layout.STEPPED, layout.SKIPPED, layout.WENT_BACK, layout.WAITED) for mark in marks):
+        self._record_held(process, [mark for mark in marks if mark.kind == layout.HELD])
+        if all(mark.kind in (layout.LOGGED, layout.HELD) for mark in marks):
             return
         lane = self._lane(process)
         self._choose(lane)
@@ -139,6 +141,18 @@ class Watched:
             whole = int(step) if abs(step) < 2**62 else 0
             place = None if whole == step else float(step)
             self._journal.append(events.Logged(s=whole, v=values, a=arm, at=mark.began, x=place))
+
+    def _record_held(self, process: Process, marks: list[Mark]) -> None:
+        """Record what torch holds on a GPU; of one that torch has no name for, as a curve."""
+        for mark in marks:
+            uuid = process.names.get(mark.name, "").partition("\n")[0]
+            allocated, reserved = max(mark.began, 0), max(mark.ended, 0)
+            if uuid:
+                self._journal.append(events.GpuHeld(uuid=uuid, allocated_bytes=allocated, reserved_bytes=reserved))
+            else:
+                at = self._held_count = self._held_count + 1
+                values = {"gpu_allocated_bytes": float(allocated), "gpu_reserved_bytes": float(reserved)}
+                self._journal.append(events.Logged(s=at, v=values, a=self._arm))
 
     # ---- what is printed
 
