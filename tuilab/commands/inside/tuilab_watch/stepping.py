@@ -145,6 +145,7 @@ class Stepping:
 
     def _watch_scaler(self) -> None:
         """Tell steps that it leaves out: it does not even call those of an optimizer that is not fused."""
+        self.watch_scalers()
         scaler = _scaler()
         step = getattr(scaler, "_maybe_opt_step", None)
         if scaler is None or step is None:
@@ -159,7 +160,14 @@ class Stepping:
                 watcher.mark(layout.SKIPPED, began, _now(), 0.0, 0, self.number(optimizer))
             return result
 
-        scaler._maybe_opt_step = watched_step
+        init = scaler.__init__
+
+        @functools.wraps(init)
+        def watched_init(this: Any, *given: Any, **more: Any) -> None:
+            self.watch_scalers()  # it may be of a kind that was loaded since
+            init(this, *given, **more)
+
+        scaler._maybe_opt_step, scaler.__init__ = watched_step, watched_init
 
     def watch_scalers(self) -> None:
         """Have what GradScaler and its kinds scale remember what it was: a root is told unscaled."""

@@ -55,6 +55,7 @@ class Watcher:
         compiling.keep_out(torch)
         if is_all:
             backward.watch(self)
+            data.watch(self)
             watch_autocast(torch, self.sees_dtype)
             print_lines_at_once()
 
