@@ -100,6 +100,14 @@ def run_afresh(folder: Path, script: str, how: str = "all", words: tuple[str, ..
     return seen(marks, done)
 
 
+def run_unwatched(folder: Path, script: str) -> "subprocess.CompletedProcess[str]":
+    """Run a script as it would be without the lab."""
+    path, _ = prepare(folder, script)
+    return subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=100
+    )
+
+
 def seen(folder: Path, done: "subprocess.CompletedProcess[str]") -> Seen:
     """Read what was marked."""
     marks = Marks(folder)

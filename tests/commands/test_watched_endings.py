@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.seen import Watch, prepare, run_afresh, seen, surroundings
+from tests.commands.seen import Watch, run_afresh, seen
 from tuilab.commands.inside.tuilab_watch import layout
 
 STEPS = "o = sgd()\nfor _ in range(7): loss().backward(); o.step()\n"

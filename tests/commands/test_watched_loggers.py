@@ -43,7 +43,8 @@ w.add_scalars("lr", {"a": 1, "b": 2.0}, 8)
 class Logger:
     def log_metrics(self, metrics, step=None): raise NotImplementedError
 class Own(Logger):
-    def log_metrics(self, metrics, step=None): [SummaryWriter().add_scalar(name, value, step) for name, value in metrics.items()]
+    def log_metrics(self, metrics, step=None):
+        for name, value in metrics.items(): SummaryWriter().add_scalar(name, value, step)
 class _LoggerConnector:
     def __init__(self, loggers): self.loggers, self.trainer = loggers, types.SimpleNamespace(
         fit_loop=types.SimpleNamespace(epoch_loop=types.SimpleNamespace(_batches_that_stepped=41)))
@@ -112,7 +113,7 @@ def test_what_a_logger_is_told_is_seen_once_with_its_step(watch: Watch, source: 
     script, expected = CASES[source]
 
     seen = watch(LOADED + script)
-    assert seen.told == [Told(*one) if len(one) == 4 else Told(*one, source) for one in expected]
+    assert seen.told == [Told(*[*one, source][:4]) for one in expected]
 
 
 def test_a_logger_that_is_loaded_late_is_found_a_few_steps_later(watch: Watch) -> None:

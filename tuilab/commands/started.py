@@ -7,13 +7,14 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tuilab.commands import inside
+from tuilab.commands import inside, inside_old
 from tuilab.commands.inside.tuilab_watch import HOW, VARIABLE
+from tuilab.commands.torch_version import has_no_door
 from tuilab.engine import processes
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells have it
 
-_INSIDE = str(Path(inside.__file__).parent)
+_INSIDE, _INSIDE_OLD = (str(Path(package.__file__ or "").parent) for package in (inside, inside_old))
 
 
 class CannotStart(Exception):
@@ -28,8 +29,9 @@ def start(words: Sequence[str], marks: Path | None, how: str, extra: Mapping[str
     """Start a command in a session of its own, which ends when this process does; without `marks` it is not watched."""
     environment = {**os.environ, **extra}
     if marks is not None:
-        before = environment.get("PYTHONPATH", "")
-        environment |= {"PYTHONPATH": f"{_INSIDE}:{before}" if before else _INSIDE, VARIABLE: str(marks), HOW: how}
+        ours = [_INSIDE_OLD, _INSIDE] if has_no_door(words, environment) else [_INSIDE]
+        path = os.pathsep.join([*ours, *filter(None, [environment.get("PYTHONPATH")])])
+        environment |= {"PYTHONPATH": path, VARIABLE: str(marks), HOW: how}
     try:
         return subprocess.Popen(
             words,
