@@ -27,6 +27,12 @@ _VARYING = {  # by verb: what another box or another day prints otherwise
         (re.compile(r"not measured  gpu: .*"), "not measured  gpu: #"),
         (re.compile(r"^record [0-9a-f]{16}$", re.MULTILINE), "record #"),
     ),
+    "exec": (
+        (re.compile(r"(succeeded|failed) in [0-9.]+ s"), r"\1 in # s"),
+        (re.compile(r"[0-9.]+ [kKMG]i?B resident"), "# resident"),
+        (re.compile(r"! not measured  gpu: .*\n"), ""),
+        (re.compile(r"^(! )?record [0-9a-f]{16}$", re.MULTILINE), r"\1record #"),
+    ),
     "note": ((re.compile(r"[0-9-]{10} [0-9:]{5}Z"), "NOW"),),
     "export": ((re.compile(r"files, [0-9.]+ [kKM]i?B"), "files, # bytes"),),
     "config": ((re.compile(r" {2,}#"), "  #"),),  # in columns as wide as a path

@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import look, newest, processes_of, start, until
 from tests.report_aids import described
+from tuilab.commands.inside.tuilab_watch import layout
 from tuilab.runs import store
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -341,3 +342,68 @@ def test_detached_it_goes_on_without_the_front_and_its_prints_are_in_the_record(
     assert done.returncode == 0 and done.stdout
     until(lambda: look(store.find("last", root)).summary.is_over)
     assert (store.find("last", root) / "stdout.log").read_text() == "fine\n"
+
+
+# A process that marks as torch's would, without one.
+MARKS = [
+    f"sys.path.insert(0, {str(Path(layout.__file__).parents[1])!r})",
+    "from tuilab_watch import layout",
+    "from tuilab_watch.ring import Ring",
+    "ring = Ring(os.environ['TUILAB_WATCH'])",
+    "ring.text(layout.NAME, 'AdamW\\noptimizer 1', 1)",
+    "def step(root):",
+    "    now = time.monotonic_ns()",
+    "    ring.mark(layout.WENT_BACK, now, now + 10, root, 0, 0, layout.HAS_VALUE)",
+    "    ring.mark(layout.STEPPED, now + 10, now + 20, 0.0, 0, 1)",
+]
+
+
+def test_a_loss_that_is_no_number_is_told_while_the_command_goes_on_and_by_every_view(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    roots = "for root in (1.0, 0.5, float('nan'), 0.4, 0.3): step(root)"
+    process = start(
+        root, "exec", "--headless", "--", *python(tmp_path, *MARKS, roots, "sys.stdin.read()"), stdin=subprocess.PIPE
+    )
+    assert process.stderr and process.stderr.readline() == "tuilab: backward root is NaN in step 2, for the first time\n"
+
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 0 and "notice: backward root is NaN in step 2" in told
+    for ending in ("md", "html", "json"):
+        tuilab("report", "last", "-o", f"{tmp_path}/r.{ending}")
+        assert "backward root is NaN in step 2" in (tmp_path / f"r.{ending}").read_text()
+
+
+@pytest.mark.slow
+def test_a_command_that_steps_no_more_is_told_of_and_that_it_goes_on(root: Path, tmp_path: Path) -> None:
+    lines = [*MARKS, "for at in range(50): step(1.0); time.sleep(0.01)", "sys.stdin.readline()", "step(1.0); time.sleep(0.5)"]
+    process = start(root, "exec", "--headless", "--", *python(tmp_path, *lines), stdin=subprocess.PIPE)
+    assert process.stderr and process.stderr.readline().endswith("; its processes wait\n")
+
+    _, told = process.communicate("go on\n", timeout=60)
+    assert told.startswith("tuilab: steps go on, after ") and process.returncode == 0
+
+
+def test_an_optimizer_that_is_not_there_is_told_with_those_that_are(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    steps = python(tmp_path, *MARKS, "for at in range(5): step(1.0)")
+    tuilab("exec", "--quiet", "--step-of", "Adam", "--", *steps)
+    wrong = look(store.find("last", root)).summary.unavailable["--step-of"]
+    tuilab("exec", "--quiet", "--step-of", "adamw", "--", *steps)
+
+    assert wrong == "no optimizer that stepped is called Adam; there were AdamW 1"
+    assert "--step-of" not in look(store.find("last", root)).summary.unavailable
+
+
+def test_what_fails_at_watching_leaves_the_command_alone(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    lines = [
+        *MARKS,
+        "import shutil",
+        "shutil.rmtree(os.environ['TUILAB_WATCH'])",
+        "time.sleep(0.3)",
+        "print('fine')",
+        "sys.exit(3)",
+    ]
+    done = tuilab("exec", "--quiet", "--", *python(tmp_path, *lines))
+
+    assert (done.returncode, done.stdout) == (3, "fine\n")
+    assert any("tuilab failed at watching it" in why for why in look(store.find("last", root)).summary.unavailable.values())

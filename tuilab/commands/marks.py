@@ -25,6 +25,8 @@ class Mark(NamedTuple):
     name: int
     flags: int
     kind: int
+    gpu_ns: int | None = None  # how long it took on a GPU
+    gpu_since_ns: int | None = None  # and how long it was there since the end of the one before
 
 
 @dataclass
@@ -68,7 +70,7 @@ class Marks:
     def _files(self) -> dict[int, int]:
         """Return the processes that left files, with the number of the last; note what kept one from leaving any."""
         found: dict[int, int] = {}
-        for name in sorted(os.listdir(self.folder)):
+        for name in self._names():
             pid, _, number = name.partition(".")
             if not pid.isdecimal() or len(found) >= _MOST_PROCESSES:
                 continue
@@ -78,6 +80,12 @@ class Marks:
                 process = self.processes.setdefault(int(pid), Process(int(pid)))
                 process.trouble = process.trouble or (self.folder / name).read_text(errors="replace")[:1000]
         return found
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self.folder))
+        except OSError:  # somebody has removed it: nothing more is told
+            return []
 
     def _read_file(self, process: Process, *, is_last: bool) -> list[Mark]:
         """Return the next marks of a file."""

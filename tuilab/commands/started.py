@@ -8,19 +8,16 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tuilab.commands import inside
+from tuilab.commands import inside, inside_old
 from tuilab.commands.inside.tuilab_watch import HOW, VARIABLE
+from tuilab.commands.torch_version import has_no_door
 from tuilab.engine import processes
 from tuilab.errors import TuilabError
 from tuilab.text import show
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells have it
 
-_REASONS = {
-    errno.ENOEXEC: "it is no program, and has no line #! that names one",
-    errno.E2BIG: "its words and variables are too long for this system",
-}
-INSIDE = str(Path(inside.__file__).parent)
+_INSIDE, _INSIDE_OLD = (str(Path(package.__file__ or "").parent) for package in (inside, inside_old))
 
 
 class CannotStart(TuilabError):
@@ -49,8 +46,9 @@ def start(
         raise CannotStart(f"its folder {folder} is not there", NOT_FOUND)
     environment = {**os.environ, **extra}
     if marks is not None:
-        before = environment.get("PYTHONPATH", "")
-        environment |= {"PYTHONPATH": f"{INSIDE}:{before}" if before else INSIDE, VARIABLE: str(marks), HOW: how}
+        ours = [_INSIDE_OLD, _INSIDE] if has_no_door(words, environment) else [_INSIDE]
+        path = os.pathsep.join([*ours, *filter(None, [environment.get("PYTHONPATH")])])
+        environment |= {"PYTHONPATH": path, VARIABLE: str(marks), HOW: how}
     try:
         return subprocess.Popen(
             words,

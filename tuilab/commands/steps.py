@@ -1,19 +1,23 @@
 """From the marks of one process to its training steps: a step is the period of the pattern in which its optimizers step.
 
 The optimizer that steps least often ends a step, of several that step as often the last in turn. Where no optimizer's step is
-seen, as in a step that is compiled whole, a backward ends one.
+seen, as in a step that is compiled whole, a backward ends one; and where all of them step while it goes on.
+
+What was measured on a GPU goes before what the host saw, which tells of launches there.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tuilab.commands.inside.tuilab_watch.layout import HAS_VALUE, SKIPPED, STEPPED, WAITED, WENT_BACK
+from tuilab.commands.inside.tuilab_watch.layout import HAS_VALUE, SKIPPED, STEPPED, WAITED, WENT_BACK, WITHIN
+from tuilab.commands.landing import Landing
 from tuilab.commands.marks import Mark
 
 BACKWARDS = 0  # what ends a step where it is no optimizer
 _LEAST = 3  # steps of each optimizer, before one tells which steps least often
 _MOST_HELD = 20_000  # marks
 _PATIENCE_S = 10.0
+_LONG, _PATIENCE = 4, 20  # so many times as many steps of optimizers as before, and so many more, until others end a step
 _OPTIMIZED = (STEPPED, SKIPPED)
 
 
@@ -29,11 +33,18 @@ class Step:
     backwards: int = 0
     optimized: int = 0  # steps of optimizers
     skipped: int = 0  # of which GradScaler left out
+    gpu_ns: int | None = None  # since the step before ended, on a GPU, if all of it was measured there
     roots: dict[int, float] = field(default_factory=dict)  # by the optimizer that stepped next: the sum
 
     @property
+    def is_on_gpu(self) -> bool:
+        return self.gpu_ns is not None
+
+    @property
     def took_ns(self) -> int | None:
-        return None if self.began is None else self.ended - self.began
+        if self.began is None:
+            return None
+        return self.ended - self.began if self.gpu_ns is None else self.gpu_ns
 
     @property
     def rest_ns(self) -> int | None:
@@ -51,31 +62,41 @@ class Steps:
         self.backwards = 0
         self.waits = 0
         self.ends_with: int | None = None  # the optimizer whose step ends a step; None: not known yet
+        self._is_chosen = False  # by the user
+        self._most = 0  # steps of optimizers that a step had
+        self._landing = Landing()
+        self._within: set[int] = set()  # optimizers that step while something goes backward
         self._held: list[Mark] = []
         self._step: list[Mark] = []  # the marks of the step that goes on
         self._ended: int | None = None  # when the last one did
 
     def choose(self, optimizer: int) -> None:
         """Have the steps of this optimizer end a step."""
-        self.ends_with = optimizer
+        self.ends_with, self._is_chosen = optimizer, True
 
     def take(self, marks: list[Mark]) -> list[Step]:
         """Return the steps that have ended since."""
+        return self._take(self._landing.take(marks))
+
+    def finish(self) -> list[Step]:
+        """Return the steps that were not told from each other before the process ended."""
+        found = self._take(self._landing.finish())
+        if self.ends_with is None and (self.counts or self.backwards):
+            self.ends_with = self._least_often(self.counts)
+        return found + self._cut()
+
+    def _take(self, marks: list[Mark]) -> list[Step]:
         for mark in marks:
             if mark.kind in _OPTIMIZED:
                 self.counts[mark.name] += 1
+                if mark.flags & WITHIN:
+                    self._within.add(mark.name)
             self.backwards += mark.kind == WENT_BACK
             self.waits += mark.kind == WAITED
         self._held += [mark for mark in marks if mark.kind in (*_OPTIMIZED, WENT_BACK, WAITED)]
         if self.ends_with is None and self._can_tell():
-            self.ends_with = self._least_often()
+            self.ends_with = self._least_often(self.counts)
         return self._cut() if self.ends_with is not None else []
-
-    def finish(self) -> list[Step]:
-        """Return the steps that were not told from each other before the process ended."""
-        if self.ends_with is None and (self.counts or self.backwards):
-            self.ends_with = self._least_often()
-        return self._cut()
 
     def _can_tell(self) -> bool:
         if self.counts and min(self.counts.values()) >= _LEAST:
@@ -83,46 +104,80 @@ class Steps:
         is_late = bool(self._held) and self._held[-1].ended - self._held[0].began > _PATIENCE_S * 1e9
         return len(self._held) > _MOST_HELD or (is_late and bool(self.counts or self.backwards > _LEAST))
 
-    def _least_often(self) -> int:
-        if not self.counts:
+    def _least_often(self, counts: Counter[int]) -> int:
+        if self._within >= counts.keys():
             return BACKWARDS
         last = {mark.name: at for at, mark in enumerate(self._held) if mark.kind in _OPTIMIZED}
-        return min(self.counts, key=lambda name: (self.counts[name], -last.get(name, -1)))
+        return min(counts, key=lambda name: (counts[name], -last.get(name, -1)))
 
     def _cut(self) -> list[Step]:
         found = []
         for mark in self._held:
             self._step.append(mark)
-            is_end = mark.kind == WENT_BACK if self.ends_with == BACKWARDS else mark.name == self.ends_with
-            if is_end and (self.ends_with == BACKWARDS or mark.kind in _OPTIMIZED):
-                found.append(_step_of(self._step, self._ended))
-                self._ended, self._step = mark.ended, []
+            if self._is_end(mark):
+                step = _step_of(self._step, self._ended)
+                found.append(step)
+                self._ended, self._step, self._most = mark.ended, [], max(self._most, step.optimized)
         self._held = []
-        return found
+        return found + (self._cut_anew() if self._is_past() else [])
+
+    def _is_end(self, mark: Mark) -> bool:
+        if self.ends_with == BACKWARDS:
+            return mark.kind == WENT_BACK
+        return mark.kind in _OPTIMIZED and mark.name == self.ends_with
+
+    def _is_past(self) -> bool:
+        """Say whether others go on without the optimizer that ended steps, as in the next fold of a cross-validation."""
+        is_long = len(self._step) > _LONG * self._most + _PATIENCE and not self._is_chosen
+        return is_long and sum(mark.kind in _OPTIMIZED for mark in self._step) > _LONG * self._most + _PATIENCE
+
+    def _cut_anew(self) -> list[Step]:
+        self._held, self._step, self._most = self._step, [], 0
+        self.ends_with = self._least_often(Counter(mark.name for mark in self._held if mark.kind in _OPTIMIZED))
+        return self._cut()
 
 
 def _step_of(marks: list[Mark], began: int | None) -> Step:
     """Add up the marks of a step."""
-    step = Step(began, marks[-1].ended)
-    for mark in marks:
-        took = mark.ended - mark.began
+    step = Step(began, marks[-1].ended, gpu_ns=_gpu_ns(marks))
+    for at, mark in enumerate(marks):
         if mark.kind == WAITED:
-            step.waited_ns += took
+            step.waited_ns += mark.ended - mark.began
         elif mark.kind == WENT_BACK:
-            step.backward_ns += took
+            step.backward_ns += _own_ns(marks, at, step.is_on_gpu)
             step.backwards += 1
         else:
-            step.optimizer_ns += took - _backward_within(mark, marks)
+            step.optimizer_ns += _own_ns(marks, at, step.is_on_gpu)
             step.optimized += 1
             step.skipped += mark.kind == SKIPPED
+    if step.gpu_ns is not None:  # waiting while it works costs nothing
+        step.waited_ns = min(step.waited_ns, max(step.gpu_ns - step.backward_ns - step.optimizer_ns, 0))
     step.roots = _roots(marks)
     return step
 
 
-def _backward_within(outer: Mark, marks: list[Mark]) -> int:
-    """Return how long an optimizer's own step went backward, as LBFGS does."""
-    inner = [mark for mark in marks if mark.kind == WENT_BACK and outer.began <= mark.began and mark.ended <= outer.ended]
-    return sum(mark.ended - mark.began for mark in inner)
+def _gpu_ns(marks: list[Mark]) -> int | None:
+    """Return how long a step took on a GPU; None unless all of it was measured there."""
+    found = [mark.gpu_since_ns for mark in marks if mark.kind in (STEPPED, WENT_BACK) or mark.gpu_ns is not None]
+    return None if None in found else sum(ns or 0 for ns in found)
+
+
+def _own_ns(marks: list[Mark], at: int, is_on_gpu: bool) -> int:
+    """Return how long something took without what went on within: LBFGS goes backward, a backward may call optimizers.
+
+    What goes on within ends before, so that it was marked before.
+    """
+    outer = marks[at]
+    own = _took_ns(outer, is_on_gpu)
+    for mark in reversed(marks[:at]):
+        if mark.began < outer.began:
+            break
+        own -= _took_ns(mark, is_on_gpu) if mark.kind not in (WAITED, outer.kind) else 0
+    return max(own, 0)
+
+
+def _took_ns(mark: Mark, is_on_gpu: bool) -> int:
+    return mark.gpu_ns or 0 if is_on_gpu else mark.ended - mark.began
 
 
 def _roots(marks: list[Mark]) -> dict[int, float]:

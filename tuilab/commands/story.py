@@ -22,7 +22,8 @@ def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator
 
 def _times(steps: Steps, timed: Collection[Step]) -> str:
     usual = seconds(median(step.took_ns or 0 for step in timed) / 1e9)
-    told = f"a step takes {usual}, median of {plural(len(timed), 'step')}"
+    where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
+    told = f"a step takes {usual}{where}, median of {plural(len(timed), 'step')}"
     if not steps.backwards:
         return told
     shares = shares_of(timed)
@@ -35,7 +36,12 @@ def _times(steps: Steps, timed: Collection[Step]) -> str:
 def _pattern(process: Process, steps: Steps, last: Collection[Step]) -> str:
     """Return what makes a step, and which optimizer ends it."""
     if steps.ends_with == BACKWARDS:
-        return "no optimizer step was seen, so a step is a backward"
+        why = (
+            f"{plural(len(steps.counts), 'optimizer')} stepped while it went on"
+            if steps.counts
+            else "no optimizer step was seen"
+        )
+        return f"{why}, so a step is a backward"
     optimized, backwards = (fmean(getattr(step, name) for step in last) for name in ("optimized", "backwards"))
     number = len(steps.counts)
     of = f" ({number} optimizers; a step ends with {optimizer_name(process, steps.ends_with or 0)})" if number > 1 else ""

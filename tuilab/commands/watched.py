@@ -76,6 +76,7 @@ class Watched:
         self._recorded = recorded  # by arm
         self._told_at = time.monotonic()
         self._printed_count: dict[str, int] = {}
+        self._held_count = -1
         self.lanes: dict[int, Lane] = {}
         self.last: dict[str, float] = {}  # value of each curve
 
@@ -134,7 +135,8 @@ class Watched:
             if mark.kind == layout.HELD:
                 self._alarms.hold(process.pid, mark.began)
         self._record_logged(process, [mark for mark in marks if mark.kind == layout.LOGGED])
-        if not any(mark.kind in (layout.STEPPED, layout.SKIPPED, layout.WENT_BACK, layout.WAITED) for mark in marks):
+        self._record_held(process, [mark for mark in marks if mark.kind == layout.HELD])
+        if all(mark.kind in (layout.LOGGED, layout.HELD) for mark in marks):
             return
         lane = self._lane(process)
         self._choose(lane)
@@ -216,6 +218,18 @@ class Watched:
     def _log(self, record: events.Logged) -> None:
         self.last |= record.v
         self._journal.append(record)
+
+    def _record_held(self, process: Process, marks: list[Mark]) -> None:
+        """Record what torch holds on a GPU; of one that torch has no name for, as a curve."""
+        for mark in marks:
+            uuid = process.names.get(mark.name, "").partition("\n")[0]
+            allocated, reserved = max(mark.began, 0), max(mark.ended, 0)
+            if uuid:
+                self._journal.append(events.GpuHeld(uuid=uuid, allocated_bytes=allocated, reserved_bytes=reserved))
+            else:
+                at = self._held_count = self._held_count + 1
+                values = {"gpu_allocated_bytes": float(allocated), "gpu_reserved_bytes": float(reserved)}
+                self._journal.append(events.Logged(s=at, v=values, a=self._arm))
 
     # ---- what is printed
 

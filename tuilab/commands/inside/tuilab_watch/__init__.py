@@ -17,30 +17,33 @@ _watcher: Any = None
 
 def begin() -> None:
     """Begin to watch, if this process is one of a command that tuilab runs."""
-    global _watcher
     folder = os.environ.get(VARIABLE)
-    if not folder or _watcher is not None:
+    if not folder:
         return
     try:
-        from .watcher import Watcher
-
-        _watcher = Watcher(folder, sys.modules["torch"], is_all=os.environ.get(HOW) != "steps")
-        _watcher.begin()
+        _the_watcher(folder).begin(sys.modules["torch"], is_all=os.environ.get(HOW) != "steps")
     except Exception as problem:
         tell_trouble(folder, problem)
 
 
 def log(step: float, values: dict[str, Any]) -> None:
     """Mark what the script itself logs, also before it has loaded torch."""
-    global _watcher
     folder = os.environ.get(VARIABLE)
     if not folder:
         return
+    try:
+        _the_watcher(folder).log(step, values)
+    except Exception as problem:
+        tell_trouble(folder, problem)
+
+
+def _the_watcher(folder: str) -> Any:
+    global _watcher
     if _watcher is None:
         from .watcher import Watcher
 
-        _watcher = Watcher(folder, sys.modules.get("torch"), is_all=False)
-    _watcher.log(step, values)
+        _watcher = Watcher(folder)
+    return _watcher
 
 
 def tell_trouble(folder: str, problem: BaseException) -> None:

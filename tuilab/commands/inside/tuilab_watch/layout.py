@@ -23,13 +23,16 @@ SKIPPED = 4  # id: the optimizer, whose step GradScaler left out
 WENT_BACK = 5  # a backward with its root, if HAS_VALUE
 WAITED = 6  # for data
 LOGGED = 7  # id: the name; the end is its step; number: 1 where that is no whole number but a float in those bits
-LANDED = 8  # the value of a root that was on a GPU; begin: the end of its backward
-WORKED = 9  # on a GPU: begin: the end of the mark that tells of it; value: milliseconds; id: its kind
-HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved bytes; number: the device
+LANDED = 8  # a value that was on a GPU: a root, or whether a step was left out; begin: the end of the mark that it belongs to
+WORKED = 9  # on a GPU: begin: as above; value: milliseconds; end: nanoseconds since the one before ended there, or -1
+HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved bytes; number: the device; id: its UUID
 
 TEXT = 255  # 31 bytes of a text
 
 HAS_VALUE = 1  # flags
+LATE = 2  # a LANDED comes
+TIMED = 4  # a WORKED comes
+WITHIN = 8  # a step that an optimizer took while something went backward
 
 
 def pieces_of(text: bytes) -> bytes:

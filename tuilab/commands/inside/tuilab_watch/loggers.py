@@ -1,9 +1,133 @@
-"""What the script tells its loggers, marked as it is told; only those that are loaded when the first step begins."""
+"""What the script tells its loggers, marked as it is told; of loggers that tell each other, the outermost is heard."""
 
 from __future__ import annotations
 
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
+_LIGHTNING = (("lightning.pytorch", "lightning"), ("pytorch_lightning", "lightning"))
 
-def watch(watcher: Any) -> None:
-    """Hook into every logger that the script has loaded."""
+
+class Here(threading.local):
+    """Whether a logger is telling in this thread."""
+
+    is_inside = False
+
+
+class Loggers:
+    """The loggers that are loaded: each function is taken over once, and goes on as it was."""
+
+    def __init__(self, watcher: Any) -> None:
+        self._watcher = watcher
+        self._here = Here()
+        self._taken: set[tuple[int, str]] = set()  # by the id of where it stands, and its name
+
+    def look(self) -> None:
+        """Take over those that were loaded since."""
+        for owner, name, source, read in (*of_writers(), *of_lightning(), *of_others()):
+            if owner is not None and name in vars(owner) and (id(owner), name) not in self._taken:
+                self._taken.add((id(owner), name))
+                setattr(owner, name, self._heard(vars(owner)[name], source, read))
+
+    def _heard(self, plain: Callable[..., Any], source: str, read: Callable[..., Any]) -> Callable[..., Any]:
+        here, is_compiling = self._here, self._watcher.is_compiling
+
+        @functools.wraps(plain)
+        def heard(*given: Any, **more: Any) -> Any:
+            if is_compiling() or here.is_inside:
+                return plain(*given, **more)
+            here.is_inside = True
+            try:
+                self._tell(source, read, given, more)
+                return plain(*given, **more)
+            finally:
+                here.is_inside = False
+
+        return heard
+
+    def _tell(self, source: str, read: Callable[..., Any], given: Any, more: Any) -> None:
+        try:
+            step, values = read(*given, **more)
+            self._watcher.log(step, values, source)
+        except Exception as problem:  # of arguments that the logger itself will not take
+            self._watcher.fail(problem)
+
+
+# ---- where they stand: an owner, the name of its function, the source, and what reads its arguments
+
+
+def of_writers() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
+    for module, source in (("torch.utils.tensorboard.writer", "tensorboard"), ("tensorboardX.writer", "tensorboardX")):
+        writer = _find(module, "SummaryWriter")
+        yield writer, "add_scalar", source, read_scalar
+        yield writer, "add_scalars", source, read_scalars
+
+
+def of_lightning() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
+    """The place that all values of `self.log` pass, also without a logger; and loggers that are told directly."""
+    for package, source in _LIGHTNING:
+        inner = "trainer.connectors.logger_connector.logger_connector"
+        yield _find(f"{package}.{inner}", "_LoggerConnector"), "log_metrics", source, read_connector
+        kinds = [_find(f"{package}.loggers.logger", "Logger")]
+        for kind in kinds:
+            if kind is not None:
+                kinds.extend(kind.__subclasses__())
+                yield kind, "log_metrics", source, read_metrics
+
+
+def of_others() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
+    yield _find("transformers.trainer", "Trainer"), "log", "transformers", read_trainer
+    yield _find("accelerate.accelerator", "Accelerator"), "log", "accelerate", read_metrics
+    yield _find("tqdm.std", "tqdm"), "set_postfix", "tqdm", read_bar
+    run = _find("wandb.sdk.wandb_run", "Run")
+    yield run, "_log" if hasattr(run, "_log") else "log", "wandb", read_metrics  # `wandb.log` is bound to a run: to this
+    yield sys.modules.get("mlflow"), "log_metric", "mlflow", read_metric
+    yield sys.modules.get("mlflow"), "log_metrics", "mlflow", read_mlflow
+
+
+def _find(module: str, name: str) -> Any:
+    return getattr(sys.modules.get(module), name, None)
+
+
+# ---- what reads the arguments of each
+
+
+def read_scalar(this: Any, tag: str, scalar_value: Any, global_step: Any = None, *rest: Any, **more: Any) -> Any:
+    return global_step, {tag: scalar_value}
+
+
+def read_scalars(this: Any, main_tag: str, tag_scalar_dict: Any, global_step: Any = None, *rest: Any, **more: Any) -> Any:
+    return global_step, {f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}
+
+
+def read_metrics(this: Any, values: Any = None, step: Any = None, *rest: Any, **more: Any) -> Any:
+    values = next((more[name] for name in ("metrics", "data") if name in more), values)
+    return step, values
+
+
+def read_connector(this: Any, metrics: Any, step: Any = None) -> Any:
+    if step is None:
+        step = metrics.get("step")
+    if step is None:
+        step = this.trainer.fit_loop.epoch_loop._batches_that_stepped
+    return int(step), {name: value for name, value in metrics.items() if name != "step"}
+
+
+def read_trainer(this: Any, logs: Any, *rest: Any, **more: Any) -> Any:
+    return this.state.global_step, logs
+
+
+def read_bar(this: Any, ordered_dict: Any = None, refresh: bool = True, **values: Any) -> Any:
+    is_lightnings = type(this).__module__.startswith(("lightning.", "pytorch_lightning."))  # which tells its values itself
+    return None, {} if is_lightnings else {**dict(ordered_dict or {}), **values}
+
+
+def read_metric(key: str, value: Any, step: Any = None, *rest: Any, **more: Any) -> Any:
+    return step, {key: value}
+
+
+def read_mlflow(metrics: Any, step: Any = None, *rest: Any, **more: Any) -> Any:
+    return step, metrics

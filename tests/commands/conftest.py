@@ -1,0 +1,32 @@
+"""Scripts that are watched: each runs in a fork of a process that has loaded the real torch."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.commands.seen import Seen, Watch, prepare, seen, surroundings
+from tests.warm import WarmTuilab
+
+
+@pytest.fixture(scope="session")
+def warm_script(environment: None) -> Iterator[WarmTuilab]:
+    waiting = WarmTuilab(sys.executable, "tests.commands.warm_script")
+    yield waiting
+    waiting.end()
+
+
+@pytest.fixture
+def watch(tmp_path: Path, warm_script: WarmTuilab) -> Watch:
+    """Run a script with a model, and return what was seen of it; it has to end well unless `fails`."""
+
+    def run(script: str, how: str = "all", *, fails: bool = False) -> Seen:
+        path, marks = prepare(tmp_path, script)
+        done = warm_script.run((str(path),), surroundings(marks, how), tmp_path, 100)
+        assert fails or (done.returncode == 0 and not list(marks.glob("*.trouble"))), (done, [
+            one.read_text() for one in marks.glob("*.trouble")
+        ])  # fmt: skip
+        return seen(marks, done)
+
+    return run

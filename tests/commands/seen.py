@@ -1,0 +1,118 @@
+"""What tuilab sees of a script that is watched, for tests."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.commands.warm_script import INSIDE
+from tuilab.commands.inside.tuilab_watch import HOW, VARIABLE, layout
+from tuilab.commands.marks import Mark, Marks, Process
+from tuilab.commands.steps import Step, Steps
+
+KINDS = {layout.STEPPED: "step", layout.SKIPPED: "skip", layout.WENT_BACK: "back", layout.WAITED: "wait"}
+MODEL = """
+import os, sys, torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+def loss(): return model(torch.ones(8, 4)).pow(2).mean()
+def sgd(of=model): return torch.optim.SGD(of.parameters(), lr=0.1)
+"""
+
+
+class Told(NamedTuple):
+    """A value that a logger was told."""
+
+    step: float
+    name: str
+    value: float
+    source: str
+
+
+@dataclass
+class Seen:
+    """The marks of each process of a script, and how the script ended."""
+
+    done: "subprocess.CompletedProcess[str]"
+    processes: list[Process]
+    marks: list[Mark]  # of all, one process after the other
+    by_process: list[list[Mark]]
+
+    @property
+    def kinds(self) -> str:
+        """What happened, in order."""
+        return " ".join(KINDS[mark.kind] for mark in self.marks if mark.kind in KINDS)
+
+    @property
+    def optimizers(self) -> list[str]:
+        """Which optimizer stepped, in order."""
+        (process,) = self.processes
+        return [process.names[mark.name].replace("\noptimizer", "") for mark in self.marks if mark.kind == layout.STEPPED]
+
+    @property
+    def roots(self) -> list[float]:
+        return [mark.value for mark in self.marks if mark.kind == layout.WENT_BACK and mark.flags & layout.HAS_VALUE]
+
+    @property
+    def told(self) -> list[Told]:
+        (process,) = self.processes
+        found = []
+        for mark in self.marks:
+            if mark.kind == layout.LOGGED:
+                name, source = process.names[mark.name].split("\n")
+                found.append(Told(layout.float_of(mark.ended) if mark.number else mark.ended, name, mark.value, source))
+        return found
+
+    @property
+    def steps(self) -> list[Step]:
+        steps = Steps()
+        return steps.take(self.marks) + steps.finish()
+
+
+Watch = Callable[..., Seen]
+
+
+def prepare(folder: Path, script: str) -> tuple[Path, Path]:
+    """Write a script, and make the folder for its marks."""
+    path, marks = folder / "script.py", folder / "marks"
+    path.write_text(MODEL + textwrap.dedent(script))
+    marks.mkdir(exist_ok=True)
+    return path, marks
+
+
+def surroundings(marks: Path, how: str = "all") -> dict[str, str]:
+    """Return the variables of a process that is watched."""
+    before = os.environ.get("PYTHONPATH", "")
+    path = f"{INSIDE}:{before}" if before else INSIDE
+    return {**os.environ, VARIABLE: str(marks), HOW: how, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+
+
+def run_afresh(folder: Path, script: str, how: str = "all", words: tuple[str, ...] = ()) -> Seen:
+    """Run a script in an interpreter of its own, as torch's own door lets the watcher in."""
+    path, marks = prepare(folder, script)
+    done = subprocess.run(
+        [sys.executable, str(path), *words], capture_output=True, text=True, env=surroundings(marks, how), timeout=100
+    )
+    return seen(marks, done)
+
+
+def run_unwatched(folder: Path, script: str) -> "subprocess.CompletedProcess[str]":
+    """Run a script as it would be without the lab."""
+    path, _ = prepare(folder, script)
+    return subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=100
+    )
+
+
+def seen(folder: Path, done: "subprocess.CompletedProcess[str]") -> Seen:
+    """Read what was marked."""
+    marks = Marks(folder)
+    found: dict[int, list[Mark]] = {}
+    for process, news in marks.read(is_last=True):
+        found.setdefault(process.pid, []).extend(news)
+    processes = [process for process in marks.processes.values() if process.hello or process.trouble]
+    return Seen(done, processes, [mark for news in found.values() for mark in news], list(found.values()))

@@ -1,0 +1,58 @@
+"""What is seen of waiting for data, and of the processes that load it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.seen import Watch, run_afresh
+
+pytestmark = pytest.mark.real_torch
+
+LOOP = """
+class Own(torch.utils.data.Dataset):
+    def __len__(self): return 6
+    def __getitem__(self, at): return torch.full((4,), float(at))
+def train(**more):
+    o = sgd()
+    for x in torch.utils.data.DataLoader(Own(), batch_size=2, **more): model(x).mean().backward(); o.step()
+"""
+
+
+def test_each_batch_is_waited_for_and_so_is_the_start_and_the_end(watch: Watch) -> None:
+    seen = watch(LOOP + "train()")
+
+    assert seen.kinds == "wait wait back step wait back step wait back step wait"
+
+
+def test_forked_workers_leave_the_marks_of_the_loop_as_they_are(watch: Watch) -> None:
+    seen = watch(LOOP + "train(num_workers=2, multiprocessing_context='fork')")
+
+    assert seen.kinds == "wait wait back step wait back step wait back step wait"
+    assert len(seen.by_process) == 1
+
+
+@pytest.mark.slow
+def test_spawned_workers_say_hello_and_no_more(tmp_path: Path) -> None:
+    call = "if __name__ == '__main__': train(num_workers=1, multiprocessing_context='spawn')"
+
+    seen = run_afresh(tmp_path, LOOP + call)
+    assert (seen.done.returncode, seen.done.stderr) == (0, "")
+    assert seen.kinds == "wait wait back step wait back step wait back step wait"
+    assert len(seen.processes) == 2
+
+
+def test_a_forked_child_that_trains_has_marks_and_names_of_its_own(watch: Watch) -> None:
+    seen = watch("""
+        o = sgd(); loss().backward(); o.step()
+        if not (pid := os.fork()):
+            os.environ.update(RANK="1", WORLD_SIZE="2")
+            torch.optim.Adam(model.parameters()).step(); o.step(); os._exit(0)
+        os.waitpid(pid, 0); o.step()
+    """)
+
+    parent, child = sorted(seen.processes, key=lambda process: process.rank)
+    assert [len(marks) for marks in seen.by_process] == [3, 2]
+    assert [(one.rank, sorted(one.names.values())) for one in (parent, child)] == [
+        ("", ["SGD\noptimizer 1"]),
+        ("1", ["Adam\noptimizer 1", "SGD\noptimizer 2"]),
+    ]

@@ -1,0 +1,87 @@
+"""No mark is lost however a script ends, and what cannot be kept is counted."""
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.commands.seen import Watch, run_afresh, seen
+from tuilab.commands.inside.tuilab_watch import layout
+
+STEPS = "o = sgd()\nfor _ in range(7): loss().backward(); o.step()\n"
+
+
+@pytest.mark.real_torch
+@pytest.mark.parametrize(("ending", "code"), [("os._exit(3)", 3), ("import signal; os.kill(os.getpid(), 9)", -signal.SIGKILL)])
+def test_a_script_that_ends_at_once_has_left_every_mark(watch: Watch, ending: str, code: int) -> None:
+    seen = watch(STEPS + ending, fails=True)
+
+    assert seen.done.returncode == code
+    assert seen.kinds == " ".join(["back step"] * 7)
+
+
+@pytest.mark.real_torch
+@pytest.mark.slow
+def test_a_script_that_executes_itself_goes_on_in_files_of_the_same_process(tmp_path: Path) -> None:
+    again = "if len(sys.argv) < 3: os.execv(sys.executable, [sys.executable, *sys.argv, 'again'])"
+
+    seen = run_afresh(tmp_path, STEPS + again, words=("first",))
+    assert (seen.done.returncode, seen.done.stderr, len(seen.processes)) == (0, "", 1)
+    assert seen.kinds == " ".join(["back step"] * 14)
+
+
+@pytest.mark.real_torch
+def test_torch_lets_the_watcher_in_by_its_own_door(tmp_path: Path) -> None:
+    seen = run_afresh(tmp_path, STEPS + "print(sys.argv, os.path.basename(sys.argv[0]))", words=("a", "b"))
+
+    assert (seen.done.stderr, seen.done.stdout) == ("", f"['{tmp_path}/script.py', 'a', 'b'] script.py\n")
+    assert seen.kinds == " ".join(["back step"] * 7)
+
+
+@pytest.mark.real_torch
+@pytest.mark.parametrize("how", ["all", "steps"])
+def test_where_the_folder_for_marks_is_gone_the_script_runs_as_ever(watch: Watch, tmp_path: Path, how: str) -> None:
+    """Before torch is loaded, and while it steps."""
+    gone = f"import shutil, tuilab_watch; shutil.rmtree({str(tmp_path / 'marks')!r}); print('trains')\n"
+    again = "tuilab_watch._watcher = None; tuilab_watch.begin(); tuilab_watch.log(1, {'loss': 0.5}); "
+
+    seen = watch(gone + again + STEPS, how)
+    assert (seen.done.returncode, seen.done.stderr, seen.done.stdout, seen.marks) == (0, "", "trains\n", [])
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Mount a disk of so many bytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(size: int) -> Path:
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tuilab", str(folder)], capture_output=True)
+        if done.returncode:
+            pytest.skip("mounting a small disk needs root")
+        return folder
+
+    yield mount
+    subprocess.run(["umount", str(folder)], capture_output=True)
+
+
+RING = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from tuilab_watch.ring import Ring
+ring = Ring(sys.argv[1])
+for at in range(20_000): ring.mark(3, at, at + 1)
+"""
+
+
+def test_marks_that_have_no_room_on_the_disk_are_counted(small_disk: Callable[[int], Path], tmp_path: Path) -> None:
+    from tests.commands.warm_script import INSIDE
+
+    folder = small_disk(layout.SIZE + 4096)
+    done = subprocess.run(["python3", "-c", RING, str(folder), INSIDE], capture_output=True, text=True)
+
+    found = seen(folder, done)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [mark.began for mark in found.marks] == list(range(layout.SIZE // layout.SLOT - layout.FIRST))

@@ -1,0 +1,242 @@
+"""What is seen of the ways in which scripts step."""
+
+import pytest
+
+from tests.commands.seen import Watch
+from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.commands.steps import BACKWARDS, Steps
+
+pytestmark = pytest.mark.real_torch
+
+
+def test_a_step_is_one_mark_with_the_value_it_went_backward_from(watch: Watch) -> None:
+    seen = watch("""
+        o = sgd()
+        for _ in range(3):
+            l = loss(); print(repr(l.item())); l.backward(); o.step(); o.zero_grad()
+    """)
+
+    assert seen.kinds == "back step back step back step"
+    assert seen.optimizers == ["SGD 1"] * 3
+    assert seen.roots == [float(line) for line in seen.done.stdout.split()]
+
+
+def test_steps_alone_are_watched_on_request(watch: Watch) -> None:
+    seen = watch("o = sgd(); loss().backward(); o.step()", how="steps")
+
+    assert seen.kinds == "step"
+
+
+def test_a_step_that_calls_that_of_its_class_is_one_step(watch: Watch) -> None:
+    seen = watch("""
+        class Own(torch.optim.SGD):
+            @torch.optim.Optimizer.profile_hook_step
+            def step(self, closure=None): super().step(closure); return super().step(closure)
+        o = Own(model.parameters(), lr=0.1)
+        for _ in range(3): loss().backward(); o.step()
+    """)
+
+    assert seen.kinds == "back step back step back step"
+
+
+def test_an_optimizer_that_steps_others_is_one_step(watch: Watch) -> None:
+    seen = watch("""
+        class Both(torch.optim.Optimizer):
+            def __init__(self, *inner): self.inner = inner; super().__init__(model.parameters(), {})
+            def step(self, closure=None): [one.step() for one in self.inner]
+        o = Both(sgd(), sgd())
+        for _ in range(2): loss().backward(); o.step()
+    """)
+
+    assert seen.optimizers == ["Both 1"] * 2
+
+
+def test_a_step_that_raises_is_none_and_the_next_ones_are_seen(watch: Watch) -> None:
+    seen = watch("""
+        class Own(torch.optim.SGD):
+            def step(self, closure=None):
+                if fails: raise ValueError
+                super().step(closure)
+        o = Own(model.parameters(), lr=0.1)
+        for fails in (False, True, True, False, False):
+            loss().backward()
+            try: o.step()
+            except ValueError: pass
+    """)
+
+    assert seen.kinds == "back step back back back step back step"
+
+
+def test_threads_step_side_by_side(watch: Watch) -> None:
+    """Both are within their steps at the same time."""
+    seen = watch("""
+        import threading
+        meet = threading.Barrier(2, timeout=30)
+        class Own(torch.optim.SGD):
+            def step(self, closure=None): meet.wait(); super().step(closure); meet.wait()
+        def train():
+            one = torch.nn.Linear(4, 1); o = Own(one.parameters(), lr=0.1)
+            for _ in range(5): o.step()
+        threads = [threading.Thread(target=train) for _ in range(2)]
+        [one.start() for one in threads]; [one.join() for one in threads]
+    """)
+
+    assert sorted(seen.optimizers) == ["Own 1"] * 5 + ["Own 2"] * 5
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_what_gradscaler_leaves_out_is_told(watch: Watch, fused: bool) -> None:
+    seen = watch(f"""
+        o = torch.optim.SGD(model.parameters(), lr=0.1, fused={fused})
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        for step in range(5):
+            l = loss() * (float("inf") if step == 2 else 1.0); print(repr(l.item()))
+            scaler.scale(l).backward(); scaler.step(o); scaler.update(); o.zero_grad()
+    """)
+
+    assert seen.kinds == "back step back step back skip back step back step"
+    assert seen.roots == [float(line) for line in seen.done.stdout.split()]  # and not as it was scaled
+
+
+def test_lbfgs_is_one_step_of_many_backwards(watch: Watch) -> None:
+    seen = watch("""
+        o = torch.optim.LBFGS(model.parameters(), lr=0.01, max_iter=3, tolerance_grad=0, tolerance_change=0)
+        def closure(): o.zero_grad(); l = loss(); l.backward(); return l
+        for _ in range(3): o.step(closure)
+    """)
+
+    assert seen.kinds == "back back back step back back back step back back back step"
+    assert [step.backwards for step in seen.steps] == [3, 3, 3]
+    assert all(step.backward_ns + step.optimizer_ns <= (step.took_ns or step.ended) for step in seen.steps)
+
+
+def test_a_gan_steps_as_often_as_its_rarest_optimizer(watch: Watch) -> None:
+    seen = watch("""
+        other = torch.nn.Linear(4, 1); d, g = torch.optim.Adam(other.parameters()), sgd()
+        for _ in range(4):
+            for _ in range(2): other(torch.ones(2, 4)).mean().backward(); d.step()
+            loss().backward(); g.step()
+    """)
+
+    assert seen.optimizers[:3] == ["Adam 1", "Adam 1", "SGD 2"]
+    assert [(step.optimized, step.backwards, len(step.roots)) for step in seen.steps] == [(3, 3, 2)] * 4
+
+
+def test_two_losses_of_two_optimizers_are_two_curves(watch: Watch) -> None:
+    seen = watch("""
+        other = torch.nn.Linear(4, 1); a, b = sgd(), sgd(other)
+        for _ in range(3):
+            first, second = loss(), other(torch.ones(2, 4)).mean()
+            first.backward(); second.backward(); a.step(); b.step()
+    """)
+
+    assert [sorted(step.roots) == sorted({mark.name for mark in seen.marks if mark.name}) for step in seen.steps] == [True] * 3
+
+
+def test_roots_of_an_accumulation_are_summed(watch: Watch) -> None:
+    seen = watch("""
+        o = sgd()
+        for _ in range(3):
+            for _ in range(4): (loss() / 4).backward()
+            o.step(); o.zero_grad()
+    """)
+
+    assert [step.backwards for step in seen.steps] == [4, 4, 4]
+    assert [[*step.roots.values()] for step in seen.steps] == [
+        [pytest.approx(sum(seen.roots[at : at + 4]))] for at in (0, 4, 8)
+    ]
+
+
+def test_a_dozen_optimizers_in_the_backward_are_one_step(watch: Watch) -> None:
+    seen = watch("""
+        model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(6)))
+        for p in model.parameters():
+            own = torch.optim.SGD([p], lr=0.01)
+            p.register_post_accumulate_grad_hook(lambda p, own=own: own.step() or own.zero_grad())
+        for _ in range(4): loss().backward()
+    """)
+    steps = Steps()
+
+    found = steps.take(seen.marks) + steps.finish()
+    assert steps.ends_with == BACKWARDS
+    assert [(step.optimized, step.backwards, len(step.roots)) for step in found] == [(12, 1, 1)] * 4
+    assert all(step.backward_ns + step.optimizer_ns <= (step.took_ns or step.ended) for step in found)
+
+
+def test_a_fold_that_begins_with_an_optimizer_of_its_own_goes_on_with_the_steps(watch: Watch) -> None:
+    """The number of one that is gone is taken over, also where its id is used again; one that is kept is not waited for."""
+    seen = watch("""
+        def fold():
+            o = sgd()
+            for _ in range(4): loss().backward(); o.step()
+            return o
+        fold(); fold(); kept = [fold()]; kept += [fold()]
+        for _ in range(40): loss().backward(); kept[1].step()
+    """)
+
+    assert seen.optimizers == ["SGD 1"] * 12 + ["SGD 2"] * 44
+    assert len(seen.steps) == 56
+
+
+def test_a_reentrant_checkpoint_is_part_of_its_backward(watch: Watch) -> None:
+    seen = watch("""
+        from torch.utils.checkpoint import checkpoint
+        o = sgd(); x = torch.ones(8, 4, requires_grad=True)
+        for _ in range(2): checkpoint(model, x, use_reentrant=True).pow(2).mean().backward(); o.step()
+    """)
+
+    assert seen.kinds == "back step back step"
+
+
+def test_where_only_grad_is_asked_for_steps_are_told_without_roots(watch: Watch) -> None:
+    seen = watch("""
+        o = sgd()
+        for _ in range(3):
+            for p, g in zip(model.parameters(), torch.autograd.grad(loss(), [*model.parameters()])): p.grad = g
+            o.step()
+    """)
+
+    assert (seen.kinds, seen.roots) == ("step step step", [])
+
+
+def test_a_root_that_is_no_number_is_a_backward_without_a_value(watch: Watch) -> None:
+    seen = watch("""
+        o = sgd(); y = model(torch.ones(8, 4))
+        y.backward(torch.ones_like(y)); o.step()
+        torch.autograd.backward([loss(), loss()]); o.step()
+        torch.autograd.backward(tensors=[loss()]); o.step()
+        try: model(torch.ones(8, 4)).backward()
+        except RuntimeError: pass
+        z = torch.ones(1, dtype=torch.complex64, requires_grad=True); (z * 2).backward(torch.ones(1, dtype=torch.complex64))
+    """)
+
+    assert seen.kinds == "back step back step back step back"
+    assert len(seen.roots) == 1
+
+
+def test_a_script_that_patches_the_same_places_has_its_way(watch: Watch) -> None:
+    seen = watch("""
+        calls = []
+        before = torch.autograd.backward
+        def own(*given, **more): calls.append("own"); return before(*given, **more)
+        torch.autograd.backward = own
+        step = torch.optim.SGD.step
+        torch.optim.SGD.step = lambda self, closure=None: (calls.append("step"), step(self, closure))[1]
+        o = sgd()
+        for _ in range(2): loss().backward(); o.step()
+        print(calls)
+    """)
+
+    assert seen.kinds == "back step back step"
+    assert seen.done.stdout == "['own', 'step', 'own', 'step']\n"
+
+
+def test_what_is_computed_in_is_told_coarsest_first(watch: Watch) -> None:
+    seen = watch("""
+        o = sgd()
+        with torch.autocast("cpu", dtype=torch.bfloat16): l = loss()
+        l.float().backward(); o.step()
+    """)
+
+    assert seen.processes[0].hello["dtype"] == "bfloat16"
+    assert seen.marks[-1].kind == layout.STEPPED

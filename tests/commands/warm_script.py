@@ -1,0 +1,32 @@
+"""A script that is watched, in a fork of a process that has loaded torch: see `tests/warm.py`."""
+
+import atexit
+import os
+import runpy
+import sys
+import traceback
+from importlib import import_module
+from pathlib import Path
+
+INSIDE = str(Path(__file__).parents[2] / "tuilab" / "commands" / "inside")
+
+
+def load() -> None:
+    import_module("torch")
+    import_module("torch.optim")
+
+
+def main() -> None:
+    """Do what the end of `import torch` does, and run the script as Python would."""
+    sys.path.insert(0, INSIDE)
+    import_module("tuilab_watch").begin()
+    code = 0
+    try:
+        runpy.run_path(sys.argv[1], run_name="__main__")
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

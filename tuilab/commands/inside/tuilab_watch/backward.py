@@ -1,0 +1,78 @@
+"""Watches what goes backward: how long, and from which root, whose value on a GPU is told when it has landed."""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import Any
+
+from . import layout
+
+_now = time.monotonic_ns
+_NOBODY = -1
+
+
+def watch(watcher: Any) -> None:
+    """Stand before torch.autograd.backward, which every `loss.backward()` calls."""
+    autograd = watcher.torch.autograd
+    autograd.backward = _watched(watcher, autograd.backward)
+
+
+def _watched(watcher: Any, backward: Any) -> Any:
+    is_compiling = watcher.is_compiling
+    within = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)  # of another one, as checkpoints go back
+    tell = _telling(watcher)
+
+    @functools.wraps(backward)
+    def watched_backward(tensors: Any, *given: Any, **more: Any) -> Any:
+        if is_compiling() or within() != _NOBODY:
+            return backward(tensors, *given, **more)
+        event = None if watcher.gpu is None else watcher.gpu.event()
+        began = _now()
+        result = backward(tensors, *given, **more)
+        ended = _now()
+        try:
+            tell(tensors, began, ended, event)
+        except Exception as problem:
+            watcher.fail(problem)
+        return result
+
+    return watched_backward
+
+
+def _telling(watcher: Any) -> Any:
+    """Return what marks a backward."""
+    plain, kind, has_value = watcher.torch.Tensor, layout.WENT_BACK, layout.HAS_VALUE
+
+    def tell(tensors: Any, began: int, ended: int, event: Any) -> None:
+        root = tensors if type(tensors) is plain else only_one(tensors, plain)
+        if root is not None:
+            root = root.__dict__.get("_tuilab_unscaled", root)
+        if root is None or root.numel() != 1:
+            watcher.mark(kind, began, ended)
+        elif root.is_cpu:
+            value = root.item()
+            if type(value) is float:
+                watcher.mark(kind, began, ended, value, 0, 0, has_value)
+            else:
+                watcher.mark(kind, began, ended)
+        else:
+            _tell_on_gpu(watcher, root, began, ended, event)
+
+    return tell
+
+
+def _tell_on_gpu(watcher: Any, root: Any, began: int, ended: int, event: Any) -> None:
+    gpu = watcher.gpu_of(root) if root.is_cuda else None
+    if gpu is None:
+        watcher.mark(layout.WENT_BACK, began, ended)
+        return
+    flags = layout.TIMED if gpu.times(event, ended) else 0
+    watcher.mark(layout.WENT_BACK, began, ended, 0.0, 0, 0, flags | gpu.lands(root, ended))
+
+
+def only_one(tensors: Any, plain: Any) -> Any:
+    """Return the only root, if it is a plain tensor: one of a class of its own may ask other ranks for its value."""
+    if isinstance(tensors, (list, tuple)) and len(tensors) == 1 and type(tensors[0]) is plain:
+        return tensors[0]
+    return None

@@ -1,0 +1,50 @@
+"""Keeps out of what torch compiles: a hook that is traced would be compiled anew at every step, and change what is measured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+
+def is_compiling_of(torch: Any) -> Callable[[], bool]:
+    """Return what says whether torch traces who asks; torch older than 2.3 has it elsewhere, and the oldest not at all."""
+    for place in (getattr(torch, "compiler", None), getattr(torch, "_utils", None)):
+        asked = getattr(place, "is_compiling", None)
+        if asked is not None:
+            found: Callable[[], bool] = asked
+            return found
+    return never
+
+
+def never() -> bool:
+    return False
+
+
+def keep_out(torch: Any) -> None:
+    """Have our own functions run as they are where a compiled function calls them between two of its graphs."""
+    inside: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    for code in _our_code():
+        if hasattr(inside, "skip_code"):  # up to 2.5
+            inside.skip_code(code)
+        elif hasattr(inside, "set_code_exec_strategy"):
+            skip = inside._FrameAction.SKIP
+            inside.set_code_exec_strategy(code, inside._FrameExecStrategy(skip, inside._FrameAction.DEFAULT))
+
+
+def _our_code() -> Iterator[CodeType]:
+    package = __name__.rpartition(".")[0]
+    for name, module in list(sys.modules.items()):
+        if name.startswith(package):
+            for one in vars(module).values():
+                for function in vars(one).values() if isinstance(one, type) else [one]:
+                    if isinstance(function, FunctionType) and (function.__module__ or "").startswith(package):
+                        yield from _with_inner(function.__code__)
+
+
+def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _with_inner(constant)

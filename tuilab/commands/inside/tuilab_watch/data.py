@@ -1,0 +1,38 @@
+"""Times what a loop waits for in a DataLoader: its next batch, and the start of its workers."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from . import layout
+
+_now = time.monotonic_ns
+
+
+def watch(watcher: Any) -> None:
+    """Hook into the DataLoader, if it is loaded and was not hooked into before."""
+    module = sys.modules.get("torch.utils.data.dataloader")
+    one, many = getattr(module, "_BaseDataLoaderIter", None), getattr(module, "DataLoader", None)
+    if one is None or many is None or hasattr(one, "_is_watched"):
+        return
+    one.__next__ = _timed(watcher, one.__next__)
+    many.__iter__ = _timed(watcher, many.__iter__)
+    one._is_watched = True
+
+
+def _timed(watcher: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    kind = layout.WAITED
+
+    @functools.wraps(function)
+    def timed(this: Any) -> Any:
+        began = _now()
+        try:
+            return function(this)
+        finally:
+            watcher.mark(kind, began, _now())
+
+    return timed

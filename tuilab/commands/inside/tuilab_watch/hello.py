@@ -1,0 +1,66 @@
+"""What a process says of itself: before its first mark, and again when more is known."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+_COARSE = ("float32", "float16", "bfloat16")  # the coarsest last
+
+
+class Hello:
+    """The facts about a process, and the coarsest dtype that it was seen to compute in."""
+
+    def __init__(self) -> None:
+        self.dtype = ""
+
+    def words(self, torch: Any, mode: str) -> str:
+        """Return them as JSON."""
+        rank, world = rank_and_world()
+        facts = {
+            "pid": os.getpid(),
+            "python": sys.version.split()[0],
+            "executable": sys.executable or "",
+            "rank": rank,
+            "local_rank": os.environ.get("LOCAL_RANK", ""),
+            "world": world,
+            "mode": mode,
+            "dtype": self.dtype or "float32",
+        }
+        if torch is not None:
+            facts["torch"], facts["threads"] = str(torch.__version__), torch.get_num_threads()
+        return json.dumps(facts)
+
+    def sees(self, dtype: Any) -> bool:
+        """Take a dtype in; say whether that is news."""
+        name = str(dtype).rpartition(".")[2]
+        is_coarser = name in _COARSE and (self.dtype not in _COARSE or _COARSE.index(name) > _COARSE.index(self.dtype))
+        if is_coarser or not self.dtype:
+            self.dtype = name
+            return True
+        return False
+
+
+def rank_and_world() -> tuple[str, str]:
+    """Return which of how many processes this one is: a script may say that to torch alone."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return str(distributed.get_rank()), str(distributed.get_world_size())
+    return os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+
+
+def watch_autocast(torch: Any, sees: Any) -> None:
+    """Hear of the dtype of the first autocast that is entered; after that nothing is in its way."""
+    autocast = torch.autocast
+    enter = autocast.__enter__
+
+    def watched_enter(this: Any) -> Any:
+        if autocast.__enter__ is watched_enter:
+            autocast.__enter__ = enter
+        if getattr(this, "_enabled", False):
+            sees(getattr(this, "fast_dtype", ""))
+        return enter(this)
+
+    autocast.__enter__ = watched_enter

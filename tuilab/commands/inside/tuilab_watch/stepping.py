@@ -1,0 +1,218 @@
+"""Watches the steps of optimizers, and those that GradScaler leaves out."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+import threading
+import time
+import weakref
+from types import FrameType
+from typing import Any
+
+from . import layout
+
+_now = time.monotonic_ns
+_LOOKS = (1, 2, 10, 100, 1000)  # after so many steps one looks again for what was loaded meanwhile
+_SCALERS = ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler")  # from 2.3 on, and before
+_NOBODY = -1
+
+
+class Here(threading.local):
+    """The step that goes on in a thread: whose, within how many of its own, since when, and its event on a GPU."""
+
+    outer = 0  # the id of the optimizer
+    depth = 0
+    began = 0
+    event: Any = None
+
+
+class Stepping:
+    """The optimizers of a process: each has a number, which the next of its class takes over when it is gone."""
+
+    def __init__(self, watcher: Any) -> None:
+        self._watcher = watcher
+        self._here = Here()
+        self._numbers: dict[int, int] = {}  # by the id of the optimizer
+        self._alive: dict[int, Any] = {}  # by that as well: what takes it out of both
+        self._free: dict[str, list[int]] = {}  # numbers, by class
+        self._count = 0
+        self._within = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)
+
+    def begin(self) -> None:
+        """Hook in, once for all optimizers."""
+        begins, ended = self._hooks()
+        module = importlib.import_module("torch.optim.optimizer")
+        module.register_optimizer_step_pre_hook(begins)
+        module.register_optimizer_step_post_hook(ended)
+        self._watch_scaler()
+
+    def forget(self) -> None:
+        """A forked child tells anew what its numbers mean."""
+        self._here, self._count = Here(), 0
+        for of_it in (self._numbers, self._alive, self._free):
+            of_it.clear()
+
+    def number(self, optimizer: Any) -> int:
+        """Return the number of an optimizer, told once."""
+        known = self._numbers.get(id(optimizer))
+        return self._number_anew(optimizer) if known is None else known
+
+    def _hooks(self) -> tuple[Any, Any]:
+        """Return what runs before and after a step; while torch traces them they are nothing, and cost a graph nothing."""
+        watcher, is_compiling, numbers = self._watcher, self._watcher.is_compiling, self._numbers
+
+        def begins(optimizer: Any, given: Any, more: Any) -> None:
+            if is_compiling():
+                return
+            here = self._here
+            if here.depth and is_within_step(sys._getframe(1)):
+                here.depth += here.outer == id(optimizer)  # it calls super().step()
+                return
+            here.outer, here.depth = id(optimizer), 1
+            if watcher.gpu is not None:
+                here.event = watcher.gpu.event()
+            here.began = _now()
+
+        def ended(optimizer: Any, given: Any, more: Any) -> None:
+            if is_compiling():
+                return
+            now, here, key = _now(), self._here, id(optimizer)
+            if here.outer != key:
+                return  # one that steps another one
+            here.depth -= 1
+            if here.depth:
+                return
+            watcher.steps = steps = watcher.steps + 1
+            if watcher.gpu is None and "found_inf" not in optimizer.__dict__ and steps not in _LOOKS and key in numbers:
+                flags = 0 if self._within() == _NOBODY else layout.WITHIN
+                watcher.mark(layout.STEPPED, here.began, now, 0.0, 0, numbers[key], flags)
+            else:
+                self._tell(optimizer, here, now)
+
+        return begins, ended
+
+    def _tell(self, optimizer: Any, here: Here, ended: int) -> None:
+        """Tell a step of which there is more to say."""
+        try:
+            if self._watcher.steps in _LOOKS:
+                self._watcher.look()
+            kind, flags = layout.STEPPED, 0 if self._within() == _NOBODY else layout.WITHIN
+            number, gpu = self.number(optimizer), self._watcher.gpu
+            found_inf = getattr(optimizer, "found_inf", None)
+            if found_inf is not None and found_inf.is_cpu:
+                kind = layout.SKIPPED if found_inf.item() else kind
+            if gpu is not None and gpu.times(here.event, ended):
+                flags |= layout.TIMED
+            if found_inf is not None and found_inf.is_cuda and gpu is not None:
+                flags |= gpu.lands(found_inf, ended)
+            self._watcher.mark(kind, here.began, ended, 0.0, 0, number, flags)
+            if gpu is not None:
+                here.event = None
+                gpu.land()
+        except Exception as problem:
+            self._watcher.fail(problem)
+
+    def _number_anew(self, optimizer: Any) -> int:
+        key, kind = id(optimizer), type(optimizer).__name__
+        free = self._free.setdefault(kind, [])
+        if free:
+            number = free.pop()
+        else:
+            self._count += 1
+            number = self._watcher.name(f"{kind}\noptimizer {self._count}")
+        self._alive[key] = weakref.ref(optimizer, lambda _: self._drop(key, free))
+        self._numbers[key] = number
+        self._see(optimizer)
+        return number
+
+    def _see(self, optimizer: Any) -> None:
+        """Learn from a parameter what is computed in, and where."""
+        first = next((one for group in optimizer.param_groups for one in group["params"]), None)
+        if first is not None:
+            self._watcher.sees_dtype(first.dtype)
+            if first.is_cuda:
+                self._watcher.gpu_of(first)
+
+    def _drop(self, key: int, free: list[int]) -> None:
+        self._alive.pop(key, None)
+        number = self._numbers.pop(key, None)
+        if number is not None:
+            free.append(number)
+
+    # ---- GradScaler
+
+    def _watch_scaler(self) -> None:
+        """Tell steps that it leaves out: it does not even call those of an optimizer that is not fused."""
+        self.watch_scalers()
+        scaler = _scaler()
+        step = getattr(scaler, "_maybe_opt_step", None)
+        if scaler is None or step is None:
+            return
+        watcher = self._watcher
+
+        @functools.wraps(step)
+        def watched_step(this: Any, optimizer: Any, *given: Any, **more: Any) -> Any:
+            began, before = _now(), watcher.steps
+            result = step(this, optimizer, *given, **more)
+            if watcher.steps == before and not watcher.is_compiling():
+                watcher.mark(layout.SKIPPED, began, _now(), 0.0, 0, self.number(optimizer))
+            return result
+
+        init = scaler.__init__
+
+        @functools.wraps(init)
+        def watched_init(this: Any, *given: Any, **more: Any) -> None:
+            self.watch_scalers()  # it may be of a kind that was loaded since
+            init(this, *given, **more)
+
+        scaler._maybe_opt_step, scaler.__init__ = watched_step, watched_init
+
+    def watch_scalers(self) -> None:
+        """Have what GradScaler and its kinds scale remember what it was: a root is told unscaled."""
+        kinds = [_scaler()]
+        for kind in kinds:
+            if kind is not None:
+                kinds.extend(kind.__subclasses__())
+                if "scale" in vars(kind) and not hasattr(kind.scale, "_is_watched"):
+                    kind.scale = _remembering(kind.scale, self._watcher)
+
+
+def _remembering(scale: Any, watcher: Any) -> Any:
+    @functools.wraps(scale)
+    def watched_scale(this: Any, outputs: Any, *given: Any, **more: Any) -> Any:
+        result = scale(this, outputs, *given, **more)
+        if result is not outputs and not watcher.is_compiling():
+            remember(result, outputs)
+        return result
+
+    watched_scale._is_watched = True  # type: ignore[attr-defined]
+    return watched_scale
+
+
+def remember(scaled: Any, plain: Any) -> None:
+    """Let what was scaled know what it was."""
+    if hasattr(plain, "detach"):
+        scaled._tuilab_unscaled = plain.detach()
+    elif isinstance(plain, (list, tuple)):
+        for at, one in enumerate(scaled):
+            remember(one, plain[at])
+
+
+def _scaler() -> Any:
+    found: list[Any] = [sys.modules.get(name) for name in _SCALERS]
+    return next((module.GradScaler for module in found if hasattr(module, "GradScaler")), None)
+
+
+def is_within_step(hooked: FrameType) -> bool:
+    """Say whether this step is called by that of an optimizer: what steps was called in the same way further out.
+
+    A step that raised ends nothing, so that what is remembered of it tells nothing.
+    """
+    outer = hooked.f_back
+    while outer is not None:
+        if outer.f_code is hooked.f_code:
+            return True
+        outer = outer.f_back
+    return False
