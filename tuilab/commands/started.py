@@ -17,7 +17,11 @@ from tuilab.text import show
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells have it
 
-_INSIDE, _INSIDE_OLD = (str(Path(package.__file__ or "").parent) for package in (inside, inside_old))
+_REASONS = {
+    errno.ENOEXEC: "it is no program, and has no line #! that names one",
+    errno.E2BIG: "its words and variables are too long for this system",
+}
+INSIDE, _INSIDE_OLD = (str(Path(package.__file__ or "").parent) for package in (inside, inside_old))
 
 
 class CannotStart(TuilabError):
@@ -46,7 +50,7 @@ def start(
         raise CannotStart(f"its folder {folder} is not there", NOT_FOUND)
     environment = {**os.environ, **extra}
     if marks is not None:
-        ours = [_INSIDE_OLD, _INSIDE] if has_no_door(words, environment) else [_INSIDE]
+        ours = [_INSIDE_OLD, INSIDE] if has_no_door(words, environment) else [INSIDE]
         path = os.pathsep.join([*ours, *filter(None, [environment.get("PYTHONPATH")])])
         environment |= {"PYTHONPATH": path, VARIABLE: str(marks), HOW: how}
     try:
