@@ -15,6 +15,8 @@ from tests.conftest import TUILAB
 from tests.engine import look, newest, processes_of, start, until
 from tests.report_aids import described
 from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.commands.running import Turns
+from tuilab.record.journal.writer import Writer
 from tuilab.runs import store
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -394,7 +396,7 @@ def test_an_optimizer_that_is_not_there_is_told_with_those_that_are(tuilab: Tuil
     assert "--step-of" not in look(store.find("last", root)).summary.unavailable
 
 
-def test_what_fails_at_watching_leaves_the_command_alone(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_marks_that_are_removed_leave_the_command_alone_and_are_told_of(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     lines = [
         *MARKS,
         "import shutil",
@@ -406,4 +408,20 @@ def test_what_fails_at_watching_leaves_the_command_alone(tuilab: Tuilab, root: P
     done = tuilab("exec", "--quiet", "--", *python(tmp_path, *lines))
 
     assert (done.returncode, done.stdout) == (3, "fine\n")
-    assert any("tuilab failed at watching it" in why for why in look(store.find("last", root)).summary.unavailable.values())
+    told = look(store.find("last", root)).summary.unavailable
+    assert told["what the command did from some point on"] == "the folder that its marks are read from was removed"
+
+
+def test_what_fails_at_watching_is_told_once_and_the_command_goes_on(tmp_path: Path) -> None:
+    def fail() -> None:
+        calls.append(1)
+        raise ValueError("odd")
+
+    calls: list[int] = []
+    journal = Writer(tmp_path / "worker-0.jsonl")
+    turns = Turns(fail, journal)
+    turns.take()
+    turns.take()
+
+    assert (len(calls), journal.written) == (1, 1)
+    assert b"tuilab failed at watching it: ValueError: odd" in (tmp_path / "worker-0.jsonl").read_bytes()

@@ -2,7 +2,7 @@
 
 import random
 
-from tuilab.commands.settling import steady
+from tuilab.commands.ab.settling import steady
 
 
 def test_slow_first_steps_are_cut() -> None:

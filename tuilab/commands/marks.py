@@ -53,6 +53,7 @@ class Marks:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.processes: dict[int, Process] = {}
+        self.is_gone = False  # nothing more can be read
 
     def read(self, *, is_last: bool = False) -> Iterator[tuple[Process, list[Mark]]]:
         """Yield what is new of each process; what was written just now is left for the next time, but for the last."""
@@ -84,7 +85,8 @@ class Marks:
     def _names(self) -> list[str]:
         try:
             return sorted(os.listdir(self.folder))
-        except OSError:  # somebody has removed it: nothing more is told
+        except OSError:  # somebody has removed it
+            self.is_gone = True
             return []
 
     def _read_file(self, process: Process, *, is_last: bool) -> list[Mark]:

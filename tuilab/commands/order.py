@@ -67,8 +67,7 @@ def check(command: CommandOrder) -> None:
     names = [split(metric)[0] for metric in command.metrics]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise UsageError(f"--metric {show(twice, 40)} is given twice; call one of them otherwise")
-    if not command.words or not command.words[0].strip():
-        raise UsageError("the command is empty; name one, as in tuilab exec -- python train.py")
+    check_named(command.words)
     if any("\0" in word for word in command.words):
         raise UsageError("a word of the command has a NUL, which no command can be given; leave it out")
     if (total := len(pack(command))) > _MOST_BYTES:
@@ -77,6 +76,12 @@ def check(command: CommandOrder) -> None:
         )
     for arm in command.arms or [CommandArm(name="")]:
         check_found(command_of(arm, command.words)[0])
+
+
+def check_named(words: Sequence[str]) -> None:
+    """Refuse a command that is none."""
+    if not words or not words[0].strip():
+        raise UsageError("the command is empty; name one, as in tuilab exec -- python train.py")
 
 
 def plain_name(name: str) -> str:

@@ -261,7 +261,10 @@ class Watched:
             if process.lost:
                 reason = f"{process.lost} marks had no room on the disk"
                 self._journal.append(events.Unavailable(what=f"marks of process {process.pid}", reason=reason))
-        if not any(lane.count for lane in self.lanes.values()):
+        if self._marks.is_gone:
+            what = "what the command did from some point on"
+            self._journal.append(events.Unavailable(what=what, reason="the folder that its marks are read from was removed"))
+        elif not any(lane.count for lane in self.lanes.values()):
             self._journal.append(events.Unavailable(what="steps", reason=self.why_unseen()))
         self._tell_step_of()
 

@@ -11,7 +11,7 @@ import socket
 import sys
 from pathlib import Path
 
-from tuilab.commands.race import race
+from tuilab.commands.ab.race import race
 from tuilab.commands.running import how_it_ended, run_watched, stay_when_stopped
 from tuilab.commands.started import CannotStart
 from tuilab.engine import messages

@@ -423,7 +423,7 @@ class RaceStarted(Event):
     device_index: Count | None = None  # of that GPU, as CUDA counts
     luck: float | None = None  # of one process on that GPU, as `calibrate` measured it there; where one process is to judge
     measure: str = ""  # what is told of each arm instead of the time of a call
-    unit: str = ""  # of that: `bytes`, whose blocks count them, or nothing, whose blocks count billionths
+    unit: Literal["", "bytes"] = ""  # of that: its blocks count bytes, or billionths
     guard: str = ""  # the curve that tells whether the arms learn the same, where they have to
 
 

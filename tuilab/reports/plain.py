@@ -205,7 +205,7 @@ def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
 
 
 def _amount(value: float, measure: Measure) -> str:
-    return f"{number(value, measure.unit, 3)} {f'a {measure.of}' if measure.unit == 's' else measure.name}"
+    return f"{number(value, measure.unit, 3)} {f'a {measure.of}' if measure.unit == 's' else show(measure.name, 60)}"
 
 
 def _setting_rows(summary: RunSummary) -> list[tuple[str, str]]:

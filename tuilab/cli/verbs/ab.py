@@ -12,7 +12,7 @@ import click
 
 from tuilab.cli import completion, options
 from tuilab.commands import arms, order
-from tuilab.commands.foresight import foresee
+from tuilab.commands.ab.foresight import foresee
 from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.errors import UsageError
 from tuilab.runs.command_line import hint
@@ -23,7 +23,6 @@ _OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--arm", "given_arms"],
         multiple=True,
-        required=True,
         metavar="'NAME: ...'",
         help="A way to run it: NAME alone as it is, else variables, a prefix, and words behind --; may be repeated.",
     ),
@@ -111,6 +110,7 @@ def command(**given: Any) -> int:
 
 
 def _order(given: dict[str, Any]) -> RunOrder:
+    order.check_named(given["command"])
     raced = arms.parse(given["given_arms"])
     return order.order(
         CommandOrder(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _TOTAL = re.compile(rb"(?<![\w.,/:-])(\d{1,12}) ?(?:/| of ) ?(\d{1,12})(?![\w./:-]|,\d)")
-_WORD = re.compile(rb"([A-Za-z]+)\W{0,12}\Z")
+_WORD = re.compile(rb"\w+")
 _SCORES = re.compile(rb"acc|correct|score|top|right|passed|failed|hit|match|precision|recall", re.IGNORECASE)
 _SEEN = {"epochs": 2, "steps": 3}  # different numbers that went up, until a total counts
 _GONE_ON = 5  # rises of another, after which one that is not seen any more is over
@@ -102,5 +102,5 @@ def _before(line: bytes, at: int) -> bytes:
 
 
 def _unit(line: bytes, at: int) -> str:
-    found = _WORD.search(_before(line, at))
-    return "epochs" if found and found[1].lower() in (b"epoch", b"epochs", b"ep") else "steps"
+    words = _WORD.findall(_before(line, at))
+    return "epochs" if words and words[-1].lower() in (b"epoch", b"epochs", b"ep") else "steps"

@@ -1,10 +1,10 @@
 """What is held against each other of the arms of a command: the time of a step, the memory, or the last value of a curve."""
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from tuilab.commands.ab.settling import steady
 from tuilab.commands.running import Ended
-from tuilab.commands.settling import steady
 from tuilab.text import join, plural
 
 MEMORY = "memory"
@@ -25,7 +25,7 @@ def name_of(measure: str) -> str:
     return "peak memory" if measure == MEMORY else f"last {measure}" if measure else ""
 
 
-def unit_of(measure: str) -> str:
+def unit_of(measure: str) -> Literal["", "bytes"]:
     return "bytes" if measure == MEMORY else ""
 
 

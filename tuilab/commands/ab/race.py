@@ -8,7 +8,7 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
-from tuilab.commands.measured import measured, name_of, unit_of
+from tuilab.commands.ab.measured import measured, name_of, unit_of
 from tuilab.commands.running import Ended, how_it_ended, run_watched
 from tuilab.commands.started import CannotStart
 from tuilab.commands.watched import ROOT
