@@ -74,6 +74,10 @@ CODES = {
     "tuilab run row-reduce --headless --quick": {0, 1},  # what a claim about time comes to is the box's affair
     "tuilab run row-reduce --rows 50 --quick": {0, 1},
     "tuilab run ./my-idea.py --headless --quick": {0, 1},
+    "tuilab ab --arm base --arm 'two: OMP_NUM_THREADS=2' --claim 'two 1.3x base' -- python examples/train_cnn.py --steps 40": {
+        0,
+        1,
+    },
 }
 
 
@@ -90,6 +94,7 @@ def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
     if session.text.startswith("tmux") and shutil.which("tmux") is None:
         pytest.skip("tmux is not installed")
 
+    (tmp_path / "examples").symlink_to(CHECKOUT / "examples")  # where it is a clone that one stands in
     codes = {}
     for command in session.commands():
         shell = ["bash", "-o", "pipefail", "-c", command]
