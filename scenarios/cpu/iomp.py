@@ -37,6 +37,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 import torch
@@ -58,7 +59,7 @@ def library_of(name):
 
 
 def work(lab, calls=300):
-    """Return whose GOMP_parallel torch calls, whether libgomp is loaded, and how often threads slept for each call."""
+    """Return whose GOMP_parallel torch calls, whether libgomp is loaded, and how often threads slept in a usual call."""
     torch.set_num_threads(2)
     a = torch.rand(1 << 16)  # two times the least that a thread is given
     a + a  # the first call starts the second thread
@@ -70,7 +71,7 @@ def work(lab, calls=300):
     call_us = (time.perf_counter() - began) / calls * 1e6
     for call in range(0, calls, 10):
         lab.log(call, sleeps=sum(slept[: call + 1]))
-    return library_of("GOMP_parallel"), "libgomp" in Path("/proc/self/maps").read_text(), sum(slept) / calls, call_us
+    return library_of("GOMP_parallel"), "libgomp" in Path("/proc/self/maps").read_text(), float(median(slept)), call_us
 
 
 def program(code, **variables):
@@ -104,7 +105,7 @@ def run(
         lab.stage(arm)
         clean = [f"--unset={name}" for name in READ if name not in env]  # what you set does not count here
         found[arm] = lab.arm(arm, work, env=env, prefix=["env", *clean])()
-    head = "process", "GOMP_parallel is of", "libgomp is loaded", "sleeps a call", "us a call"
+    head = "process", "GOMP_parallel is of", "libgomp is loaded", "sleeps a call, median", "us a call"
     lab.table("what torch runs on", [(arm, *row) for arm, row in found.items()], head=head)
     gomp, waits, *intel = found.values()
     lab.claim("own", gomp[0].partition("-")[0].partition(".")[0], equals="libgomp")
