@@ -111,8 +111,7 @@ def run(
     lab.claim("own", gomp[0].partition("-")[0].partition(".")[0], equals="libgomp")
     lacks = "" if len(os.sched_getaffinity(0)) > 1 else "a second core"
     lab.claim("passive", waits[2], equals=2, tolerance=0.5, lacks=lacks, answers=True)
-    busy = "" if min(cores) > 1.8 else "two cores that nobody else uses"
-    lab.claim("no-kmp", gomp[2], equals=0, tolerance=0.5, lacks=lacks or busy)
+    lab.claim("no-kmp", gomp[2], equals=0, tolerance=0.5, lacks="" if min(cores) > 1.8 else "two cores that are free")
     absent = "" if iomp else "libiomp5.so (pip install intel-openmp)"
     told = program("import torch; torch.rand(512, 512).exp()", LD_PRELOAD=iomp, KMP_SETTINGS="1").stderr if iomp else ""
     lab.claim("iomp", intel[0][0] if iomp else None, equals="libiomp5.so", lacks=absent)

@@ -104,6 +104,7 @@ def test_a_variable_that_libgomp_reads_and_a_function_that_it_has_not(result: Re
     mistakes = {
         '{"KMP_BLOCKTIME": str(blocktime)}': '{"OMP_WAIT_POLICY": "passive"}',
         'return library_of("GOMP_parallel")': 'return library_of("dladdr")',
+        "min(cores) > 1.8": "cores",  # how busy the box is does not matter to threads that are told to sleep
     }
 
     assert refuted_by(mistakes, "iomp", tmp_path, result) - IN_LIBIOMP == {"own", "no-kmp"}
