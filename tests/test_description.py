@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine import look, newest, read_stream, write_scenario
-from tuilab.catalogue.scenario import Param, Scenario
-from tuilab.catalogue.stated import Stated
+from tuilab.catalogue.scenario import Param, Scenario, Stated
 from tuilab.engine import launch
 from tuilab.engine.description import first_records
 from tuilab.errors import UsageError

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tuilab.catalogue.stated import Change, Stated, changes_of, claims_of, fits, match, named, sections_of
+from tuilab.catalogue.scenario import Stated
+from tuilab.catalogue.stated import Change, changes_of, claims_of, fits, match, named, sections_of
 from tuilab.record.events import VerdictReached
 from tuilab.record.parts import Claim
 from tuilab.runs.past_runs import PastRun, verdict_on

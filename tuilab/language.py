@@ -7,7 +7,7 @@ from tuilab.text import is_utf8_terminal
 
 ENGLISH = "en"
 
-_CODE = re.compile(r"([A-Za-z]{2,3})(?:[-_]([A-Za-z]{4}|[A-Za-z]{2}|[0-9]{3}))?(?![A-Za-z0-9])")
+_CODE = r"([A-Za-z]{2,3})(?:[-_]([A-Za-z]{4}|[A-Za-z]{2}|[0-9]{3}))?(?![A-Za-z0-9])"
 
 
 def chosen() -> str:
@@ -25,7 +25,7 @@ def codes() -> list[str]:
 
 def codes_of(name: str) -> list[str]:
     """Return the codes of a name such as zh_CN.UTF-8; of one that names none, such as C, that of English."""
-    found = _CODE.match(name)
+    found = re.match(_CODE, name)
     if not found:
         return [ENGLISH]
     code, part = found[1].lower(), found[2] or ""

@@ -12,30 +12,33 @@ from itertools import zip_longest
 
 GONE = "(removed)"  # stands where a secret stood
 
-# C0 but tab and newline, DEL, C1, bidi controls, line and paragraph separators, surrogates, BOM.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
-)
-_PLAIN_TERM = re.compile(r"(linux|vt\d+|ansi|cons25)(-.*)?")
-_MONOCHROME_TERM = re.compile(r"dumb|vt(?!525)\d+(-.*)?|.*-m(ono)?")
+# C0 but tab and newline, DEL, C1, bidi controls, line and paragraph separators, surrogates, BOM: none of them is printable.
+# `re` compiles these where they are needed first; `tuilab list` needs none.
+_UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+_BREAKS = "[\t\n]+"
+_PLAIN_TERM = r"(linux|vt\d+|ansi|cons25)(-.*)?"
+_MONOCHROME_TERM = r"dumb|vt(?!525)\d+(-.*)?|.*-m(ono)?"
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
-_BREAKS = re.compile("[\t\n]+")
 
 
 def show_lines(text: str) -> str:
     """Return `text` with every character that could steer a terminal replaced; line breaks and tabs stay."""
-    return _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n"))
+    return text if text.isprintable() else re.sub(_UNSAFE, "\ufffd", text.replace("\r\n", "\n"))
 
 
 def show(text: object, limit: int = 1000) -> str:
     """Return `text` as one safe line of at most `limit` characters."""
-    line = _BREAKS.sub(" ", show_lines(str(text)[: limit + 1]))
+    line = _one_line(str(text)[: limit + 1])
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _one_line(text: str) -> str:
+    return text if text.isprintable() else re.sub(_BREAKS, " ", show_lines(text))
 
 
 def shorten(text: object, limit: int) -> str:
     """Return `text` as one safe line of at most `limit` characters, cut in the middle: names differ at their ends."""
-    line = _BREAKS.sub(" ", show_lines(str(text)))
+    line = _one_line(str(text))
     tail = limit // 2
     return line if len(line) <= limit else f"{line[: limit - 1 - tail]}…{line[len(line) - tail :]}"
 
@@ -77,7 +80,7 @@ def is_utf8_terminal() -> bool:
 
 def why_ascii() -> str:
     """Return why nothing but ASCII is to be shown; nothing where more may be."""
-    if _PLAIN_TERM.fullmatch(os.environ.get("TERM", "")):
+    if re.fullmatch(_PLAIN_TERM, os.environ.get("TERM", "")):
         return f"TERM={os.environ['TERM']} has no glyphs for more"
     locale = os.environ.get("LC_ALL") or _own_ctype() or os.environ.get("LANG") or ""
     if "utf-8" in locale.lower() or "utf8" in locale.lower():
@@ -92,7 +95,7 @@ def has_colour() -> bool:
 
 def is_monochrome(term: str) -> bool:
     """Say whether a kind of terminal has no colours."""
-    return bool(_MONOCHROME_TERM.fullmatch(term))
+    return bool(re.fullmatch(_MONOCHROME_TERM, term))
 
 
 def _own_ctype() -> str:

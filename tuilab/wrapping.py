@@ -4,12 +4,11 @@ No line ends between a number and its unit.
 """
 
 import re
-import textwrap
 import unicodedata
 
 _ANY = 1_000_000
 _NOT_FIRST = "、，。；：！？）」』】》〉”’…,.;:!?)]}%"  # a line does not begin with these
-_UNIT = re.compile(r"(?<=\d) (?=(?:%|°C|[nµm]?s|min|h|[KMGTPE]i?B|[kB]B?|[kMG]?Hz|[mk]?W)(?!\w))")
+_UNIT = r"(?<=\d) (?=(?:%|°C|[nµm]?s|min|h|[KMGTPE]i?B|[kB]B?|[kMG]?Hz|[mk]?W)(?!\w))"  # compiled where a line is wrapped
 TIE = "\xa0"  # a blank at which no line ends
 _NOT_LAST = "（「『【《〈“‘([{"  # and does not end with these
 
@@ -22,6 +21,10 @@ def cells(text: str) -> int:
 def wrap(text: str, width: int, *, hang: str = "", keeps_words: bool = False) -> list[str]:
     """Return the lines of a paragraph, those after the first behind `hang`; with `keeps_words` a long word is not cut."""
     if text.isascii():
+        if len(text) <= width and " ".join(text.split()) == text:
+            return [text] if text else []
+        import textwrap  # most lines do not need it
+
         is_free = not keeps_words
         plain = textwrap.wrap(tied(text), width, subsequent_indent=hang, break_long_words=is_free, break_on_hyphens=is_free)
         return [line.replace(TIE, " ") for line in plain]
@@ -40,12 +43,12 @@ def hung(line: str, width: int) -> list[str]:
 
 def tied(text: str) -> str:
     """Return a text with a blank between each number and its unit at which no line ends."""
-    return _UNIT.sub(TIE, text)
+    return re.sub(_UNIT, TIE, text)
 
 
 def has_units(text: str) -> bool:
     """Say whether a number stands before its unit in a text."""
-    return _UNIT.search(text) is not None
+    return re.search(_UNIT, text) is not None
 
 
 def spans(text: str, width: int, hang: int = 0, *, keeps_words: bool = False) -> list[tuple[int, int]]:

@@ -11,8 +11,9 @@ from textual.pilot import Pilot
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, PLAIN, finished, make_run, note_done, started, write
 from tests.tui.screens import NotingApp, NotingDesk, drive, press, settle, shown, text
+from tuilab.catalogue.scenario import Stated
 from tuilab.catalogue.source import read as read_scenario
-from tuilab.catalogue.stated import Stated, match
+from tuilab.catalogue.stated import match
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.runs import queue

@@ -5,7 +5,6 @@ because reading 56 files takes 0.1 s and the cache 3 ms; one that is broken or c
 that is installed has one of its own: it could not use that of another, and would make it again and again.
 """
 
-import dataclasses
 import json
 import os
 import sys
@@ -16,8 +15,7 @@ from zlib import crc32
 
 from tuilab import __version__, places
 from tuilab.catalogue import course
-from tuilab.catalogue.scenario import Param, Scenario
-from tuilab.catalogue.stated import Stated
+from tuilab.catalogue.scenario import Param, Scenario, Stated
 from tuilab.errors import TuilabError, UsageError
 from tuilab.files import Fault, Unusable, read_small, replace, sealed, unsealed
 from tuilab.text import did_you_mean, show
@@ -60,7 +58,7 @@ def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
     if fresh:
         _write_cache({**(cached if len(cached) < _CACHED_FILES else {}), **fresh})
     order = course.read(folders)
-    listed = (dataclasses.replace(one, builds_on=order.lessons.get(one.id, ())) for one in _refuse_twins(scenarios))
+    listed = (one._replace(builds_on=order.lessons.get(one.id, ())) for one in _refuse_twins(scenarios))
     return sorted(listed, key=order.place)
 
 
@@ -128,7 +126,7 @@ def _refuse_twins(scenarios: list[Scenario]) -> Iterator[Scenario]:
         if twin is scenario:
             yield scenario
         else:
-            yield dataclasses.replace(scenario, error=f"{scenario.path} has the same name as {twin.path}; rename one")
+            yield scenario._replace(error=f"{scenario.path} has the same name as {twin.path}; rename one")
 
 
 # ---- the cache
@@ -177,15 +175,11 @@ def _decode(data: bytes) -> _Cached:
 
 
 def _write_cache(files: _Cached) -> None:
-    body = json.dumps([_maker(), files], default=_pack).encode()
+    body = json.dumps([_maker(), files]).encode()
     with suppress(OSError, TuilabError):
         path = cache_path()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         replace(path, sealed(body))
-
-
-def _pack(value: Scenario | Param) -> list[object]:
-    return list(vars(value).values())
 
 
 def _unpack(fields: Any) -> Scenario | None:

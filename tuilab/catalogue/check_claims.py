@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tuilab.catalogue.findings import File, Finding
+from tuilab.catalogue.scenario import Stated
 from tuilab.catalogue.source import CLAIMING, called_method, is_about_ratio, literal_text, race_arms, text_of
-from tuilab.catalogue.stated import KEY_RULE, SECTION, Stated, bullets, changes_of, fits, is_key, match, stated
+from tuilab.catalogue.stated import KEY_RULE, SECTION, bullets, changes_of, fits, is_key, match, stated
 from tuilab.text import show
 
 TAKES = {  # the arguments of a call that claims

@@ -6,7 +6,7 @@ A folder may do without, and a line that says nothing hurts no other: `tuilab ch
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.files import Fault, Unusable, read_small
@@ -19,14 +19,13 @@ _LIMIT = 256 * 1024
 _LINE = re.compile(r"(?P<indent>[ \t]*)(?P<name>[A-Za-z0-9][\w-]*)(?::(?P<rest>.*))?")
 
 
-@dataclass
-class Course:
+class Course(NamedTuple):
     """Topics and lessons in their order; of several files the first that names one counts."""
 
-    topics: dict[str, str] = field(default_factory=dict)  # what each is about
-    lessons: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by id: those that it builds on
-    lines: dict[str, tuple[int, str]] = field(default_factory=dict)  # by id: where it stands, and in which topic
-    faults: list[tuple[int, str]] = field(default_factory=list)  # lines that say nothing, and why
+    topics: dict[str, str]  # what each is about
+    lessons: dict[str, tuple[str, ...]]  # by id: those that it builds on
+    lines: dict[str, tuple[int, str]]  # by id: where it stands, and in which topic
+    faults: list[tuple[int, str]]  # lines that say nothing, and why
 
     def place(self, scenario: Scenario) -> tuple[int, str, int, str]:
         """Return what puts scenarios into the order of the course; what it does not name comes last, by name."""
@@ -41,7 +40,7 @@ class Course:
 
 def read(folders: Iterable[str]) -> Course:
     """Return the course through some folders of scenarios."""
-    course = Course()
+    course = Course({}, {}, {}, [])
     for folder in folders:
         try:
             text = read_small(f"{folder}/{FILE}", lambda data: data.decode("utf-8-sig"), _LIMIT, may_be_link=True)

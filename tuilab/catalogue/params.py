@@ -7,7 +7,6 @@ A label is the trailing comment of a parameter; what it takes and its quick valu
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from tuilab import config
 from tuilab.catalogue.scenario import Param, Value
@@ -114,8 +113,8 @@ def with_comment(param: Param, comment: str) -> Param:
         quick, label = found[1], label[: found.start()]
     if param.type in ("int", "float") and (found := re.search(_RANGE, label)):
         low, high, label = float(found[1]), float(found[2]), label[: found.start()]
-    param = replace(param, label=label, low=low, high=high)
-    return replace(param, default=parse(param, str(param.default)), quick=None if quick is None else parse(param, quick))
+    param = param._replace(label=label, low=low, high=high)
+    return param._replace(default=parse(param, str(param.default)), quick=None if quick is None else parse(param, quick))
 
 
 def has_gpus(param: Param) -> bool:

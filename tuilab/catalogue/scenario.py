@@ -1,9 +1,7 @@
 """A scenario as its file describes it: what the catalogue lists and the forms are made from."""
 
-from dataclasses import dataclass, field
-from typing import Literal
-
-from tuilab.catalogue.stated import Stated
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 REPEATS = 6  # processes where times are claimed: the fewest that give an interval
 
@@ -14,8 +12,14 @@ Value = bool | int | float | str
 Type = Literal["int", "float", "bool", "str", "choice"]
 
 
-@dataclass(frozen=True)
-class Param:
+class Stated(NamedTuple):
+    """A claim as the lesson states it; the key is empty where it has none."""
+
+    key: str
+    text: str
+
+
+class Param(NamedTuple):
     """One parameter of a scenario: a field of its form and an option of its command."""
 
     name: str
@@ -28,8 +32,7 @@ class Param:
     quick: Value | None = None
 
 
-@dataclass(frozen=True)
-class Scenario:
+class Scenario(NamedTuple):
     """One scenario file; `error` is why it cannot be used."""
 
     id: str
@@ -37,7 +40,7 @@ class Scenario:
     path: str
     title: str = ""
     lesson: str = ""  # the docstring below the title, sections included
-    sections: dict[str, str] = field(default_factory=dict)
+    sections: Mapping[str, str] = {}
     params: tuple[Param, ...] = ()
     arms: tuple[str, ...] = ()
     claims: tuple[Stated, ...] = ()
@@ -46,7 +49,7 @@ class Scenario:
     imports: tuple[str, ...] = ()  # modules of torch that its file imports before it does anything else
     settings: tuple[tuple[str, str], ...] = ()  # variables whose values it holds against each other, and for whom
     builds_on: tuple[str, ...] = ()  # lessons that stand before it in the course
-    headings: dict[str, str] = field(default_factory=dict)  # of its sections, in the language in which it is shown
+    headings: Mapping[str, str] = {}  # of its sections, in the language in which it is shown
 
     @property
     def error_line(self) -> int:

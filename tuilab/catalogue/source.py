@@ -6,13 +6,12 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 
 from tuilab.catalogue import params
 from tuilab.catalogue.imports import SOURCE_LIMIT, first_imports
-from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Type, Value
-from tuilab.catalogue.stated import Stated, claims_of, is_key, plain, sections_of
+from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Stated, Type, Value
+from tuilab.catalogue.stated import claims_of, is_key, plain, sections_of
 from tuilab.errors import UsageError
 from tuilab.files import read_regular
 from tuilab.text import show
@@ -39,11 +38,11 @@ def read(file: str | os.PathLike[str]) -> Scenario:
             raise Broken("its name is not usable; rename it to at most 60 letters, digits, - and _ (and not all)")
         return _describe(scenario, read_text(path))
     except Broken as problem:
-        return replace(scenario, error=str(problem))
+        return scenario._replace(error=str(problem))
     except (RecursionError, MemoryError):
-        return replace(scenario, error="too deeply nested to be understood")
+        return scenario._replace(error="too deeply nested to be understood")
     except ValueError as problem:  # such as a number of 5000 digits
-        return replace(scenario, error=f"cannot be understood: {problem}")
+        return scenario._replace(error=f"cannot be understood: {problem}")
 
 
 def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Scenario, bytes]:
@@ -53,13 +52,13 @@ def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Sc
     try:
         data = read_regular(path, SOURCE_LIMIT)
     except OSError as problem:
-        return replace(scenario, error=f"cannot be read: {problem.strerror}"), b""
+        return scenario._replace(error=f"cannot be read: {problem.strerror}"), b""
     try:
         scenario = _describe(scenario, _decode(data))
     except (Broken, ValueError) as problem:
-        scenario = replace(scenario, error=str(problem))
+        scenario = scenario._replace(error=str(problem))
     except (RecursionError, MemoryError):
-        scenario = replace(scenario, error="too deeply nested to be understood")
+        scenario = scenario._replace(error="too deeply nested to be understood")
     return scenario, data
 
 
@@ -159,8 +158,7 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
     calls = lab_calls(tree, lab_name(run), *CLAIMING)
     claims = _read_claims(lesson, calls)
     "".join([title, lesson, *arms, *(claim.text for claim in claims)]).encode()
-    return replace(
-        scenario,
+    return scenario._replace(
         title=title.strip().removesuffix("."),
         lesson=lesson.strip(),
         sections=sections_of(lesson),

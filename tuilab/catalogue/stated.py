@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tuilab.catalogue.scenario import Stated
 from tuilab.text import show
 from tuilab.wrapping import flow
 
@@ -21,13 +22,6 @@ _KEYED = re.compile(rf"\A\[({_KEY})\] +(?=\S)")
 _CHANGE = re.compile(r"`(--[^`\n]{1,200})`")
 _REFUTES = re.compile(r"\brefutes:((?:[^\n]*,[ \t]*\n)*[^\n]*)")  # a comma at the end of a line goes on in the next
 _GAP = re.compile(r"\{[^{}]*\}")
-
-
-class Stated(NamedTuple):
-    """A claim as the lesson states it; the key is empty where it has none."""
-
-    key: str
-    text: str
 
 
 def intro_of(lesson: str) -> str:

@@ -11,14 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 
 from tuilab import language
 from tuilab.catalogue import numbers
-from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.stated import SECTION, Stated, bullets, intro_of, key_of, sections_of, stated
+from tuilab.catalogue.scenario import Scenario, Stated
+from tuilab.catalogue.stated import SECTION, bullets, intro_of, key_of, sections_of, stated
 from tuilab.files import Unusable, read_small
 from tuilab.text import join
 
@@ -167,14 +167,13 @@ def translated(scenario: Scenario) -> Scenario:
         sections[SECTION] = _bullets(scenario, words, claims)
     headings = {name: words.headings.get(name) or name for name in sections}
     headed = [f"## {headings[name]}\n{text}" for name, text in sections.items()]
-    return replace(
-        scenario,
+    return scenario._replace(
         title=words.title or scenario.title,
         lesson="\n".join([words.text or intro_of(scenario.lesson).strip(), *headed]),
         sections=sections,
         headings=headings,
         claims=tuple(Stated(claim.key, claims.get(claim.key, claim.text)) for claim in scenario.claims),
-        params=tuple(replace(param, label=words.params.get(param.name, param.label)) for param in scenario.params),
+        params=tuple(param._replace(label=words.params.get(param.name, param.label)) for param in scenario.params),
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuilab import places
+from tuilab.cli import front_page
 from tuilab.errors import UsageError
 from tuilab.text import join, show
 
@@ -61,7 +62,7 @@ FPS = click.Option(
 READ_ONLY = click.Option(
     ["--read-only"],
     is_flag=True,
-    help="On the screens one may look, and start, stop, change or write nothing: for a wall, or a colleague.",
+    help=front_page.READ_ONLY,
 )
 
 
@@ -77,7 +78,7 @@ LANG = click.Option(
     expose_value=False,
     envvar="TUILAB_LANG",
     metavar="CODE",
-    help="The language of the lessons, as in zh (else TUILAB_LANG, else that of the locale).",
+    help=front_page.LANG,
 )
 AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document.")
 KEEP_PRIVATE = click.Option(["--keep-private"], is_flag=True, help="Take nothing out that looks like a secret.")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuilab.catalogue.stated import Stated, fits
+from tuilab.catalogue.scenario import Stated
+from tuilab.catalogue.stated import fits
 from tuilab.errors import TuilabError
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.record.verdicts import Verdict

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+from tuilab.catalogue.scenario import Stated
 from tuilab.catalogue.source import read_stated
-from tuilab.catalogue.stated import SECTION, Stated, is_key, named
+from tuilab.catalogue.stated import SECTION, is_key, named
 from tuilab.lab.claims.claimed import (
     ADVISE_INSTEAD,
     About,

@@ -6,8 +6,8 @@ from typing import ClassVar
 from textual.content import Content
 
 from tuilab.catalogue import stated
-from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.stated import Stated, match
+from tuilab.catalogue.scenario import Scenario, Stated
+from tuilab.catalogue.stated import match
 from tuilab.catalogue.translation import OLD, is_old, translated
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict

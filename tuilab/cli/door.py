@@ -1,0 +1,22 @@
+"""Answers what is asked most often before anything is loaded that parses words: that takes longer than the answer."""
+
+import os
+
+from tuilab import __version__, language
+from tuilab.cli import front_page
+
+
+def answer(argv: list[str]) -> bool:
+    """Print the answer, and say whether this was such a question."""
+    if argv in (["--help"], ["-h"]):
+        print(front_page.page())
+    elif argv == ["--version"]:
+        print(f"tuilab {__version__}")
+    elif argv == ["list"] and not os.environ.get("TUILAB_LANG") and language.chosen() == language.ENGLISH:
+        from tuilab.catalogue import catalog
+        from tuilab.cli import listing
+
+        listing.tell(catalog.load(), catalog.topics())
+    else:
+        return False
+    return True

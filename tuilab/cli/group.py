@@ -1,0 +1,96 @@
+"""The verbs as click has them: one file each, loaded when it is asked for."""
+
+from importlib import import_module
+
+import click
+from click.shell_completion import CompletionItem
+
+from tuilab import __version__
+from tuilab.cli import front_page, options
+from tuilab.cli.front_page import VERBS
+from tuilab.errors import ExitCode, UsageError
+
+_MODULES = {
+    "export": "handing_on.export",
+    "import": "handing_on.import_",
+    "verify": "handing_on.verify",
+    "check": "authors.check",
+    "new": "authors.new",
+}  # where they are not called as the verb is
+
+
+class _Verbs(click.Group):
+    """A group that knows its verbs' names and loads their files late."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*VERBS]  # `list` is a verb's module here, once that is loaded
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module = _MODULES.get(cmd_name, cmd_name)
+        command: click.Command = import_module(f"tuilab.cli.verbs.{module}").command
+        options.take_no_empty_words(command)
+        return command
+
+    def get_help(self, ctx: click.Context) -> str:
+        return front_page.page()
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer the verbs without loading them, and the options where one is begun."""
+        verbs = [CompletionItem(verb, help=line) for verb, line in VERBS.items() if verb.startswith(incomplete)]
+        return verbs or click.Command.shell_complete(self, ctx, incomplete)
+
+
+@click.group(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+    params=[options.READ_ONLY, options.LANG],
+)
+@click.version_option(__version__, message="tuilab %(version)s")
+@click.option("--scenarios", multiple=True, metavar="DIR", help=front_page.SCENARIOS)
+@click.option("--root", metavar="DIR", help=front_page.ROOT)
+@click.option("--fps", type=options.Number(0.1, 30), help=front_page.FPS)
+@click.pass_context
+def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float | None, read_only: bool) -> None:
+    """A lab in the terminal: checks the folklore of PyTorch training on your own box.
+
+    Without a command it opens the screens. Start with: tuilab run stability --headless
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.exit(_open_screens(scenarios, root, fps, is_read_only=read_only))
+    elif read_only:
+        raise UsageError("--read-only is for the screens: tuilab --read-only, tuilab attach RUN --read-only")
+    elif scenarios or root is not None:
+        raise UsageError(f"--scenarios and --root belong after the command: tuilab {ctx.invoked_subcommand} --root DIR ...")
+
+
+options.take_no_empty_words(tuilab)
+
+
+def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | None, *, is_read_only: bool) -> int:
+    from tuilab import tui
+
+    if why := tui.why_not():
+        from tuilab.runs.command_line import hint
+
+        step = hint(options.root(root), "run", "stability", "--headless")
+        raise UsageError(f"{why}, so no screens open here; {step} prints results, tuilab --help the rest")
+    from tuilab import config
+    from tuilab.catalogue import catalog
+
+    options.tell_language(lambda: catalog.load(scenarios))
+    return tui.start(options.root(root), scenarios, fps=fps or config.fps(), is_read_only=is_read_only)
+
+
+def run() -> int:
+    """Do what the command line asks for; a word that no verb takes is told in one sentence."""
+    try:
+        return int(tuilab.main(prog_name="tuilab", standalone_mode=False) or 0)
+    except click.ClickException as problem:
+        context = getattr(problem, "ctx", None)
+        command = context.command_path if context else "tuilab"
+        raise UsageError(f"{problem.format_message().removesuffix('.')}; `{command} --help` tells what it takes") from problem
+    except click.Abort:
+        return ExitCode.INTERRUPTED
