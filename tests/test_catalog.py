@@ -19,7 +19,8 @@ from tuilab import places
 from tuilab.catalogue import catalog, lesson, source
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import read as read_scenario
-from tuilab.cli.verbs.list import listed, render
+from tuilab.cli.listing import render
+from tuilab.cli.verbs.list import listed
 from tuilab.errors import UsageError
 from tuilab.wrapping import flow
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tests.engine import until
 from tests.tui.made_up import make_run, started
 from tests.tui.screens import app_on, open_run, opened, shown, text
-from tuilab import cli
+from tuilab.cli import group
 from tuilab.cli.headless import Plain
 from tuilab.drawings.glyphs import Style
 from tuilab.record.events import Identity, StateChanged
@@ -120,7 +120,7 @@ def test_headless_talk_tells_it_once_and_again_when_the_disk_is_full_again(
 @pytest.mark.parametrize(("host", "is_told"), [("", True), ("another", False)])
 def test_the_list_of_runs_tells_it_where_one_goes_on_here(root: Path, disk: Disk, host: str, is_told: bool) -> None:
     going(root, host)
-    done = CliRunner().invoke(cli.tuilab, ["runs", "--root", str(root)])
+    done = CliRunner().invoke(group.tuilab, ["runs", "--root", str(root)])
 
     assert ("no room in" in done.output) == is_told
 

@@ -24,9 +24,9 @@ from tests.documents import (
 )
 from tests.record_journals import JOURNALS
 from tests.rooms import ROOMS
-from tuilab import cli
 from tuilab.catalogue import catalog
-from tuilab.cli import VERBS
+from tuilab.cli import group
+from tuilab.cli.front_page import VERBS
 from tuilab.config import SETTINGS
 from tuilab.doctor.asking import GROUPS, checks_of
 from tuilab.doctor.gpu_page import IDS
@@ -123,8 +123,8 @@ def test_every_block_says_what_it_is() -> None:
 
 def options_of(verb: str) -> set[str]:
     """Return the options of a verb; for `run`, those of every scenario, too."""
-    context = click.Context(cli.tuilab)
-    command = cli.tuilab.get_command(context, verb) if verb else cli.tuilab
+    context = click.Context(group.tuilab)
+    command = group.tuilab.get_command(context, verb) if verb else group.tuilab
     assert command is not None, f"there is no verb {verb}"
     found = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
     if verb == "run":
@@ -187,7 +187,7 @@ def test_the_readme_is_read_in_a_few_minutes() -> None:
 
 def test_the_manual_lists_every_exit_code_in_the_words_of_the_help() -> None:
     listed = (CHECKOUT / "docs" / "running.md").read_text().partition("## Exit codes")[2].replace("`", "")
-    shown = cli.tuilab.get_help(click.Context(cli.tuilab, info_name="tuilab"))
+    shown = group.tuilab.get_help(click.Context(group.tuilab, info_name="tuilab"))
     helped = " ".join(shown.partition("Exit codes:\n")[2].split())
 
     assert {int(code): when for code, when in re.findall(r"(?m)^\| ([0-9]+) \| (.+) \|$", listed)} == MEANINGS

@@ -16,7 +16,7 @@ from tests.harms import obeying_permissions
 from tests.test_archive import make_run
 from tests.tui.made_up import make_run as records_of
 from tests.tui.made_up import started
-from tuilab import cli
+from tuilab.cli import group
 from tuilab.errors import CannotRecord
 from tuilab.record.events import RunDescribed, StateChanged, VerdictReached
 from tuilab.record.folding.fold import fold
@@ -143,7 +143,7 @@ def test_a_run_that_cannot_be_deleted_keeps_no_other_from_it(three: Path) -> Non
     (middle / "artifacts" / "closed" / "x").mkdir(parents=True)
     (middle / "artifacts" / "closed").chmod(0o500)
     with obeying_permissions():
-        done = CliRunner().invoke(cli.tuilab, ["rm", "--keep", "0", "--yes", "--root", str(three)])
+        done = CliRunner().invoke(group.tuilab, ["rm", "--keep", "0", "--yes", "--root", str(three)])
     (middle / "artifacts" / "closed").chmod(0o700)
 
     assert isinstance(done.exception, CannotRecord)
@@ -225,5 +225,5 @@ def test_how_long_a_run_waited_in_the_queue_is_not_how_long_it_took(
 
     assert entry.elapsed_at(time.time()) == (None if took is None else pytest.approx(took, abs=5))
     assert told in runline.line(entry, notes.Notes(), 80, time.time(), is_marked=False).plain
-    assert told in CliRunner().invoke(cli.tuilab, ["runs", "--root", str(root)]).output
+    assert told in CliRunner().invoke(group.tuilab, ["runs", "--root", str(root)]).output
     assert for_how_long("1 s", entry.state) == in_words

@@ -14,8 +14,9 @@ from tests.harms import harm
 from tuilab.catalogue import catalog
 from tuilab.catalogue.source import read
 from tuilab.engine import launch, processes
+from tuilab.engine import spare as spares
 from tuilab.engine.create_run import open_run
-from tuilab.engine.launch import Spare
+from tuilab.engine.spare import Spare
 from tuilab.errors import ScenarioError, UsageError
 from tuilab.record import presence
 from tuilab.record.summary import RunSummary
@@ -69,7 +70,7 @@ time.sleep(600)
 
 TORCH = "import torch\n"  # only what begins so may get a process that has loaded it
 
-FRONT = "import time; from tuilab.engine import launch; print(launch.prepare().supervisor.pid, flush=True); time.sleep(600)"
+FRONT = "import time; from tuilab.engine import spare; print(spare.prepare().supervisor.pid, flush=True); time.sleep(600)"
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def prepare() -> Iterator[Callable[[], Spare]]:
     made: list[Spare] = []
 
     def make() -> Spare:
-        spare = launch.prepare()
+        spare = spares.prepare()
         assert spare is not None
         made.append(spare)
         return spare

@@ -1,7 +1,6 @@
 """The parameters of a scenario: what a user types becomes a value or a sentence that helps."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -30,7 +29,7 @@ def complaint(param: Param, text: str) -> str:
     [
         (ROWS, "5", 5),
         (ROWS, " +5 ", 5),
-        (replace(ROWS, low=-9), "-3", -3),
+        (ROWS._replace(low=-9), "-3", -3),
         (RATE, "1e-3", 0.001),
         (RATE, "1", 1.0),
         (RATE, ".5", 0.5),
@@ -86,7 +85,7 @@ def test_who_gives_the_name_of_a_gpu_or_of_a_slice_is_told_where_it_belongs(text
 
 
 @pytest.mark.parametrize(
-    "param", [replace(DEVICE, name="kind"), replace(DEVICE, choices=("auto", "cpu")), replace(NOTE, name="device")]
+    "param", [DEVICE._replace(name="kind"), DEVICE._replace(choices=("auto", "cpu")), NOTE._replace(name="device")]
 )
 def test_only_a_device_that_may_be_cuda_takes_a_gpu(param: Param) -> None:
     assert "cuda:N" not in describe(param)
@@ -169,7 +168,7 @@ def test_the_device_that_the_user_has_set_stands_in_for_the_default_where_a_scen
     monkeypatch.setenv("TUILAB_DEVICE", "cuda:3")
     assert stand_ins(ALL) == {"device": "cuda:3"}
     assert check_values(ALL, {**stand_ins(ALL), "device": "auto"})["device"] == "auto"
-    assert stand_ins([replace(DEVICE, choices=("auto", "cpu"))]) == {}
+    assert stand_ins([DEVICE._replace(choices=("auto", "cpu"))]) == {}
 
     monkeypatch.setenv("TUILAB_DEVICE", "GPU-1")
     with pytest.raises(UsageError) as caught:

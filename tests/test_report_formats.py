@@ -318,7 +318,7 @@ def test_markdown_shows_claims_charts_and_the_command() -> None:
 def test_what_a_change_refutes_stands_below_it_in_reports() -> None:
     tour = recorded("tour")
     lesson = {"Try next": "Much:\n`--rows 5`: few\nrefutes: loss\n`--rows 9`: more"}
-    subject = replace(tour, scenario=replace(tour.scenario, sections=lesson))
+    subject = replace(tour, scenario=tour.scenario._replace(sections=lesson))
 
     assert "Much:\n\n- `--rows 5`: few\\\n  refutes: loss\n- `--rows 9`: more\n" in markdown.render([subject])
     assert '<p class="soft small">refutes: loss</p>' in html.render([subject])

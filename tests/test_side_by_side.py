@@ -18,6 +18,7 @@ from tuilab.catalogue import catalog
 from tuilab.catalogue.imports import first_imports
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import launch, processes
+from tuilab.engine import spare as spares
 from tuilab.probes.tree import WAITING
 from tuilab.record import events, presence
 from tuilab.record.folding.fold import fold
@@ -134,7 +135,7 @@ def test_nobody_waits_for_one_that_has_hung_up(
 def test_a_spare_that_has_hung_up_costs_no_run(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that was killed has, for a moment before it is dead."""
     do_ahead(tmp_path, monkeypatch, f"os.closerange(3, 4096); open({str(tmp_path / 'closed')!r}, 'w'); time.sleep(600)")
-    spare = launch.prepare()
+    spare = spares.prepare()
     until((tmp_path / "closed").exists)
     (scenario,) = catalog.find([], str(write_scenario(tmp_path, STAGE, TORCH)))
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.transcripts import FORMAT_1
-from tuilab.cli import tuilab
+from tuilab.cli.group import tuilab
 from tuilab.record.digest import digest_of
 from tuilab.record.verdicts import RULE
 from tuilab.reports.files import write

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.engine import Seen, look, read_stream, until
 from tests.faults.sites import Site
-from tuilab.cli import tuilab
+from tuilab.cli.group import tuilab
 from tuilab.errors import ExitCode
 from tuilab.record import events
 from tuilab.record.journal.lines import Corrupt, Gap, Item

@@ -12,7 +12,7 @@ from tests.tui.pictures import compare, picture, recorded, text_of
 from tests.tui.screens import UNSAFE, opened, press, text
 from tuilab import places
 from tuilab.catalogue import catalog
-from tuilab.cli import VERBS
+from tuilab.cli.front_page import VERBS
 from tuilab.record import events, presence
 from tuilab.runs import queue
 from tuilab.runs.queue import Ticket

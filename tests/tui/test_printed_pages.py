@@ -10,7 +10,7 @@ from tests.engine import until
 from tests.tui.made_up import HOSTILE, finished
 from tests.tui.screens import UNSAFE, NotingApp, NotingDesk, app_on, opened, press, said, settle, text
 from tuilab.catalogue import catalog
-from tuilab.cli import VERBS
+from tuilab.cli.front_page import VERBS
 from tuilab.doctor import Finding
 from tuilab.doctor.answers import counts, render
 from tuilab.doctor.asking import GROUPS, Asked

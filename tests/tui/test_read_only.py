@@ -15,7 +15,7 @@ from tests.tui.pictures import recorded
 from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, press, said, settle, text
 from tests.tui.test_help_page import hits
 from tests.tui.test_queue_page import enter
-from tuilab.engine import launch
+from tuilab.engine import launch, spare
 from tuilab.record.events import StateChanged
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.tui.keys import BY_NAME, CHANGES, KEYS, READ_ONLY
@@ -57,7 +57,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ShownApp:
     make_run(root, started(is_alive=True), StateChanged(state="running"), at_s=1.9e9, end="cccccc")
     enter(root, "one")
     enter(root, "three")
-    for module, name in ((launch, "start"), (launch, "stop"), (launch, "prepare"), (editor, "run"), (editor, "command")):
+    for module, name in ((launch, "start"), (launch, "stop"), (spare, "prepare"), (editor, "run"), (editor, "command")):
         monkeypatch.setattr(module, name, _never(name))
     monkeypatch.setattr("tuilab.tui.screens.calibrate.Calibrating", _never("a calibration"))
     folder = write(tmp_path / "scenarios", fast=FAST)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -67,23 +67,23 @@ def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
 def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest runs."""
-    return _offer(ctx, incomplete, {"last": "the newest run", "last~1": "the one before"}, lambda running: True)
+    return _offer(ctx, incomplete, {"last": "the newest run", "last~1": "the one before"})
 
 
 def runs_and_all(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest runs, and the one of every scenario that speaks for it."""
     more = {"all": "of every scenario the newest that succeeded", "last": "the newest run", "last~1": "the one before"}
-    return _offer(ctx, incomplete, more, lambda running: True)
+    return _offer(ctx, incomplete, more)
 
 
 def going_on(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the runs that go on, or wait."""
-    return _offer(ctx, incomplete, {}, lambda running: running)
+    return _offer(ctx, incomplete, {}, is_running=True)
 
 
 def over(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest runs that are over."""
-    return _offer(ctx, incomplete, {}, lambda running: not running)
+    return _offer(ctx, incomplete, {}, is_running=False)
 
 
 def runs_or_folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -124,7 +124,8 @@ def claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     return [CompletionItem(key, help=text) for key, text in keys.items() if key and key.startswith(incomplete)]
 
 
-def _offer(ctx: click.Context, incomplete: str, more: dict[str, str], wanted: Callable[[bool], bool]) -> list[Any]:
+def _offer(ctx: click.Context, incomplete: str, more: dict[str, str], *, is_running: bool | None = None) -> list[Any]:
+    """Offer the newest runs, or those of them that go on, or that do not: only for these anything is read but names."""
     from click.shell_completion import CompletionItem
 
     from tuilab.runs.ledger_cache import LedgerCache
@@ -138,7 +139,7 @@ def _offer(ctx: click.Context, incomplete: str, more: dict[str, str], wanted: Ca
         if not name.id.startswith(incomplete) or name.id in given:
             continue
         cache = caches.setdefault(str(run_dir.parent), LedgerCache(run_dir.parent))
-        if wanted(cache.entry(run_dir).is_running):
+        if is_running is None or cache.entry(run_dir).is_running is is_running:
             items.append(CompletionItem(name.id, help=f"{name.scenario or name.text}, {name.started}"))
     return [item for item in items if item.value.startswith(incomplete)]
 

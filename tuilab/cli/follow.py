@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from tuilab.cli import headless
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine import launch
 from tuilab.engine.messages import RunOrder
+from tuilab.engine.spare import Spare, prepare
 from tuilab.errors import ExitCode, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging import calibration
@@ -87,19 +89,25 @@ class Outcome:
             _say(f"report: {show(self.report, 500)}")
 
 
-def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple) -> ExitCode:
-    """Run orders of scenarios one after another; an interrupt ends the line."""
-    for order in orders:
+def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple, spare: Spare | None = None) -> ExitCode:
+    """Run orders of scenarios one after another, the first in a spare if there is one; an interrupt ends the line."""
+    for order, following in zip(orders, [*orders[1:], None], strict=True):
         if not outcome.is_quiet:
             _tell_others(order)
         with OneByOne():
-            run_dir, supervisor = launch.start(order)
-            follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios)
+            run_dir, supervisor = launch.start(order, spare)
+            spare = _prepare(order, following)
+            follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios, pause=headless.pause_beside(supervisor.pid))
         with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
             supervisor.wait(10)
         if outcome.codes[-1] == ExitCode.INTERRUPTED:
             break
     return outcome.finish()
+
+
+def _prepare(order: RunOrder, following: RunOrder | None) -> Spare | None:
+    """Have torch loaded for the run that follows, if it begins with that, while this one runs that times nothing."""
+    return prepare() if following and following.imports and not order.devices else None
 
 
 def _tell_others(order: RunOrder) -> None:
@@ -111,7 +119,9 @@ def _tell_others(order: RunOrder) -> None:
         _say(f"beside {names}: both will be slower, and their times less certain; {step} shows who runs")
 
 
-def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool, scenarios: Listed = tuple) -> None:
+def follow_one(
+    run_dir: Path, outcome: Outcome, *, is_ours: bool, scenarios: Listed = tuple, pause: headless.Pause = time.sleep
+) -> None:
     """Follow a run to its end and keep its result; leave one that is not ours when interrupted.
 
     It is told in the language of its lesson, one of `scenarios`; what is for a program or a file is in English.
@@ -127,7 +137,7 @@ def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool, scenarios: Lis
         if outcome.as_jsonl:
             _print("\n".join(headless.json_line(run_dir, stream, item) for stream, item in items))
 
-    state = headless.follow(watch, talk, pass_on, is_ours=is_ours, speak=speak)
+    state = headless.follow(watch, talk, pass_on, is_ours=is_ours, speak=speak, pause=pause)
     if watch.was_interrupted and not is_ours:
         name = store.short_id(run_dir.name)
         back, end = (hint(run_dir.parent, verb, name) for verb in ("attach", "stop"))

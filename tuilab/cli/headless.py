@@ -1,6 +1,8 @@
 """Follows a run without a screen: talk on stderr while it goes on, and the code that it ends in."""
 
 import gc
+import os
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -27,6 +29,7 @@ from tuilab.runs.disk_room import DiskRoom
 from tuilab.text import show
 
 Speak = Callable[[RunSummary], None]
+Pause = Callable[[float], object]
 
 _POLL_S = 0.1
 _PLAIN_PERIOD_S = 10.0
@@ -40,18 +43,50 @@ class Talk(Protocol):
     def close(self) -> None: ...
 
 
-def follow(watch: Watch, talk: Talk, on_items: Callable[[Portion], None], *, is_ours: bool, speak: Speak) -> str:
+def pause_beside(pid: int) -> Pause:
+    """Return what waits for so many seconds, or until a process ends, if that comes before."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:  # an old kernel, a sandbox, or it has ended
+        return time.sleep
+    end = select.poll()
+    end.register(handle, select.POLLIN)
+
+    def pause(seconds: float) -> None:
+        if end.poll(1000 * seconds):
+            end.unregister(handle)  # once: from here on it would not wait at all
+            os.close(handle)
+
+    return pause
+
+
+def follow(
+    watch: Watch,
+    talk: Talk,
+    on_items: Callable[[Portion], None],
+    *,
+    is_ours: bool,
+    speak: Speak,
+    pause: Pause = time.sleep,
+) -> str:
     """Follow a run to its end and return its state; `speak` puts what is known of it into the user's language.
 
     Ctrl-C stops a run of ours in order, a second one at once; of another's run it only ends the following.
     """
     gc.enable()  # off while modules load; a long run wants it
     with OneByOne() as turns:
-        return _follow(watch, talk, on_items, turns, is_ours=is_ours, speak=speak)
+        return _follow(watch, talk, on_items, turns, is_ours=is_ours, speak=speak, pause=pause)
 
 
 def _follow(
-    watch: Watch, talk: Talk, on_items: Callable[[Portion], None], turns: OneByOne, *, is_ours: bool, speak: Speak
+    watch: Watch,
+    talk: Talk,
+    on_items: Callable[[Portion], None],
+    turns: OneByOne,
+    *,
+    is_ours: bool,
+    speak: Speak,
+    pause: Pause,
 ) -> str:
     stops = 0
     is_news = False  # of a run that is over already there is nothing to tell but its result
@@ -69,7 +104,7 @@ def _follow(
                 talk.close()
                 return state
             is_news = True
-            time.sleep(_POLL_S)
+            pause(_POLL_S)
         except KeyboardInterrupt:
             watch.was_interrupted = True
             if not is_ours:

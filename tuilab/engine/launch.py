@@ -5,8 +5,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -15,8 +13,9 @@ from tuilab.catalogue.params import check_values, stand_ins
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Receipt, RunOrder
+from tuilab.engine.spare import Spare, spawn_supervisor
 from tuilab.engine.turn import devices_of
-from tuilab.errors import CannotRecord, ScenarioError, TuilabError, UsageError
+from tuilab.errors import ScenarioError, TuilabError, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging.looks import PLANNED
 from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
@@ -31,48 +30,6 @@ from tuilab.text import show
 _CHUNK = 4096  # bytes of a receipt
 _PATIENCE_S = 5.0  # for the last words of a supervisor that has ended
 _VALUES_LIMIT = 100_000  # bytes of all parameters: half a message to a worker
-
-
-class Spare:
-    """A supervisor without an order, whose worker has loaded torch meanwhile: a run that gets it starts at once.
-
-    It costs 300 MB and no time. It ends when it is dismissed, and with this process, however that ends.
-    """
-
-    def __init__(self) -> None:
-        self._surroundings = _surroundings()
-        self.supervisor = _spawn_supervisor("--warm")
-
-    def is_fit(self) -> bool:
-        """Say whether a run would find here what it would find in a supervisor that is started now."""
-        return self.supervisor.poll() is None and self._surroundings == _surroundings()
-
-    def dismiss(self) -> None:
-        """End it; once is enough, and it may be over already."""
-        self.supervisor.kill()  # the kernel ends its worker with it
-        self.supervisor.wait()
-        for pipe in (self.supervisor.stdin, self.supervisor.stdout, self.supervisor.stderr):
-            if pipe:
-                pipe.close()
-
-
-def prepare() -> Spare | None:
-    """Start a spare for the next run; None where that cannot be done now.
-
-    Loading torch takes two seconds of a core: a front keeps one at most, and starts none while anything is being measured.
-    """
-    try:
-        return Spare()
-    except CannotRecord:
-        return None
-
-
-def _surroundings() -> tuple[dict[str, str], str]:
-    """Return what a process inherits from this one."""
-    try:
-        return dict(os.environ), os.getcwd()
-    except FileNotFoundError:
-        return dict(os.environ), ""
 
 
 def order(
@@ -148,7 +105,7 @@ def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subpr
         spare.dismiss()
         spare = None
     descriptors = run_order.command.descriptors if run_order.command else []
-    supervisor = spare.supervisor if spare else _spawn_supervisor(descriptors=descriptors)
+    supervisor = spare.supervisor if spare else spawn_supervisor(descriptors=descriptors)
     try:
         receipt = _hand_over(supervisor, run_order)
     except ScenarioError:
@@ -180,21 +137,6 @@ def _let_end(supervisor: "subprocess.Popen[bytes]") -> None:
     """Wait for one that has said its last word."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         supervisor.wait(5)
-
-
-def _spawn_supervisor(*flags: str, descriptors: Sequence[int] = ()) -> "subprocess.Popen[bytes]":
-    try:
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "tuilab.engine.supervisor", *flags],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            pass_fds=descriptors,
-            start_new_session=True,
-        )
-    except OSError as problem:
-        raise CannotRecord(f"cannot start a supervisor process: {problem.strerror}") from problem
 
 
 def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Receipt:

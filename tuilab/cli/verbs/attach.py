@@ -7,10 +7,7 @@ import sys
 
 import click
 
-from tuilab.catalogue import catalog
 from tuilab.cli import completion, options
-from tuilab.cli.follow import Outcome, follow_one
-from tuilab.runs import store
 
 
 @click.command(
@@ -41,6 +38,9 @@ def command(
     read_only: bool,
     root: str | None,
 ) -> int:
+    from tuilab.catalogue import catalog
+    from tuilab.runs import store
+
     folder = options.root(root)
     run_dir = store.find(run, folder)
     options.tell_language(catalog.load)
@@ -49,6 +49,8 @@ def command(
 
         if not tui.why_not():
             return tui.start(folder, show=run_dir, fps=fps, is_read_only=read_only)
+    from tuilab.cli.follow import Outcome, follow_one
+
     has_chart = (plot or sys.stdout.isatty()) and not quiet
     outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
     follow_one(run_dir, outcome, is_ours=False, scenarios=catalog.load)

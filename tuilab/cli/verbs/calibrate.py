@@ -6,7 +6,6 @@ be seen. What comes of it is kept for this box, of a GPU for that one, and print
 
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -60,7 +59,7 @@ def command(minutes: float | None, device: str, show: bool, as_json: bool, root:
 def _run(minutes: float, device: str, root: Path) -> RunSummary:
     """Run the trials and return what was recorded."""
     source = read(Path(lab.__file__).with_name("calibration_scenario.py"))
-    scenario = replace(source, id="calibration", topic="box")  # what lists and banners call it
+    scenario = source._replace(id="calibration", topic="box")  # what lists and banners call it
     order = launch.order(scenario, {"device": device}, root=root, repeats=1000, budget_s=60 * minutes, argv=sys.argv[1:])
     order.has_usual_repeats = True  # where the first times nothing, as without a GPU, it is enough
     run_dir, _ = launch.start(order)

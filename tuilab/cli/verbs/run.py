@@ -6,10 +6,10 @@ With --detach several wait in the queue of their device, each until those before
 import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,13 +18,13 @@ from tuilab.catalogue.params import describe, has_gpus, parse
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.translation import translated
 from tuilab.cli import completion, options
-from tuilab.engine import launch
-from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode, UsageError
-from tuilab.record.events import Scalar
-from tuilab.runs import queue, store
-from tuilab.runs.command_line import hint
 from tuilab.text import show
+
+if TYPE_CHECKING:
+    from tuilab.engine.messages import RunOrder
+    from tuilab.engine.spare import Spare
+    from tuilab.record.events import Scalar
 
 _BASE: list[click.Parameter] = [
     click.Argument(["names"], nargs=-1, required=True, metavar="NAME...", shell_complete=completion.scenarios),
@@ -81,7 +81,7 @@ class _ScenarioOption(click.Option):
 
         return [word for word in (*map(str, self.param.choices), *gpu_names()) if word.startswith(typed)]
 
-    def value(self, given: Any) -> Scalar:
+    def value(self, given: Any) -> "Scalar":
         return bool(given) if self.param.type == "bool" else parse(self.param, str(given))
 
 
@@ -170,6 +170,9 @@ def _flags() -> set[str]:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
+    spare = _prepare(chosen) if given["headless"] and not given["detach"] else None
+    from tuilab.engine import launch  # this and what follows takes longer to load than a shell may wait for its words
+
     options.tell_language(lambda: [*catalog.load(given["scenarios"]), *chosen], chosen)
     values = values_of(ctx, given)
     if given["predict"] is not None and len(chosen) > 1:
@@ -196,6 +199,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         if scenario not in runnable:
             print(f"left out {scenario.id}: {scenario.error}", file=sys.stderr)
     if given["detach"]:
+        from tuilab.runs.command_line import hint
+
         if given["report"]:
             step = hint(options.root(given["root"]), "report", "last", "-o", "FILE")
             raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
@@ -224,7 +229,16 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         if not why:
             return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
         print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
-    return run_all(orders, outcome, lambda: runnable)
+    return run_all(orders, outcome, lambda: runnable, spare)
+
+
+def _prepare(chosen: Sequence[Scenario]) -> "Spare | None":
+    """Have torch loaded for the first run, if it begins with that, while the rest of what this needs is loaded."""
+    if not chosen or chosen[0].error or not chosen[0].imports:
+        return None
+    from tuilab.engine.spare import prepare
+
+    return prepare()
 
 
 def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,8 +246,12 @@ def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
     return {o.param.name: o.value(given[o.name]) for o in ctx.meta["tuilab.options"] if given[o.name] is not None}
 
 
-def detach(orders: list[RunOrder], *, as_json: bool) -> int:
+def detach(orders: "list[RunOrder]", *, as_json: bool) -> int:
     """Start the runs and print their ids, also where a later one cannot be started; of several each waits for its turn."""
+    from tuilab.engine import launch
+    from tuilab.runs import queue, store
+    from tuilab.runs.command_line import hint
+
     launch.check_outlived()
     started: list[dict[str, str]] = []
     try:

@@ -3,8 +3,6 @@
 import click
 
 from tuilab.cli import completion, options
-from tuilab.engine import launch
-from tuilab.runs import store
 
 
 @click.command(
@@ -17,6 +15,9 @@ from tuilab.runs import store
     ],
 )
 def command(run: str, now: bool, as_json: bool, root: str | None) -> None:
+    from tuilab.engine import launch
+    from tuilab.runs import store
+
     run_dir = store.find_surely(run, [options.root(root)])
     done = launch.stop(run_dir, at_once=now)
     if as_json:

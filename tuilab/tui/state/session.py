@@ -18,8 +18,8 @@ from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.tui.state.settings import Settings
 
 if TYPE_CHECKING:
-    from tuilab.engine.launch import Spare
     from tuilab.engine.messages import RunOrder
+    from tuilab.engine.spare import Spare
     from tuilab.record.events import RunStarted
     from tuilab.record.summary import RunSummary
     from tuilab.runs.ledger import Entry
@@ -145,9 +145,9 @@ class Desk:
     def prepare(self) -> None:
         """Keep a spare process ready for the next run, so that it starts at once; not to be called while a run goes on."""
         if self._spare is None:
-            from tuilab.engine import launch
+            from tuilab.engine import spare
 
-            self._spare = launch.prepare()
+            self._spare = spare.prepare()
 
     def leave(self) -> None:
         """Give back what was kept ready."""
