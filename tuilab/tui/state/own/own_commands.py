@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,14 +29,13 @@ _EXPLAINED = """To race ways to run it, name them in the form under `arm`, with 
 The command as it is races with them, as `base`; docs/own-scripts.md has more."""
 
 
-@dataclass(frozen=True)
 class OwnCommand(Scenario):
     """A command that is listed as a scenario is; its `path` only tells it from others, and is no file."""
 
-    kind: str = ""  # what stands in the names of its runs
+    kind = ""  # what stands in the names of its runs
     words: tuple[str, ...] = ()
-    script: str = ""  # its file, if that is on this box
-    state: str = ""  # of its last run
+    script = ""  # its file, if that is on this box
+    state = ""  # of its last run
 
     def is_of(self, run: "RunStarted | None") -> bool:
         """Say whether a run is of this command, with whatever options."""
@@ -59,18 +57,17 @@ def of_run(run: "RunStarted", state: str = "", ended: str = "") -> OwnCommand:
     script = script_of(run.command, run.folder)
     lesson = [f"`{line(run.command)}`", f"In {run.folder}." if run.folder else "", ended, why_not_again(run), _EXPLAINED]
     given = dict(_options(verb_of(run)[2:]))
-    return OwnCommand(
+    command = OwnCommand(
         id=told,
         topic=TOPIC,
         path=f"{run.topic} {run.scenario} in {run.folder}: {line(run.command)}",
         title=told,
         lesson="\n\n".join(filter(None, lesson)),
         params=_params(given, run.command, run.folder),
-        kind=kind_of_run(run.scenario, run.topic),
-        words=tuple(run.command),
-        script=str(script or ""),
-        state=state,
     )
+    command.kind, command.words = kind_of_run(run.scenario, run.topic), tuple(run.command)
+    command.script, command.state = str(script or ""), state
+    return command
 
 
 def last(cache: "LedgerCache", root: Path) -> list[OwnCommand]:
