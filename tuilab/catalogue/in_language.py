@@ -27,6 +27,7 @@ def _tell(summary: RunSummary, scenario: Scenario, words: Translation) -> None:
     """Translate what is shown; what the lesson said in other words when the run was made stays as it is."""
     english = {claim.key: claim.text for claim in scenario.claims}
     claims = said(scenario, words)
+    summary.is_translated = True
     for claim in summary.claims.values():
         if claim.key in claims and claim.text == english.get(claim.key):
             claim.text = claims[claim.key]

@@ -126,7 +126,7 @@ def follow_one(
 
     It is told in the language of its lesson, one of `scenarios`; what is for a program or a file is in English.
     """
-    watch = Watch(run_dir)
+    watch = Watch(run_dir, may_be_folded=not outcome.as_jsonl)
     speak = speaker(tuple if outcome.as_json or outcome.as_jsonl or outcome.report else scenarios)
     talk: headless.Talk = headless.Alerts(style_of(sys.stderr)) if outcome.tells_alerts else headless.Quiet()
     if not outcome.is_quiet:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tuilab.errors import UsageError
+from tuilab.record import folded
 from tuilab.record.events import RunStarted, Unknown, is_newer, newer_words
 from tuilab.record.folding.fold import fold_stream
 from tuilab.record.imported import is_imported
@@ -20,11 +21,18 @@ from tuilab.text import show
 
 
 class Watch:
-    """A run being watched: `refresh` folds in what is new, each record as `filtered` returns it, and none for None."""
+    """A run being watched: `refresh` folds in what is new, each record as `filtered` returns it, and none for None.
 
-    def __init__(self, run_dir: Path, filtered: Callable[[Item], Item | None] | None = None) -> None:
+    Who wants to know what a run amounts to, and none of its records, may have it as it is `folded`: at once, once it is over.
+    """
+
+    def __init__(
+        self, run_dir: Path, filtered: Callable[[Item], Item | None] | None = None, *, may_be_folded: bool = False
+    ) -> None:
         self.run_dir = run_dir
         self._filtered = filtered
+        self._may_be_folded = may_be_folded  # until all that there is was read once
+        self._folded_bytes = 0  # that were not read
         self.summary = RunSummary()
         self.was_interrupted = False  # by the Ctrl-C of whoever watches
         try:
@@ -34,6 +42,32 @@ class Watch:
 
     def refresh(self) -> Portion:
         """Fold in a portion of what is new and return it; nothing when there is no more for now."""
+        if self._folded_bytes or self._take_folded():
+            self._check_there()
+            return Portion([])
+        portion = self._read()
+        if not portion and self._may_be_folded:
+            self._may_be_folded = False
+            if not self.unreadable and not self.pending_bytes:
+                folded.keep(self.run_dir, self.summary, self.bytes_read[0])
+        return portion
+
+    def _take_folded(self) -> bool:
+        """Take what was folded before, if nothing was read yet."""
+        found = folded.read(self.run_dir) if self._may_be_folded and not self.summary.records else None
+        if found is None:
+            return False
+        summary, self._folded_bytes = found
+        vars(self.summary).update(vars(summary))  # the object that views have
+        return True
+
+    def _check_there(self) -> None:
+        try:
+            os.stat(self.run_dir / "journal")
+        except OSError as problem:
+            raise _unreadable(self.run_dir, problem) from problem
+
+    def _read(self) -> Portion:
         try:
             portion = self._follower.read()
         except OSError as problem:
@@ -99,7 +133,7 @@ class Watch:
     @property
     def bytes_read(self) -> tuple[int, int]:
         """How many bytes of the record were read, of how many."""
-        return self._follower.bytes_read
+        return (self._folded_bytes, self._folded_bytes) if self._folded_bytes else self._follower.bytes_read
 
     @property
     def unreadable(self) -> dict[str, str]:

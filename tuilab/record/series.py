@@ -20,7 +20,7 @@ _NEVER_LOG = ("bytes", "%")  # twice as much shall look twice as high
 class Bad:
     """A point that is no number."""
 
-    step: float
+    step: int | float
     t: int
     value: float
 
@@ -35,7 +35,7 @@ class Series:
     name: str
     arm: str = ""
     writer: str = ""
-    steps: list[float] = field(default_factory=list)  # of the first point of each bucket
+    steps: list[int | float] = field(default_factory=list)  # of the first point of each bucket
     times: list[int] = field(default_factory=list)
     lows: list[float] = field(default_factory=list)
     highs: list[float] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Series:
     bad_count: int = 0
     count: int = 0
     last: float = math.nan
-    last_step: float = 0
+    last_step: int | float = 0
     last_t: int = 0
     _stride: int = 1
     _room: int = 0  # points that the last bucket still takes

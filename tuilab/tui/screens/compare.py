@@ -100,7 +100,7 @@ class ComparePage(Page):
         watches, entries, problems = [], [], []
         for run_dir in self._run_dirs:
             try:
-                watch = Watch(run_dir)
+                watch = Watch(run_dir, may_be_folded=True)
                 entries.append(_caught_up(watch))
             except TuilabError as problem:
                 problems.append(str(problem))

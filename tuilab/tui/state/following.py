@@ -40,7 +40,7 @@ class Following:
         self.is_caught_up = False
         self.state: str = ""  # until its record is read, or somebody has looked at the end of it
         self.arms: list[str] = []
-        self._watch = Watch(run_dir)
+        self._watch = Watch(run_dir, may_be_folded=True)
         self._disk = DiskRoom(run_dir)
         self.summary = self._watch.summary
 

@@ -1,0 +1,161 @@
+"""What a long run amounts to is kept beside it, and used for nothing that has to be true."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import msgspec
+import pytest
+
+from tests.record_journals import JOURNALS
+from tuilab.errors import UsageError
+from tuilab.record import folded
+from tuilab.record.journal.reader import Reader
+from tuilab.record.live_run import Watch, read_run
+from tuilab.record.summary import RunSummary
+from tuilab.runs.archive.names import left_out, names
+
+RUN = "20260101T000000000Z-tour-abcdef"
+
+
+@pytest.fixture(autouse=True)
+def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folded, "_LEAST", 1)
+
+
+@pytest.fixture
+def run_dir(root: Path) -> Path:
+    """A run that was opened once."""
+    shutil.copytree(JOURNALS / "tour", root / RUN)
+    opened(root / RUN)
+    return root / RUN
+
+
+def opened(run_dir: Path) -> RunSummary:
+    watch = Watch(run_dir, may_be_folded=True)
+    watch.catch_up()
+    watch.close()
+    return watch.summary
+
+
+def reads_journal(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Say whether opening a run reads any stream."""
+    seen: list[Reader] = []
+    read = Reader.read
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "read", lambda reader: seen.append(reader) or read(reader))
+        opened(run_dir)
+    return bool(seen)
+
+
+@pytest.mark.parametrize("name", sorted(one.name for one in JOURNALS.iterdir() if (one / "journal").is_dir()))
+def test_it_opens_as_it_was_read(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(JOURNALS / name, root / name)
+    first = opened(root / name)
+
+    assert not reads_journal(root / name, monkeypatch)
+    assert repr(opened(root / name)) == repr(first) == repr(read_run(root / name))
+
+
+def test_all_of_it_counts_as_read(run_dir: Path) -> None:
+    watch = Watch(run_dir, may_be_folded=True)
+    summary = watch.summary
+
+    assert not watch.refresh() and summary is watch.summary and summary.is_over
+    assert watch.bytes_read == (2 * (sum(one.stat().st_size for one in (run_dir / "journal").iterdir()),))
+
+
+def damage(run_dir: Path) -> None:
+    kept = run_dir / folded.FILE
+    data = bytearray(kept.read_bytes())
+    data[len(data) // 2] ^= 1
+    kept.write_bytes(data)
+
+
+def cut(run_dir: Path) -> None:
+    (run_dir / folded.FILE).write_bytes((run_dir / folded.FILE).read_bytes()[:500])
+
+
+def be_of_another_tuilab(run_dir: Path) -> None:
+    data = folded.unsealed((run_dir / folded.FILE).read_bytes())
+    found = msgspec.msgpack.decode(data, type=folded.Folded)
+    found.maker = "0.0.1"
+    (run_dir / folded.FILE).write_bytes(folded.sealed(msgspec.msgpack.encode(found)))
+
+
+def let_others_write(run_dir: Path) -> None:
+    (run_dir / folded.FILE).chmod(0o666)
+
+
+def be_a_link(run_dir: Path) -> None:
+    (run_dir / folded.FILE).rename(run_dir.parent / "elsewhere")
+    (run_dir / folded.FILE).symlink_to(run_dir.parent / "elsewhere")
+
+
+def rewrite_a_stream(run_dir: Path) -> None:
+    stream = run_dir / "journal" / "worker-0.jsonl"
+    stream.write_bytes(stream.read_bytes())
+
+
+def add_a_stream(run_dir: Path) -> None:
+    shutil.copy(run_dir / "journal" / "worker-0.jsonl", run_dir / "journal" / "worker-9.jsonl")
+
+
+@pytest.mark.parametrize(
+    "spoil", [damage, cut, be_of_another_tuilab, let_others_write, be_a_link, rewrite_a_stream, add_a_stream]
+)
+def test_what_is_of_no_use_is_made_again(spoil: Callable[[Path], None], run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(run_dir)
+
+    assert reads_journal(run_dir, monkeypatch)
+    assert not reads_journal(run_dir, monkeypatch)
+
+
+def test_of_a_run_that_is_short_nothing_is_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folded, "_LEAST", 1 << 30)
+    shutil.copytree(JOURNALS / "tour", root / RUN)
+    opened(root / RUN)
+
+    assert not (root / RUN / folded.FILE).exists()
+
+
+def test_nothing_is_kept_of_one_that_goes_on_is_damaged_or_was_translated(root: Path) -> None:
+    for name in ("on", "cut", "told"):
+        shutil.copytree(JOURNALS / "tour", root / name)
+    supervisor = root / "on" / "journal" / "supervisor.jsonl"
+    supervisor.write_bytes(b"".join(supervisor.read_bytes().splitlines(keepends=True)[:-1]))
+    stream = root / "cut" / "journal" / "worker-0.jsonl"
+    stream.write_bytes(stream.read_bytes()[:-5])
+    watch = Watch(root / "told", may_be_folded=True)
+    for _ in watch.portions():
+        watch.summary.is_translated = True
+    opened(root / "on")
+    opened(root / "cut")
+
+    assert not [name for name in ("on", "cut", "told") if (root / name / folded.FILE).exists()]
+
+
+def test_what_has_to_be_true_goes_by_the_journal(run_dir: Path, tuilab: Callable[..., CompletedProcess[str]]) -> None:
+    before = [tuilab(verb, RUN, *more).stdout for verb, *more in (("verify",), ("report", "-o", "-"))]
+    data = folded.unsealed((run_dir / folded.FILE).read_bytes())
+    found = msgspec.msgpack.decode(data, type=folded.Folded)
+    found.summary.claims.clear()
+    found.summary.state = "failed"
+    (run_dir / folded.FILE).write_bytes(folded.sealed(msgspec.msgpack.encode(found)))
+
+    assert opened(run_dir).state == "failed"  # it is what would be believed
+    assert [tuilab(verb, RUN, *more).stdout for verb, *more in (("verify",), ("report", "-o", "-"))] == before
+
+
+def test_no_archive_has_it(run_dir: Path) -> None:
+    assert folded.FILE not in [*names(run_dir), *left_out(run_dir)]
+
+
+def test_that_a_run_was_deleted_is_told_of_one_that_was_not_read(run_dir: Path) -> None:
+    watch = Watch(run_dir, may_be_folded=True)
+    watch.catch_up()
+    shutil.rmtree(run_dir)
+
+    with pytest.raises(UsageError, match="it was deleted"):
+        watch.refresh()
