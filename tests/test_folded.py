@@ -10,6 +10,7 @@ import pytest
 
 from tests.record_journals import JOURNALS
 from tuilab.errors import UsageError
+from tuilab.files import sealed, unsealed
 from tuilab.record import folded
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import Watch, read_run
@@ -78,10 +79,10 @@ def cut(run_dir: Path) -> None:
 
 
 def be_of_another_tuilab(run_dir: Path) -> None:
-    data = folded.unsealed((run_dir / folded.FILE).read_bytes())
+    data = unsealed((run_dir / folded.FILE).read_bytes())
     found = msgspec.msgpack.decode(data, type=folded.Folded)
     found.maker = "0.0.1"
-    (run_dir / folded.FILE).write_bytes(folded.sealed(msgspec.msgpack.encode(found)))
+    (run_dir / folded.FILE).write_bytes(sealed(msgspec.msgpack.encode(found)))
 
 
 def let_others_write(run_dir: Path) -> None:
@@ -138,11 +139,11 @@ def test_nothing_is_kept_of_one_that_goes_on_is_damaged_or_was_translated(root: 
 
 def test_what_has_to_be_true_goes_by_the_journal(run_dir: Path, tuilab: Callable[..., CompletedProcess[str]]) -> None:
     before = [tuilab(verb, RUN, *more).stdout for verb, *more in (("verify",), ("report", "-o", "-"))]
-    data = folded.unsealed((run_dir / folded.FILE).read_bytes())
+    data = unsealed((run_dir / folded.FILE).read_bytes())
     found = msgspec.msgpack.decode(data, type=folded.Folded)
     found.summary.claims.clear()
     found.summary.state = "failed"
-    (run_dir / folded.FILE).write_bytes(folded.sealed(msgspec.msgpack.encode(found)))
+    (run_dir / folded.FILE).write_bytes(sealed(msgspec.msgpack.encode(found)))
 
     assert opened(run_dir).state == "failed"  # it is what would be believed
     assert [tuilab(verb, RUN, *more).stdout for verb, *more in (("verify",), ("report", "-o", "-"))] == before
