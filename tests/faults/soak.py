@@ -11,6 +11,7 @@ import gc
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -147,6 +148,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--seed", type=int, required=True)
     asked = parser.parse_args()
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup: what is started here is to hear one all the same
+        signal.signal(signal.SIGHUP, lambda *_: None)
     has_own_shared_memory = take_own_mounts()
     folder = Path(tempfile.mkdtemp(prefix="tuilab-soak-"))
     has_held = soak(folder, asked.minutes, asked.seed, has_own_shared_memory)
