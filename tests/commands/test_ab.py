@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.commands.made_up import trainer
+from tests.report_aids import misfits
+from tuilab.reports.formats.full import schema
 
 PYTHON = "python3"
 Tuilab = Callable[..., CompletedProcess[str]]
@@ -125,6 +127,10 @@ def test_what_is_the_same_in_every_process_is_exact(tuilab: Tuilab, tmp_path: Pa
     assert (run["claims"][0]["verdict"], run["claims"][0]["estimate"], run["claims"][0]["low"]) == ("SUPPORTED", 1.5, 1.5)
     assert run["races"][0]["step_s"] == []
     assert run["races"][0]["measured"] == {"name": "last acc", "unit": "", "values": [0.5]}
+    assert ",timed,last acc,base,worker-0,0," in tuilab("report", "last", "-o", "-", "--as", "csv").stdout
+    assert "pyperf keeps times" in tuilab("report", "last", "-o", "-", "--as", "pyperf").stderr
+    described = json.loads(schema())
+    assert misfits(json.loads(tuilab("report", "last", "-o", "-", "--as", "json").stdout), described, described) == []
 
 
 def test_an_arm_that_fails_later_leaves_what_was_measured_and_says_which_it_was(tuilab: Tuilab, tmp_path: Path) -> None:
